@@ -1,0 +1,103 @@
+// Package stash holds values that the nodes of one reconcile request share.
+//
+// A root reconciler puts a fresh, empty store on the context of each request; what one node stores, the nodes that run
+// after it (or beside it) can read. The store is safe for concurrent use, so nodes that fan out may use it. It lives
+// as long as the request: nothing is carried over to the next one.
+//
+// Use a typed [Stasher] rather than the untyped functions where you can:
+//
+//	var quotaStasher = stash.New[*corev1.ResourceQuota]("example.com/quota")
+//
+//	quotaStasher.Store(ctx, quota)            // in one node
+//	quota := quotaStasher.RetrieveOrDie(ctx)  // in a later one
+package stash
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// Key names a value in the store. Prefix keys with a domain that is yours; this toolkit's own keys start with
+// "reconciler.io/runtime:", the spelling that projects coming from there may already refer to.
+type Key string
+
+// ErrValueNotFound says that the store holds no value under the key.
+var ErrValueNotFound = errors.New("value not found in stash")
+
+// ErrValueNotAssignable says that the store holds a value under the key whose type is not the one asked for.
+var ErrValueNotAssignable = errors.New("value found in stash is not of an assignable type")
+
+// errNoStash is what every function panics with when the context was never given a store. No object or event can cause
+// this: it means that a node was called without a root, by a caller that forgot WithContext.
+var errNoStash = errors.New("context not configured for stashing, call `ctx = WithContext(ctx)` before use")
+
+type contextKey struct{}
+
+// store is the synchronised map behind a context. The map is made on first write: most requests stash nothing.
+type store struct {
+	mu     sync.RWMutex
+	values map[Key]any
+}
+
+// WithContext returns a context with a fresh, empty store. A store that ctx already had is shadowed, not copied.
+func WithContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, contextKey{}, &store{})
+}
+
+func from(ctx context.Context) *store {
+	s, ok := ctx.Value(contextKey{}).(*store)
+	if !ok {
+		panic(errNoStash)
+	}
+	return s
+}
+
+// StoreValue puts value under key, replacing what was there. A nil value may be stored; it counts as present.
+//
+// It panics if ctx has no store.
+func StoreValue(ctx context.Context, key Key, value any) {
+	s := from(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.values == nil {
+		s.values = map[Key]any{}
+	}
+	s.values[key] = value
+}
+
+// HasValue tells whether a value, nil included, is stored under key.
+//
+// It panics if ctx has no store.
+func HasValue(ctx context.Context, key Key) bool {
+	_, ok := lookup(ctx, key)
+	return ok
+}
+
+// RetrieveValue returns what is stored under key, or nil if there is nothing.
+//
+// It panics if ctx has no store.
+func RetrieveValue(ctx context.Context, key Key) any {
+	value, _ := lookup(ctx, key)
+	return value
+}
+
+// ClearValue removes what is stored under key and returns it, or nil if there was nothing.
+//
+// It panics if ctx has no store.
+func ClearValue(ctx context.Context, key Key) any {
+	s := from(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value := s.values[key]
+	delete(s.values, key)
+	return value
+}
+
+func lookup(ctx context.Context, key Key) (any, bool) {
+	s := from(ctx)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	value, ok := s.values[key]
+	return value, ok
+}
