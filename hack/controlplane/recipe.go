@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// kubernetes is the module whose version the built API server reports.
+const kubernetes = "k8s.io/kubernetes"
+
+// binary is one program to build.
+type binary struct {
+	name string
+	pkg  string
+	// firstTime is about how long it takes on two cores when nothing is in Go's build cache.
+	firstTime time.Duration
+}
+
+var binaries = []binary{
+	{name: "etcd", pkg: "go.etcd.io/etcd/server/v3", firstTime: time.Minute},
+	{name: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", firstTime: 5 * time.Minute},
+	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", firstTime: 2 * time.Minute},
+}
+
+// recipe is everything that what is built depends on, save the Go release.
+type recipe struct {
+	// version is that of Kubernetes, such as v1.36.3.
+	version string
+	goos    string
+	goarch  string
+	// mod and sum are the contents of go.mod and go.sum.
+	mod, sum []byte
+}
+
+// readRecipe reads the module in dir.
+func readRecipe(ctx context.Context, dir string) (recipe, error) {
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return recipe{}, err
+	}
+	sum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		return recipe{}, err
+	}
+	cmd := exec.CommandContext(ctx, "go", "mod", "edit", "-json")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	parsed, err := cmd.Output()
+	if err != nil {
+		return recipe{}, fmt.Errorf("could not read go.mod: %w", err)
+	}
+	version, err := requiredVersion(parsed, kubernetes)
+	if err != nil {
+		return recipe{}, err
+	}
+	return recipe{version: version, goos: runtime.GOOS, goarch: runtime.GOARCH, mod: mod, sum: sum}, nil
+}
+
+// requiredVersion finds the version of a module in the output of "go mod edit -json".
+func requiredVersion(modJSON []byte, module string) (string, error) {
+	var mod struct {
+		Require []struct{ Path, Version string }
+	}
+	if err := json.Unmarshal(modJSON, &mod); err != nil {
+		return "", fmt.Errorf("could not read go.mod: %w", err)
+	}
+	for _, r := range mod.Require {
+		if r.Path == module {
+			return r.Version, nil
+		}
+	}
+	return "", fmt.Errorf("go.mod does not require %s", module)
+}
+
+// key names the folder of what the recipe builds: readable in front, unique by its end.
+func (r recipe) key() string {
+	h := sha256.New()
+	parts := append([]string{string(r.mod), string(r.sum)}, r.flags()...)
+	for _, b := range binaries {
+		parts = append(parts, b.name, b.pkg)
+	}
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d\n%s", len(part), part)
+	}
+	return fmt.Sprintf("%s-%s-%s-%s", r.version, r.goos, r.goarch, hex.EncodeToString(h.Sum(nil))[:12])
+}
+
+// flags of "go build". Without a version Kubernetes would report v0.0.0, which clients take for a server that can
+// do nothing.
+func (r recipe) flags() []string {
+	major, minor, _ := strings.Cut(strings.TrimPrefix(r.version, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	const component = "k8s.io/component-base/version."
+	return []string{"-trimpath", "-ldflags", strings.Join([]string{
+		"-s", "-w",
+		"-X", component + "gitVersion=" + r.version,
+		"-X", component + "gitMajor=" + major,
+		"-X", component + "gitMinor=" + minor,
+	}, " ")}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRecipeOfThisModule(t *testing.T) {
+	r, err := readRecipe(t.Context(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(r.version, "v1.") {
+		t.Errorf("the version of Kubernetes is %q", r.version)
+	}
+	again, err := readRecipe(t.Context(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.key() != again.key() {
+		t.Errorf("the key changed from %s to %s", r.key(), again.key())
+	}
+}
+
+func TestRecipeKey(t *testing.T) {
+	base := recipe{version: "v1.36.3", goos: "linux", goarch: "amd64", mod: []byte("module"), sum: []byte("sum")}
+	for name, change := range map[string]func(*recipe){
+		"version":            func(r *recipe) { r.version = "v1.37.0" },
+		"operating system":   func(r *recipe) { r.goos = "darwin" },
+		"architecture":       func(r *recipe) { r.goarch = "arm64" },
+		"go.mod":             func(r *recipe) { r.mod = []byte("module2") },
+		"go.sum":             func(r *recipe) { r.sum = []byte("sum2") },
+		"a shifted boundary": func(r *recipe) { r.mod, r.sum = []byte("modules"), []byte("um") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := base
+			change(&changed)
+			if changed.key() == base.key() {
+				t.Errorf("both have the key %s", base.key())
+			}
+		})
+	}
+	if !strings.HasPrefix(base.key(), "v1.36.3-linux-amd64-") {
+		t.Errorf("key is %s", base.key())
+	}
+}
+
+func TestRecipeFlagsCarryTheVersion(t *testing.T) {
+	flags := strings.Fields(strings.Join(recipe{version: "v1.36.3"}.flags(), " "))
+	for _, want := range []string{"gitVersion=v1.36.3", "gitMajor=1", "gitMinor=36"} {
+		if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasSuffix(f, "."+want) }) {
+			t.Errorf("%s is not among %q", want, flags)
+		}
+	}
+}
+
+func TestRequiredVersion(t *testing.T) {
+	for _, tc := range []struct{ name, mod, version, err string }{
+		{name: "required", mod: `{"Require":[{"Path":"a","Version":"v1"},{"Path":"b","Version":"v2"}]}`, version: "v2"},
+		{name: "not required", mod: `{"Require":[{"Path":"a","Version":"v1"}]}`, err: "go.mod does not require b"},
+		{name: "no JSON", mod: `module b`, err: "could not read go.mod"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			version, err := requiredVersion([]byte(tc.mod), "b")
+			if version != tc.version {
+				t.Errorf("version is %q, want %q", version, tc.version)
+			}
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("error is %v, want %q", err, tc.err)
+			}
+		})
+	}
+}
+
+func TestCacheDir(t *testing.T) {
+	t.Run("of the user", func(t *testing.T) {
+		t.Setenv("ESPALIER_CONTROLPLANE_DIR", "")
+		home := t.TempDir()
+		t.Setenv("HOME", home)
+		t.Setenv("XDG_CACHE_HOME", "")
+		dir, err := cacheDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(dir, home) || !strings.HasSuffix(dir, filepath.Join("espalier", "controlplane")) {
+			t.Errorf("the folder is %s", dir)
+		}
+	})
+	t.Run("chosen", func(t *testing.T) {
+		want := t.TempDir()
+		t.Setenv("ESPALIER_CONTROLPLANE_DIR", want)
+		if dir, err := cacheDir(); err != nil || dir != want {
+			t.Errorf("the folder is %s, %v", dir, err)
+		}
+	})
+	t.Run("nowhere", func(t *testing.T) {
+		for _, name := range []string{"ESPALIER_CONTROLPLANE_DIR", "HOME", "XDG_CACHE_HOME"} {
+			t.Setenv(name, "")
+		}
+		if _, err := cacheDir(); err == nil || !strings.Contains(err.Error(), "set ESPALIER_CONTROLPLANE_DIR") {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+func TestRunBuildsNothingWhenAssetsAreGiven(t *testing.T) {
+	t.Setenv("KUBEBUILDER_ASSETS", "/elsewhere")
+	cache := t.TempDir()
+	t.Setenv("ESPALIER_CONTROLPLANE_DIR", cache)
+	var out strings.Builder
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "using /elsewhere") {
+		t.Errorf("printed %q", out.String())
+	}
+	if entries, err := os.ReadDir(cache); err != nil || len(entries) != 0 {
+		t.Errorf("the cache holds %v, %v", entries, err)
+	}
+}
+
+func TestLinkReplaces(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "bin", "controlplane")
+	for _, target := range []string{"/first", "/second", "/second"} {
+		if err := link(target, name); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.Readlink(name); err != nil || got != target {
+			t.Errorf("the link leads to %s, %v, want %s", got, err, target)
+		}
+	}
+}
