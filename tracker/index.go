@@ -1,0 +1,141 @@
+package tracker
+
+import (
+	"iter"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// index finds the topics whose selector may match an object without looking at those that cannot.
+//
+// A selector that matches an object matches every one of its requirements. So it is enough to keep each topic under one
+// of them that asks for a label to be there: under the pairs of key and value that it accepts, or, if none names
+// values, under the key alone. An object can only be matched by topics kept under its own pairs and keys, and by those
+// that ask for no label at all, such as labels.Everything(). Of several pairs the one with the fewest topics is taken,
+// which tells `instance=acme` from the `app=web` that all have in common.
+type index map[bucketKey]map[*topic]struct{}
+
+// bucketKey is where topics are kept. A topic without a namespace is kept under the empty one.
+type bucketKey struct {
+	cluster   any
+	kind      schema.GroupKind
+	namespace string
+	label     labelKey
+}
+
+// labelKey is a pair of key and value, or a key whatever its value, or, if zero, no label at all.
+type labelKey struct {
+	key      string
+	value    string
+	anyValue bool
+}
+
+// add keeps a topic that has a selector, and tells it where.
+func (x index) add(t *topic) {
+	requirements, selectable := t.selector.Requirements()
+	if !selectable {
+		// It matches nothing, so there is no object that it should be found for.
+		return
+	}
+	t.buckets = x.choose(t.key, requirements)
+	for _, b := range t.buckets {
+		if x[b] == nil {
+			x[b] = map[*topic]struct{}{}
+		}
+		x[b][t] = struct{}{}
+	}
+}
+
+func (x index) remove(t *topic) {
+	for _, b := range t.buckets {
+		delete(x[b], t)
+		if len(x[b]) == 0 {
+			delete(x, b)
+		}
+	}
+}
+
+// choose returns the buckets of the requirement that promises the fewest topics to look at.
+func (x index) choose(key topicKey, requirements labels.Requirements) []bucketKey {
+	var best []bucketKey
+	fewest := 0
+	bestByKey := true
+	for _, r := range requirements {
+		asked, byKey := labelsAskedFor(r)
+		if asked == nil || (byKey && !bestByKey) {
+			continue
+		}
+		buckets := make([]bucketKey, 0, len(asked))
+		topics := 0
+		for _, label := range asked {
+			b := key.bucket(key.namespace, label)
+			buckets = append(buckets, b)
+			topics += len(x[b])
+		}
+		if best == nil || (bestByKey && !byKey) || topics < fewest {
+			best, fewest, bestByKey = buckets, topics, byKey
+		}
+	}
+	if best == nil {
+		return []bucketKey{key.bucket(key.namespace, labelKey{})}
+	}
+	return best
+}
+
+// labelsAskedFor returns the labels of which an object must have one to meet the requirement: pairs, or a key alone.
+// It returns none if an object without labels may meet it.
+func labelsAskedFor(r labels.Requirement) (asked []labelKey, byKey bool) {
+	switch r.Operator() {
+	case selection.Equals, selection.DoubleEquals, selection.In:
+		seen := map[string]struct{}{}
+		for _, value := range r.ValuesUnsorted() {
+			if _, again := seen[value]; again {
+				continue
+			}
+			seen[value] = struct{}{}
+			asked = append(asked, labelKey{key: r.Key(), value: value})
+		}
+		return asked, false
+	case selection.Exists, selection.GreaterThan, selection.LessThan:
+		return []labelKey{{key: r.Key(), anyValue: true}}, true
+	default:
+		return nil, false
+	}
+}
+
+func (k topicKey) bucket(namespace string, label labelKey) bucketKey {
+	return bucketKey{cluster: k.cluster, kind: k.kind, namespace: namespace, label: label}
+}
+
+// plausible yields the topics whose selector may match the object with that key and those labels. It yields each once:
+// a topic is in several buckets only for values of one key, of which an object has one.
+func (x index) plausible(object topicKey, set labels.Set) iter.Seq[*topic] {
+	return func(yield func(*topic) bool) {
+		if len(x) == 0 {
+			return
+		}
+		bucket := func(namespace string, label labelKey) bool {
+			for t := range x[object.bucket(namespace, label)] {
+				if !yield(t) {
+					return false
+				}
+			}
+			return true
+		}
+		in := func(namespace string) bool {
+			for key, value := range set {
+				if !bucket(namespace, labelKey{key: key, value: value}) ||
+					!bucket(namespace, labelKey{key: key, anyValue: true}) {
+					return false
+				}
+			}
+			return bucket(namespace, labelKey{})
+		}
+		if !in("") || object.namespace == "" {
+			return
+		}
+		in(object.namespace)
+	}
+}
