@@ -12,11 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// The texts are those that programs written for reconciler.io/runtime may compare with.
 var (
-	errCreate  = errors.New("Create is not supported for the duck typed objects")
-	errUpdate  = errors.New("Update is not supported for the duck typed objects, use Patch instead")
-	errWatch   = errors.New("unable to call Watch with wrapped client that does not implement client.WithWatch")
-	errNoKinds = errors.New("object must directly define APIVersion and Kind")
+	errCreate = errors.New("Create is not supported for the duck typed objects")                    //nolint:staticcheck
+	errUpdate = errors.New("Update is not supported for the duck typed objects, use Patch instead") //nolint:staticcheck
+	errWatch  = errors.New("unable to call Watch with wrapped client that does not implement client.WithWatch")
+	errNoKind = errors.New("object must directly define APIVersion and Kind")
 )
 
 var _ client.WithWatch = (*duckClient)(nil)
@@ -207,7 +208,7 @@ func (c *duckClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersio
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Version == "" || gvk.Kind == "" {
-		return schema.GroupVersionKind{}, errNoKinds
+		return schema.GroupVersionKind{}, errNoKind
 	}
 	return gvk, nil
 }

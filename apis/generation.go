@@ -1,0 +1,18 @@
+package apis
+
+import "context"
+
+type generationKey struct{}
+
+// StashGeneration returns a context that carries the metadata.generation of the resource being reconciled. Conditions
+// that are managed with it record that generation as the one they were observed at. Zero, the generation of a resource
+// that has none, records nothing. The innermost one counts.
+func StashGeneration(ctx context.Context, generation int64) context.Context {
+	return context.WithValue(ctx, generationKey{}, generation)
+}
+
+// RetrieveGeneration returns the generation that [StashGeneration] put on the context, or zero.
+func RetrieveGeneration(ctx context.Context) int64 {
+	generation, _ := ctx.Value(generationKey{}).(int64)
+	return generation
+}
