@@ -1,0 +1,247 @@
+package memserver
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgotesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Server keeps objects as an API server does. It is safe for concurrent use. What goes in and what comes out is copied,
+// so callers may change it. The zero value is not usable; see [New].
+type Server struct {
+	scheme    *runtime.Scheme
+	rules     []Rule
+	eager     bool
+	ownership ownership
+	applying  applying
+
+	mu       sync.RWMutex
+	tables   map[schema.GroupVersionResource]table
+	versions map[schema.GroupVersionResource]int64
+	watchers map[schema.GroupVersionResource][]*watcher
+}
+
+var _ clientgotesting.ObjectTracker = (*Server)(nil)
+
+// Option changes how a [Server] behaves.
+type Option func(*Server)
+
+// WithRules adds rules, which run after those that every server has.
+func WithRules(rules ...Rule) Option {
+	return func(s *Server) { s.rules = append(s.rules, rules...) }
+}
+
+// WithTypeConverters replaces the merge schemas: for each type that of the first converter that does not err is used. The
+// default knows the built-in types and deduces the rest.
+func WithTypeConverters(list ...managedfields.TypeConverter) Option {
+	return func(s *Server) {
+		s.ownership.converter = func() managedfields.TypeConverter { return converters(list) }
+	}
+}
+
+// WithManagedFields makes every write keep the managed fields current. By default those of an object are worked out once
+// something is applied to it, which is when they start to matter.
+func WithManagedFields() Option {
+	return func(s *Server) { s.eager = true }
+}
+
+// New returns an empty server for the types of scheme.
+func New(scheme *runtime.Scheme, options ...Option) *Server {
+	s := &Server{
+		scheme: scheme,
+		rules:  slices.Clone(always),
+		ownership: ownership{
+			scheme:    scheme,
+			converter: builtInConverters,
+			managers:  map[managerKey]*managedfields.FieldManager{},
+		},
+		tables:   map[schema.GroupVersionResource]table{},
+		versions: map[schema.GroupVersionResource]int64{},
+		watchers: map[schema.GroupVersionResource][]*watcher{},
+	}
+	for _, option := range options {
+		option(s)
+	}
+	return s
+}
+
+// Add stores an object, or the items of a list, as if it had always been there: no rule is asked. An object that is
+// already stored is refused with AlreadyExists. The resource is guessed from the kind; an object whose Go type is
+// registered for several kinds is stored under each.
+func (s *Server) Add(obj runtime.Object) error {
+	if meta.IsListType(obj) {
+		items, err := meta.ExtractList(obj)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			if err := s.Add(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	given, err := asObject(obj)
+	if err != nil {
+		return err
+	}
+	kinds, err := s.kindsOf(obj)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, kind := range kinds {
+		gvr, _ := meta.UnsafeGuessKindToResource(kind)
+		if gvr.Version == runtime.APIVersionInternal {
+			gvr.Version = ""
+		}
+		if s.find(gvr, given.GetNamespace(), given.GetName()) != nil {
+			return apierrors.NewAlreadyExists(gvr.GroupResource(), given.GetName())
+		}
+		next := copyOf(given)
+		r := &record{object: next}
+		if next.GetManagedFields() == nil {
+			r.history = []revision{{next, seeded}}
+		}
+		s.put(gvr, r, watch.Added)
+	}
+	return nil
+}
+
+func (s *Server) kindsOf(obj runtime.Object) ([]schema.GroupVersionKind, error) {
+	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok && partial.APIVersion != "" {
+		return []schema.GroupVersionKind{partial.GroupVersionKind()}, nil
+	}
+	kinds, _, err := s.scheme.ObjectKinds(obj)
+	if err != nil {
+		return nil, err
+	}
+	if len(kinds) == 0 {
+		return nil, fmt.Errorf("%T is registered for no kind", obj)
+	}
+	return kinds, nil
+}
+
+// Get returns a copy of an object, or NotFound.
+func (s *Server) Get(gvr schema.GroupVersionResource, ns, name string, _ ...metav1.GetOptions) (runtime.Object, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if r := s.find(gvr, ns, name); r != nil {
+		return r.object.DeepCopyObject(), nil
+	}
+	return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
+}
+
+// List returns copies of the objects of a namespace, or of all if it is empty, ordered by namespace and name. The list
+// type of gvk must be in the scheme.
+func (s *Server) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, ns string, _ ...metav1.ListOptions) (runtime.Object, error) {
+	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	if listKind.Version == "" {
+		listKind.Version = runtime.APIVersionInternal
+	}
+	list, err := s.scheme.New(listKind)
+	if err != nil {
+		return nil, err
+	}
+	if !meta.IsListType(list) {
+		return nil, fmt.Errorf("%s is not a list type", listKind)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if accessor, err := meta.ListAccessor(list); err == nil {
+		accessor.SetResourceVersion(strconv.FormatInt(s.versions[gvr]+1, 10))
+	}
+	records := s.tables[gvr].in(ns)
+	if len(records) == 0 {
+		return list, nil
+	}
+	items := make([]runtime.Object, len(records))
+	for i, r := range records {
+		items[i] = r.object.DeepCopyObject()
+	}
+	return list, meta.SetList(list, items)
+}
+
+// Watch starts a watch of a namespace, or of all if it is empty. As with client-go's tracker, it starts with what is
+// written from now on; given options, with what was written since their resource version, a list's, or with all there is
+// if they have none. The caller has to stop it.
+func (s *Server) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav1.ListOptions) (watch.Interface, error) {
+	since := int64(-1)
+	if len(opts) > 0 {
+		since = 0
+		if rv := opts[0].ResourceVersion; rv != "" {
+			var err error
+			if since, err = strconv.ParseInt(rv, 10, 64); err != nil {
+				return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", rv, err))
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := newWatcher(ns, func(w *watcher) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.watchers[gvr] = slices.DeleteFunc(s.watchers[gvr], func(other *watcher) bool { return other == w })
+	})
+	s.watchers[gvr] = append(s.watchers[gvr], w)
+	if since >= 0 {
+		for _, r := range s.tables[gvr].in(ns) {
+			if r.version > since {
+				w.send(watch.Event{Type: watch.Added, Object: r.object.DeepCopyObject()})
+			}
+		}
+	}
+	return w, nil
+}
+
+// IsWatchListSemanticsUnSupported tells reflectors to list before they watch.
+func (s *Server) IsWatchListSemanticsUnSupported() bool { return true }
+
+// find returns the record of an object, nil if there is none. The caller holds the lock.
+func (s *Server) find(gvr schema.GroupVersionResource, ns, name string) *record {
+	return s.tables[gvr][types.NamespacedName{Namespace: ns, Name: name}]
+}
+
+// put stores a record and tells the watchers. The caller holds the lock.
+func (s *Server) put(gvr schema.GroupVersionResource, r *record, event watch.EventType) {
+	if s.tables[gvr] == nil {
+		s.tables[gvr] = table{}
+	}
+	s.versions[gvr]++
+	r.version = s.versions[gvr] + 1
+	s.tables[gvr][types.NamespacedName{Namespace: r.object.GetNamespace(), Name: r.object.GetName()}] = r
+	s.tell(gvr, r, event)
+}
+
+// remove forgets a record and tells the watchers. The caller holds the lock.
+func (s *Server) remove(gvr schema.GroupVersionResource, r *record) {
+	s.versions[gvr]++
+	delete(s.tables[gvr], types.NamespacedName{Namespace: r.object.GetNamespace(), Name: r.object.GetName()})
+	s.tell(gvr, r, watch.Deleted)
+}
+
+func (s *Server) tell(gvr schema.GroupVersionResource, r *record, event watch.EventType) {
+	for _, w := range s.watchers[gvr] {
+		if w.wants(r.object.GetNamespace()) {
+			w.send(watch.Event{Type: event, Object: r.object.DeepCopyObject()})
+		}
+	}
+}
+
+// kindOf returns the kind under which an object is written.
+func (s *Server) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, s.scheme)
+}
