@@ -1,0 +1,208 @@
+// Package digest tells in a word whether two Go values are the same.
+//
+// A digest is taken of each object that a reconciler desires, in each request, so it must cost much less than a comparison
+// or a marshalled copy. It walks the value by reflection and allocates next to nothing.
+//
+// Digests are seeded anew in each process: they are for memory only, mean nothing elsewhere, and cannot be guessed from.
+package digest
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math"
+	"reflect"
+	"time"
+)
+
+var seed = maphash.MakeSeed()
+
+// maxDepth bounds the walk: a value nested deeper, or one that holds itself, has no digest.
+const maxDepth = 64
+
+// Of returns the digest of v, and false if v has none: it holds a channel or a function, or is nested too deeply.
+//
+// Equal digests mean that the values are equal in every field, exported or not, but for a chance of 2^-64. Different digests
+// mean nothing for sure: a value that caches something in an unexported field may change its digest.
+func Of(v any) (uint64, bool) {
+	var w walker
+	w.hash.SetSeed(seed)
+	if !w.walk(reflect.ValueOf(v), 0) {
+		return 0, false
+	}
+	return w.hash.Sum64(), true
+}
+
+type walker struct {
+	hash maphash.Hash
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+func (w *walker) walk(v reflect.Value, depth int) bool {
+	if depth > maxDepth {
+		return false
+	}
+	w.number(uint64(v.Kind()))
+	switch v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Bool:
+		if v.Bool() {
+			w.number(1)
+		} else {
+			w.number(0)
+		}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		w.number(uint64(v.Int()))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		w.number(v.Uint())
+	case reflect.Float32, reflect.Float64:
+		w.number(math.Float64bits(v.Float()))
+	case reflect.Complex64, reflect.Complex128:
+		w.number(math.Float64bits(real(v.Complex())))
+		w.number(math.Float64bits(imag(v.Complex())))
+	case reflect.String:
+		w.text(v.String())
+	case reflect.Pointer:
+		return w.pointer(v, depth)
+	case reflect.Interface:
+		return w.boxed(v, depth)
+	case reflect.Struct:
+		return w.structure(v, depth)
+	case reflect.Slice:
+		return w.slice(v, depth)
+	case reflect.Array:
+		return w.elements(v, depth)
+	case reflect.Map:
+		return w.entries(v, depth)
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *walker) number(n uint64) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], n)
+	_, _ = w.hash.Write(b[:])
+}
+
+// text writes the length too, so that neighbouring strings cannot run into each other.
+func (w *walker) text(s string) {
+	w.number(uint64(len(s)))
+	_, _ = w.hash.WriteString(s)
+}
+
+func (w *walker) pointer(v reflect.Value, depth int) bool {
+	if v.IsNil() {
+		w.number(0)
+		return true
+	}
+	w.number(1)
+	return w.walk(v.Elem(), depth+1)
+}
+
+// boxed writes the dynamic type, so that int64(1) and int32(1) differ.
+func (w *walker) boxed(v reflect.Value, depth int) bool {
+	if v.IsNil() {
+		w.number(0)
+		return true
+	}
+	elem := v.Elem()
+	w.text(elem.Type().String())
+	return w.walk(elem, depth+1)
+}
+
+func (w *walker) structure(v reflect.Value, depth int) bool {
+	if v.Type() == timeType {
+		return w.time(v)
+	}
+	for i := range v.NumField() {
+		if !w.walk(v.Field(i), depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// time writes the instant. The fields of a time cannot be walked: they refer to the table of its zone, which is shared.
+func (w *walker) time(v reflect.Value) bool {
+	if !v.CanInterface() {
+		return false
+	}
+	var t time.Time
+	if v.CanAddr() {
+		t = *v.Addr().Interface().(*time.Time)
+	} else {
+		t = v.Interface().(time.Time)
+	}
+	w.number(uint64(t.Unix()))
+	w.number(uint64(t.Nanosecond()))
+	return true
+}
+
+func (w *walker) slice(v reflect.Value, depth int) bool {
+	if v.IsNil() {
+		w.number(0)
+		return true
+	}
+	w.number(1)
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		b := v.Bytes()
+		w.number(uint64(len(b)))
+		_, _ = w.hash.Write(b)
+		return true
+	}
+	return w.elements(v, depth)
+}
+
+func (w *walker) elements(v reflect.Value, depth int) bool {
+	w.number(uint64(v.Len()))
+	for i := range v.Len() {
+		if !w.walk(v.Index(i), depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// entries digests each entry by itself and adds the digests up, which does not depend on the order and saves sorting.
+func (w *walker) entries(v reflect.Value, depth int) bool {
+	if v.IsNil() {
+		w.number(0)
+		return true
+	}
+	w.number(1)
+	w.number(uint64(v.Len()))
+	var sum uint64
+	if m, ok := stringMap(v); ok {
+		for key, value := range m {
+			var entry walker
+			entry.hash.SetSeed(seed)
+			entry.text(key)
+			entry.text(value)
+			sum += entry.hash.Sum64()
+		}
+		w.number(sum)
+		return true
+	}
+	for iter := v.MapRange(); iter.Next(); {
+		var entry walker
+		entry.hash.SetSeed(seed)
+		if !entry.walk(iter.Key(), depth+1) || !entry.walk(iter.Value(), depth+1) {
+			return false
+		}
+		sum += entry.hash.Sum64()
+	}
+	w.number(sum)
+	return true
+}
+
+// stringMap returns v as the map that labels, annotations and data are: by far the most common, and cheap to walk as such.
+func stringMap(v reflect.Value) (map[string]string, bool) {
+	if !v.CanInterface() {
+		return nil, false
+	}
+	m, ok := v.Interface().(map[string]string)
+	return m, ok
+}

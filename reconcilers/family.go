@@ -1,0 +1,221 @@
+package reconcilers
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// family is the children of one type that one resource owns, as the resource's nodes know them. It lives in the memory of
+// the resource and saves what an idle reconcile spends most on:
+//
+//   - the cache is asked once in a request, whatever the number of nodes with children of the type, and only for references:
+//     an object is copied out of it when its version is new, so that no node ever holds an object of the cache;
+//   - what a node has just written is known before the cache has it. A cache that lags behind our own write is not believed:
+//     nothing is created twice or updated from an older state on its word.
+type family struct {
+	mu      sync.Mutex
+	members map[types.UID]*member
+}
+
+// member is a child as last seen or written, whichever is newer.
+type member struct {
+	object client.Object
+	// unseen is true from our write until the cache shows the child for the first time.
+	unseen bool
+}
+
+// familyKey tells families apart: the same type in another cluster is another family.
+type familyKey struct {
+	reader client.Client
+	listed reflect.Type
+	kind   string
+}
+
+// listChildren returns the children of resource, of the type of list, that it controls. Objects are copies that belong to
+// the resource's nodes; they are for reading, and may be handed out again as long as they do not change.
+//
+// Below a root, what one node listed serves the other nodes of the request. In a node called by itself, each call lists.
+func listChildren(ctx context.Context, config Config, resource client.Object, sample client.Object, list client.ObjectList) ([]client.Object, error) {
+	p := scopeOf(ctx).pass
+	if p == nil || p.memory == nil {
+		return readChildren(ctx, config, resource, sample, list)
+	}
+	key := familyKey{reader: config.Client, listed: reflect.TypeOf(list), kind: list.GetObjectKind().GroupVersionKind().String()}
+	p.mu.Lock()
+	fresh, ok := p.families[key]
+	p.mu.Unlock()
+	if !ok {
+		fresh = recall(p.memory, key, func() *family { return &family{members: map[types.UID]*member{}} })
+		if err := fresh.refresh(ctx, config, resource, sample, list); err != nil {
+			return nil, err
+		}
+		p.mu.Lock()
+		if p.families == nil {
+			p.families = map[familyKey]*family{}
+		}
+		p.families[key] = fresh
+		p.mu.Unlock()
+	}
+	return fresh.children(), nil
+}
+
+// knowChild tells the family of a child what a node has written: written as the server answered, nil if it is deleted.
+func knowChild(ctx context.Context, config Config, list client.ObjectList, before, written client.Object) {
+	p := scopeOf(ctx).pass
+	if p == nil {
+		return
+	}
+	key := familyKey{reader: config.Client, listed: reflect.TypeOf(list), kind: list.GetObjectKind().GroupVersionKind().String()}
+	p.mu.Lock()
+	f, ok := p.families[key]
+	p.mu.Unlock()
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if isNil(written) {
+		delete(f.members, before.GetUID())
+		return
+	}
+	if written.GetUID() == "" {
+		return
+	}
+	known, ok := f.members[written.GetUID()]
+	f.members[written.GetUID()] = &member{object: written, unseen: !ok || known.unseen}
+}
+
+// children returns the members, sorted by namespace and name.
+func (f *family) children() []client.Object {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	children := make([]client.Object, 0, len(f.members))
+	for _, m := range f.members {
+		children = append(children, m.object)
+	}
+	sortObjects(children)
+	return children
+}
+
+// refresh brings the members up to date with the cache, and with the API server where the cache lags behind our own writes.
+func (f *family) refresh(ctx context.Context, config Config, resource, sample client.Object, list client.ObjectList) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	listed, err := readChildren(ctx, config, resource, sample, list, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	seen := make(map[types.UID]*member, len(listed))
+	for _, obj := range listed {
+		seen[obj.GetUID()] = f.members[obj.GetUID()].update(obj)
+	}
+	for uid, m := range f.members {
+		if _, ok := seen[uid]; ok || !m.unseen {
+			continue
+		}
+		alive, err := confirm(ctx, config, m.object)
+		if err != nil {
+			return err
+		}
+		if alive != nil {
+			seen[uid] = &member{object: alive, unseen: true}
+		}
+	}
+	f.members = seen
+	return nil
+}
+
+// update returns the member for what the cache has, m being what was known. The cache's object is copied, unless what is
+// known is the same or newer.
+func (m *member) update(cached client.Object) *member {
+	if m == nil {
+		return &member{object: cached.DeepCopyObject().(client.Object)}
+	}
+	m.unseen = false
+	if !isNewer(cached.GetResourceVersion(), m.object.GetResourceVersion()) {
+		return m
+	}
+	m.object = cached.DeepCopyObject().(client.Object)
+	return m
+}
+
+// isNewer tells whether a is a later resource version than b. Versions that cannot be compared count as later when they
+// differ.
+func isNewer(a, b string) bool {
+	if a == b {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || order > 0
+}
+
+// confirm reads a child that we wrote and the cache does not show: it may not have arrived yet, or be gone already. It
+// returns nil for a child that is gone.
+func confirm(ctx context.Context, config Config, child client.Object) (client.Object, error) {
+	if config.APIReader == nil {
+		return nil, nil
+	}
+	alive := child.DeepCopyObject().(client.Object)
+	err := config.APIReader.Get(ctx, client.ObjectKeyFromObject(child), alive)
+	if apierrs.IsNotFound(err) || err == nil && alive.GetUID() != child.GetUID() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return alive, nil
+}
+
+// readChildren lists the children that resource controls: by the owner index if the type has one, else by listing the
+// resource's namespace.
+func readChildren(ctx context.Context, config Config, resource, sample client.Object, list client.ObjectList, opts ...client.ListOption) ([]client.Object, error) {
+	opts = append(opts, client.InNamespace(resource.GetNamespace()))
+	if config.owners.has(config.Client, sample) {
+		opts = append(opts, owned(resource))
+	}
+	listed, err := readList(ctx, config, list, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(listed, func(obj client.Object) bool { return !metav1.IsControlledBy(obj, resource) }), nil
+}
+
+// readList lists into a new list of the type of list, and returns the objects sorted by namespace and name.
+func readList(ctx context.Context, config Config, list client.ObjectList, opts ...client.ListOption) ([]client.Object, error) {
+	list = list.DeepCopyObject().(client.ObjectList)
+	if err := config.List(ctx, list, opts...); err != nil {
+		return nil, err
+	}
+	objects := make([]client.Object, 0, meta.LenList(list))
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok {
+			objects = append(objects, obj)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	sortObjects(objects)
+	return objects, nil
+}
+
+func sortObjects(objects []client.Object) {
+	slices.SortFunc(objects, func(a, b client.Object) int {
+		if order := strings.Compare(a.GetNamespace(), b.GetNamespace()); order != 0 {
+			return order
+		}
+		return strings.Compare(a.GetName(), b.GetName())
+	})
+}

@@ -1,0 +1,65 @@
+package reconcilers
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// AddFinalizer puts finalizer on resource, in the cluster and in memory. It does nothing if the finalizer is empty or there
+// already.
+//
+// It is a merge patch of the finalizers alone, made with the config that the resource was loaded with, and refused by the
+// API server if the resource has changed since it was read. The outcome is recorded as an event, unless the error is quiet. After an error
+// the resource in memory is as before.
+func AddFinalizer(ctx context.Context, resource client.Object, finalizer string) error {
+	if finalizer == "" || controllerutil.ContainsFinalizer(resource, finalizer) {
+		return nil
+	}
+	return patchFinalizers(ctx, resource, finalizer, "adding finalizer", append(slices.Clone(resource.GetFinalizers()), finalizer))
+}
+
+// ClearFinalizer takes finalizer off resource, in the cluster and in memory, and leaves those of others. It does nothing if
+// the finalizer is empty or not there. It works as [AddFinalizer] does.
+func ClearFinalizer(ctx context.Context, resource client.Object, finalizer string) error {
+	if finalizer == "" || !controllerutil.ContainsFinalizer(resource, finalizer) {
+		return nil
+	}
+	remaining := slices.DeleteFunc(slices.Clone(resource.GetFinalizers()), func(f string) bool { return f == finalizer })
+	if len(remaining) == 0 {
+		remaining = nil
+	}
+	return patchFinalizers(ctx, resource, finalizer, "removing finalizer", remaining)
+}
+
+func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doing string, finalizers []string) error {
+	config, err := RetrieveOriginalConfig(ctx)
+	if err != nil {
+		return err
+	}
+	log := logr.FromContextOrDiscard(ctx).WithValues("finalizer", finalizer)
+	log.Info(doing)
+
+	desired := resource.DeepCopyObject().(client.Object)
+	desired.SetFinalizers(finalizers)
+	patch := client.MergeFromWithOptions(resource.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+	if err := config.Patch(ctx, desired, patch); err != nil {
+		noteFailure(ctx, describeObject(resource), err)
+		if !isQuiet(err) {
+			log.Error(err, "unable to patch finalizers")
+			config.record(resource, corev1.EventTypeWarning, "FinalizerPatchFailed", "Failed to patch finalizer %q: %s", finalizer, err)
+		}
+		return err
+	}
+	config.record(resource, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
+
+	// Only what the patch was about is taken over: the rest of resource may have been changed in memory by the nodes before.
+	resource.SetFinalizers(desired.GetFinalizers())
+	resource.SetResourceVersion(desired.GetResourceVersion())
+	resource.SetGeneration(desired.GetGeneration())
+	return nil
+}

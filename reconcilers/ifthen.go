@@ -1,0 +1,122 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// IfThen runs one of two nodes, as a condition says.
+//
+//   - Runs: Then if the condition holds, else Else, if there is one. The condition is asked once in each request.
+//   - Stops: never on its own.
+//   - On error: returns the error and the result of the node that ran, unchanged.
+//   - On deletion: the same. A node that must clean up has to run, so the condition should hold for a resource that is
+//     terminating, or the children be owned, so that they go with it.
+//
+// A child under Then is not deleted when the condition stops holding: a [ChildReconciler] that desires no child does that.
+type IfThen[Type client.Object] struct {
+	// Name identifies the node in paths and logs. Default: IfThen.
+	Name string
+
+	// Setup adds watches and indexes, before those of the nodes. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// If is the condition. It must not change the resource. Required.
+	If func(ctx context.Context, resource Type) bool
+
+	// Then runs if the condition holds. Required.
+	Then SubReconciler[Type]
+
+	// Else runs if the condition does not hold. Optional.
+	Else SubReconciler[Type]
+
+	initOnce sync.Once
+}
+
+var _ SubReconciler[client.Object] = (*IfThen[client.Object])(nil)
+
+func (r *IfThen[Type]) init() {
+	r.initOnce.Do(func() {
+		if r.Name == "" {
+			r.Name = "IfThen"
+		}
+	})
+}
+
+// SetupWithManager validates, then sets up the node itself, Then and Else.
+func (r *IfThen[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	ctx = enter(ctx, r.Name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	if err := r.Then.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if isNilNode(r.Else) {
+		return nil
+	}
+	return r.Else.SetupWithManager(ctx, mgr, bldr)
+}
+
+// Validate checks that the required fields are set and, if recursive, the nodes.
+func (r *IfThen[Type]) Validate(ctx context.Context) error {
+	r.init()
+	if err := r.check(); err != nil {
+		return err
+	}
+	if err := validateNested(ctx, r.Then); err != nil {
+		return fmt.Errorf("IfThen %q must have a valid Then: %w", r.Name, err)
+	}
+	if isNilNode(r.Else) {
+		return nil
+	}
+	if err := validateNested(ctx, r.Else); err != nil {
+		return fmt.Errorf("IfThen %q must have a valid Else: %w", r.Name, err)
+	}
+	return nil
+}
+
+func (r *IfThen[Type]) check() error {
+	if r.If == nil {
+		return fmt.Errorf("IfThen %q must implement If", r.Name)
+	}
+	if isNilNode(r.Then) {
+		return fmt.Errorf("IfThen %q must implement Then", r.Name)
+	}
+	return nil
+}
+
+// Reconcile runs one of the nodes, see [IfThen].
+func (r *IfThen[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
+	r.init()
+	if err := r.check(); err != nil {
+		return Result{}, err
+	}
+	ctx = enter(ctx, r.Name)
+	if r.If(ctx, resource) {
+		return r.Then.Reconcile(ctx, resource)
+	}
+	if isNilNode(r.Else) {
+		return Result{}, nil
+	}
+	return r.Else.Reconcile(ctx, resource)
+}
+
+// Describe shows both nodes.
+func (r *IfThen[Type]) Describe() Description {
+	r.init()
+	d := Description{Kind: "IfThen", Name: r.Name, Nodes: []Description{describeAs("Then", r.Then)}}
+	if !isNilNode(r.Else) {
+		d.Nodes = append(d.Nodes, describeAs("Else", r.Else))
+	}
+	return d
+}

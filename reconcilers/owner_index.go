@@ -1,0 +1,94 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ownerIndexField is the name under which objects are indexed in the cache by the UID of their controller. It is no field of
+// any object; the cache only needs it to be unique.
+const ownerIndexField = ".espalier.dev/controller-uid"
+
+// ownerIndex finds the children of an owner in a cache, at a cost that does not depend on how many other objects there are.
+// An index exists for the types that were registered at set-up; other types are found by listing their namespace.
+type ownerIndex struct {
+	indexer client.FieldIndexer
+
+	mu    sync.RWMutex
+	types map[indexedType]bool
+}
+
+// indexedType is a type as the cache tells types apart: each representation of a kind has an informer of its own.
+type indexedType struct {
+	kind           schema.GroupVersionKind
+	representation reflect.Type
+}
+
+func newOwnerIndex(indexer client.FieldIndexer) *ownerIndex {
+	return &ownerIndex{indexer: indexer, types: map[indexedType]bool{}}
+}
+
+func indexedTypeOf(c client.Client, obj client.Object) indexedType {
+	return indexedType{kind: kindOf(c, obj), representation: reflect.TypeOf(watchable(obj, c.Scheme()))}
+}
+
+// register adds the index for the type of obj. It may be called again, also through another index of the same cache.
+func (x *ownerIndex) register(ctx context.Context, c client.Client, obj client.Object) error {
+	if x == nil || x.indexer == nil {
+		return nil
+	}
+	t := indexedTypeOf(c, obj)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.types[t] {
+		return nil
+	}
+	err := x.indexer.IndexField(ctx, watchable(obj, c.Scheme()), ownerIndexField, controllerUID)
+	if err != nil && !isIndexConflict(err) {
+		return fmt.Errorf("unable to index %s by owner: %w", t.kind.Kind, err)
+	}
+	x.types[t] = true
+	return nil
+}
+
+// isIndexConflict tells whether the index was there already: another controller of the same manager registered it. The
+// cache has no error type for that, but names the index, and nobody else uses this name.
+func isIndexConflict(err error) bool {
+	return strings.Contains(err.Error(), ownerIndexField)
+}
+
+// has tells whether objects of the type of obj are indexed.
+func (x *ownerIndex) has(c client.Client, obj client.Object) bool {
+	if x == nil {
+		return false
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if len(x.types) == 0 {
+		return false
+	}
+	return x.types[indexedTypeOf(c, obj)]
+}
+
+// controllerUID is the value that an object is indexed by.
+func controllerUID(obj client.Object) []string {
+	owner := metav1.GetControllerOfNoCopy(obj)
+	if owner == nil {
+		return nil
+	}
+	return []string{string(owner.UID)}
+}
+
+var _ client.IndexerFunc = controllerUID
+
+// owned is the list option for the children of owner.
+func owned(owner client.Object) client.ListOption {
+	return client.MatchingFields{ownerIndexField: string(owner.GetUID())}
+}

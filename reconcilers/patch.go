@@ -1,0 +1,66 @@
+package reconcilers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	evanphx "github.com/evanphx/json-patch/v5"
+	"gomodules.xyz/jsonpatch/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// PatchGenerationMismatch is returned by [Patch.Apply] for an object of another generation than the patch was made for.
+var PatchGenerationMismatch = errors.New("patch generation did not match target")
+
+// Patch is a difference between two states of an object, to be applied to a third: an RFC 6902 JSON patch, valid for one
+// generation.
+type Patch struct {
+	generation int64
+	bytes      []byte
+}
+
+// NewPatch returns the difference that makes update of base. It is valid for the generation of base.
+func NewPatch(base, update client.Object) (*Patch, error) {
+	baseBytes, err := json.Marshal(base)
+	if err != nil {
+		return nil, fmt.Errorf("unable to marshal the base of a patch: %w", err)
+	}
+	updateBytes, err := json.Marshal(update)
+	if err != nil {
+		return nil, fmt.Errorf("unable to marshal the target of a patch: %w", err)
+	}
+	operations, err := jsonpatch.CreatePatch(baseBytes, updateBytes)
+	if err != nil {
+		return nil, fmt.Errorf("unable to compute a patch: %w", err)
+	}
+	bytes, err := json.Marshal(operations)
+	if err != nil {
+		return nil, fmt.Errorf("unable to marshal a patch: %w", err)
+	}
+	return &Patch{generation: base.GetGeneration(), bytes: bytes}, nil
+}
+
+// Apply changes rebase by the patch. If the generation differs, or the patch does not fit, it returns an error and rebase is
+// as before; if the outcome is no valid object, rebase is left as far as it could be decoded.
+func (p *Patch) Apply(rebase client.Object) error {
+	if rebase.GetGeneration() != p.generation {
+		return PatchGenerationMismatch
+	}
+	rebaseBytes, err := json.Marshal(rebase)
+	if err != nil {
+		return fmt.Errorf("unable to marshal the object to patch: %w", err)
+	}
+	patch, err := evanphx.DecodePatch(p.bytes)
+	if err != nil {
+		return fmt.Errorf("unable to decode a patch: %w", err)
+	}
+	patched, err := patch.Apply(rebaseBytes)
+	if err != nil {
+		return fmt.Errorf("unable to apply a patch: %w", err)
+	}
+	// Decoding adds to what is there, so what the patch removes has to be gone before.
+	reflect.ValueOf(rebase).Elem().SetZero()
+	return json.Unmarshal(patched, rebase)
+}

@@ -1,0 +1,321 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/stash"
+	rtime "github.com/espalier-dev/espalier/time"
+	"github.com/espalier-dev/espalier/tracker"
+	"github.com/espalier-dev/espalier/validation"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// ResourceReconciler is the root of a tree that reconciles resources of one type. It is an ordinary
+// [reconcile.Reconciler].
+//
+// For each request it fetches the resource, fills in its defaults, initialises its conditions, runs the tree with a fresh
+// stash, and writes the status if the tree changed it:
+//
+//   - Runs: the tree, for each resource that exists. One that is terminating and has no finalizers is left alone: there is nothing
+//     to hold it, or to clean up.
+//   - Stops: when SkipRequest or SkipResource say so, when BeforeReconcile returns an error, and when the resource is gone.
+//   - On error: the status is written all the same, without the observed generation, and the error is returned, whatever became of the
+//     status write (law L6). Quiet errors become a requeue. An error of the tree comes as an [Error] that says where it came up.
+//   - On deletion: runs the tree, so that its nodes clean up. The status is written only with SyncStatusDuringFinalization.
+//
+// The status counts as changed if it differs by [k8s.io/apimachinery/pkg/api/equality.Semantic]. If it has them, the root
+// looks after these parts of it: ObservedGeneration (int64) follows the generation once the tree ran through;
+// InitializeConditions(context.Context) is called first; Conditions ([]metav1.Condition) keep their transition times when a
+// condition goes back and forth.
+//
+// A successful write of the status brings the resource back by its own event, so a delay that the tree asked for is dropped
+// then, as it is where this vocabulary comes from. Set KeepResultAfterStatusUpdate if such events do not reach the
+// controller.
+type ResourceReconciler[Type client.Object] struct {
+	// Name identifies the root in paths and logs; it is not the name of the controller. Default: the kind followed by
+	// ResourceReconciler.
+	Name string
+
+	// Setup adds watches and indexes, before those of the tree. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// SetupForOptions are given to the builder for the resource's own watch. Optional.
+	SetupForOptions []builder.ForOption
+
+	// Type is an object of the resource's type. It is required for unstructured and duck types, which have to carry their
+	// kind. Default: an empty Type.
+	Type Type
+
+	// SkipStatusUpdate never writes the status. Default: false.
+	SkipStatusUpdate bool
+
+	// SyncStatusDuringFinalization writes the status of terminating resources too. Default: false.
+	SyncStatusDuringFinalization bool
+
+	// KeepResultAfterStatusUpdate returns the result of the tree also after a successful write of the status, and comes back by itself
+	// after a conflicting one. Set it for a controller whose predicates filter the events of status changes. Default: false.
+	KeepResultAfterStatusUpdate bool
+
+	// Reconciler is the tree. Required.
+	Reconciler SubReconciler[Type]
+
+	// BeforeReconcile is called before the resource is fetched, with a context that has all but the resource. The context it returns,
+	// if not nil, is used from there on; its result is aggregated with the tree's. An error ends the request. Optional.
+	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
+
+	// AfterReconcile is called last and may replace the outcome. It is not called if BeforeReconcile returned an error.
+	// Optional.
+	AfterReconcile func(ctx context.Context, req Request, res Result, err error) (Result, error)
+
+	// SkipRequest ignores a request before anything is done about it. Optional.
+	SkipRequest func(ctx context.Context, req Request) bool
+
+	// SkipResource ignores a resource after it was fetched and its defaults were filled in. Optional.
+	SkipResource func(ctx context.Context, resource Type) bool
+
+	// Config is what the tree works with. Required for all but Validate.
+	Config Config
+
+	initOnce sync.Once
+	invalid  error
+	config   Config
+	memories memories
+}
+
+var _ reconcile.Reconciler = (*ResourceReconciler[client.Object])(nil)
+
+func (r *ResourceReconciler[T]) init() {
+	r.initOnce.Do(func() {
+		r.Type = defaultType(r.Type)
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("%sResourceReconciler", typeName(r.Type))
+		}
+		r.config = r.Config
+		if r.config.Tracker != nil {
+			// Two roots for one kind may share a config. What one has tracked is not for the other to sweep.
+			r.config.Tracker = tracker.ForController(r.config.Tracker, fmt.Sprintf("%s %p", r.Name, r))
+		}
+		r.invalid = r.check()
+	})
+}
+
+func (r *ResourceReconciler[T]) check() error {
+	if isNilNode(r.Reconciler) {
+		return fmt.Errorf("ResourceReconciler %q must define Reconciler", r.Name)
+	}
+	if isNil(r.Type) {
+		return fmt.Errorf("ResourceReconciler %q must define Type since none can be made of %s", r.Name, reflect.TypeFor[T]())
+	}
+	return nil
+}
+
+// SetupWithManager builds a controller for the tree and adds it to the manager.
+func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager) error {
+	_, err := r.SetupWithManagerYieldingController(ctx, mgr)
+	return err
+}
+
+// SetupWithManagerYieldingController is [ResourceReconciler.SetupWithManager] for those who need the controller, to add
+// watches while it runs. The whole tree is validated first.
+func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+	r.init()
+	ctx = r.prepare(ctx, Request{}, nil)
+	if err := r.Validate(validation.WithRecursive(ctx)); err != nil {
+		return nil, err
+	}
+	ctx = derive(ctx, func(s *scope) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
+
+	bldr := ctrl.NewControllerManagedBy(mgr).For(watchable(r.Type, mgr.GetScheme()), r.SetupForOptions...)
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return nil, err
+	}
+	return bldr.Build(r)
+}
+
+// Validate checks that the required fields are set and, if recursive, the tree. It logs what is unusual about the status of
+// the type.
+func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
+	r.init()
+	if r.invalid != nil {
+		return r.invalid
+	}
+	nested := derive(ctx, func(s *scope) {
+		s.config, s.hasConfig = r.config, true
+		s.originalConfig, s.hasOriginalConfig = r.config, true
+		s.resourceType, s.originalResourceType = r.Type, r.Type
+	})
+	if err := validateNested(nested, r.Reconciler); err != nil {
+		return fmt.Errorf("ResourceReconciler %q must have a valid Reconciler: %w", r.Name, err)
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	for _, remark := range describeStatus(reflect.TypeOf(r.Type)) {
+		log.Info(remark)
+	}
+	return nil
+}
+
+// Describe shows the tree, and what the root itself does with the resource.
+func (r *ResourceReconciler[T]) Describe() Description {
+	r.init()
+	uses := []Access{
+		{Object: r.Type, Verbs: []string{"get", "list", "watch"}},
+		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
+	}
+	if !r.SkipStatusUpdate {
+		uses = append(uses, Access{Object: r.Type, Subresource: "status", Verbs: []string{"get", "update", "patch"}})
+	}
+	return Description{
+		Kind:   "ResourceReconciler",
+		Name:   r.Name,
+		Detail: typeName(r.Type),
+		Uses:   uses,
+		Nodes:  []Description{Describe(r.Reconciler)},
+	}
+}
+
+// prepare returns the context for a request, or for the set-up.
+func (r *ResourceReconciler[T]) prepare(ctx context.Context, req Request, p *pass) context.Context {
+	s := *scopeOf(ctx)
+	s.Context = ctx
+	s.request = req
+	s.config, s.hasConfig = r.config, true
+	s.originalConfig, s.hasOriginalConfig = r.config, true
+	s.resourceType, s.originalResourceType = r.Type, r.Type
+	s.pass = p
+	return enter(&s, r.Name)
+}
+
+// Reconcile handles one request, see [ResourceReconciler].
+func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
+	r.init()
+	if r.invalid != nil {
+		return Result{}, r.invalid
+	}
+	if r.config.Client == nil {
+		return Result{}, fmt.Errorf("ResourceReconciler %q must define Config to reconcile", r.Name)
+	}
+	p := &pass{}
+	ctx = stash.WithContext(ctx)
+	ctx = rtime.StashNow(ctx, time.Now())
+	ctx = r.prepare(ctx, req, p)
+
+	if r.SkipRequest != nil && r.SkipRequest(ctx, req) {
+		return Result{}, nil
+	}
+	result, err := r.between(ctx, req, p)
+	if isQuiet(err) {
+		return withRequeue(result, true), nil
+	}
+	return result, locateError(p, err)
+}
+
+// between runs the hooks around the request.
+func (r *ResourceReconciler[T]) between(ctx context.Context, req Request, p *pass) (Result, error) {
+	before := Result{}
+	if r.BeforeReconcile != nil {
+		replaced, result, err := r.BeforeReconcile(ctx, req)
+		if err != nil {
+			return result, err
+		}
+		before = result
+		if replaced != nil {
+			ctx = replaced
+		}
+	}
+	result, err := r.reconcile(ctx, req, p)
+	result = AggregateResults(before, result)
+	if r.AfterReconcile != nil {
+		return r.AfterReconcile(ctx, req, result, err)
+	}
+	return result, err
+}
+
+// reconcile fetches the resource, runs the tree, and writes the status.
+func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *pass) (Result, error) {
+	config, err := RetrieveOriginalConfig(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	original := copyOf(r.Type)
+	if err := config.Get(ctx, req.NamespacedName, original); err != nil {
+		if apierrs.IsNotFound(err) {
+			r.forget(config, req)
+			return Result{}, nil
+		}
+		if !isQuiet(err) {
+			logr.FromContextOrDiscard(ctx).Error(err, "unable to fetch resource")
+		}
+		return Result{}, err
+	}
+	resource := copyOf(original)
+	if err := applyDefaults(ctx, resource); err != nil {
+		return Result{}, err
+	}
+	if r.SkipResource != nil && r.SkipResource(ctx, resource) {
+		return Result{}, nil
+	}
+	p.memory = r.memories.of(resource)
+	if resource.GetGeneration() != 0 {
+		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
+	}
+	statusOf(resource).initializeConditions(ctx)
+
+	result, err := r.run(ctx, config, p, resource)
+	if r.SkipStatusUpdate {
+		return result, err
+	}
+	return r.settle(ctx, config, original, resource, result, err)
+}
+
+// run runs the tree, in a round of the tracker: what the tree does not track any more is forgotten once it ran through.
+func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *pass, resource T) (Result, error) {
+	var result Result
+	var err error
+	if resource.GetDeletionTimestamp() == nil || len(resource.GetFinalizers()) > 0 {
+		if rounds, ok := config.Tracker.(tracker.Rounds); ok {
+			rounds.BeginRound(resource)
+			defer func() { rounds.EndRound(resource, err == nil) }()
+		}
+		// A panic must not end the round as a complete one.
+		err = errPanicked
+		result, err = r.Reconciler.Reconcile(ctx, resource)
+		if err == nil {
+			p.memory.sweep()
+		}
+	}
+	if err == nil || isHalt(err) {
+		statusOf(resource).setObservedGeneration(resource.GetGeneration())
+	}
+	return result, err
+}
+
+// forget drops what is remembered of a resource that is gone.
+func (r *ResourceReconciler[T]) forget(config Config, req Request) {
+	r.memories.forget(req.NamespacedName)
+	rounds, ok := config.Tracker.(tracker.Rounds)
+	if !ok {
+		return
+	}
+	gone := copyOf(r.Type)
+	gone.SetNamespace(req.Namespace)
+	gone.SetName(req.Name)
+	rounds.Forget(gone)
+}

@@ -1,0 +1,93 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Sequence runs its nodes one after the other.
+//
+//   - Runs: every node, in order.
+//   - Stops: at the first node that returns an error.
+//   - On error: returns that node's error and that node's own result; the results of earlier nodes are dropped, since an
+//     error brings the request back anyway.
+//   - On deletion: runs the nodes in the same order. What must be taken down in reverse belongs into sequences of its own.
+//
+// Without an error the results are aggregated, see [AggregateResults]. An empty Sequence does nothing. Sequences nest
+// without changing what runs: it does not matter how a long one is split.
+type Sequence[Type client.Object] []SubReconciler[Type]
+
+var _ SubReconciler[client.Object] = Sequence[client.Object]{}
+
+// SetupWithManager sets up the nodes in order, and stops at the first error.
+func (s Sequence[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	for i, node := range s {
+		if isNilNode(node) {
+			return nilElement("Sequence", i)
+		}
+		if err := node.SetupWithManager(enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Validate checks that no node is nil and, if recursive, every node.
+func (s Sequence[Type]) Validate(ctx context.Context) error {
+	return validateList(ctx, "Sequence", s)
+}
+
+// Reconcile runs the nodes, see [Sequence].
+func (s Sequence[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
+	aggregate := Result{}
+	parent := positionOf(ctx)
+	// One allocation for the contexts of all elements.
+	positions := make([]position, len(s))
+	for i, node := range s {
+		if isNilNode(node) {
+			return Result{}, nilElement("Sequence", i)
+		}
+		positions[i] = position{Context: ctx, name: strconv.Itoa(i), parent: parent}
+		result, err := node.Reconcile(&positions[i], resource)
+		if err != nil {
+			return result, err
+		}
+		aggregate = aggregateResult(aggregate, result)
+	}
+	return aggregate, nil
+}
+
+// Describe lists the nodes.
+func (s Sequence[Type]) Describe() Description {
+	return Description{Kind: "Sequence", Nodes: describeList(s)}
+}
+
+// validateList and describeList are for the lists of nodes, which differ only in what they do about an error.
+
+func validateList[Type client.Object](ctx context.Context, kind string, nodes []SubReconciler[Type]) error {
+	for i, node := range nodes {
+		if isNilNode(node) {
+			return nilElement(kind, i)
+		}
+		if err := validateNested(ctx, node); err != nil {
+			return fmt.Errorf("%s must have a valid %s[%d]: %w", kind, kind, i, err)
+		}
+	}
+	return nil
+}
+
+func nilElement(kind string, index int) error {
+	return fmt.Errorf("%s must have a valid %s[%d]: %w", kind, kind, index, errNilNode)
+}
+
+func describeList[Type client.Object](nodes []SubReconciler[Type]) []Description {
+	descriptions := make([]Description, len(nodes))
+	for i, node := range nodes {
+		descriptions[i] = Describe(node)
+		descriptions[i].Index = strconv.Itoa(i)
+	}
+	return descriptions
+}

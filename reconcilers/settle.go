@@ -1,0 +1,97 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+
+	"github.com/espalier-dev/espalier/duck"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// settle writes the status, if the tree changed it, and returns what becomes of the tree's result and error. The error is
+// returned in any case (law L6).
+func (r *ResourceReconciler[T]) settle(ctx context.Context, config Config, original, resource T, result Result, err error) (Result, error) {
+	before, after := statusOf(original), statusOf(resource)
+	after.keepTransitionTimes(before)
+
+	terminating := resource.GetDeletionTimestamp() != nil
+	if errors.Is(err, ErrSkipStatusUpdate) || (terminating && !r.SyncStatusDuringFinalization) || !after.differs(before) {
+		return result, err
+	}
+	if duck.IsDuck(resource, config.Scheme()) {
+		return r.afterWrite(result, err, r.patchStatus(ctx, config, original, resource))
+	}
+	return r.afterWrite(result, err, r.updateStatus(ctx, config, original, resource))
+}
+
+// errStatusConflict stands for a status write that came too late: whoever changed the resource meanwhile wakes it.
+var errStatusConflict = errors.New("status conflict")
+
+// afterWrite decides what is returned after a status was written, or could not be.
+func (r *ResourceReconciler[T]) afterWrite(result Result, err, writeErr error) (Result, error) {
+	switch {
+	case errors.Is(writeErr, errStatusConflict):
+		if r.KeepResultAfterStatusUpdate {
+			result = withRequeue(result, true)
+		}
+		return result, err
+	case writeErr != nil && err != nil:
+		return result, errors.Join(err, writeErr)
+	case writeErr != nil:
+		return result, writeErr
+	case err != nil || r.KeepResultAfterStatusUpdate:
+		return result, err
+	default:
+		return Result{}, nil
+	}
+}
+
+func (r *ResourceReconciler[T]) updateStatus(ctx context.Context, config Config, original, resource T) error {
+	log := logr.FromContextOrDiscard(ctx)
+	if log.Enabled() {
+		log.Info("updating status", "diff", statusDiff(original, resource))
+	}
+	err := config.Status().Update(ctx, resource)
+	if apierrs.IsConflict(err) {
+		log.Info("unable to update status", "error", err.Error())
+		return errStatusConflict
+	}
+	return r.reportStatus(ctx, config, resource, err, statusWrite{verb: "update", done: "StatusUpdated", note: "Updated status", failed: "StatusUpdateFailed"})
+}
+
+// patchStatus writes the status of a duck type, which does not cover all of the status: an update would lose the rest.
+func (r *ResourceReconciler[T]) patchStatus(ctx context.Context, config Config, original, resource T) error {
+	log := logr.FromContextOrDiscard(ctx)
+	if log.Enabled() {
+		log.Info("patching status", "diff", statusDiff(original, resource))
+	}
+	err := config.Status().Patch(ctx, resource, client.MergeFrom(original))
+	return r.reportStatus(ctx, config, resource, err, statusWrite{verb: "patch", done: "StatusPatched", note: "Patched status", failed: "StatusPatchFailed"})
+}
+
+// statusWrite is how a way of writing the status is spoken of in logs and events.
+type statusWrite struct {
+	verb, done, note, failed string
+}
+
+// reportStatus records the outcome of a status write and returns err.
+func (r *ResourceReconciler[T]) reportStatus(ctx context.Context, config Config, resource T, err error, write statusWrite) error {
+	if err == nil {
+		config.record(resource, corev1.EventTypeNormal, write.done, "%s", write.note)
+		return nil
+	}
+	if !isQuiet(err) {
+		logr.FromContextOrDiscard(ctx).Error(err, "unable to "+write.verb+" status")
+		config.record(resource, corev1.EventTypeWarning, write.failed, "Failed to %s status: %v", write.verb, err)
+	}
+	return err
+}
+
+func statusDiff(original, resource client.Object) string {
+	return cmp.Diff(statusOf(original).get(), statusOf(resource).get(), IgnoreAllUnexported)
+}

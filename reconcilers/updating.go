@@ -1,0 +1,316 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/espalier-dev/espalier/duck"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// UpdatingObjectManager is the [ObjectManager] that creates, updates and deletes whole objects: an update reads what is
+// there, merges what is desired into it, and writes the outcome if it differs.
+//
+// What the API server and admission webhooks add to an object (defaults, injected fields) is learned from their answer to
+// each write and does not count as a difference, as long as what is desired stays the same. So an object is written once after a
+// change of what is desired, and once more after a restart of the program if anything had been added to it; never again.
+//
+// Each write checks that it meets the object it was decided on: an update carries the resource version, a delete the UID.
+// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned as they are.
+// Secret values are not logged, whether or not Sanitize is set.
+type UpdatingObjectManager[Type client.Object] struct {
+	// Name identifies the manager in errors. Default: the object's kind followed by UpdatingObjectManager.
+	Name string
+
+	// Type is an object of the managed type. It is required for unstructured and duck types, which have to carry their kind.
+	// Default: an empty Type.
+	Type Type
+
+	// Finalizer is put on the reconciled resource before an object is created, and taken off when the object is gone. It is for
+	// objects that the resource does not own. Optional.
+	Finalizer string
+
+	// TrackDesired wakes the reconciled resource when the object changes or goes. It is for objects that the resource does not
+	// own. Default: false.
+	TrackDesired bool
+
+	// HarmonizeImmutableFields copies onto desired the fields of current that may not change after creation. It may change
+	// desired only. Optional.
+	HarmonizeImmutableFields func(current, desired Type)
+
+	// MergeBeforeUpdate copies onto current what desired says, and nothing else: what it leaves alone stays as others set it. It
+	// may change current only, and must not depend on the time or on chance. Required.
+	MergeBeforeUpdate func(current, desired Type)
+
+	// Sanitize returns what may be logged of an object: it gets a copy. Default: the object, without the values of a Secret.
+	Sanitize func(child Type) interface{}
+
+	// DangerouslyAllowDuckTypes lets Type be a duck type, although an update loses what the duck type does not cover.
+	DangerouslyAllowDuckTypes bool
+
+	initOnce sync.Once
+	learned  lessons
+}
+
+var _ ObjectManager[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
+
+func (m *UpdatingObjectManager[Type]) init() {
+	m.initOnce.Do(func() {
+		m.Type = defaultType(m.Type)
+		if m.Name == "" {
+			m.Name = fmt.Sprintf("%sUpdatingObjectManager", typeName(m.Type))
+		}
+		m.learned.init()
+	})
+}
+
+// Setup fills in the defaults and validates.
+//
+// Deprecated: use SetupWithManager.
+func (m *UpdatingObjectManager[Type]) Setup(ctx context.Context) error {
+	m.init()
+	return m.Validate(ctx)
+}
+
+// SetupWithManager validates, and watches the type if it is tracked.
+func (m *UpdatingObjectManager[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	m.init()
+	if err := m.Validate(ctx); err != nil {
+		return err
+	}
+	if !m.TrackDesired {
+		return nil
+	}
+	if err := watchTracked(ctx, bldr, m.Type); err != nil {
+		return fmt.Errorf("UpdatingObjectManager %q is unable to watch %s: %w", m.Name, typeName(m.Type), err)
+	}
+	return nil
+}
+
+// Validate checks that MergeBeforeUpdate is set, and that a duck type is allowed. It needs a config on the context.
+func (m *UpdatingObjectManager[Type]) Validate(ctx context.Context) error {
+	if m.MergeBeforeUpdate == nil {
+		return fmt.Errorf("UpdatingObjectManager %q must define MergeBeforeUpdate", m.Name)
+	}
+	if m.DangerouslyAllowDuckTypes || isNil(m.Type) {
+		return nil
+	}
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		return fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
+	}
+	if !config.IsEmpty() && duck.IsDuck(m.Type, config.Scheme()) {
+		return fmt.Errorf("UpdatingObjectManager %q must enable DangerouslyAllowDuckTypes to use a duck type", m.Name)
+	}
+	return nil
+}
+
+// Manage makes actual agree with desired, see [ObjectManager].
+func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error) {
+	m.init()
+	var none Type
+	if m.MergeBeforeUpdate == nil {
+		return none, m.Validate(ctx)
+	}
+	w, err := m.worksite(ctx, resource)
+	if err != nil {
+		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
+	}
+	switch {
+	case isNil(desired) && isAbsent(actual):
+		return none, ClearFinalizer(ctx, resource, m.Finalizer)
+	case isNil(desired):
+		return none, m.delete(ctx, w, actual)
+	case isAbsent(actual):
+		return m.create(ctx, w, desired)
+	default:
+		return m.update(ctx, w, actual, desired)
+	}
+}
+
+// worksite is what one call of Manage works with.
+type worksite struct {
+	// config reads, writes and tracks the object.
+	config Config
+	// events are recorded through original.
+	original Config
+	resource client.Object
+}
+
+func (m *UpdatingObjectManager[Type]) worksite(ctx context.Context, resource client.Object) (worksite, error) {
+	original, err := RetrieveOriginalConfig(ctx)
+	if err != nil {
+		return worksite{}, err
+	}
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		return worksite{}, err
+	}
+	if m.DangerouslyAllowDuckTypes {
+		config = config.WithDangerousDuckClientOperations()
+	}
+	return worksite{config: config, original: original, resource: resource}, nil
+}
+
+// succeeded records what was done to obj.
+func (w worksite) succeeded(obj client.Object, reason string) {
+	w.original.record(w.resource, corev1.EventTypeNormal, reason, "%s %s %q", reason, typeName(obj), obj.GetName())
+}
+
+// failed records what could not be done to obj, and returns err.
+func (w worksite) failed(ctx context.Context, obj client.Object, loggable any, verb, reason string, err error) error {
+	if isQuiet(err) {
+		return err
+	}
+	logr.FromContextOrDiscard(ctx).Error(err, "unable to "+verb, "resource", loggable)
+	w.original.record(w.resource, corev1.EventTypeWarning, reason, "Failed to %s %s %q: %v", eventVerb[reason], typeName(obj), obj.GetName(), err)
+	return err
+}
+
+// eventVerb is the verb of the message of an event about a failure.
+var eventVerb = map[string]string{"CreationFailed": "create", "UpdateFailed": "update", "DeleteFailed": "delete"}
+
+func (m *UpdatingObjectManager[Type]) delete(ctx context.Context, w worksite, actual Type) error {
+	if m.TrackDesired {
+		// After a restart nothing else knows that the resource waits for this object to go.
+		if err := w.config.track(actual, w.resource); err != nil {
+			return err
+		}
+	}
+	if actual.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	if log.Enabled() {
+		log.Info("deleting unwanted resource", "resource", m.loggable(actual))
+	}
+	err := w.config.Delete(ctx, actual, deleteOptions(actual)...)
+	if apierrs.IsNotFound(err) {
+		// The cache showed what is gone already.
+		return nil
+	}
+	if err != nil {
+		return w.failed(ctx, actual, m.loggable(actual), "delete unwanted resource", "DeleteFailed", err)
+	}
+	m.learned.of(ctx).forget(actual.GetUID())
+	w.succeeded(actual, "Deleted")
+	return nil
+}
+
+// deleteOptions make sure that the object deleted is the one that was decided on, and not another of its name.
+func deleteOptions(obj client.Object) []client.DeleteOption {
+	uid := obj.GetUID()
+	if uid == "" {
+		return nil
+	}
+	return []client.DeleteOption{client.Preconditions{UID: &uid}}
+}
+
+func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w worksite, desired Type) (Type, error) {
+	var none Type
+	if err := AddFinalizer(ctx, w.resource, m.Finalizer); err != nil {
+		return none, err
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	if log.Enabled() {
+		log.Info("creating resource", "resource", m.loggable(desired))
+	}
+	intent := intentOf(desired)
+	created := copyOf(desired)
+	if err := w.config.Create(ctx, created); err != nil {
+		return none, w.failed(ctx, desired, m.loggable(desired), "create resource", "CreationFailed", err)
+	}
+	if m.TrackDesired {
+		if err := w.config.track(created, w.resource); err != nil {
+			return none, err
+		}
+	}
+	m.learn(ctx, created, desired, intent)
+	w.succeeded(created, "Created")
+	return created, nil
+}
+
+func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, actual, desired Type) (Type, error) {
+	var none Type
+	if err := AddFinalizer(ctx, w.resource, m.Finalizer); err != nil {
+		return none, err
+	}
+	if m.HarmonizeImmutableFields != nil {
+		m.HarmonizeImmutableFields(actual, desired)
+	}
+	if m.TrackDesired {
+		if err := w.config.track(actual, w.resource); err != nil {
+			return none, err
+		}
+	}
+
+	log := logr.FromContextOrDiscard(ctx)
+	intent := intentOf(desired)
+	lesson := m.learned.of(ctx).recall(actual.GetUID(), intent)
+	if lesson.agreed(actual) {
+		log.V(1).Info("resource is in sync, no update required")
+		return actual, nil
+	}
+	current := m.merge(ctx, actual, desired, lesson)
+	if equality.Semantic.DeepEqual(actual, current) {
+		log.Info("resource is in sync, no update required")
+		m.learned.of(ctx).agree(actual, intent, lesson)
+		return actual, nil
+	}
+
+	if log.Enabled() {
+		log.Info("updating resource", "diff", cmp.Diff(m.loggable(actual), m.loggable(current), IgnoreAllUnexported))
+	}
+	if err := w.config.Update(ctx, current); err != nil {
+		return none, w.failed(ctx, actual, m.loggable(actual), "update resource", "UpdateFailed", err)
+	}
+	m.learn(ctx, current, desired, intent)
+	log.Info("updated resource")
+	w.succeeded(actual, "Updated")
+	return current, nil
+}
+
+// merge returns a copy of actual with what is desired, and with what the server is known to add to that.
+func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lesson) Type {
+	current := copyOf(actual)
+	if known.additions == nil {
+		m.MergeBeforeUpdate(current, desired)
+		return current
+	}
+	expected := copyOf(desired)
+	if err := known.additions.Apply(expected); err != nil {
+		logr.FromContextOrDiscard(ctx).Info("unable to patch desired child from mutation cache, this error is usually benign", "error", err.Error())
+		expected = desired
+	}
+	m.MergeBeforeUpdate(current, expected)
+	return current
+}
+
+// learn keeps what the server added to what was desired, written being its answer.
+func (m *UpdatingObjectManager[Type]) learn(ctx context.Context, written, desired Type, intent intent) {
+	base := copyOf(written)
+	m.MergeBeforeUpdate(base, copyOf(desired))
+	additions, err := newAdditions(base, written, desired)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Info("unable to generate mutation patch", "error", err.Error())
+	}
+	m.learned.of(ctx).agree(written, intent, lesson{additions: additions})
+}
+
+// loggable returns what may be logged of obj.
+func (m *UpdatingObjectManager[Type]) loggable(obj Type) any {
+	if isNil(obj) {
+		return nil
+	}
+	if m.Sanitize == nil {
+		return sanitize(obj)
+	}
+	return m.Sanitize(copyOf(obj))
+}

@@ -1,0 +1,132 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"github.com/espalier-dev/espalier/tracker"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+)
+
+// watches are those that the nodes of one tree asked for: each type is watched once, however many nodes use it, and one
+// event makes each resource due once.
+type watches struct {
+	byType map[watchedType]*fanOut
+}
+
+type watchedType struct {
+	builder *Builder
+	indexedType
+}
+
+// fanOut is the handler of one watch, which hands an event to all who asked for it. Nodes add to it while they are set up;
+// the manager starts later.
+type fanOut struct {
+	handlers []handler.EventHandler
+	owner    bool
+	trackers []tracker.Tracker
+}
+
+var errNoBuilder = errors.New("there is no builder to add a watch to")
+
+// watchOwned wakes the resource that controls an object of the type of obj.
+func watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Object) error {
+	fan, err := fanOutFor(ctx, bldr, obj)
+	if err != nil || fan.owner {
+		return err
+	}
+	owner := RetrieveOriginalResourceType(ctx)
+	if isNil(owner) {
+		owner = RetrieveResourceType(ctx)
+	}
+	if isNil(owner) {
+		return errNoResourceType
+	}
+	owner = watchable(owner, mgr.GetScheme())
+	if _, err := mgr.GetClient().GroupVersionKindFor(owner); err != nil {
+		return err
+	}
+	fan.owner = true
+	fan.handlers = append(fan.handlers,
+		handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), owner, handler.OnlyControllerOwner()))
+	return nil
+}
+
+// watchTracked wakes the resources that track an object of the type of obj.
+func watchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		return err
+	}
+	fan, err := fanOutFor(ctx, bldr, obj)
+	if err != nil || config.Tracker == nil {
+		return err
+	}
+	for _, known := range fan.trackers {
+		if known == config.Tracker {
+			return nil
+		}
+	}
+	fan.trackers = append(fan.trackers, config.Tracker)
+	fan.handlers = append(fan.handlers, EnqueueTracked(ctx))
+	return nil
+}
+
+// fanOutFor returns the handler of the watch of the type of obj, and starts the watch at the first call. In a set-up without
+// a root (a node called from a hand-written controller) there is nothing to remember watches in, and each call starts
+// one.
+func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, error) {
+	if bldr == nil {
+		return nil, errNoBuilder
+	}
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	obj = watchable(obj, config.Scheme())
+	key := watchedType{builder: bldr, indexedType: indexedType{kind: kindOf(config.Client, obj), representation: reflect.TypeOf(obj)}}
+
+	registered := scopeOf(ctx).watches
+	if registered != nil {
+		if fan, ok := registered.byType[key]; ok {
+			return fan, nil
+		}
+	}
+	fan := &fanOut{}
+	bldr.Watches(obj, fan)
+	if registered != nil {
+		registered.byType[key] = fan
+	}
+	return fan, nil
+}
+
+var _ handler.EventHandler = (*fanOut)(nil)
+
+func (f *fanOut) Create(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[Request]) {
+	for _, h := range f.handlers {
+		h.Create(ctx, e, q)
+	}
+}
+
+func (f *fanOut) Update(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[Request]) {
+	for _, h := range f.handlers {
+		h.Update(ctx, e, q)
+	}
+}
+
+func (f *fanOut) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[Request]) {
+	for _, h := range f.handlers {
+		h.Delete(ctx, e, q)
+	}
+}
+
+func (f *fanOut) Generic(ctx context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[Request]) {
+	for _, h := range f.handlers {
+		h.Generic(ctx, e, q)
+	}
+}
