@@ -61,7 +61,7 @@ func (r *ChildReconciler[T, CT, CLT]) blockedByForeign(ctx context.Context, conf
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
 		"child", describeObject(blocker), "ownerRefs", blocker.GetOwnerReferences())
-	if !r.skipOwnerReference() {
+	if !r.skipOwnerReference() && config.Tracker != nil {
 		if trackErr := config.track(blocker, resource); trackErr != nil {
 			return false, fmt.Errorf("ChildReconciler %q is unable to track %s: %w", r.Name, describeObject(blocker), trackErr)
 		}
