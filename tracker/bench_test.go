@@ -29,7 +29,7 @@ func BenchmarkGetObservers(b *testing.B) {
 			})
 		}
 		run("one by name", configMap("own-7"))
-		run("one by selector", configMap("x", "app", "other", "instance", "i7", "tier", "front"))
+		run("one by selector", configMap("x", "app", "web", "instance", "i7", "tier", "front"))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func TestL12AnEventLooksOnlyAtSelectorsThatMayMatch(t *testing.T) {
-	const watchers = 10_000
+	const watchers = 2_000
 	tests := map[string]struct {
 		selector func(i int) string
 		obj      []string
