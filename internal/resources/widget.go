@@ -1,0 +1,95 @@
+// Package resources has a custom resource for the tests of this module: Widget, shaped as the resources of operators are.
+package resources
+
+import (
+	"context"
+
+	"github.com/espalier-dev/espalier/apis"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// GroupVersion is that of Widget.
+var GroupVersion = schema.GroupVersion{Group: "test.espalier.dev", Version: "v1"}
+
+// The conditions of a Widget.
+const (
+	WidgetReady      = apis.ConditionReady
+	WidgetChildReady = "ChildReady"
+)
+
+var widgetConditions = apis.NewLivingConditionSet(WidgetChildReady)
+
+// Widget is a namespaced resource with conditions.
+type Widget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   WidgetSpec   `json:"spec,omitempty"`
+	Status WidgetStatus `json:"status,omitempty"`
+}
+
+// WidgetSpec is what is desired of a Widget.
+type WidgetSpec struct {
+	// Fields are for tests to give meaning to.
+	Fields map[string]string `json:"fields,omitempty"`
+}
+
+// WidgetStatus is what is observed of a Widget.
+type WidgetStatus struct {
+	apis.Status `json:",inline"`
+
+	// Fields are for tests to give meaning to.
+	Fields map[string]string `json:"fields,omitempty"`
+}
+
+// InitializeConditions sets up the conditions of a Widget.
+func (s *WidgetStatus) InitializeConditions(ctx context.Context) {
+	widgetConditions.ManageWithContext(ctx, s).InitializeConditions()
+}
+
+// MarkChildReady says that the child is as it should be.
+func (s *WidgetStatus) MarkChildReady(ctx context.Context) {
+	widgetConditions.ManageWithContext(ctx, s).MarkTrue(WidgetChildReady, "Ready", "")
+}
+
+// MarkChildNotReady says why the child is not as it should be.
+func (s *WidgetStatus) MarkChildNotReady(ctx context.Context, reason, message string) {
+	widgetConditions.ManageWithContext(ctx, s).MarkFalse(WidgetChildReady, reason, "%s", message)
+}
+
+// AddField sets a field of the status.
+func (s *WidgetStatus) AddField(key, value string) {
+	if s.Fields == nil {
+		s.Fields = map[string]string{}
+	}
+	s.Fields[key] = value
+}
+
+// WidgetList is a list of Widgets.
+type WidgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Widget `json:"items"`
+}
+
+// NewScheme returns a scheme with Widget and all types of client-go.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, AddToScheme)
+	if err := add.AddToScheme(scheme); err != nil {
+		panic(err) // the types are fixed when this is compiled
+	}
+	return scheme
+}
+
+// AddToScheme adds Widget to a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Widget{}, &WidgetList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
