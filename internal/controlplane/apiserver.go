@@ -1,0 +1,79 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// errNotOurs is returned for what can be done only to an environment that Start has started.
+var errNotOurs = errors.New("the API server of an existing cluster is not ours to stop or start")
+
+// errStopped is returned for what cannot be done once Stop was called.
+var errStopped = errors.New("the control plane was stopped")
+
+// StopAPIServer kills the API server, as a crash of its machine would: requests in flight fail, watches break off. etcd
+// keeps running. Clients get "connection refused" until StartAPIServer. It does nothing while the API server is down.
+func (e *Environment) StopAPIServer() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.mine(); err != nil || e.down {
+		return err
+	}
+	if err := e.stopAPIServer(); err != nil {
+		return err
+	}
+	e.down = true
+	return nil
+}
+
+// StartAPIServer starts the API server that StopAPIServer has stopped and returns when it answers. Address,
+// certificates, users and data are what they were. It does nothing while the API server is up.
+func (e *Environment) StartAPIServer() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.mine(); err != nil || !e.down {
+		return err
+	}
+	if err := e.envtest.ControlPlane.APIServer.Start(); err != nil {
+		return fmt.Errorf("could not start the API server again: %w\nkube-apiserver printed last:\n%s", err,
+			e.apiServer.last())
+	}
+	e.down = false
+	return nil
+}
+
+// mine tells why an API server must not be stopped or started. The lock is held.
+func (e *Environment) mine() error {
+	switch {
+	case e.existing:
+		return errNotOurs
+	case e.stopped:
+		return errStopped
+	}
+	return nil
+}
+
+func (e *Environment) stopAPIServer() error {
+	return e.killed(apiServerBinary, e.envtest.ControlPlane.APIServer.Stop)
+}
+
+func (e *Environment) stopEtcd() error {
+	return e.killed(etcdBinary, e.envtest.ControlPlane.Etcd.Stop)
+}
+
+// killed kills the process of that name and waits until envtest has noticed. Nothing is lost by not asking politely:
+// etcd's data is thrown away, and an API server has none. stop fails while the process is gone and envtest does not
+// know yet.
+func (e *Environment) killed(name string, stop func() error) error {
+	if err := e.supervision.kill(name); err != nil {
+		return err
+	}
+	var err error
+	for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if err = stop(); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("could not stop %s: %w", name, err)
+}

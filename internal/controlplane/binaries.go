@@ -1,0 +1,119 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	assetsVariable = "KUBEBUILDER_ASSETS"
+
+	etcdBinary              = "etcd"
+	apiServerBinary         = "kube-apiserver"
+	controllerManagerBinary = "kube-controller-manager"
+
+	// versionTimeout is how long a good binary may take to print its version on a machine that is busy.
+	versionTimeout = 30 * time.Second
+)
+
+// BinaryError says that a program of the control plane is missing or broken, and what to do about it.
+type BinaryError struct {
+	// Path of the program.
+	Path string
+	// Remedy is a sentence without a full stop.
+	Remedy string
+	// Err is what was found when it was looked at.
+	Err error
+}
+
+func (e *BinaryError) Error() string {
+	return fmt.Sprintf("cannot run the control plane: %s: %v; %s", e.Path, e.Err, e.Remedy)
+}
+
+func (e *BinaryError) Unwrap() error { return e.Err }
+
+// binaries is the folder of the programs and what to tell people about a program in it that does not work.
+type binaries struct {
+	dir    string
+	remedy string
+}
+
+// findBinaries chooses the folder; it does not look into it.
+func findBinaries() (binaries, error) {
+	if dir := os.Getenv(assetsVariable); dir != "" {
+		return binaries{
+			dir:    dir,
+			remedy: fmt.Sprintf("unset %s and run: make controlplane", assetsVariable),
+		}, nil
+	}
+	start, err := os.Getwd()
+	if err != nil {
+		return binaries{}, fmt.Errorf("cannot run the control plane: no working directory to look from: %w", err)
+	}
+	root, err := checkoutOf(start)
+	if err != nil {
+		return binaries{}, err
+	}
+	return binaries{dir: filepath.Join(root, "bin", "controlplane"), remedy: "run: make controlplane"}, nil
+}
+
+// checkoutOf finds the root of the checkout that the folder start is in.
+func checkoutOf(start string) (string, error) {
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "controlplane", "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("cannot run the control plane: %s is not in a checkout of Espalier; set %s", start,
+				assetsVariable)
+		}
+	}
+}
+
+func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
+
+// check returns a *BinaryError about the first of names that cannot be run. It runs them, since whether a file is a
+// program for this machine is best known to the operating system.
+func (b binaries) check(ctx context.Context, names ...string) error {
+	errs := make([]error, len(names))
+	var group errgroup.Group
+	for i, name := range names {
+		group.Go(func() error {
+			errs[i] = b.checkOne(ctx, b.path(name))
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b binaries) checkOne(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	err := exec.CommandContext(ctx, path, "--version").Run()
+	if err == nil {
+		return nil
+	}
+	// Both repeat the path.
+	var pathErr *os.PathError
+	var execErr *exec.Error
+	switch {
+	case errors.As(err, &pathErr):
+		err = pathErr.Err
+	case errors.As(err, &execErr):
+		err = execErr.Err
+	}
+	return &BinaryError{Path: path, Remedy: b.remedy, Err: err}
+}

@@ -1,0 +1,215 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const (
+	// startTimeout is for one process, on a machine that does something else at the same time.
+	startTimeout = 60 * time.Second
+	stopTimeout  = 20 * time.Second
+)
+
+// Environment is a running control plane. Its methods are safe for concurrent use.
+type Environment struct {
+	// existing is set for a cluster that is not ours; all that follow config are nil then.
+	existing bool
+	config   *rest.Config
+
+	envtest     *envtest.Environment
+	supervision *supervision
+	etcd        *output
+	apiServer   *output
+	// manager is nil when no controllers were asked for.
+	manager *controllerManager
+
+	// mu makes stopping and starting take turns.
+	mu      sync.Mutex
+	stopped bool
+	// down is set between StopAPIServer and StartAPIServer.
+	down bool
+}
+
+// Start runs a control plane and returns when its API server answers and serves the definitions. The caller calls Stop
+// in the end. A missing or broken program is reported as a *BinaryError; whatever fails, nothing is left running.
+// Cancelling ctx prevents the next step of starting, and does nothing afterwards.
+func Start(ctx context.Context, options Options) (*Environment, error) {
+	if options.useExistingCluster() {
+		return useExisting(options)
+	}
+	programs, err := findBinaries()
+	if err != nil {
+		return nil, err
+	}
+	names := []string{etcdBinary, apiServerBinary}
+	controllers := options.controllers()
+	if len(controllers) > 0 {
+		names = append(names, controllerManagerBinary)
+	}
+	if err := programs.check(ctx, names...); err != nil {
+		return nil, err
+	}
+	e := &Environment{etcd: &output{next: options.Output}, apiServer: &output{next: options.Output}}
+	err = e.start(ctx, programs, options)
+	if err == nil && len(controllers) > 0 {
+		err = e.startManager(ctx, controllers, options)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	return e, nil
+}
+
+// useExisting connects to the cluster of the current kubeconfig.
+func useExisting(options Options) (*Environment, error) {
+	existing := true
+	env := &envtest.Environment{
+		UseExistingCluster:    &existing,
+		CRDs:                  options.CRDs,
+		CRDDirectoryPaths:     options.CRDPaths,
+		ErrorIfCRDPathMissing: true,
+	}
+	config, err := env.Start()
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the existing cluster: %w", err)
+	}
+	return &Environment{existing: true, config: config}, nil
+}
+
+// start runs etcd and the API server.
+func (e *Environment) start(ctx context.Context, programs binaries, options Options) error {
+	dir, err := os.MkdirTemp("", "espalier-controlplane-")
+	if err != nil {
+		return fmt.Errorf("no folder for the data of the control plane: %w", err)
+	}
+	e.supervision, err = supervise(dir)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	env, err := newEnvtest(dir, options)
+	if err != nil {
+		return err
+	}
+	etcd, server := env.ControlPlane.Etcd, env.ControlPlane.APIServer
+	etcd.Out, etcd.Err = e.etcd, e.etcd
+	server.Out, server.Err = e.apiServer, e.apiServer
+	if etcd.Path, err = e.supervision.wrap(etcdBinary, programs.path(etcdBinary)); err != nil {
+		return err
+	}
+	if server.Path, err = e.supervision.wrap(apiServerBinary, programs.path(apiServerBinary)); err != nil {
+		return err
+	}
+	if len(options.controllers()) > 0 {
+		path, err := e.supervision.wrap(controllerManagerBinary, programs.path(controllerManagerBinary))
+		if err != nil {
+			return err
+		}
+		e.manager = &controllerManager{path: path, output: &output{next: options.Output}}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.envtest = env
+	config, err := env.Start()
+	if err != nil {
+		return fmt.Errorf("could not start the control plane: %w\netcd printed last:\n%s\nkube-apiserver printed last:\n%s",
+			err, e.etcd.last(), e.apiServer.last())
+	}
+	e.config = withoutRateLimit(config)
+	return ctx.Err()
+}
+
+// newEnvtest prepares an environment that keeps all its files in dir.
+func newEnvtest(dir string, options Options) (*envtest.Environment, error) {
+	etcd := &envtest.Etcd{DataDir: filepath.Join(dir, "data")}
+	server := &envtest.APIServer{CertDir: filepath.Join(dir, "certificates")}
+	for _, d := range []string{etcd.DataDir, server.CertDir} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return nil, fmt.Errorf("no folder for the data of the control plane: %w", err)
+		}
+	}
+	// A cluster of one member elects it when the time-out is over, and needs no caution about the network.
+	etcd.Configure().Set("heartbeat-interval", "10").Set("election-timeout", "100").Set("log-level", "error")
+	// Fair queuing protects an API server from its clients, and delays the start by setting itself up.
+	server.Configure().Set("enable-priority-and-fairness", "false")
+	own := false
+	return &envtest.Environment{
+		ControlPlane:             envtest.ControlPlane{Etcd: etcd, APIServer: server},
+		UseExistingCluster:       &own,
+		CRDs:                     options.CRDs,
+		CRDDirectoryPaths:        options.CRDPaths,
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  stopTimeout,
+	}, nil
+}
+
+// withoutRateLimit is for tests and benchmarks, which are to wait for the server and for nothing else.
+func withoutRateLimit(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, -1
+	return config
+}
+
+// Config returns what an administrator's client needs to connect. In an environment of ours it has no rate limit. Each
+// call returns a copy.
+func (e *Environment) Config() *rest.Config { return rest.CopyConfig(e.config) }
+
+// Existing tells whether this is a cluster that was there before, and that Stop will leave running.
+func (e *Environment) Existing() bool { return e.existing }
+
+// User returns what a client needs to connect as the user of that name and groups. The user may do what RBAC allows,
+// which is nothing at first.
+func (e *Environment) User(name string, groups ...string) (*rest.Config, error) {
+	if e.existing {
+		config := e.Config()
+		config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: groups}
+		return config, nil
+	}
+	user, err := e.envtest.AddUser(envtest.User{Name: name, Groups: groups}, withoutRateLimit(&rest.Config{}))
+	if err != nil {
+		return nil, fmt.Errorf("could not add the user %s: %w", name, err)
+	}
+	return user.Config(), nil
+}
+
+// Err returns nil as long as the processes run as they should, and an error with what it printed last once
+// kube-controller-manager has ended by itself.
+func (e *Environment) Err() error {
+	if e.manager == nil {
+		return nil
+	}
+	return e.manager.err()
+}
+
+// Stop ends the processes and removes their data; an existing cluster is left as it is, with the definitions that were
+// installed. It returns the error of Err, if any. Further calls do nothing.
+func (e *Environment) Stop() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped || e.existing {
+		return nil
+	}
+	e.stopped = true
+
+	var errs []error
+	if e.manager != nil {
+		errs = append(errs, e.manager.stop())
+	}
+	if e.envtest != nil {
+		errs = append(errs, e.stopAPIServer(), e.stopEtcd())
+	}
+	if e.supervision != nil {
+		errs = append(errs, e.supervision.end())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,87 @@
+package controlplane
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestControllerManagerThatEndsAtOnce(t *testing.T) {
+	for name, script := range map[string]string{
+		"failing":    "echo unknown flag; exit 2",
+		"succeeding": "echo unknown flag",
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newManager(t, script)
+			err := m.start(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "ended by itself") || !strings.Contains(err.Error(), "unknown flag") {
+				t.Errorf("start returned %v", err)
+			}
+			if m.stop() == nil {
+				t.Error("stop has forgotten the error")
+			}
+		})
+	}
+}
+
+func TestControllerManagerThatEndsLater(t *testing.T) {
+	m := newManager(t, "exec sleep 300")
+	if err := m.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.err(); err != nil {
+		t.Fatalf("it runs, and err returns %v", err)
+	}
+	if err := m.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-m.ended
+	if err := m.err(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("err returns %v", err)
+	}
+}
+
+func TestControllerManagerThatIsStopped(t *testing.T) {
+	m := newManager(t, "exec sleep 300")
+	if err := m.stop(); err != nil {
+		t.Errorf("stopping before the start: %v", err)
+	}
+	if err := m.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := m.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func newManager(t *testing.T, script string) *controllerManager {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), controllerManagerBinary)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &controllerManager{path: path, output: &output{}}
+}
+
+func TestOutputKeepsTheLastLines(t *testing.T) {
+	var next strings.Builder
+	o := &output{next: &next}
+	for range 1000 {
+		if _, err := o.Write([]byte("a line that is not remembered\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := o.Write([]byte("the last line\n")); err != nil {
+		t.Fatal(err)
+	}
+	last := o.last()
+	if len(last) > maxTail || !strings.HasPrefix(last, "a line") || !strings.HasSuffix(last, "the last line") {
+		t.Errorf("%d bytes are remembered: %q ... %q", len(last), last[:20], last[len(last)-20:])
+	}
+	if next.Len() < 30*1000 {
+		t.Errorf("%d bytes were passed on", next.Len())
+	}
+}
