@@ -63,14 +63,19 @@ type conditionManager struct {
 }
 
 func (m *conditionManager) IsHappy() bool {
-	return ConditionIsTrue(m.GetCondition(m.happyType))
+	return ConditionIsTrue(m.find(m.happyType))
 }
 
 func (m *conditionManager) GetCondition(t string) *metav1.Condition {
+	return m.find(t).DeepCopy()
+}
+
+// find returns the stored condition itself, not to be changed, or nil if there is none.
+func (m *conditionManager) find(t string) *metav1.Condition {
 	if m.status == nil {
 		return nil
 	}
-	return find(m.status.GetConditions(), t)
+	return meta.FindStatusCondition(m.status.GetConditions(), t)
 }
 
 func (m *conditionManager) SetCondition(new metav1.Condition) {
@@ -82,12 +87,11 @@ func (m *conditionManager) SetCondition(new metav1.Condition) {
 		new.ObservedGeneration = m.generation
 	}
 
-	current := m.status.GetConditions()
-	if c := meta.FindStatusCondition(current, new.Type); c != nil && sameObservation(*c, new) {
+	if c := m.find(new.Type); c != nil && sameObservation(*c, new) {
 		return
 	}
 	// The current slice may be shared with whoever asked for it before, and meta changes it in place.
-	conditions := slices.Clone(current)
+	conditions := slices.Clone(m.status.GetConditions())
 	meta.SetStatusCondition(&conditions, new)
 	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int {
 		return strings.Compare(a.Type, b.Type)
@@ -167,7 +171,7 @@ func (m *conditionManager) InitializeConditions() {
 		return
 	}
 	status := metav1.ConditionUnknown
-	if happy := m.GetCondition(m.happyType); happy == nil {
+	if happy := m.find(m.happyType); happy == nil {
 		m.SetCondition(metav1.Condition{
 			Type: m.happyType, Status: metav1.ConditionUnknown, Reason: reasonInitializing,
 		})
@@ -175,7 +179,7 @@ func (m *conditionManager) InitializeConditions() {
 		status = metav1.ConditionTrue
 	}
 	for _, t := range m.dependents {
-		if m.GetCondition(t) == nil {
+		if m.find(t) == nil {
 			m.SetCondition(metav1.Condition{Type: t, Status: status, Reason: reasonInitializing})
 		}
 	}

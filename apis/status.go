@@ -49,7 +49,7 @@ func (s *Status) SetConditions(conditions []metav1.Condition) {
 
 // GetCondition returns a copy of the condition of type t, or nil if there is none.
 func (s *Status) GetCondition(t string) *metav1.Condition {
-	return find(s.Conditions, t)
+	return meta.FindStatusCondition(s.Conditions, t).DeepCopy()
 }
 
 // ConditionIsTrue tells whether the status of the condition is True. A nil condition is not.
@@ -66,9 +66,4 @@ func ConditionIsFalse(c *metav1.Condition) bool {
 // is empty.
 func ConditionIsUnknown(c *metav1.Condition) bool {
 	return c == nil || c.Status == metav1.ConditionUnknown || c.Status == ""
-}
-
-// find returns a copy of the condition of type t, or nil if there is none.
-func find(conditions []metav1.Condition, t string) *metav1.Condition {
-	return meta.FindStatusCondition(conditions, t).DeepCopy()
 }

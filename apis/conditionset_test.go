@@ -1,0 +1,225 @@
+package apis_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-dev/espalier/apis"
+	rtime "github.com/espalier-dev/espalier/time"
+)
+
+var (
+	earlier = metav1.NewTime(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC))
+	now     = metav1.NewTime(time.Date(2025, 2, 3, 4, 5, 6, 0, time.UTC))
+	set     = apis.NewLivingConditionSet("B", "A")
+)
+
+// request returns the context of a request at now, plus a fraction of a second that the API would not store.
+func request(t *testing.T) context.Context {
+	return rtime.StashNow(t.Context(), now.Add(789*time.Millisecond))
+}
+
+// conditions parses one condition per line, "Type Status Reason [message]", all with the given transition time.
+func conditions(at metav1.Time, lines ...string) []metav1.Condition {
+	var out []metav1.Condition
+	for _, line := range lines {
+		fields := append(strings.SplitN(line, " ", 4), "")
+		out = append(out, metav1.Condition{
+			Type: fields[0], Status: metav1.ConditionStatus(fields[1]), Reason: fields[2], Message: fields[3],
+			LastTransitionTime: at,
+		})
+	}
+	return out
+}
+
+// lines is the reverse of conditions, without the time.
+func lines(conditions []metav1.Condition) []string {
+	var out []string
+	for _, c := range conditions {
+		out = append(out, strings.TrimSpace(strings.Join([]string{c.Type, string(c.Status), c.Reason, c.Message}, " ")))
+	}
+	return out
+}
+
+func TestTheHappyConditionFollows(t *testing.T) {
+	type manager = apis.ConditionManager
+	tests := map[string]struct {
+		given []string
+		do    func(manager)
+		want  []string
+	}{
+		"initialised": {
+			nil,
+			func(m manager) { m.InitializeConditions() },
+			[]string{"A Unknown Initializing", "B Unknown Initializing", "Ready Unknown Initializing"},
+		},
+		"initialised where happy, a new dependent is taken for True": {
+			[]string{"A True Done", "Ready True Ready"},
+			func(m manager) { m.InitializeConditions() },
+			[]string{"A True Done", "B True Initializing", "Ready True Ready"},
+		},
+		"initialised, what is there stays": {
+			[]string{"A False Broken why", "Ready False Broken why"},
+			func(m manager) { m.InitializeConditions() },
+			[]string{"A False Broken why", "B Unknown Initializing", "Ready False Broken why"},
+		},
+		"one of two is True": {
+			[]string{"A Unknown Initializing", "B Unknown Waiting for it", "Ready Unknown Initializing"},
+			func(m manager) { m.MarkTrue("A", "Done", "") },
+			[]string{"A True Done", "B Unknown Waiting for it", "Ready Unknown Waiting for it"},
+		},
+		"all are True": {
+			[]string{"A Unknown Initializing", "B True Done", "Ready Unknown Initializing"},
+			func(m manager) { m.MarkTrue("A", "Done", "%d of %d", 2, 2) },
+			[]string{"A True Done 2 of 2", "B True Done", "Ready True Ready"},
+		},
+		"one is False": {
+			[]string{"A Unknown Initializing", "B True Done", "Ready Unknown Initializing"},
+			func(m manager) { m.MarkFalse("A", "Broken", "because of %q", "x") },
+			[]string{`A False Broken because of "x"`, "B True Done", `Ready False Broken because of "x"`},
+		},
+		"False beats Unknown": {
+			[]string{"A False Broken why", "B True Done", "Ready False Broken why"},
+			func(m manager) { m.MarkUnknown("B", "Waiting", "") },
+			[]string{"A False Broken why", "B Unknown Waiting", "Ready False Broken why"},
+		},
+		"Unknown beats True": {
+			[]string{"A True Done", "B True Done", "Ready True Ready"},
+			func(m manager) { m.MarkUnknown("A", "Waiting", "for %s", "it") },
+			[]string{"A Unknown Waiting for it", "B True Done", "Ready Unknown Waiting for it"},
+		},
+		"the first in the order of the set speaks for all that are False": {
+			[]string{"A False BrokenA why A", "B True Done", "Ready False BrokenA why A"},
+			func(m manager) { m.MarkFalse("B", "BrokenB", "why B") },
+			[]string{"A False BrokenA why A", "B False BrokenB why B", "Ready False BrokenB why B"},
+		},
+		"the first in the order of the set speaks for all that are Unknown": {
+			[]string{"B Unknown WaitingB", "Ready Unknown WaitingB"},
+			func(m manager) { m.MarkUnknown("A", "WaitingA", "") },
+			[]string{"A Unknown WaitingA", "B Unknown WaitingB", "Ready Unknown WaitingB"},
+		},
+		"recovered while another is Unknown": {
+			[]string{"A False Broken why", "B Unknown Waiting", "Ready False Broken why"},
+			func(m manager) { m.MarkTrue("A", "Done", "") },
+			[]string{"A True Done", "B Unknown Waiting", "Ready Unknown Waiting"},
+		},
+		"recovered while another is False": {
+			[]string{"A False BrokenA", "B False BrokenB", "Ready False BrokenB"},
+			func(m manager) { m.MarkTrue("B", "Done", "") },
+			[]string{"A False BrokenA", "B True Done", "Ready False BrokenA"},
+		},
+		"unsure again": {
+			[]string{"A False Broken why", "B True Done", "Ready False Broken why"},
+			func(m manager) { m.MarkUnknown("A", "Waiting", "") },
+			[]string{"A Unknown Waiting", "B True Done", "Ready Unknown Waiting"},
+		},
+		"a missing dependent is Unknown": {
+			nil,
+			func(m manager) { m.MarkTrue("A", "Done", "") },
+			[]string{"A True Done", "Ready Unknown Initializing"},
+		},
+		"another condition changes nothing": {
+			[]string{"A True Done", "B True Done", "Ready True Ready"},
+			func(m manager) { m.MarkFalse("Other", "Broken", ""); m.MarkUnknown("Another", "Waiting", "") },
+			[]string{"A True Done", "Another Unknown Waiting", "B True Done", "Other False Broken", "Ready True Ready"},
+		},
+		"the happy condition by hand": {
+			[]string{"A True Done", "B True Done", "Ready True Ready"},
+			func(m manager) { m.MarkFalse("Ready", "Paused", "by hand") },
+			[]string{"A True Done", "B True Done", "Ready False Paused by hand"},
+		},
+		"the happy condition by hand, against a dependent that is False": {
+			[]string{"A True Done", "B False Broken why", "Ready False Broken why"},
+			func(m manager) { m.MarkUnknown("Ready", "Waiting", "") },
+			[]string{"A True Done", "B False Broken why", "Ready False Broken why"},
+		},
+		"stored as given": {
+			[]string{"A True Done", "B True Done", "Ready True Ready"},
+			func(m manager) { m.SetCondition(metav1.Condition{Type: "A", Status: "False", Reason: "Broken"}) },
+			[]string{"A False Broken", "B True Done", "Ready True Ready"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			status := &apis.Status{Conditions: conditions(earlier, tc.given...)}
+			m := set.ManageWithContext(request(t), status)
+			tc.do(m)
+			if diff := cmp.Diff(tc.want, lines(status.Conditions)); diff != "" {
+				t.Errorf("conditions (-want, +got):\n%s", diff)
+			}
+			if got, want := m.IsHappy(), strings.Contains(strings.Join(tc.want, ";"), "Ready True"); got != want {
+				t.Errorf("want happy %t, got %t", want, got)
+			}
+		})
+	}
+}
+
+func TestConditionSets(t *testing.T) {
+	tests := map[string]struct {
+		set  apis.ConditionSet
+		want []string
+	}{
+		"living": {
+			apis.NewLivingConditionSet("A"),
+			[]string{"A True Done", "Ready True Ready"},
+		},
+		"living with reason": {
+			apis.NewLivingConditionSetWithHappyReason("AllGood", "A"),
+			[]string{"A True Done", "Ready True AllGood"},
+		},
+		"batch": {
+			apis.NewBatchConditionSet("A"),
+			[]string{"A True Done", "Succeeded True Succeeded"},
+		},
+		"batch with reason": {
+			apis.NewBatchConditionSetWithHappyReason("Finished", "A"),
+			[]string{"A True Done", "Succeeded True Finished"},
+		},
+		"repeated dependents": {
+			apis.NewLivingConditionSet("A", "Ready", "A"),
+			[]string{"A True Done", "Ready True Ready"},
+		},
+		"without dependents": {
+			apis.NewLivingConditionSet(),
+			[]string{"A True Done", "Ready Unknown Initializing"},
+		},
+		"zero value": {
+			apis.ConditionSet{},
+			[]string{"A True Done", "Ready Unknown Initializing"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			status := &apis.Status{}
+			m := tc.set.ManageWithContext(request(t), status)
+			m.InitializeConditions()
+			m.MarkTrue("A", "Done", "")
+			if diff := cmp.Diff(tc.want, lines(status.Conditions)); diff != "" {
+				t.Errorf("conditions (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithoutDependentsTheHappyConditionIsMarkedByHand(t *testing.T) {
+	status := &apis.Status{}
+	m := apis.NewLivingConditionSet().ManageWithContext(request(t), status)
+	for _, step := range []struct {
+		mark func(string, string, string, ...any)
+		want string
+	}{
+		{m.MarkTrue, "Ready True Reason message"},
+		{m.MarkUnknown, "Ready Unknown Reason message"},
+		{m.MarkFalse, "Ready False Reason message"},
+	} {
+		step.mark(apis.ConditionReady, "Reason", "message")
+		if diff := cmp.Diff([]string{step.want}, lines(status.Conditions)); diff != "" {
+			t.Errorf("conditions (-want, +got):\n%s", diff)
+		}
+	}
+}
