@@ -1,0 +1,149 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const testModule = "example.test/house"
+
+func TestCheck(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		// packages are lines such as "a: b c", package a imports b and c; "a test:" and "a xtest:" are its tests.
+		packages []string
+		want     []string
+	}{
+		{
+			name:     "downwards",
+			packages: []string{"stash:", "apis: stash", "component: apis", "reconcilers: component stash", "testing: reconcilers"},
+		},
+		{
+			name:     "beside",
+			packages: []string{"stash:", "time: stash"},
+			want:     []string{"time on floor 1 imports stash beside it"},
+		},
+		{
+			name:     "above",
+			packages: []string{"testing:", "reconcilers: testing"},
+			want:     []string{"reconcilers on floor 5 imports testing above it, on floor 6"},
+		},
+		{
+			name:     "a test inside the package counts, one outside does not",
+			packages: []string{"testing:", "reconcilers test: testing", "apis xtest: testing"},
+			want:     []string{"reconcilers on floor 5 imports testing above it, on floor 6"},
+		},
+		{
+			name:     "a package without a floor",
+			packages: []string{"util:", "stash/more:", ".:"},
+			want: []string{
+				". is a package that no floor of the house names",
+				"stash/more is a package that no floor of the house names",
+				"util is a package that no floor of the house names",
+			},
+		},
+		{
+			name:     "a wing",
+			packages: []string{"reconcilers: generators/helm", "apis xtest: generators/helm"},
+			want: []string{
+				"apis imports generators/helm, which is a wing",
+				"reconcilers imports generators/helm, which is a wing",
+			},
+		},
+		{
+			name:     "internals have the floor of what they import",
+			packages: []string{"internal/a:", "internal/b: internal/a stash", "stash: internal/a", "apis: internal/b"},
+		},
+		{
+			name:     "an internal that is not below",
+			packages: []string{"stash:", "internal/a: stash", "internal/b: internal/a", "time: internal/b"},
+			want:     []string{"time on floor 1 imports internal/b, which by its own imports is not below it"},
+		},
+		{
+			name:     "an internal that is above",
+			packages: []string{"component:", "internal/a: component", "stash: internal/a"},
+			want:     []string{"stash on floor 1 imports internal/a above it, on floor 3"},
+		},
+		{
+			name:     "an internal reaches too high",
+			packages: []string{"reconcilers:", "internal/a: reconcilers"},
+			want:     []string{"internal/a, at home below floor 4, imports reconcilers on floor 5"},
+		},
+		{
+			name: "packages of one room",
+			packages: []string{
+				"examples/tenant: reconcilers examples/tenant/api", "examples/tenant/api:", "reconcilers:",
+				"internal/a:", "internal/a/atest: internal/a",
+			},
+		},
+		{
+			name:     "one example imports another",
+			packages: []string{"examples/tenant:", "examples/other: examples/tenant"},
+			want:     []string{"examples/other on floor 7 imports examples/tenant beside it"},
+		},
+		{
+			name:     "what begins alike is somebody else's",
+			packages: []string{"stash: ../houses/thing"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := espalier.check(testModule, parse(tc.packages))
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(tc.want, "\n\t"))
+			}
+		})
+	}
+}
+
+func parse(lines []string) []goPackage {
+	var packages []goPackage
+	for _, line := range lines {
+		head, tail, _ := strings.Cut(line, ":")
+		name, kind, _ := strings.Cut(head, " ")
+		imports := []string{"fmt"}
+		for _, imported := range strings.Fields(tail) {
+			imports = append(imports, path(imported))
+		}
+		p := goPackage{ImportPath: path(name)}
+		switch kind {
+		case "test":
+			p.TestImports = imports
+		case "xtest":
+			p.XTestImports = imports
+		default:
+			p.Imports = imports
+		}
+		packages = append(packages, p)
+	}
+	return packages
+}
+
+func path(rel string) string {
+	if rel == "." {
+		return testModule
+	}
+	if outside, ok := strings.CutPrefix(rel, "../"); ok {
+		return "example.test/" + outside
+	}
+	return testModule + "/" + rel
+}
+
+func TestLoadThisModule(t *testing.T) {
+	module, packages, err := load(t.Context(), "..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "github.com/espalier-dev/espalier/hack/tools"; module != want {
+		t.Errorf("the module is %s, want %s", module, want)
+	}
+	found := slices.ContainsFunc(packages, func(p goPackage) bool {
+		return p.ImportPath == module+"/layers" && slices.Contains(p.Imports, "encoding/json")
+	})
+	if !found {
+		t.Errorf("this package is not among %v", packages)
+	}
+	if _, _, err := load(t.Context(), t.TempDir()); err == nil {
+		t.Error("a folder without a module was loaded")
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import "strings"
+
+// house maps the rooms to their floors. A room that ends in "/*" stands for each folder there as a room of its own;
+// packages in a room's subfolders belong to the room where the room allows them.
+type house []room
+
+type room struct {
+	// pattern is the path of a package relative to the module, or a folder followed by "/*".
+	pattern string
+	floor   int
+}
+
+// derived is the floor of rooms that have none of their own: they sit on the floor their imports put them on.
+const derived = -1
+
+// highestDerived is the highest floor whose rooms such a room may import.
+const highestDerived = 3
+
+// espalier is the table of section 2 of the design.
+var espalier = house{
+	{"stash", 1},
+	{"time", 1},
+	{"validation", 1},
+	{"tracker", 1},
+	{"duck", 1},
+	{"apis", 2},
+	{"component", 3},
+	{"internal/*", derived},
+	{"reconcilers", 5},
+	{"testing", 6},
+	{"examples/*", 7},
+	{"cmd/*", 7},
+}
+
+// find returns the name and the floor of the room that a package is in; rel is its path relative to the module.
+func (h house) find(rel string) (name string, floor int, ok bool) {
+	for _, r := range h {
+		folder, many := strings.CutSuffix(r.pattern, "/*")
+		if !many {
+			if rel == r.pattern {
+				return rel, r.floor, true
+			}
+			continue
+		}
+		if below, in := strings.CutPrefix(rel, folder+"/"); in {
+			first, _, _ := strings.Cut(below, "/")
+			return folder + "/" + first, r.floor, true
+		}
+	}
+	return "", 0, false
+}
