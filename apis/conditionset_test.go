@@ -133,6 +133,11 @@ func TestTheHappyConditionFollows(t *testing.T) {
 			func(m manager) { m.MarkFalse("Ready", "Paused", "by hand") },
 			[]string{"A True Done", "B True Done", "Ready False Paused by hand"},
 		},
+		"the happy condition by hand, against dependents that are all True": {
+			[]string{"A True Done", "B True Done", "Ready False Paused"},
+			func(m manager) { m.MarkTrue("Ready", "Resumed", "by hand") },
+			[]string{"A True Done", "B True Done", "Ready True Ready"},
+		},
 		"the happy condition by hand, against a dependent that is False": {
 			[]string{"A True Done", "B False Broken why", "Ready False Broken why"},
 			func(m manager) { m.MarkUnknown("Ready", "Waiting", "") },

@@ -9,9 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/espalier-dev/espalier/duck"
 )
@@ -91,6 +93,23 @@ func TestAFailedReadLeavesTheDuckAlone(t *testing.T) {
 	}
 	if diff := cmp.Diff(newWorkload("as it was"), got); diff != "" {
 		t.Errorf("duck (-want, +got):\n%s", diff)
+	}
+}
+
+func TestADuckStaysOneWhateverTheAnswer(t *testing.T) {
+	inner, _ := newClient()
+	inner = interceptor.NewClient(inner, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+			obj.(*unstructured.Unstructured).Object = map[string]any{"metadata": map[string]any{"name": "web"}}
+			return nil
+		},
+	})
+	got := newWorkload("")
+	if err := duck.NewDuckAwareClientWrapper(inner).Get(t.Context(), key, got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Name != "web" || !duck.IsDuck(got, inner.Scheme()) {
+		t.Errorf("want a duck called web, got %+v", got)
 	}
 }
 

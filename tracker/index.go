@@ -89,12 +89,7 @@ func (x index) choose(key topicKey, requirements labels.Requirements) []bucketKe
 func labelsAskedFor(r labels.Requirement) (asked []labelKey, byKey bool) {
 	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:
-		seen := map[string]struct{}{}
 		for _, value := range r.ValuesUnsorted() {
-			if _, again := seen[value]; again {
-				continue
-			}
-			seen[value] = struct{}{}
 			asked = append(asked, labelKey{key: r.Key(), value: value})
 		}
 		return asked, false

@@ -152,6 +152,7 @@ func TestForgetEndsTheRound(t *testing.T) {
 	w.BeginRound(pod("watcher"))
 	w.track(configMap("x"), pod("watcher"))
 	w.Forget(pod("watcher"))
+	w.wantEmpty()
 	w.EndRound(pod("watcher"), true)
 	w.wantEmpty()
 }

@@ -162,7 +162,7 @@ func keyOf(cluster any, ref Reference) topicKey {
 func (s *store) addTopic(key topicKey, selector labels.Selector) *topic {
 	t := &topic{key: key, watchers: map[*watcher]*interest{}}
 	if selector != nil {
-		t.selector = selector.DeepCopySelector()
+		t.selector = selector
 		s.index.add(t)
 	}
 	s.topics[key] = t

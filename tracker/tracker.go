@@ -16,8 +16,8 @@
 //
 // # What it costs
 //
-// An event costs in proportion to those who watch the object it is about, not to all watchers: see the type comment of
-// the index in index.go for how selectors are kept.
+// An event costs in proportion to those who watch the object it is about, not to all watchers. References by name are
+// looked up; of the selectors only those are evaluated that ask for a label which the object has, or for none.
 package tracker
 
 import (

@@ -37,7 +37,7 @@ func TestGetObservers(t *testing.T) {
 	w.trackAll(selecting(t, "!app"), pod("by-absence"))
 	w.trackAll(selecting(t, "size>5"), pod("by-number"))
 	w.trackAll(tracker.Reference{Kind: "ConfigMap", Selector: labels.Everything()}, pod("all"))
-	w.trackAll(tracker.Reference{Kind: "ConfigMap", Namespace: "ns", Selector: labels.Nothing()}, pod("none"))
+	w.trackAll(tracker.Reference{Kind: "ConfigMap", Selector: labels.Nothing()}, pod("none"))
 	w.trackAll(tracker.Reference{Kind: "Node", Selector: labels.Everything()}, pod("nodes"))
 	w.track(&appsv1.Deployment{ObjectMeta: objectMeta("ns", "named")}, pod("other-group"))
 
