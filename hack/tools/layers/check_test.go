@@ -75,7 +75,13 @@ func TestCheck(t *testing.T) {
 			packages: []string{
 				"examples/tenant: reconcilers examples/tenant/api", "examples/tenant/api:", "reconcilers:",
 				"internal/a:", "internal/a/atest: internal/a",
+				"testing: testing/internal/print", "testing/internal/print: reconcilers",
 			},
+		},
+		{
+			name:     "what is internal to a room is on its floor",
+			packages: []string{"testing:", "reconcilers/internal/a: testing", "reconcilers:"},
+			want:     []string{"reconcilers/internal/a on floor 5 imports testing above it, on floor 6"},
 		},
 		{
 			name:     "one example imports another",

@@ -2,8 +2,9 @@ package main
 
 import "strings"
 
-// house maps the rooms to their floors. A room that ends in "/*" stands for each folder there as a room of its own;
-// packages in a room's subfolders belong to the room where the room allows them.
+// house maps the rooms to their floors. A pattern that ends in "/*" stands for each folder there, with all its
+// subfolders, as a room of its own. Any other room is one package and what lies in its folder "internal", which the
+// compiler keeps to it.
 type house []room
 
 type room struct {
@@ -39,8 +40,8 @@ func (h house) find(rel string) (name string, floor int, ok bool) {
 	for _, r := range h {
 		folder, many := strings.CutSuffix(r.pattern, "/*")
 		if !many {
-			if rel == r.pattern {
-				return rel, r.floor, true
+			if rel == r.pattern || strings.HasPrefix(rel, r.pattern+"/internal/") {
+				return r.pattern, r.floor, true
 			}
 			continue
 		}

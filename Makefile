@@ -1,0 +1,95 @@
+# What can be done here, in short: "make help". Go, git and make are all that is needed, and a C compiler for "make race".
+#
+# Variables:
+#   ARGS      passed to the demo, such as ARGS=-v
+#   RUN       the tests to run, as in go test -run
+#   BENCH     the benchmarks to run, as in go test -bench
+#   COUNT     how often each benchmark runs
+#   TIMEOUT   for the tests of one package
+# In the environment:
+#   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
+#   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
+#   USE_EXISTING_CLUSTER=true   runs the demo on the cluster of the current kubeconfig
+
+ARGS    ?=
+RUN     ?=
+BENCH   ?= .
+COUNT   ?= 1
+TIMEOUT ?= 20m
+
+GO    := go
+TOOLS := $(CURDIR)/bin/tools
+
+# Every folder with a go.mod.
+MODULES := $(shell git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | sort | xargs -n 1 dirname)
+
+# each runs a command in the folder of every module and stops at the first that fails.
+each = @set -e; for module in $(MODULES); do echo "==> $$module: $(strip $(1))"; (cd $$module && $(1)); done
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Print this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: controlplane ## Show a running operator on a real API server, step by step (ARGS=-v prints more).
+	$(GO) run ./examples/tenant/demo $(ARGS)
+
+.PHONY: test
+test: controlplane ## Run all tests of all modules, those on a real API server included.
+	$(call each,$(GO) test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
+
+.PHONY: race
+race: controlplane ## The same with the race detector.
+	@cc=$$($(GO) env CC); command -v $${cc%% *} >/dev/null || { \
+		echo "make race: the race detector needs a C compiler, and there is no $$cc" >&2; exit 1; }
+	$(call each,CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
+
+.PHONY: bench
+bench: controlplane ## Run the benchmarks.
+	$(call each,$(CURDIR)/hack/bench '$(BENCH)' $(COUNT) $(TIMEOUT))
+
+.PHONY: check
+check: check-format check-tidy check-vet check-staticcheck check-layers check-generated ## Everything that reads code without running it.
+
+.PHONY: check-format
+check-format: ## Formatting.
+	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (run gofmt -w):"; echo "$$files"; exit 1; }
+
+.PHONY: check-tidy
+check-tidy: ## go.mod and go.sum.
+	$(call each,$(GO) mod tidy -diff)
+
+.PHONY: check-vet
+check-vet: ## go vet.
+	$(call each,$(GO) vet ./...)
+
+.PHONY: check-staticcheck
+check-staticcheck: $(TOOLS)/built ## staticcheck, configured in staticcheck.conf.
+	$(call each,$(TOOLS)/staticcheck ./...)
+
+.PHONY: check-layers
+check-layers: ## That no room imports one beside or above it.
+	$(GO) -C hack/tools run ./layers $(CURDIR)
+
+.PHONY: check-generated
+check-generated: ## That generated files are what "make generate" makes of the sources.
+	@hack/unchanged $(MAKE) --no-print-directory generate
+
+.PHONY: generate
+generate: $(TOOLS)/built ## Generate deep copies, and what go:generate directives ask for.
+	$(TOOLS)/controller-gen object paths=./...
+	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver and kube-controller-manager, once per machine (about 8 minutes).
+	@$(GO) -C hack/controlplane run .
+
+.PHONY: clean
+clean: ## Remove bin. The control plane stays in the user's cache.
+	rm -rf bin
+
+$(TOOLS)/built: hack/tools/go.mod hack/tools/go.sum
+	$(GO) -C hack/tools build -o $(TOOLS)/ tool
+	@touch $@
