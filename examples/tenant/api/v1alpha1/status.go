@@ -1,0 +1,43 @@
+package v1alpha1
+
+import (
+	"context"
+
+	"github.com/espalier-dev/espalier/apis"
+)
+
+// The conditions of a tenant: one for each part, summed up by Ready.
+const (
+	// DefaultsResolved tells whether the ConfigMap of defaults is there and makes sense.
+	DefaultsResolved = "DefaultsResolved"
+	// NamespaceReady tells whether the namespace is there and the tenant's own.
+	NamespaceReady = "NamespaceReady"
+	// QuotaReady tells whether the quota is in force.
+	QuotaReady = "QuotaReady"
+	// LimitsReady tells whether containers get default limits.
+	LimitsReady = "LimitsReady"
+	// MembersReady tells whether the members may do what their role says.
+	MembersReady = "MembersReady"
+	// NetworkReady tells whether the network is isolated, or open, as asked.
+	NetworkReady = "NetworkReady"
+	// Registered tells whether the directory lists the tenant.
+	Registered = "Registered"
+)
+
+var conditions = apis.NewLivingConditionSetWithHappyReason("Onboarded",
+	DefaultsResolved, NamespaceReady, QuotaReady, LimitsReady, MembersReady, NetworkReady, Registered)
+
+// TenantStatus says what a tenant has.
+type TenantStatus struct {
+	apis.Status `json:",inline"`
+}
+
+// InitializeConditions adds the conditions that are missing.
+func (s *TenantStatus) InitializeConditions(ctx context.Context) {
+	s.Manage(ctx).InitializeConditions()
+}
+
+// Manage returns the manager of the conditions for one request.
+func (s *TenantStatus) Manage(ctx context.Context) apis.ConditionManager {
+	return conditions.ManageWithContext(ctx, s)
+}

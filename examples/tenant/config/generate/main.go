@@ -1,0 +1,69 @@
+// Command generate writes what can be derived from the tree of the tenant operator: its role, and a picture of the tree. It
+// is run in the folder of package config.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/examples/tenant/controller"
+	"github.com/espalier-dev/espalier/reconcilers"
+)
+
+func main() {
+	if err := write("."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func write(dir string) error {
+	files, err := derive()
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// derive returns the content of the files by their names.
+func derive() (map[string][]byte, error) {
+	description := controller.New(reconcilers.Config{}, controller.Options{}).Describe()
+	role, err := role(description)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		"rbac/role.yaml": role,
+		"tree.txt":       []byte(description.String()),
+	}, nil
+}
+
+func role(description reconcilers.Description) ([]byte, error) {
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	rules, err := description.PolicyRules(scheme, nil)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := yaml.Marshal(rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator"},
+		Rules:      rules,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte("# Derived from the tree. DO NOT EDIT: run go generate.\n"), manifest...), nil
+}

@@ -1,0 +1,96 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
+	"github.com/espalier-dev/espalier/reconcilers"
+)
+
+// defaults are what tenants have unless they say otherwise, as the ConfigMap tells in its keys:
+//
+//	quota.RESOURCE: QUANTITY    what all pods of a tenant may use together
+//	limits.RESOURCE: QUANTITY   what a container may use that does not say
+//	role.NAME: CLUSTERROLE      what a role of members means
+type defaults struct {
+	quota  corev1.ResourceList
+	limits corev1.ResourceList
+	roles  map[string]string
+}
+
+// parseDefaults finds all that is wrong, in the order of the keys.
+func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
+	parsed := defaults{quota: corev1.ResourceList{}, limits: corev1.ResourceList{}, roles: map[string]string{}}
+	var problems field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		path, value := field.NewPath("data").Key(key), data[key]
+		topic, name, _ := strings.Cut(key, ".")
+		switch {
+		case name == "":
+			problems = append(problems, field.Invalid(path, value, "is not a default: use quota.RESOURCE, limits.RESOURCE or role.NAME"))
+		case topic == "role" && value == "":
+			problems = append(problems, field.Required(path, "name a ClusterRole"))
+		case topic == "role":
+			parsed.roles[name] = value
+		case topic == "quota", topic == "limits":
+			quantity, err := resource.ParseQuantity(value)
+			if err != nil {
+				problems = append(problems, field.Invalid(path, value, "is not a quantity"))
+				continue
+			}
+			list := map[string]corev1.ResourceList{"quota": parsed.quota, "limits": parsed.limits}[topic]
+			list[corev1.ResourceName(name)] = quantity
+		default:
+			problems = append(problems, field.Invalid(path, value, "is not a default: use quota.RESOURCE, limits.RESOURCE or role.NAME"))
+		}
+	}
+	return parsed, problems
+}
+
+var defaultsStash = reconcilers.NewStasher[defaults]("tenancy.example.com/defaults")
+
+// Defaults reads the ConfigMap of defaults that the tenant names, and hears of it when that changes. The nodes after it find
+// the defaults in the stash, if they make sense.
+func Defaults() reconcilers.SubReconciler[*v1alpha1.Tenant] {
+	return &reconcilers.SyncReconciler[*v1alpha1.Tenant]{
+		Name: "Defaults",
+		Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+			bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
+			return nil
+		},
+		Uses: []reconcilers.Access{{Object: &corev1.ConfigMap{}, Verbs: []string{"get", "list", "watch"}}},
+		Sync: resolveDefaults,
+	}
+}
+
+func resolveDefaults(ctx context.Context, tenant *v1alpha1.Tenant) error {
+	conditions := tenant.Status.Manage(ctx)
+	key := types.NamespacedName(tenant.Spec.DefaultsRef)
+	var configMap corev1.ConfigMap
+	err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, key, &configMap)
+	if apierrors.IsNotFound(err) {
+		conditions.MarkFalse(v1alpha1.DefaultsResolved, "NotFound", "there is no ConfigMap %s", key)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("unable to read the ConfigMap %s of defaults: %w", key, err)
+	}
+	parsed, problems := parseDefaults(configMap.Data)
+	if len(problems) > 0 {
+		conditions.MarkFalse(v1alpha1.DefaultsResolved, "Invalid", "ConfigMap %s: %s", key, problems.ToAggregate())
+		return nil
+	}
+	defaultsStash.Store(ctx, parsed)
+	conditions.MarkTrue(v1alpha1.DefaultsResolved, "Resolved", "")
+	return nil
+}

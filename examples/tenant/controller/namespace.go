@@ -1,0 +1,43 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
+	"github.com/espalier-dev/espalier/reconcilers"
+)
+
+// Namespace keeps the namespace of the tenant's name. A namespace of that name which is not the tenant's is left alone.
+func Namespace(reserved []string) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+	return &reconcilers.ChildReconciler[*v1alpha1.Tenant, *corev1.Namespace, *corev1.NamespaceList]{
+		Name: "Namespace",
+		DesiredChild: func(_ context.Context, tenant *v1alpha1.Tenant) (*corev1.Namespace, error) {
+			if isReserved(tenant.Name, reserved) {
+				return nil, invalid(tenant, field.Invalid(field.NewPath("metadata", "name"), tenant.Name, "is reserved"))
+			}
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name, Labels: labelsOf(tenant)}}, nil
+		},
+		MergeBeforeUpdate: func(current, desired *corev1.Namespace) {
+			mergeLabels(current, desired)
+		},
+		ReflectChildStatusOnParent: reflectNamespace,
+	}
+}
+
+func isReserved(name string, reserved []string) bool {
+	return name == metav1.NamespaceDefault || strings.HasPrefix(name, "kube-") || slices.Contains(reserved, name)
+}
+
+func reflectNamespace(ctx context.Context, tenant *v1alpha1.Tenant, namespace *corev1.Namespace, err error) {
+	if err == nil && namespace.DeletionTimestamp != nil {
+		tenant.Status.Manage(ctx).MarkFalse(v1alpha1.NamespaceReady, "Terminating", "the namespace is made anew when it is gone")
+		return
+	}
+	reflected[*corev1.Namespace](v1alpha1.NamespaceReady, "Present", "Absent")(ctx, tenant, namespace, err)
+}

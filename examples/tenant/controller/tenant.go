@@ -1,0 +1,73 @@
+// Package controller onboards tenants. What it does is the tree in [New]; each part of a tenant is a file of its own, and
+// a node of the tree that can be tested alone.
+package controller
+
+import (
+	"context"
+
+	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
+	"github.com/espalier-dev/espalier/examples/tenant/directory"
+	"github.com/espalier-dev/espalier/reconcilers"
+)
+
+// Options are what the tree needs to know about its surroundings.
+type Options struct {
+	// Directory lists the tenants outside the cluster. Required.
+	Directory directory.Directory
+
+	// ReservedNames are names that no tenant may have, beside "default" and those that start with "kube-".
+	ReservedNames []string
+}
+
+// New returns the root of the tree that gives each tenant what it is to have.
+func New(config reconcilers.Config, options Options) *reconcilers.ResourceReconciler[*v1alpha1.Tenant] {
+	return &reconcilers.ResourceReconciler[*v1alpha1.Tenant]{
+		Name:   "Tenant",
+		Config: config,
+		Reconciler: reconcilers.Sequence[*v1alpha1.Tenant]{
+			Defaults(),
+			Namespace(options.ReservedNames),
+			&reconcilers.IfThen[*v1alpha1.Tenant]{
+				Name: "HasNamespace",
+				If:   hasNamespace,
+				Then: reconcilers.Sequence[*v1alpha1.Tenant]{
+					&reconcilers.IfThen[*v1alpha1.Tenant]{
+						Name: "HasDefaults",
+						If:   hasDefaults,
+						Then: reconcilers.Sequence[*v1alpha1.Tenant]{
+							Quota(),
+							Limits(),
+							Members(),
+						},
+					},
+					&reconcilers.IfThen[*v1alpha1.Tenant]{
+						Name: "Isolated",
+						If:   isIsolated,
+						Then: Isolation(),
+						Else: NoIsolation(),
+					},
+				},
+			},
+			&reconcilers.WithFinalizer[*v1alpha1.Tenant]{
+				Name:       "Listed",
+				Finalizer:  v1alpha1.GroupVersion.Group + "/directory",
+				Reconciler: Registration(options.Directory),
+			},
+		},
+	}
+}
+
+// hasNamespace tells whether there is a namespace of the tenant's own to put things into. What is in the namespace of a
+// tenant that is being deleted goes with the namespace.
+func hasNamespace(ctx context.Context, tenant *v1alpha1.Tenant) bool {
+	return tenant.DeletionTimestamp == nil && isTrue(tenant, v1alpha1.NamespaceReady)
+}
+
+// hasDefaults tells whether the defaults are known. While they are not, what was made of them before stays as it is.
+func hasDefaults(ctx context.Context, tenant *v1alpha1.Tenant) bool {
+	return defaultsStash.Has(ctx)
+}
+
+func isIsolated(ctx context.Context, tenant *v1alpha1.Tenant) bool {
+	return tenant.Spec.Isolated
+}
