@@ -231,39 +231,34 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 		return Result{}, fmt.Errorf("ChildReconciler %q: %w", r.Name, err)
 	}
 
-	ours, err := r.ourChildren(ctx, config, resource)
+	actual, extras, err := r.ourChildren(ctx, config, resource)
 	if err != nil {
 		noteFailure(ctx, typeName(r.ChildType), err)
 		return Result{}, err
 	}
-	child, named, err := r.converge(ctx, config, resource, ours)
+	child, named, err := r.converge(ctx, config, resource, actual, extras)
 	if resource.GetDeletionTimestamp() == nil {
 		err = r.reflect(ctx, config, resource, child, named, err)
 	}
-	noteFailure(ctx, r.describeChild(named), err)
+	if err != nil {
+		noteFailure(ctx, r.describeChild(named), err)
+	}
 	return Result{}, err
 }
 
 // converge makes the cluster agree. It returns the child as it is now, and as it was desired, for errors to name.
-func (r *ChildReconciler[T, CT, CLT]) converge(ctx context.Context, config Config, resource T, ours []CT) (child, desired CT, _ error) {
+func (r *ChildReconciler[T, CT, CLT]) converge(ctx context.Context, config Config, resource T, actual CT, extras []CT) (child, desired CT, _ error) {
 	var none CT
 	desired, err := r.desired(ctx, config, resource)
 	if errors.Is(err, OnlyReconcileChildStatus) {
-		if len(ours) == 0 {
-			return none, desired, nil
-		}
-		return ours[0], desired, nil
+		return actual, desired, nil
 	}
 	if err != nil {
 		return none, desired, err
 	}
 
-	actual := none
-	if len(ours) == 1 {
-		actual = ours[0]
-	}
-	if len(ours) > 1 {
-		for _, extra := range ours {
+	if len(extras) > 0 {
+		for _, extra := range append([]CT{actual}, extras...) {
 			logr.FromContextOrDiscard(ctx).Info("extra child detected", "child", describeObject(extra))
 			if _, err := r.manage(ctx, config, resource, extra, none); err != nil {
 				return none, desired, err
@@ -273,6 +268,7 @@ func (r *ChildReconciler[T, CT, CLT]) converge(ctx context.Context, config Confi
 			// That they were asked to go does not mean that they are gone: a finalizer has to wait for the next request.
 			return none, desired, nil
 		}
+		actual = none
 	}
 	if isNil(actual) {
 		actual = copyOf(r.ChildType)
@@ -306,7 +302,7 @@ func (r *ChildReconciler[T, CT, CLT]) desired(ctx context.Context, config Config
 		return none, nil
 	}
 	if !r.skipOwnerReference() {
-		if err := setController(resource, kindOf(config.Client, resource), desired); err != nil {
+		if err := setController(resource, controllerRef(ctx, config, resource), desired); err != nil {
 			return desired, fmt.Errorf("ChildReconciler %q is unable to make %s the controller of %s: %w",
 				r.Name, describeObject(resource), describeObject(desired), err)
 		}
@@ -333,19 +329,23 @@ func (r *ChildReconciler[T, CT, CLT]) checkScope(config Config, desired CT) erro
 		r.Name, describeObject(desired))
 }
 
-// ourChildren returns the objects that are this node's child: one, as a rule.
-func (r *ChildReconciler[T, CT, CLT]) ourChildren(ctx context.Context, config Config, resource T) ([]CT, error) {
+// ourChildren returns the objects that are this node's child: one, as a rule, and the others if there are more.
+func (r *ChildReconciler[T, CT, CLT]) ourChildren(ctx context.Context, config Config, resource T) (only CT, others []CT, _ error) {
 	candidates, err := r.candidates(ctx, config, resource)
 	if err != nil {
-		return nil, err
+		return only, nil, err
 	}
-	var ours []CT
 	for _, candidate := range candidates {
-		if child, ok := candidate.(CT); ok && r.ours(resource, child) {
-			ours = append(ours, child)
+		child, ok := candidate.(CT)
+		switch {
+		case !ok || !r.ours(resource, child):
+		case isNil(only):
+			only = child
+		default:
+			others = append(others, child)
 		}
 	}
-	return ours, nil
+	return only, others, nil
 }
 
 func (r *ChildReconciler[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {

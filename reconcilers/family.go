@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +27,8 @@ import (
 type family struct {
 	mu      sync.Mutex
 	members map[types.UID]*member
+	// sorted are the objects of the members by namespace and name; nil if it has to be made again. It is not changed once made.
+	sorted []client.Object
 }
 
 // member is a child as last seen or written, whichever is newer.
@@ -39,7 +42,11 @@ type member struct {
 type familyKey struct {
 	reader client.Client
 	listed reflect.Type
-	kind   string
+	kind   schema.GroupVersionKind
+}
+
+func familyOf(config Config, list client.ObjectList) familyKey {
+	return familyKey{reader: config.Client, listed: reflect.TypeOf(list), kind: list.GetObjectKind().GroupVersionKind()}
 }
 
 // listChildren returns the children of resource, of the type of list, that it controls. Objects are copies that belong to
@@ -51,7 +58,7 @@ func listChildren(ctx context.Context, config Config, resource client.Object, sa
 	if p == nil || p.memory == nil {
 		return readChildren(ctx, config, resource, sample, list)
 	}
-	key := familyKey{reader: config.Client, listed: reflect.TypeOf(list), kind: list.GetObjectKind().GroupVersionKind().String()}
+	key := familyOf(config, list)
 	p.mu.Lock()
 	fresh, ok := p.families[key]
 	p.mu.Unlock()
@@ -76,7 +83,7 @@ func knowChild(ctx context.Context, config Config, list client.ObjectList, befor
 	if p == nil {
 		return
 	}
-	key := familyKey{reader: config.Client, listed: reflect.TypeOf(list), kind: list.GetObjectKind().GroupVersionKind().String()}
+	key := familyOf(config, list)
 	p.mu.Lock()
 	f, ok := p.families[key]
 	p.mu.Unlock()
@@ -87,25 +94,29 @@ func knowChild(ctx context.Context, config Config, list client.ObjectList, befor
 	defer f.mu.Unlock()
 	if isNil(written) {
 		delete(f.members, before.GetUID())
-		return
-	}
-	if written.GetUID() == "" {
+		f.sorted = nil
 		return
 	}
 	known, ok := f.members[written.GetUID()]
+	if written.GetUID() == "" || ok && known.object == written {
+		return
+	}
 	f.members[written.GetUID()] = &member{object: written, unseen: !ok || known.unseen}
+	f.sorted = nil
 }
 
 // children returns the members, sorted by namespace and name.
 func (f *family) children() []client.Object {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	children := make([]client.Object, 0, len(f.members))
-	for _, m := range f.members {
-		children = append(children, m.object)
+	if f.sorted == nil {
+		f.sorted = make([]client.Object, 0, len(f.members))
+		for _, m := range f.members {
+			f.sorted = append(f.sorted, m.object)
+		}
+		sortObjects(f.sorted)
 	}
-	sortObjects(children)
-	return children
+	return f.sorted
 }
 
 // refresh brings the members up to date with the cache, and with the API server where the cache lags behind our own writes.
@@ -133,6 +144,7 @@ func (f *family) refresh(ctx context.Context, config Config, resource, sample cl
 		}
 	}
 	f.members = seen
+	f.sorted = nil
 	return nil
 }
 

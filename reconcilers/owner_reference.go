@@ -1,47 +1,56 @@
 package reconcilers
 
 import (
+	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// setController makes owner, which is of kind gvk, the controller of child. A controller that child names already is
+// setController makes owner the controller of child by ref, which refers to owner. A controller that child names already is
 // respected as given.
 //
 // The rules are those of Kubernetes garbage collection: an owner is cluster-scoped or in the namespace of the child.
-func setController(owner client.Object, gvk schema.GroupVersionKind, child client.Object) error {
+func setController(owner client.Object, ref metav1.OwnerReference, child client.Object) error {
 	if metav1.GetControllerOfNoCopy(child) != nil {
 		return nil
 	}
 	if err := validateOwner(owner.GetNamespace(), child.GetNamespace()); err != nil {
 		return err
 	}
-	// One allocation for both flags; metav1.NewControllerRef makes two.
-	flags := &[2]bool{true, true}
-	ref := metav1.OwnerReference{
-		APIVersion:         gvk.GroupVersion().String(),
-		Kind:               gvk.Kind,
-		Name:               owner.GetName(),
-		UID:                owner.GetUID(),
-		Controller:         &flags[0],
-		BlockOwnerDeletion: &flags[1],
-	}
 	refs := child.GetOwnerReferences()
-	known := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool {
-		return r.UID == ref.UID && r.Kind == ref.Kind && r.Name == ref.Name
-	})
-	if known >= 0 {
-		refs = slices.Clone(refs)
-		refs[known] = ref
-	} else {
-		refs = append(slices.Clip(refs), ref)
+	if slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == ref.UID }) {
+		refs = slices.DeleteFunc(slices.Clone(refs), func(r metav1.OwnerReference) bool { return r.UID == ref.UID })
 	}
-	child.SetOwnerReferences(refs)
+	child.SetOwnerReferences(append(slices.Clip(refs), ref))
 	return nil
+}
+
+// ownerIdentity is what an owner reference is made of.
+type ownerIdentity struct {
+	uid    types.UID
+	object reflect.Type
+	reader client.Client
+}
+
+// controllerRef returns a reference to owner as controller. Below a root it is made once in a request.
+func controllerRef(ctx context.Context, config Config, owner client.Object) metav1.OwnerReference {
+	p := scopeOf(ctx).pass
+	if p == nil {
+		return *metav1.NewControllerRef(owner, kindOf(config.Client, owner))
+	}
+	identity := ownerIdentity{uid: owner.GetUID(), object: reflect.TypeOf(owner), reader: config.Client}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.owner != identity {
+		p.owner = identity
+		p.ownerRef = *metav1.NewControllerRef(owner, kindOf(config.Client, owner))
+	}
+	return p.ownerRef
 }
 
 func validateOwner(ownerNamespace, namespace string) error {

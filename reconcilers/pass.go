@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -17,6 +18,9 @@ type pass struct {
 	mu       sync.Mutex
 	failures []failure
 	families map[familyKey]*family
+	// ownerRef refers to owner, the resource whose children were made last.
+	owner    ownerIdentity
+	ownerRef metav1.OwnerReference
 }
 
 // failure is an error at the node that met it first.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
@@ -16,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -255,7 +257,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *p
 		return Result{}, err
 	}
 	original := copyOf(r.Type)
-	if err := config.Get(ctx, req.NamespacedName, original); err != nil {
+	if err := r.fetch(ctx, config, req, original); err != nil {
 		if apierrs.IsNotFound(err) {
 			r.forget(config, req)
 			return Result{}, nil
@@ -283,6 +285,30 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *p
 		return result, err
 	}
 	return r.settle(ctx, config, original, resource, result, err)
+}
+
+// fetch reads the resource for comparison: what it refers to may be shared with the cache and must not be changed.
+func (r *ResourceReconciler[T]) fetch(ctx context.Context, config Config, req Request, original T) error {
+	if !r.typed(config) {
+		// Ducks and unstructured content are converted on the way, which is no reading only.
+		return config.Get(ctx, req.NamespacedName, original)
+	}
+	if err := config.Get(ctx, req.NamespacedName, original, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	if kind := original.GetObjectKind(); kind.GroupVersionKind().Empty() {
+		// The cache tells the kind of its copies only.
+		kind.SetGroupVersionKind(kindOf(config.Client, original))
+	}
+	return nil
+}
+
+// typed tells whether the resource is of a Go type that the scheme knows.
+func (r *ResourceReconciler[T]) typed(config Config) bool {
+	if _, ok := any(r.Type).(runtime.Unstructured); ok {
+		return false
+	}
+	return !duck.IsDuck(r.Type, config.Scheme())
 }
 
 // run runs the tree, in a round of the tracker: what the tree does not track any more is forgotten once it ran through.

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/digest"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -114,9 +116,11 @@ func (s status) differs(before status) bool {
 		return false
 	}
 	a, b := before.get(), s.get()
-	// Most passes change nothing, and this finds it out at a fraction of the cost.
-	if reflect.DeepEqual(a, b) {
-		return false
+	// Most requests change nothing, and the digests find that out at a fraction of the cost.
+	if was, ok := digest.Of(a); ok {
+		if is, ok := digest.Of(b); ok && is == was {
+			return false
+		}
 	}
 	return !equality.Semantic.DeepEqual(a, b)
 }

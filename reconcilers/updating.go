@@ -222,7 +222,6 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w worksite, de
 	if log.Enabled() {
 		log.Info("creating resource", "resource", m.loggable(desired))
 	}
-	intent := intentOf(desired)
 	created := copyOf(desired)
 	if err := w.config.Create(ctx, created); err != nil {
 		return none, w.failed(ctx, desired, m.loggable(desired), "create resource", "CreationFailed", err)
@@ -232,7 +231,7 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w worksite, de
 			return none, err
 		}
 	}
-	m.learn(ctx, created, desired, intent)
+	m.learn(ctx, created, desired)
 	w.succeeded(created, "Created")
 	return created, nil
 }
@@ -251,13 +250,13 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 		}
 	}
 
-	log := logr.FromContextOrDiscard(ctx)
 	intent := intentOf(desired)
 	lesson := m.learned.of(ctx).recall(actual.GetUID(), intent)
 	if lesson.agreed(actual) {
-		log.V(1).Info("resource is in sync, no update required")
+		// Not even logged: this is what nearly every request comes to.
 		return actual, nil
 	}
+	log := logr.FromContextOrDiscard(ctx)
 	current := m.merge(ctx, actual, desired, lesson)
 	if equality.Semantic.DeepEqual(actual, current) {
 		log.Info("resource is in sync, no update required")
@@ -271,7 +270,11 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 	if err := w.config.Update(ctx, current); err != nil {
 		return none, w.failed(ctx, actual, m.loggable(actual), "update resource", "UpdateFailed", err)
 	}
-	m.learn(ctx, current, desired, intent)
+	m.learn(ctx, current, desired)
+	if version := current.GetResourceVersion(); version != "" && version == actual.GetResourceVersion() {
+		// The server added to what was written just what had been there, and stored nothing.
+		return current, nil
+	}
 	log.Info("updated resource")
 	w.succeeded(actual, "Updated")
 	return current, nil
@@ -294,7 +297,13 @@ func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired
 }
 
 // learn keeps what the server added to what was desired, written being its answer.
-func (m *UpdatingObjectManager[Type]) learn(ctx context.Context, written, desired Type, intent intent) {
+func (m *UpdatingObjectManager[Type]) learn(ctx context.Context, written, desired Type) {
+	desired = copyOf(desired)
+	if m.HarmonizeImmutableFields != nil {
+		// The next update will desire this.
+		m.HarmonizeImmutableFields(written, desired)
+	}
+	intent := intentOf(desired)
 	base := copyOf(written)
 	m.MergeBeforeUpdate(base, copyOf(desired))
 	additions, err := newAdditions(base, written, desired)
