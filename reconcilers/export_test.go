@@ -1,0 +1,25 @@
+package reconcilers
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// WithOwnerIndex returns a config that finds children through indexer, as [NewConfig] makes it of a manager.
+func (c Config) WithOwnerIndex(indexer client.FieldIndexer) Config {
+	c.owners = newOwnerIndex(indexer)
+	return c
+}
+
+// RegisterOwnerIndex does what the set-up of a node with children of the type of obj does.
+func (c Config) RegisterOwnerIndex(obj client.Object) error {
+	return c.owners.register(context.Background(), c.Client, obj)
+}
+
+// Remembered counts the resources that a root remembers something of.
+func (r *ResourceReconciler[T]) Remembered() int {
+	r.memories.mu.Lock()
+	defer r.memories.mu.Unlock()
+	return len(r.memories.by)
+}
