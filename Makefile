@@ -33,7 +33,7 @@ help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: controlplane ## Show a running operator on a real API server, step by step (ARGS=-v prints more).
+demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show a running operator on a real API server, step by step (ARGS=-v prints more).
 	$(GO) run ./examples/tenant/demo $(ARGS)
 
 .PHONY: test

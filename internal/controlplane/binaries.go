@@ -48,6 +48,10 @@ type binaries struct {
 // findBinaries chooses the folder; it does not look into it.
 func findBinaries() (binaries, error) {
 	if dir := os.Getenv(assetsVariable); dir != "" {
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return binaries{}, fmt.Errorf("cannot run the control plane: %w", err)
+		}
 		return binaries{
 			dir:    dir,
 			remedy: fmt.Sprintf("unset %s and run: make controlplane", assetsVariable),
