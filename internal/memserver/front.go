@@ -10,27 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Build builds the fake client of builder over this server and returns it together with the tracker that ended up behind
-// it. The builder must use the server's scheme.
+// Build builds the fake client of builder over this server. The builder must use the server's scheme. It tells whether the
+// server is behind the client; there are two cases in which it is not:
 //
-// A builder that has type converters cannot be given a tracker. For such a builder the tracker is that of the fake client
-// itself: server-side apply then uses those converters, at the cost of some milliseconds a write, and the returned
-// tracker is nil. Use [WithTypeConverters] to have both.
-func (s *Server) Build(builder *fake.ClientBuilder) (client.WithWatch, clientgotesting.ObjectTracker) {
-	asked := reflect.ValueOf(builder).Elem()
-	if list := asked.FieldByName("typeConverters"); list.IsValid() && list.Kind() == reflect.Slice && list.Len() > 0 {
-		return builder.WithObjectTracker(nil).Build(), nil
+//   - A builder that was given another tracker keeps it.
+//   - A builder that was given type converters cannot have a tracker. Server-side apply then uses those converters and the
+//     fake client's own tracker, at the cost of some milliseconds a write. Use [WithTypeConverters] to avoid that.
+//
+// A builder that was told to return managed fields makes the server keep them, see [WithManagedFields].
+func (s *Server) Build(builder *fake.ClientBuilder) (c client.WithWatch, behind bool) {
+	asked := settingsOf(builder)
+	switch {
+	case asked.typeConverters:
+		return builder.WithObjectTracker(nil).Build(), false
+	case asked.tracker:
+		return builder.Build(), false
 	}
-	if wanted := asked.FieldByName("returnManagedFields"); wanted.IsValid() && wanted.Kind() == reflect.Bool && wanted.Bool() {
-		s.eager = true
-	}
+	s.eager = s.eager || asked.managedFields
 	inner := builder.WithObjectTracker(s).Build()
 	return interceptor.NewClient(inner, interceptor.Funcs{
 		Delete:           s.delete,
@@ -38,7 +40,27 @@ func (s *Server) Build(builder *fake.ClientBuilder) (client.WithWatch, clientgot
 		Apply:            s.apply,
 		SubResourcePatch: s.patchSubresource,
 		SubResourceApply: s.applySubresource,
-	}), s
+	}), true
+}
+
+// settings are those of a builder that decide how a server can stand behind it.
+type settings struct {
+	tracker, typeConverters, managedFields bool
+}
+
+// settingsOf reads what the builder has no methods to tell. A member that is not there, in another version of
+// controller-runtime, counts as not set.
+func settingsOf(builder *fake.ClientBuilder) settings {
+	fields := reflect.ValueOf(builder).Elem()
+	set := func(name string) bool {
+		field := fields.FieldByName(name)
+		return field.IsValid() && !field.IsZero()
+	}
+	return settings{
+		tracker:        set("objectTracker"),
+		typeConverters: set("typeConverters"),
+		managedFields:  set("returnManagedFields"),
+	}
 }
 
 // delete honours a UID precondition, which the fake client drops. It names the version that it looked at, so that the

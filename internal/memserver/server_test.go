@@ -119,11 +119,25 @@ func TestManyUpdatesAreStillKnown(t *testing.T) {
 
 func TestTypeConvertersOfTheBuilderWork(t *testing.T) {
 	builder := fake.NewClientBuilder().WithTypeConverters(managedfields.NewDeducedTypeConverter())
-	c, tracker := memserver.New(clientgoscheme.Scheme).Build(builder)
-	if tracker != nil {
+	c, behind := memserver.New(clientgoscheme.Scheme).Build(builder)
+	if behind {
 		t.Errorf("the fake client cannot have type converters and a tracker of ours")
 	}
 	if err := (step{by: "a", apply: data{"k": "1"}}).run(c); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTrackerOfTheBuilderIsKept(t *testing.T) {
+	other := memserver.New(clientgoscheme.Scheme)
+	c, behind := memserver.New(clientgoscheme.Scheme).Build(fake.NewClientBuilder().WithObjectTracker(other))
+	if behind {
+		t.Error("the builder had a tracker already")
+	}
+	if err := c.Create(context.Background(), configMap(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Get(configMaps, "default", "settings"); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,115 @@
+package testing
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Options for go-cmp, of which [DefaultDiffer] is made.
+var (
+	// IgnoreLastTransitionTime ignores when a condition changed, in typed and unstructured objects.
+	IgnoreLastTransitionTime cmp.Option = cmp.FilterPath(func(path cmp.Path) bool {
+		return strings.HasSuffix(fieldAt(path, -1), "LastTransitionTime") || keyAt(path, -1) == "lastTransitionTime"
+	}, cmp.Ignore())
+
+	// IgnoreTypeMeta ignores the API version and kind of typed objects. Unstructured objects have no other way to say
+	// what they are, so theirs are compared.
+	IgnoreTypeMeta cmp.Option = cmp.FilterPath(func(path cmp.Path) bool {
+		name := fieldAt(path, -1)
+		return fieldAt(path, -2) == "TypeMeta" && (name == "APIVersion" || name == "Kind")
+	}, cmp.Ignore())
+
+	// IgnoreCreationTimestamp ignores metadata.creationTimestamp, in typed and unstructured objects.
+	IgnoreCreationTimestamp cmp.Option = ignoreMetadata("CreationTimestamp", "creationTimestamp")
+
+	// IgnoreResourceVersion ignores metadata.resourceVersion, in typed and unstructured objects.
+	IgnoreResourceVersion cmp.Option = ignoreMetadata("ResourceVersion", "resourceVersion")
+
+	// statusOnly ignores all of an object but its status.
+	statusOnly cmp.Option = cmp.FilterPath(outsideStatus, cmp.Ignore())
+
+	// NormalizeLabelSelector compares label selectors by what they select. One that selects everything equals nil.
+	NormalizeLabelSelector cmp.Option = cmp.Transformer("labels.Selector", func(s labels.Selector) *string {
+		if s == nil || s.Empty() {
+			return nil
+		}
+		return new(s.String())
+	})
+
+	// NormalizeFieldSelector compares field selectors by what they select. One that selects everything equals nil.
+	NormalizeFieldSelector cmp.Option = cmp.Transformer("fields.Selector", func(s fields.Selector) *string {
+		if s == nil || s.Empty() {
+			return nil
+		}
+		return new(s.String())
+	})
+
+	// NormalizeApplyConfiguration compares apply configurations by what they send, whatever their Go types.
+	NormalizeApplyConfiguration cmp.Option = cmp.Transformer("runtime.ApplyConfiguration", sent)
+)
+
+// sent returns what is sent of an apply configuration; nil of nil.
+func sent(ac runtime.ApplyConfiguration) map[string]any {
+	if isNil(ac) {
+		return nil
+	}
+	raw, err := json.Marshal(ac)
+	if err == nil {
+		var members map[string]any
+		if err = json.Unmarshal(raw, &members); err == nil {
+			return members
+		}
+	}
+	return map[string]any{"error": fmt.Sprintf("cannot marshal %T: %v", ac, err)}
+}
+
+func ignoreMetadata(field, key string) cmp.Option {
+	return cmp.FilterPath(func(path cmp.Path) bool {
+		return fieldAt(path, -1) == field && fieldAt(path, -2) == "ObjectMeta" ||
+			keyAt(path, -1) == key && keyAt(withoutAssertion(path[:len(path)-1]), -1) == "metadata"
+	}, cmp.Ignore())
+}
+
+// outsideStatus tells whether path leads to something that is neither in the status nor on the way to it.
+func outsideStatus(path cmp.Path) bool {
+	for i := range path {
+		if name := fieldAt(path, i); name != "" && name != "Object" {
+			return name != "Status"
+		}
+		if key := keyAt(path, i); key != "" {
+			return key != "status"
+		}
+	}
+	return false
+}
+
+// fieldAt returns the name of the struct field that step i of path selects, counted from the end if i is negative, or
+// nothing.
+func fieldAt(path cmp.Path, i int) string {
+	if field, ok := path.Index(i).(cmp.StructField); ok {
+		return field.Name()
+	}
+	return ""
+}
+
+// keyAt is fieldAt for the string keys of maps.
+func keyAt(path cmp.Path, i int) string {
+	if index, ok := path.Index(i).(cmp.MapIndex); ok {
+		return index.Key().String()
+	}
+	return ""
+}
+
+// withoutAssertion returns path without a type assertion at its end.
+func withoutAssertion(path cmp.Path) cmp.Path {
+	if _, ok := path.Last().(cmp.TypeAssertion); ok {
+		return path[:len(path)-1]
+	}
+	return path
+}

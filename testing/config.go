@@ -1,0 +1,184 @@
+package testing
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgodiscovery "k8s.io/client-go/discovery/fake"
+	clientgotesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/memserver"
+	"github.com/espalier-dev/espalier/reconcilers"
+)
+
+// ExpectConfig is a config for code under test, together with what the test gives and what it expects. The test cases
+// make one of their fields; make one by hand for a config beside that, see AdditionalConfigs, or for a test without a test
+// case:
+//
+//	c := rtesting.ExpectConfig{Scheme: scheme, ExpectCreates: ...}
+//	... c.Config() ...
+//	c.AssertExpectations(t)
+//
+// Expectations are compared in the order of the calls, each kind for itself: a create may come before or after a delete.
+// Use it by pointer.
+type ExpectConfig struct {
+	// Name stands in failure messages; empty or "default" leaves it out.
+	Name string
+	// Scheme has the types of the test. Required.
+	Scheme *runtime.Scheme
+	// StatusSubResourceTypes are the types, besides the built-in ones, whose status is written on its own.
+	StatusSubResourceTypes []client.Object
+	// GivenObjects are those that the client has.
+	GivenObjects []client.Object
+	// APIGivenObjects are those that the APIReader has.
+	APIGivenObjects []client.Object
+	// GivenAPIResources are those that discovery and the REST mapper know.
+	GivenAPIResources []*metav1.APIResourceList
+	// WithClientBuilder completes the builders of the fake clients behind Client and APIReader. What it sets wins.
+	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
+	// WithReactors react to the calls to Client and to the reads through APIReader; the first listed is asked first.
+	WithReactors []ReactionFunc
+	// GivenTracks are those that the tracker has.
+	GivenTracks []TrackRequest
+	// Differ compares; nil is DefaultDiffer.
+	Differ Differ
+
+	// ExpectTracks are the requests to the tracker.
+	ExpectTracks []TrackRequest
+	// ExpectEvents are the events, of both recorders.
+	ExpectEvents []Event
+	// ExpectApplies are the server-side applies.
+	ExpectApplies []ApplyRef
+	// ExpectCreates are the objects created.
+	ExpectCreates []client.Object
+	// ExpectUpdates are the objects updated, as sent.
+	ExpectUpdates []client.Object
+	// ExpectPatches are the patches.
+	ExpectPatches []PatchRef
+	// ExpectDeletes are the deletes.
+	ExpectDeletes []DeleteRef
+	// ExpectDeleteCollections are the deletes of collections.
+	ExpectDeleteCollections []DeleteCollectionRef
+	// ExpectStatusUpdates are the objects whose status is updated, as sent.
+	ExpectStatusUpdates []client.Object
+	// ExpectStatusPatches are the patches of a status.
+	ExpectStatusPatches []PatchRef
+	// ExpectStatusApplies are the server-side applies of a status.
+	ExpectStatusApplies []ApplyRef
+
+	// parts is what Config made, nil before. A copy of an ExpectConfig that was used shares them.
+	parts *parts
+}
+
+// parts are what a config is made of, and what went wrong in making it.
+type parts struct {
+	config   reconcilers.Config
+	client   *recorder
+	events   *eventList
+	tracker  *recordingTracker
+	problems []string
+	// failures are the messages of failed assertions.
+	failures []string
+}
+
+// making guards the parts of all ExpectConfigs. It is not a member, so that they can be values of a map.
+var making sync.Mutex
+
+// Config returns the config. It is made at the first call; later calls return the same. Its Client is a [TestClient]. It
+// panics if the fake client cannot be built, which is what happens for an object that is given twice.
+func (c *ExpectConfig) Config() reconcilers.Config {
+	return c.made().config
+}
+
+func (c *ExpectConfig) made() *parts {
+	making.Lock()
+	defer making.Unlock()
+	if c.parts == nil {
+		c.parts = c.make()
+	}
+	return c.parts
+}
+
+func (c *ExpectConfig) make() *parts {
+	p := &parts{events: &eventList{scheme: c.Scheme}}
+	mapper, problems := restMapper(c.GivenAPIResources)
+	p.problems = append(p.problems, problems...)
+	p.client = c.newClient(c.GivenObjects, mapper)
+	var err error
+	if p.tracker, err = newRecordingTracker(c.Scheme, c.GivenTracks); err != nil {
+		p.problems = append(p.problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
+	}
+	p.config = reconcilers.Config{
+		Client:        p.client,
+		APIReader:     c.newClient(c.APIGivenObjects, mapper),
+		Discovery:     &clientgodiscovery.FakeDiscovery{Fake: &clientgotesting.Fake{Resources: c.GivenAPIResources}},
+		Recorder:      oldRecorder{p.events},
+		EventRecorder: newRecorder{p.events},
+		Tracker:       p.tracker,
+	}
+	return p
+}
+
+// newClient returns a recording client of a server that has the objects.
+func (c *ExpectConfig) newClient(objects []client.Object, mapper meta.RESTMapper) *recorder {
+	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(mapper)
+	for _, obj := range c.StatusSubResourceTypes {
+		builder = builder.WithStatusSubresource(mustBeGiven(obj, c.Scheme))
+	}
+	for _, obj := range objects {
+		builder = builder.WithObjects(mustBeGiven(obj, c.Scheme))
+	}
+	if c.WithClientBuilder != nil {
+		builder = c.WithClientBuilder(builder)
+	}
+	server := memserver.New(c.Scheme)
+	inner, behind := server.Build(builder)
+	wrapped := duck.NewDuckAwareClientWrapper(inner)
+	var r *recorder
+	if behind {
+		r = NewFakeClientWrapper(wrapped, server)
+	} else {
+		r = NewFakeClientWrapper(wrapped, nil)
+	}
+	for i := range c.WithReactors {
+		r.PrependReactor("*", "*", c.WithReactors[len(c.WithReactors)-1-i])
+	}
+	return r
+}
+
+// mustBeGiven is given for objects of a table: one that cannot be stored is a mistake in the test.
+func mustBeGiven(obj client.Object, scheme *runtime.Scheme) client.Object {
+	stored, err := given(obj, scheme)
+	if err != nil {
+		panic(err)
+	}
+	return stored
+}
+
+// restMapper returns a mapper that knows the resources, and what is wrong with those that it does not know.
+func restMapper(lists []*metav1.APIResourceList) (meta.RESTMapper, []string) {
+	var problems []string
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for i, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("GivenAPIResources[%d] has no valid group and version: %v", i, err))
+			continue
+		}
+		for _, resource := range list.APIResources {
+			scope := meta.RESTScopeRoot
+			if resource.Namespaced {
+				scope = meta.RESTScopeNamespace
+			}
+			mapper.AddSpecific(gv.WithKind(resource.Kind), gv.WithResource(resource.Name), gv.WithResource(resource.SingularName), scope)
+		}
+	}
+	return mapper, problems
+}

@@ -1,0 +1,114 @@
+package testing
+
+import (
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/stash"
+)
+
+// Differ tells how what was observed differs from what is expected. Each method returns an empty string if it does not,
+// else a text with one line per difference, those missing starting with - and those not expected with +. Replace
+// [DefaultDiffer], or set the Differ of a test case, to compare in another way.
+type Differ interface {
+	// Result compares results of a reconcile.
+	Result(expected, actual reconcilers.Result) string
+	// TrackRequest compares requests to a tracker.
+	TrackRequest(expected, actual TrackRequest) string
+	// Event compares events.
+	Event(expected, actual Event) string
+	// ApplyRef compares server-side applies. Options that the expectation leaves unset are unset in actual too.
+	ApplyRef(expected, actual ApplyRef) string
+	// PatchRef compares patches. Options that the expectation leaves unset are unset in actual too.
+	PatchRef(expected, actual PatchRef) string
+	// DeleteRef compares deletes. Options that the expectation leaves unset are unset in actual too.
+	DeleteRef(expected, actual DeleteRef) string
+	// DeleteCollectionRef compares deletes of collections.
+	DeleteCollectionRef(expected, actual DeleteCollectionRef) string
+	// StashedValue compares values of the stash.
+	StashedValue(expected, actual any, key stash.Key) string
+	// Resource compares the reconciled resource.
+	Resource(expected, actual client.Object) string
+	// ResourceStatusUpdate compares objects of which only the status is sent.
+	ResourceStatusUpdate(expected, actual client.Object) string
+	// ResourceUpdate compares objects that are updated.
+	ResourceUpdate(expected, actual client.Object) string
+	// ResourceCreate compares objects that are created.
+	ResourceCreate(expected, actual client.Object) string
+	// WebhookResponse compares the responses of an admission webhook.
+	WebhookResponse(expected, actual admission.Response) string
+}
+
+// DefaultDiffer is used by test cases without a Differ of their own. It ignores unexported fields and transition times of
+// conditions; and, for objects that are created, updated or stashed, what the server or the client sets: type meta,
+// creation timestamp and resource version. An empty list or map equals nil.
+var DefaultDiffer Differ = differ{}
+
+type differ struct{}
+
+func (differ) Result(expected, actual reconcilers.Result) string {
+	return cmp.Diff(expected, actual)
+}
+
+func (differ) TrackRequest(expected, actual TrackRequest) string {
+	return cmp.Diff(expected, actual, NormalizeLabelSelector)
+}
+
+func (differ) Event(expected, actual Event) string {
+	return cmp.Diff(expected, actual)
+}
+
+func (differ) ApplyRef(expected, actual ApplyRef) string {
+	return cmp.Diff(expected, actual, NormalizeApplyConfiguration)
+}
+
+func (differ) PatchRef(expected, actual PatchRef) string {
+	return cmp.Diff(expected, actual)
+}
+
+func (differ) DeleteRef(expected, actual DeleteRef) string {
+	return cmp.Diff(expected, actual)
+}
+
+func (differ) DeleteCollectionRef(expected, actual DeleteCollectionRef) string {
+	return cmp.Diff(expected, actual, NormalizeLabelSelector, NormalizeFieldSelector)
+}
+
+func (differ) StashedValue(expected, actual any, _ stash.Key) string {
+	return cmp.Diff(expected, actual, writtenObject)
+}
+
+func (differ) Resource(expected, actual client.Object) string {
+	return cmp.Diff(expected, actual,
+		reconcilers.IgnoreAllUnexported, IgnoreLastTransitionTime, IgnoreTypeMeta, cmpopts.EquateEmpty())
+}
+
+func (differ) ResourceStatusUpdate(expected, actual client.Object) string {
+	return cmp.Diff(expected, actual,
+		statusOnly, reconcilers.IgnoreAllUnexported, IgnoreLastTransitionTime, cmpopts.EquateEmpty())
+}
+
+func (differ) ResourceUpdate(expected, actual client.Object) string {
+	return cmp.Diff(expected, actual, writtenObject)
+}
+
+func (differ) ResourceCreate(expected, actual client.Object) string {
+	return cmp.Diff(expected, actual, writtenObject)
+}
+
+func (differ) WebhookResponse(expected, actual admission.Response) string {
+	return cmp.Diff(expected, actual, reconcilers.IgnoreAllUnexported)
+}
+
+// writtenObject compares what a caller decides of an object that it writes.
+var writtenObject = cmp.Options{
+	reconcilers.IgnoreAllUnexported,
+	IgnoreLastTransitionTime,
+	IgnoreTypeMeta,
+	IgnoreCreationTimestamp,
+	IgnoreResourceVersion,
+	cmpopts.EquateEmpty(),
+}

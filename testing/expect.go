@@ -1,0 +1,164 @@
+package testing
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// AssertExpectations fails the test for everything that differs from what is expected: calls to the client, events,
+// tracks. With a nil t nothing fails.
+func (c *ExpectConfig) AssertExpectations(t *testing.T) {
+	c.AssertClientExpectations(t)
+	c.AssertRecorderExpectations(t)
+	c.AssertTrackerExpectations(t)
+}
+
+// AssertClientExpectations is the part of [ExpectConfig.AssertExpectations] about the client.
+func (c *ExpectConfig) AssertClientExpectations(t *testing.T) {
+	for _, problem := range c.made().problems {
+		c.errorf(t, "%s%s", problem, c.suffix())
+	}
+	c.AssertClientApplyExpectations(t)
+	c.AssertClientCreateExpectations(t)
+	c.AssertClientUpdateExpectations(t)
+	c.AssertClientPatchExpectations(t)
+	c.AssertClientDeleteExpectations(t)
+	c.AssertClientDeleteCollectionExpectations(t)
+	c.AssertClientStatusUpdateExpectations(t)
+	c.AssertClientStatusPatchExpectations(t)
+	c.AssertClientStatusApplyExpectations(t)
+}
+
+// AssertClientApplyExpectations asserts ExpectApplies.
+func (c *ExpectConfig) AssertClientApplyExpectations(t *testing.T) {
+	c.assertApplies(t, "ExpectApplies", "Apply", c.ExpectApplies, c.made().client.ApplyActions)
+}
+
+// AssertClientCreateExpectations asserts ExpectCreates.
+func (c *ExpectConfig) AssertClientCreateExpectations(t *testing.T) {
+	assertObjects(c, t, "ExpectCreates", "Create", c.ExpectCreates, c.made().client.CreateActions, c.differ().ResourceCreate)
+}
+
+// AssertClientUpdateExpectations asserts ExpectUpdates.
+func (c *ExpectConfig) AssertClientUpdateExpectations(t *testing.T) {
+	assertObjects(c, t, "ExpectUpdates", "Update", c.ExpectUpdates, c.made().client.UpdateActions, c.differ().ResourceUpdate)
+}
+
+// AssertClientPatchExpectations asserts ExpectPatches.
+func (c *ExpectConfig) AssertClientPatchExpectations(t *testing.T) {
+	c.assertPatches(t, "ExpectPatches", "Patch", c.ExpectPatches, c.made().client.PatchActions)
+}
+
+// AssertClientDeleteExpectations asserts ExpectDeletes.
+func (c *ExpectConfig) AssertClientDeleteExpectations(t *testing.T) {
+	expectation[DeleteRef, DeleteAction]{
+		field: "ExpectDeletes", kind: "Delete",
+		observed: DeleteRef.observed, found: NewDeleteRef,
+		diff: c.differ().DeleteRef,
+	}.assert(c, t, c.ExpectDeletes, c.made().client.DeleteActions)
+}
+
+// AssertClientDeleteCollectionExpectations asserts ExpectDeleteCollections.
+func (c *ExpectConfig) AssertClientDeleteCollectionExpectations(t *testing.T) {
+	expectation[DeleteCollectionRef, DeleteCollectionAction]{
+		field: "ExpectDeleteCollections", kind: "DeleteCollection",
+		found: NewDeleteCollectionRef,
+		diff:  c.differ().DeleteCollectionRef,
+	}.assert(c, t, c.ExpectDeleteCollections, c.made().client.DeleteCollectionActions)
+}
+
+// AssertClientStatusUpdateExpectations asserts ExpectStatusUpdates.
+func (c *ExpectConfig) AssertClientStatusUpdateExpectations(t *testing.T) {
+	assertObjects(c, t, "ExpectStatusUpdates", "StatusUpdate",
+		c.ExpectStatusUpdates, c.made().client.StatusUpdateActions, c.differ().ResourceStatusUpdate)
+}
+
+// AssertClientStatusPatchExpectations asserts ExpectStatusPatches.
+func (c *ExpectConfig) AssertClientStatusPatchExpectations(t *testing.T) {
+	c.assertPatches(t, "ExpectStatusPatches", "StatusPatch", c.ExpectStatusPatches, c.made().client.StatusPatchActions)
+}
+
+// AssertClientStatusApplyExpectations asserts ExpectStatusApplies.
+func (c *ExpectConfig) AssertClientStatusApplyExpectations(t *testing.T) {
+	c.assertApplies(t, "ExpectStatusApplies", "StatusApply", c.ExpectStatusApplies, c.made().client.StatusApplyActions)
+}
+
+// AssertRecorderExpectations asserts ExpectEvents.
+func (c *ExpectConfig) AssertRecorderExpectations(t *testing.T) {
+	expectation[Event, Event]{
+		field: "ExpectEvents", kind: "Event", verb: "%s",
+		found: func(event Event) Event { return event },
+		diff:  c.differ().Event,
+	}.assert(c, t, c.ExpectEvents, c.made().events.all())
+}
+
+// AssertTrackerExpectations asserts ExpectTracks.
+func (c *ExpectConfig) AssertTrackerExpectations(t *testing.T) {
+	expected := slices.Clone(c.ExpectTracks)
+	for i := range expected {
+		expected[i] = expected[i].normalized()
+	}
+	expectation[TrackRequest, TrackRequest]{
+		field: "ExpectTracks", kind: "Track", verb: "%v",
+		found: func(request TrackRequest) TrackRequest { return request },
+		diff:  c.differ().TrackRequest,
+	}.assert(c, t, expected, c.made().tracker.list.all())
+}
+
+func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected []ApplyRef, actions []ApplyAction) {
+	expectation[ApplyRef, ApplyAction]{
+		field: field, kind: kind,
+		observed: ApplyRef.observed, found: NewApplyRef,
+		diff: c.differ().ApplyRef,
+	}.assert(c, t, expected, actions)
+}
+
+func (c *ExpectConfig) assertPatches(t *testing.T, field, kind string, expected []PatchRef, actions []PatchAction) {
+	expectation[PatchRef, PatchAction]{
+		field: field, kind: kind,
+		observed: PatchRef.observed, found: NewPatchRef,
+		diff: c.differ().PatchRef,
+	}.assert(c, t, expected, actions)
+}
+
+// assertObjects asserts objects that are created or updated.
+func assertObjects[A CreateAction](
+	c *ExpectConfig, t *testing.T, field, kind string, expected []client.Object, actions []A,
+	diff func(expected, actual client.Object) string,
+) {
+	expectation[client.Object, A]{
+		field: field, kind: kind,
+		found:    func(action A) client.Object { return action.GetObject().(client.Object) },
+		diff:     diff,
+		pastable: func(obj client.Object) any { return sentPart(obj, c.Scheme) },
+	}.assert(c, t, realObjects(expected), actions)
+}
+
+func (c *ExpectConfig) differ() Differ {
+	if c.Differ != nil {
+		return c.Differ
+	}
+	return DefaultDiffer
+}
+
+// suffix names the config in a message.
+func (c *ExpectConfig) suffix() string {
+	if c.Name == "" || c.Name == "default" {
+		return ""
+	}
+	return fmt.Sprintf(" for config %q", c.Name)
+}
+
+// errorf remembers a failure and fails the test, if there is one.
+func (c *ExpectConfig) errorf(t *testing.T, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	p := c.made()
+	p.failures = append(p.failures, message)
+	if t != nil {
+		t.Helper()
+		t.Error(message)
+	}
+}

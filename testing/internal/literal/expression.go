@@ -1,0 +1,150 @@
+package literal
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+)
+
+// expression returns v as an expression that is assignable to want; a nil want stands for a place that fixes no type.
+func expression(v reflect.Value, want reflect.Type, depth int) node {
+	if !v.IsValid() || depth > maxDepth {
+		return leaf("nil")
+	}
+	if special, ok := wellKnown(v); ok {
+		return special
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		if v.IsNil() {
+			return leaf("nil")
+		}
+		return expression(v.Elem(), v.Type(), depth)
+	case reflect.Pointer:
+		return pointer(v, depth)
+	case reflect.Struct:
+		return node{open: nameOf(v.Type()) + "{", elements: fieldsOf(v, depth), close: "}"}
+	case reflect.Map:
+		if v.IsNil() {
+			return leaf("nil")
+		}
+		return node{open: nameOf(v.Type()) + "{", elements: entriesOf(v, depth), close: "}"}
+	case reflect.Slice, reflect.Array:
+		return list(v, depth)
+	default:
+		return leaf(basic(v, want))
+	}
+}
+
+// pointer writes a pointer to a struct as &T{...} and any other as a call, since a literal has no address.
+func pointer(v reflect.Value, depth int) node {
+	if v.IsNil() {
+		return leaf("nil")
+	}
+	elem := v.Elem()
+	_, special := wellKnown(elem)
+	if elem.Kind() == reflect.Struct && !special {
+		n := expression(elem, nil, depth+1)
+		n.open = "&" + n.open
+		return n
+	}
+	call := "ptr.To("
+	if !special && basic(elem, nil) != basic(elem, elem.Type()) {
+		call = "ptr.To[" + nameOf(elem.Type()) + "]("
+	}
+	return node{open: call, elements: []node{expression(elem, elem.Type(), depth+1)}, close: ")"}
+}
+
+func fieldsOf(v reflect.Value, depth int) []node {
+	var fields []node
+	for i := range v.NumField() {
+		field, value := v.Type().Field(i), v.Field(i)
+		if !field.IsExported() || value.IsZero() {
+			continue
+		}
+		n := expression(value, field.Type, depth+1)
+		n.label = field.Name + ": "
+		fields = append(fields, n)
+	}
+	return fields
+}
+
+func entriesOf(v reflect.Value, depth int) []node {
+	type entry struct {
+		key   string
+		value reflect.Value
+	}
+	var entries []entry
+	for it := v.MapRange(); it.Next(); {
+		entries = append(entries, entry{expression(it.Key(), v.Type().Key(), depth+1).flat(), it.Value()})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	nodes := make([]node, len(entries))
+	for i, e := range entries {
+		nodes[i] = element(e.value, v.Type().Elem(), depth)
+		nodes[i].label = e.key + ": "
+	}
+	return nodes
+}
+
+func list(v reflect.Value, depth int) node {
+	if v.Kind() == reflect.Slice && v.IsNil() {
+		return leaf("nil")
+	}
+	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+		return leaf(nameOf(v.Type()) + "(" + quote(string(v.Bytes())) + ")")
+	}
+	elements := make([]node, v.Len())
+	for i := range v.Len() {
+		elements[i] = element(v.Index(i), v.Type().Elem(), depth)
+	}
+	return node{open: nameOf(v.Type()) + "{", elements: elements, close: "}"}
+}
+
+// element writes an element of a list or a map. There, the type of a struct goes without saying.
+func element(v reflect.Value, want reflect.Type, depth int) node {
+	n := expression(v, want, depth+1)
+	if v.Kind() == reflect.Struct && n.open == nameOf(v.Type())+"{" {
+		n.open = "{"
+	}
+	return n
+}
+
+// basic writes a value without elements. Its type is named where the place would not give it that type.
+func basic(v reflect.Value, want reflect.Type) string {
+	text, untyped := scalar(v)
+	if want == v.Type() || v.Type() == untyped {
+		return text
+	}
+	return nameOf(v.Type()) + "(" + text + ")"
+}
+
+// scalar returns a constant, and the type it has where nothing else says.
+func scalar(v reflect.Value) (string, reflect.Type) {
+	switch v.Kind() {
+	case reflect.Bool:
+		return strconv.FormatBool(v.Bool()), reflect.TypeFor[bool]()
+	case reflect.String:
+		return quote(v.String()), reflect.TypeFor[string]()
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return strconv.FormatInt(v.Int(), 10), reflect.TypeFor[int]()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return strconv.FormatUint(v.Uint(), 10), reflect.TypeFor[int]()
+	case reflect.Float32, reflect.Float64:
+		return strconv.FormatFloat(v.Float(), 'g', -1, 64), nil
+	case reflect.Complex64, reflect.Complex128:
+		return fmt.Sprint(v.Complex()), nil
+	default:
+		return "nil", v.Type()
+	}
+}
+
+// quote writes a string as people would: raw if it has quotes in it, as JSON has.
+func quote(s string) string {
+	if quoted := strconv.Quote(s); len(quoted) == len(s)+2 || !strconv.CanBackquote(s) {
+		return quoted
+	}
+	return "`" + s + "`"
+}

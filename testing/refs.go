@@ -1,0 +1,190 @@
+package testing
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// PatchRef is an expected patch. The options at the end are compared only if they are set.
+type PatchRef struct {
+	Group       string
+	Kind        string
+	Namespace   string
+	Name        string
+	SubResource string
+	PatchType   types.PatchType
+	Patch       []byte
+
+	// FieldOwner is the field manager of the call; empty for any.
+	FieldOwner string
+	// Force tells whether conflicts are forced; nil for any.
+	Force *bool
+	// DryRun tells whether the call is a dry run; nil for any.
+	DryRun *bool
+}
+
+// NewPatchRef returns the expectation that the action meets. It leaves the options unset.
+func NewPatchRef(action PatchAction) PatchRef {
+	return PatchRef{
+		Group:       action.GetResource().Group,
+		Kind:        action.GetResource().Resource,
+		Namespace:   action.GetNamespace(),
+		Name:        action.GetName(),
+		SubResource: action.GetSubresource(),
+		PatchType:   action.GetPatchType(),
+		Patch:       action.GetPatch(),
+	}
+}
+
+// observed returns the action as a ref with those options that r sets.
+func (r PatchRef) observed(action PatchAction) PatchRef {
+	ref := NewPatchRef(action)
+	ref.FieldOwner, ref.Force, ref.DryRun = observedPatchOptions(action, r.FieldOwner, r.Force, r.DryRun)
+	return ref
+}
+
+// DeleteRef is an expected delete. The options at the end are compared only if they are set.
+type DeleteRef struct {
+	Group     string
+	Kind      string
+	Namespace string
+	Name      string
+
+	// Preconditions are those of the call; nil for any. Empty preconditions expect that there are none.
+	Preconditions *metav1.Preconditions
+	// PropagationPolicy is that of the call; nil for any. A pointer to the empty policy expects that there is none.
+	PropagationPolicy *metav1.DeletionPropagation
+	// DryRun tells whether the call is a dry run; nil for any.
+	DryRun *bool
+}
+
+// NewDeleteRef returns the expectation that the action meets. It leaves the options unset.
+func NewDeleteRef(action DeleteAction) DeleteRef {
+	return DeleteRef{
+		Group:     action.GetResource().Group,
+		Kind:      action.GetResource().Resource,
+		Namespace: action.GetNamespace(),
+		Name:      action.GetName(),
+	}
+}
+
+// NewDeleteRefFromObject returns the expectation that obj is deleted. It panics if the kind of obj is not known.
+func NewDeleteRefFromObject(obj client.Object, scheme *runtime.Scheme) DeleteRef {
+	obj = realObject(obj)
+	kind, err := kindOf(obj, scheme)
+	if err != nil {
+		panic(err)
+	}
+	return DeleteRef{Group: kind.Group, Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+func (r DeleteRef) observed(action DeleteAction) DeleteRef {
+	ref, opts := NewDeleteRef(action), action.GetDeleteOptions()
+	if r.Preconditions != nil {
+		ref.Preconditions = &metav1.Preconditions{}
+		if opts.Preconditions != nil {
+			ref.Preconditions = opts.Preconditions
+		}
+	}
+	if r.PropagationPolicy != nil {
+		ref.PropagationPolicy = new(metav1.DeletionPropagation)
+		if opts.PropagationPolicy != nil {
+			ref.PropagationPolicy = opts.PropagationPolicy
+		}
+	}
+	if r.DryRun != nil {
+		ref.DryRun = new(isDryRun(opts.DryRun))
+	}
+	return ref
+}
+
+// DeleteCollectionRef is an expected delete of all objects that match.
+type DeleteCollectionRef struct {
+	Group     string
+	Kind      string
+	Namespace string
+	Labels    labels.Selector
+	Fields    fields.Selector
+}
+
+// NewDeleteCollectionRef returns the expectation that the action meets.
+func NewDeleteCollectionRef(action DeleteCollectionAction) DeleteCollectionRef {
+	return DeleteCollectionRef{
+		Group:     action.GetResource().Group,
+		Kind:      action.GetResource().Resource,
+		Namespace: action.GetNamespace(),
+		Labels:    action.GetListRestrictions().Labels,
+		Fields:    action.GetListRestrictions().Fields,
+	}
+}
+
+// ApplyRef is an expected server-side apply. The options at the end are compared only if they are set.
+type ApplyRef struct {
+	Group              string
+	Kind               string
+	Namespace          string
+	Name               string
+	ApplyConfiguration runtime.ApplyConfiguration
+
+	// FieldOwner is the field manager of the call; empty for any.
+	FieldOwner string
+	// Force tells whether conflicts are forced; nil for any.
+	Force *bool
+	// DryRun tells whether the call is a dry run; nil for any.
+	DryRun *bool
+}
+
+// NewApplyRef returns the expectation that the action meets. It leaves the options unset.
+func NewApplyRef(action ApplyAction) ApplyRef {
+	return ApplyRef{
+		Group:              action.GetResource().Group,
+		Kind:               action.GetResource().Resource,
+		Namespace:          action.GetNamespace(),
+		Name:               action.GetName(),
+		ApplyConfiguration: action.GetApplyConfiguration(),
+	}
+}
+
+func (r ApplyRef) observed(action ApplyAction) ApplyRef {
+	ref := NewApplyRef(action)
+	ref.FieldOwner, ref.Force, ref.DryRun = observedPatchOptions(action, r.FieldOwner, r.Force, r.DryRun)
+	return ref
+}
+
+// observedPatchOptions returns those options of a patch or an apply for which a value is wanted.
+func observedPatchOptions(action Action, owner string, force, dryRun *bool) (string, *bool, *bool) {
+	var opts metav1.PatchOptions
+	if a, ok := action.(interface{ GetPatchOptions() metav1.PatchOptions }); ok {
+		opts = a.GetPatchOptions()
+	}
+	if owner != "" {
+		owner = opts.FieldManager
+	}
+	if force != nil {
+		force = new(opts.Force != nil && *opts.Force)
+	}
+	if dryRun != nil {
+		dryRun = new(isDryRun(opts.DryRun))
+	}
+	return owner, force, dryRun
+}
+
+// kindOf returns the kind that obj is for the API server: that of the scheme, else its own.
+func kindOf(obj runtime.Object, scheme *runtime.Scheme) (kind schema.GroupVersionKind, err error) {
+	kind, err = apiutil.GVKForObject(obj, scheme)
+	if err == nil {
+		return kind, nil
+	}
+	if own := obj.GetObjectKind().GroupVersionKind(); !own.Empty() {
+		return own, nil
+	}
+	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %w", obj, err)
+}

@@ -1,0 +1,333 @@
+package testing
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/validation"
+)
+
+// SubReconcilerTestCase is one call to a sub-reconciler: the resource it gets, what else there is, and what must come of
+// it. Everything that it writes must be expected, in the order of the calls of one kind.
+//
+// The given and expected objects may be anything that implements client.Object; the harness works with what their
+// DeepCopyObject returns.
+type SubReconcilerTestCase[Type client.Object] struct {
+	// Name of the subtest. In a map of cases the key takes its place.
+	Name string
+	// Focus runs only this case and others with a focus. The suite then fails, whatever they do.
+	Focus bool
+	// Skip skips this case.
+	Skip bool
+	// Metadata is for the factory and for Prepare; the harness does not look at it.
+	Metadata map[string]interface{}
+
+	// Resource is the resource to reconcile. It is given to the client and to the APIReader too.
+	Resource Type
+	// GivenStashedValues are in the stash.
+	GivenStashedValues map[stash.Key]interface{}
+	// WithReactors react to the calls to the client and to the reads through the APIReader; the first listed is asked first.
+	WithReactors []ReactionFunc
+	// WithClientBuilder completes the builders of the fake clients, also that of the APIReader. What it sets wins.
+	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
+	// StatusSubResourceTypes are the types, besides the built-in ones, whose status is written on its own.
+	StatusSubResourceTypes []client.Object
+	// GivenObjects are those that the client has, beside the resource.
+	GivenObjects []client.Object
+	// APIGivenObjects are those that the APIReader has, beside the resource. They are not given to the client.
+	APIGivenObjects []client.Object
+	// GivenAPIResources are those that discovery and the REST mapper know.
+	GivenAPIResources []*metav1.APIResourceList
+	// GivenTracks are those that the tracker has.
+	GivenTracks []TrackRequest
+
+	// ExpectResource is the resource as the sub-reconciler leaves it in memory; nil if it must not change.
+	ExpectResource Type
+	// ExpectStashedValues are values that must be in the stash. Others are ignored.
+	ExpectStashedValues map[stash.Key]interface{}
+	// VerifyStashedValue compares a stashed value; nil compares with the Differ.
+	VerifyStashedValue VerifyStashedValueFunc
+	// ExpectTracks are the requests to the tracker.
+	ExpectTracks []TrackRequest
+	// ExpectEvents are the events.
+	ExpectEvents []Event
+	// ExpectApplies are the server-side applies.
+	ExpectApplies []ApplyRef
+	// ExpectCreates are the objects created.
+	ExpectCreates []client.Object
+	// ExpectUpdates are the objects updated, as sent.
+	ExpectUpdates []client.Object
+	// ExpectPatches are the patches.
+	ExpectPatches []PatchRef
+	// ExpectDeletes are the deletes.
+	ExpectDeletes []DeleteRef
+	// ExpectDeleteCollections are the deletes of collections.
+	ExpectDeleteCollections []DeleteCollectionRef
+	// ExpectStatusUpdates are the objects whose status is updated, as sent.
+	ExpectStatusUpdates []client.Object
+	// ExpectStatusPatches are the patches of a status.
+	ExpectStatusPatches []PatchRef
+	// ExpectStatusApplies are the server-side applies of a status.
+	ExpectStatusApplies []ApplyRef
+
+	// AdditionalConfigs are configs for other clusters or identities, by the name under which
+	// reconcilers.RetrieveAdditionalConfigs has them. Scheme and Differ are those of the case unless set.
+	AdditionalConfigs map[string]ExpectConfig
+
+	// ShouldErr says that the reconcile must return an error. ExpectedResult is then not compared.
+	ShouldErr bool
+	// ShouldPanic says that the reconcile must panic.
+	ShouldPanic bool
+	// ExpectedResult is what the reconcile must return.
+	ExpectedResult reconcilers.Result
+	// Verify checks the result and the error further.
+	Verify VerifyFunc
+
+	// Prepare runs first. It may change the case, and replaces the context by what it returns unless that is nil.
+	Prepare func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) (context.Context, error)
+	// CleanUp runs last, with the context of Prepare, whatever happened in between.
+	CleanUp func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) error
+	// Now is the time of the request; zero is the time the test runs.
+	Now time.Time
+	// Differ compares; nil is DefaultDiffer.
+	Differ Differ
+
+	// AdditionalReconciles run afterwards as subtests, in their order, with the same instance of the sub-reconciler: what it
+	// remembers of one call it has in the next. Each is a case of its own, with its own objects and expectations. They
+	// cannot have a focus.
+	AdditionalReconciles []SubReconcilerTestCase[Type]
+}
+
+// VerifyStashedValueFunc compares a value of the stash with the expected one.
+type VerifyStashedValueFunc func(t *testing.T, key stash.Key, expected, actual interface{})
+
+// SubReconcilerTests are cases by name. They run in no particular order.
+type SubReconcilerTests[Type client.Object] map[string]SubReconcilerTestCase[Type]
+
+// SubReconcilerTestSuite are cases that run in their order.
+type SubReconcilerTestSuite[Type client.Object] []SubReconcilerTestCase[Type]
+
+// SubReconcilerFactory returns the sub-reconciler to test. It is called once per case, after Prepare. The config is on the
+// context of the reconcile too.
+type SubReconcilerFactory[Type client.Object] func(
+	t *testing.T, rtc *SubReconcilerTestCase[Type], c reconcilers.Config,
+) reconcilers.SubReconciler[Type]
+
+// Run runs the cases as subtests.
+func (rt SubReconcilerTests[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
+	t.Helper()
+	suite := make(SubReconcilerTestSuite[Type], 0, len(rt))
+	for name, tc := range rt {
+		tc.Name = name
+		suite = append(suite, tc)
+	}
+	suite.Run(t, scheme, factory)
+}
+
+// Run runs the cases as subtests.
+func (ts SubReconcilerTestSuite[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
+	t.Helper()
+	members := make([]member, len(ts))
+	for i := range ts {
+		tc := ts[i]
+		members[i] = member{name: tc.Name, focused: tc.Focus, run: func(t *testing.T) { tc.Run(t, scheme, factory) }}
+	}
+	runSuite(t, members)
+}
+
+// Run runs the case and its additional reconciles. A sub-reconciler that can validate itself is validated, with all that
+// is nested in it, before it reconciles. SetupWithManager is not called.
+func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
+	t.Helper()
+	if tc.Skip {
+		t.SkipNow()
+	}
+	ctx := tc.prepare(t)
+	defer func() {
+		if tc.CleanUp == nil {
+			return
+		}
+		if err := tc.CleanUp(t, ctx, tc); err != nil {
+			t.Errorf("error during clean up: %s", err)
+		}
+	}()
+
+	if isNil(tc.Resource) {
+		t.Fatal("Resource field is required")
+	}
+	expect := tc.expectConfig(scheme)
+	r := factory(t, tc, expect.Config())
+	tc.reconcile(t, ctx, expect, r)
+
+	for i := range tc.AdditionalReconciles {
+		next := tc.AdditionalReconciles[i]
+		if next.Focus {
+			panic("Focus is not allowed for AdditionalReconciles")
+		}
+		t.Run(next.Name, func(t *testing.T) {
+			next.Run(t, scheme, func(*testing.T, *SubReconcilerTestCase[Type], reconcilers.Config) reconcilers.SubReconciler[Type] {
+				return r
+			})
+		})
+	}
+}
+
+// prepare completes the case and returns its context.
+func (tc *SubReconcilerTestCase[Type]) prepare(t *testing.T) context.Context {
+	t.Helper()
+	if tc.Now.IsZero() {
+		tc.Now = time.Now()
+	}
+	if tc.Metadata == nil {
+		tc.Metadata = map[string]interface{}{}
+	}
+	ctx := stash.WithContext(newContext(t, tc.Now))
+	if tc.Prepare != nil {
+		prepared, err := tc.Prepare(t, ctx, tc)
+		if err != nil {
+			t.Fatalf("error during prepare: %s", err)
+		}
+		if prepared != nil {
+			ctx = prepared
+		}
+	}
+	if tc.Differ == nil {
+		tc.Differ = DefaultDiffer
+	}
+	if tc.VerifyStashedValue == nil {
+		tc.VerifyStashedValue = tc.compareStashedValue
+	}
+	return ctx
+}
+
+// reconcile calls the sub-reconciler once and asserts what came of it.
+func (tc *SubReconcilerTestCase[Type]) reconcile(
+	t *testing.T, ctx context.Context, expect *ExpectConfig, r reconcilers.SubReconciler[Type],
+) {
+	t.Helper()
+	for key, value := range tc.GivenStashedValues {
+		stash.StoreValue(ctx, key, copyOfValue(value))
+	}
+	resource := seeded(tc.Resource)
+	others := additionalOf(tc.AdditionalConfigs, expect.Scheme, tc.Differ)
+	ctx = others.stash(withRequest(ctx, expect.Config(), resource))
+
+	ctx = validation.WithRecursive(ctx)
+	if v, ok := r.(validation.Validator); ok {
+		if err := v.Validate(ctx); err != nil {
+			t.Fatalf("subreconciler validation failed: %s", err)
+		}
+	}
+
+	result, err := tc.call(t, ctx, r, resource)
+
+	outcome{
+		result: result, err: err,
+		expectedResult: tc.ExpectedResult, shouldErr: tc.ShouldErr, verify: tc.Verify, differ: tc.Differ,
+	}.assert(t)
+	expected := tc.ExpectResource
+	if isNil(expected) {
+		expected = tc.Resource
+	}
+	if diff := tc.Differ.Resource(seeded(expected), resource); diff != "" {
+		t.Errorf("ExpectResource differs %s:\n%s", legend(), ColorizeDiff(diff))
+	}
+	for key, value := range tc.ExpectStashedValues {
+		tc.VerifyStashedValue(t, key, copyOfValue(value), stash.RetrieveValue(ctx, key))
+	}
+	expect.AssertExpectations(t)
+	others.assert(t)
+}
+
+// call reconciles. A panic that is expected counts as a result without an error.
+func (tc *SubReconcilerTestCase[Type]) call(
+	t *testing.T, ctx context.Context, r reconcilers.SubReconciler[Type], resource Type,
+) (reconcilers.Result, error) {
+	t.Helper()
+	if tc.ShouldPanic {
+		defer func() {
+			if recover() == nil {
+				t.Error("expected Reconcile() to panic")
+			}
+		}()
+	}
+	return r.Reconcile(ctx, resource)
+}
+
+func (tc *SubReconcilerTestCase[Type]) compareStashedValue(t *testing.T, key stash.Key, expected, actual interface{}) {
+	t.Helper()
+	if isNil(expected) && isNil(actual) {
+		return
+	}
+	if diff := tc.Differ.StashedValue(expected, actual, key); diff != "" {
+		t.Errorf("ExpectStashedValues[%q] differs %s: %s", key, legend(), ColorizeDiff(diff))
+	}
+}
+
+func (tc *SubReconcilerTestCase[Type]) expectConfig(scheme *runtime.Scheme) *ExpectConfig {
+	return &ExpectConfig{
+		Name:                    "default",
+		Scheme:                  scheme,
+		StatusSubResourceTypes:  tc.StatusSubResourceTypes,
+		GivenObjects:            withLast(tc.GivenObjects, tc.Resource),
+		APIGivenObjects:         withLast(tc.APIGivenObjects, tc.Resource),
+		GivenAPIResources:       tc.GivenAPIResources,
+		WithClientBuilder:       tc.WithClientBuilder,
+		WithReactors:            tc.WithReactors,
+		GivenTracks:             tc.GivenTracks,
+		Differ:                  tc.Differ,
+		ExpectTracks:            tc.ExpectTracks,
+		ExpectEvents:            tc.ExpectEvents,
+		ExpectApplies:           tc.ExpectApplies,
+		ExpectCreates:           tc.ExpectCreates,
+		ExpectUpdates:           tc.ExpectUpdates,
+		ExpectPatches:           tc.ExpectPatches,
+		ExpectDeletes:           tc.ExpectDeletes,
+		ExpectDeleteCollections: tc.ExpectDeleteCollections,
+		ExpectStatusUpdates:     tc.ExpectStatusUpdates,
+		ExpectStatusPatches:     tc.ExpectStatusPatches,
+		ExpectStatusApplies:     tc.ExpectStatusApplies,
+	}
+}
+
+// withLast returns a new slice: objects often belongs to several cases.
+func withLast(objects []client.Object, last client.Object) []client.Object {
+	return append(objects[:len(objects):len(objects)], last)
+}
+
+// withRequest returns a context as a root reconciler would hand it down for the resource.
+func withRequest(ctx context.Context, c reconcilers.Config, resource client.Object) context.Context {
+	ctx = reconcilers.StashConfig(ctx, c)
+	ctx = reconcilers.StashOriginalConfig(ctx, c)
+	ctx = reconcilers.StashRequest(ctx, reconcilers.Request{
+		NamespacedName: types.NamespacedName{Namespace: resource.GetNamespace(), Name: resource.GetName()},
+	})
+	ctx = reconcilers.StashOriginalResourceType(ctx, realObject(resource))
+	return reconcilers.StashResourceType(ctx, realObject(resource))
+}
+
+// seeded returns a copy of obj with the resource version that a given object has.
+func seeded[Type client.Object](obj Type) Type {
+	c := copyOf(obj)
+	if c.GetResourceVersion() == "" {
+		c.SetResourceVersion(seededVersion)
+	}
+	return c
+}
+
+// copyOfValue returns a deep copy of an object, and any other value as it is.
+func copyOfValue(value any) any {
+	if obj, ok := value.(runtime.Object); ok && !isNil(obj) {
+		return obj.DeepCopyObject()
+	}
+	return value
+}
