@@ -26,9 +26,24 @@ import (
 //     nothing is created twice or updated from an older state on its word.
 type family struct {
 	mu      sync.Mutex
-	members map[types.UID]*member
+	members map[memberKey]*member
+	// round counts the refreshes.
+	round uint64
 	// sorted are the objects of the members by namespace and name; nil if it has to be made again. It is not changed once made.
 	sorted []client.Object
+}
+
+// memberKey identifies a child: by UID, and by name only where there is none, as in tests.
+type memberKey struct {
+	uid  types.UID
+	name types.NamespacedName
+}
+
+func memberKeyOf(obj client.Object) memberKey {
+	if uid := obj.GetUID(); uid != "" {
+		return memberKey{uid: uid}
+	}
+	return memberKey{name: client.ObjectKeyFromObject(obj)}
 }
 
 // member is a child as last seen or written, whichever is newer.
@@ -36,6 +51,8 @@ type member struct {
 	object client.Object
 	// unseen is true from our write until the cache shows the child for the first time.
 	unseen bool
+	// round is when the cache last showed the child.
+	round uint64
 }
 
 // familyKey tells families apart: the same type in another cluster is another family.
@@ -63,7 +80,7 @@ func listChildren(ctx context.Context, config Config, resource client.Object, sa
 	fresh, ok := p.families[key]
 	p.mu.Unlock()
 	if !ok {
-		fresh = recall(p.memory, key, func() *family { return &family{members: map[types.UID]*member{}} })
+		fresh = recall(p.memory, key, func() *family { return &family{members: map[memberKey]*member{}} })
 		if err := fresh.refresh(ctx, config, resource, sample, list); err != nil {
 			return nil, err
 		}
@@ -83,9 +100,8 @@ func knowChild(ctx context.Context, config Config, list client.ObjectList, befor
 	if p == nil {
 		return
 	}
-	key := familyOf(config, list)
 	p.mu.Lock()
-	f, ok := p.families[key]
+	f, ok := p.families[familyOf(config, list)]
 	p.mu.Unlock()
 	if !ok {
 		return
@@ -93,15 +109,16 @@ func knowChild(ctx context.Context, config Config, list client.ObjectList, befor
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if isNil(written) {
-		delete(f.members, before.GetUID())
+		delete(f.members, memberKeyOf(before))
 		f.sorted = nil
 		return
 	}
-	known, ok := f.members[written.GetUID()]
-	if written.GetUID() == "" || ok && known.object == written {
+	key := memberKeyOf(written)
+	known, ok := f.members[key]
+	if ok && known.object == written {
 		return
 	}
-	f.members[written.GetUID()] = &member{object: written, unseen: !ok || known.unseen}
+	f.members[key] = &member{object: written, unseen: !ok || known.unseen}
 	f.sorted = nil
 }
 
@@ -127,39 +144,46 @@ func (f *family) refresh(ctx context.Context, config Config, resource, sample cl
 	if err != nil {
 		return err
 	}
-	seen := make(map[types.UID]*member, len(listed))
+	f.round++
 	for _, obj := range listed {
-		seen[obj.GetUID()] = f.members[obj.GetUID()].update(obj)
+		f.see(obj)
 	}
-	for uid, m := range f.members {
-		if _, ok := seen[uid]; ok || !m.unseen {
+	for key, m := range f.members {
+		if m.round == f.round {
+			continue
+		}
+		f.sorted = nil
+		if !m.unseen {
+			delete(f.members, key)
 			continue
 		}
 		alive, err := confirm(ctx, config, m.object)
 		if err != nil {
 			return err
 		}
-		if alive != nil {
-			seen[uid] = &member{object: alive, unseen: true}
+		if alive == nil {
+			delete(f.members, key)
+			continue
 		}
+		m.object = alive
 	}
-	f.members = seen
-	f.sorted = nil
 	return nil
 }
 
-// update returns the member for what the cache has, m being what was known. The cache's object is copied, unless what is
-// known is the same or newer.
-func (m *member) update(cached client.Object) *member {
-	if m == nil {
-		return &member{object: cached.DeepCopyObject().(client.Object)}
+// see takes note of what the cache has. Its object is copied, unless what is known is the same or newer.
+func (f *family) see(cached client.Object) {
+	key := memberKeyOf(cached)
+	m, ok := f.members[key]
+	if !ok {
+		m = &member{}
+		f.members[key] = m
 	}
 	m.unseen = false
-	if !isNewer(cached.GetResourceVersion(), m.object.GetResourceVersion()) {
-		return m
+	m.round = f.round
+	if m.object == nil || isNewer(cached.GetResourceVersion(), m.object.GetResourceVersion()) {
+		m.object = cached.DeepCopyObject().(client.Object)
+		f.sorted = nil
 	}
-	m.object = cached.DeepCopyObject().(client.Object)
-	return m
 }
 
 // isNewer tells whether a is a later resource version than b. Versions that cannot be compared count as later when they
