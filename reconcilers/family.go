@@ -27,8 +27,8 @@ import (
 type family struct {
 	mu      sync.Mutex
 	members map[memberKey]*member
-	// round counts the refreshes.
-	round uint64
+	// round counts the refreshes, swept is the round of the last sweep.
+	round, swept uint64
 	// sorted are the objects of the members by namespace and name; nil if it has to be made again. It is not changed once made.
 	sorted []client.Object
 }
@@ -120,6 +120,17 @@ func knowChild(ctx context.Context, config Config, list client.ObjectList, befor
 	}
 	f.members[key] = &member{object: written, unseen: !ok || known.unseen}
 	f.sorted = nil
+}
+
+var _ sweeper = (*family)(nil)
+
+// sweep tells whether the family was refreshed since the last sweep.
+func (f *family) sweep() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	used := f.round != f.swept
+	f.swept = f.round
+	return used
 }
 
 // children returns the members, sorted by namespace and name.

@@ -84,7 +84,7 @@ type notebook struct {
 var _ sweeper = (*notebook)(nil)
 
 // sweep drops the lessons that were not used since the last sweep: their objects are gone, or not this tree's any more.
-func (n *notebook) sweep() {
+func (n *notebook) sweep() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for uid, known := range n.byUID {
@@ -93,6 +93,7 @@ func (n *notebook) sweep() {
 		}
 	}
 	n.round++
+	return len(n.byUID) > 0
 }
 
 // recall returns the lesson about the object, empty if there is none for the intent.

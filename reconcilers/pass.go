@@ -99,18 +99,19 @@ func recall[T any](m *memory, key any, empty func() T) T {
 	return value
 }
 
-// sweeper is a value in a memory that can tell what of it was not used since it was last swept.
+// sweeper is a value in a memory that can tell what of it is still used.
 type sweeper interface {
-	sweep()
+	// sweep drops what was not used since the last sweep, and tells whether anything is left.
+	sweep() bool
 }
 
 // sweep drops what the request did not use. It is called when the whole tree has run.
 func (m *memory) sweep() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, value := range m.values {
-		if s, ok := value.(sweeper); ok {
-			s.sweep()
+	for key, value := range m.values {
+		if s, ok := value.(sweeper); ok && !s.sweep() {
+			delete(m.values, key)
 		}
 	}
 }
