@@ -14,7 +14,9 @@ import (
 const reasonInitializing = "Initializing"
 
 // The text is one that programs written for reconciler.io/runtime may compare with.
-var errTerminal = errors.New("Clearing terminal conditions not implemented") //nolint:staticcheck
+//
+//lint:ignore ST1005 the text is part of the compatible vocabulary
+var errTerminal = errors.New("Clearing terminal conditions not implemented")
 
 // ConditionManager changes the conditions of one status as a [ConditionSet] tells.
 //

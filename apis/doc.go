@@ -14,6 +14,4 @@
 //	tenantConditions.ManageWithContext(ctx, &tenant.Status).MarkTrue("QuotaReady", "Created", "")
 //
 // Time and generation come from the context of the request, so that all conditions of one request agree on both.
-//
-// +kubebuilder:object:generate=true
 package apis

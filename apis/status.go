@@ -23,6 +23,8 @@ type ConditionsAccessor interface {
 }
 
 // Status is the part of a status that most resources have in common. Embed it with `json:",inline"`.
+//
+// +kubebuilder:object:generate=true
 type Status struct {
 	// ObservedGeneration is the metadata.generation of the resource that the status was last computed for.
 	// +optional

@@ -14,8 +14,8 @@ import (
 
 // The texts are those that programs written for reconciler.io/runtime may compare with.
 var (
-	errCreate = errors.New("Create is not supported for the duck typed objects")                    //nolint:staticcheck
-	errUpdate = errors.New("Update is not supported for the duck typed objects, use Patch instead") //nolint:staticcheck
+	errCreate = errors.New("Create is not supported for the duck typed objects")
+	errUpdate = errors.New("Update is not supported for the duck typed objects, use Patch instead")
 	errWatch  = errors.New("unable to call Watch with wrapped client that does not implement client.WithWatch")
 	errNoKind = errors.New("object must directly define APIVersion and Kind")
 )

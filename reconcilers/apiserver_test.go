@@ -242,7 +242,8 @@ func reconcileSteadily(t *testing.T, op *operator, root *reconcilers.ResourceRec
 func (op *operator) flushEvents(t *testing.T, widget *resources.Widget) {
 	t.Helper()
 	reason := fmt.Sprintf("Flush%d", flushes.Add(1))
-	op.GetEventRecorderFor("controller").Event(widget, corev1.EventTypeNormal, reason, "") //nolint:staticcheck // SA1019: the recorder that trees use
+	//lint:ignore SA1019 the recorder that trees use
+	op.GetEventRecorderFor("controller").Event(widget, corev1.EventTypeNormal, reason, "")
 	c := live(t)
 	eventually(t, "events are not written", func(ctx context.Context) error {
 		var events corev1.EventList

@@ -66,7 +66,8 @@ func (c Config) WithCluster(other cluster.Cluster) Config {
 	c.Client = duck.NewDuckAwareClientWrapper(other.GetClient())
 	c.APIReader = duck.NewDuckAwareAPIReaderWrapper(other.GetAPIReader(), other.GetClient())
 	c.Discovery = discovery.NewDiscoveryClientForConfigOrDie(other.GetConfig())
-	c.Recorder = other.GetEventRecorderFor("controller") //nolint:staticcheck // SA1019: the events of compatible trees are old-style
+	//lint:ignore SA1019 compatible trees record events with the API of before events.k8s.io
+	c.Recorder = other.GetEventRecorderFor("controller")
 	c.EventRecorder = other.GetEventRecorder("controller")
 	c.home = other
 	c.owners = newOwnerIndex(other.GetFieldIndexer())

@@ -12,6 +12,8 @@ import (
 )
 
 // PatchGenerationMismatch is returned by [Patch.Apply] for an object of another generation than the patch was made for.
+//
+//lint:ignore ST1012 the name is part of the compatible vocabulary
 var PatchGenerationMismatch = errors.New("patch generation did not match target")
 
 // Patch is a difference between two states of an object, to be applied to a third: an RFC 6902 JSON patch, valid for one

@@ -21,12 +21,14 @@ func aggregateResult(a, b Result) Result {
 	if b.Priority != nil && (a.Priority == nil || *b.Priority > *a.Priority) {
 		a.Priority = b.Priority
 	}
-	return withRequeue(a, a.Requeue || b.Requeue) //nolint:staticcheck // SA1019: users still set it, and it must not be lost
+	//lint:ignore SA1019 users still set it, and it must not be lost
+	return withRequeue(a, a.Requeue || b.Requeue)
 }
 
 // withRequeue returns result with its request to come back at once, with back-off, set to requeue. It is deprecated in
 // controller-runtime in favour of delays, but there is no other way to ask for the back-off of the queue without an error.
 func withRequeue(result Result, requeue bool) Result {
-	result.Requeue = requeue //nolint:staticcheck // SA1019, see above
+	//lint:ignore SA1019 see above
+	result.Requeue = requeue
 	return result
 }
