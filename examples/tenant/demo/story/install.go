@@ -1,0 +1,85 @@
+package story
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
+	"github.com/espalier-dev/espalier/examples/tenant/config"
+)
+
+// platform is the namespace of those who run the cluster, and has the ConfigMap of defaults.
+const platform = "demo-platform"
+
+// install creates what has to be there before the operator starts.
+func (w *World) install(ctx context.Context) error {
+	if err := apiextensionsv1.AddToScheme(w.client.Scheme()); err != nil {
+		return err
+	}
+	crd, err := config.CRD()
+	if err != nil {
+		return err
+	}
+	if err := w.create(ctx, crd); err != nil {
+		return fmt.Errorf("unable to install the definition of the Tenant: %w", err)
+	}
+	if err := w.installRoles(ctx); err != nil {
+		return err
+	}
+	for _, obj := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform}},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: "defaults"},
+			Data: map[string]string{
+				"quota.requests.cpu": "4",
+				"quota.pods":         "20",
+				"limits.cpu":         "500m",
+				"limits.memory":      "256Mi",
+				"role.developer":     "edit",
+				"role.guest":         "view",
+			},
+		},
+	} {
+		if err := w.create(ctx, obj); err != nil {
+			return fmt.Errorf("unable to create the defaults of tenants: %w", err)
+		}
+	}
+	err = w.eventually(ctx, func(ctx context.Context) error { return w.client.List(ctx, &v1alpha1.TenantList{}) })
+	if err != nil {
+		return fmt.Errorf("the definition of the Tenant is not served: %w", err)
+	}
+	return nil
+}
+
+// installRoles lets the operator do what its roles say, and returns when that is in force.
+func (w *World) installRoles(ctx context.Context) error {
+	roles, err := config.Roles()
+	if err != nil {
+		return err
+	}
+	for _, role := range roles {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: OperatorUser}},
+		}
+		for _, obj := range []client.Object{role, binding} {
+			if err := w.create(ctx, obj); err != nil {
+				return fmt.Errorf("unable to install the roles of the operator: %w", err)
+			}
+		}
+	}
+	return w.eventually(ctx, func(ctx context.Context) error {
+		allowed, err := w.operatorMay(ctx, "list", v1alpha1.GroupVersion.Group, "tenants")
+		if err == nil && !allowed {
+			return fmt.Errorf("the operator may not list tenants")
+		}
+		return err
+	})
+}

@@ -1,0 +1,108 @@
+package story
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/examples/tenant/controller"
+	"github.com/espalier-dev/espalier/examples/tenant/directory"
+)
+
+// OperatorUser is the name of the user that the operator is.
+const OperatorUser = "tenant-operator"
+
+// Options are what a story is told with.
+type Options struct {
+	// Admin connects to the cluster as somebody who may do everything. Required.
+	Admin *rest.Config
+	// Operator connects to the cluster as OperatorUser, who needs no rights at first. Required.
+	Operator *rest.Config
+	// Logger is the operator's. Default: none.
+	Logger logr.Logger
+	// Out is where the story is printed. Default: nowhere.
+	Out io.Writer
+	// Patience is how long a fact may take to come true. Namespaces take some seconds to go, and clients take as long to notice
+	// that their API server is back. Default: a minute.
+	Patience time.Duration
+	// AfterDo is called in each step when its deed is done, before the facts are looked at. An error ends the story. Optional.
+	AfterDo func(ctx context.Context, step Step) error
+}
+
+// World is the cluster that a story is told in, the directory beside it, and the operator once it runs.
+type World struct {
+	options   Options
+	client    client.Client
+	directory *directory.Memory
+	operator  *operator
+	// created are the objects that the story has made itself, in this order.
+	created []client.Object
+	// before are objects as they were before something was done, by what they are to the step.
+	before map[string]client.Object
+	// touches is how often all tenants were annotated.
+	touches int
+}
+
+// Open makes a cluster ready for the story: it installs the definition of the Tenant, the operator's roles, and the
+// defaults of tenants. Nothing that is there already is changed; it is an error, since Close would take it away.
+//
+// The caller calls Close in the end, unless Open returns an error, in which case nothing is left behind.
+func Open(ctx context.Context, options Options) (*World, error) {
+	if options.Out == nil {
+		options.Out = io.Discard
+	}
+	options.Patience = cmp.Or(options.Patience, time.Minute)
+	if options.Logger.GetSink() == nil {
+		options.Logger = logr.Discard()
+	}
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(options.Admin, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("unable to connect to the cluster: %w", err)
+	}
+	w := &World{options: options, client: c, directory: &directory.Memory{}, before: map[string]client.Object{}}
+	if err := w.install(ctx); err != nil {
+		return nil, errors.Join(err, w.Close(context.WithoutCancel(ctx)))
+	}
+	return w, nil
+}
+
+// Close stops the operator and takes away all that the story has brought into the cluster. It returns when that is gone.
+func (w *World) Close(ctx context.Context) error {
+	err := w.removeTenants(ctx)
+	if w.operator != nil {
+		err = errors.Join(err, w.operator.stop())
+	}
+	return errors.Join(err, w.removeCreated(ctx))
+}
+
+// Abandon stops the operator and leaves the cluster as it is, for somebody else to throw away.
+func (w *World) Abandon() error {
+	if w.operator == nil {
+		return nil
+	}
+	return w.operator.stop()
+}
+
+// create creates an object that Close is to take away.
+func (w *World) create(ctx context.Context, obj client.Object) error {
+	if err := w.client.Create(ctx, obj); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("%w: the story would change and delete it, so it is not told in this cluster", err)
+		}
+		return err
+	}
+	w.created = append(w.created, obj)
+	return nil
+}
