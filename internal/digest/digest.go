@@ -26,7 +26,11 @@ const maxDepth = 64
 func Of(v any) (uint64, bool) {
 	var w walker
 	w.hash.SetSeed(seed)
-	if !w.walk(reflect.ValueOf(v), 0) {
+	value := reflect.ValueOf(v)
+	if value.IsValid() {
+		w.text(value.Type().String())
+	}
+	if !w.walk(value, 0) {
 		return 0, false
 	}
 	return w.hash.Sum64(), true
