@@ -65,8 +65,9 @@ func (c *ExpectConfig) AssertClientDeleteExpectations(t *testing.T) {
 func (c *ExpectConfig) AssertClientDeleteCollectionExpectations(t *testing.T) {
 	expectation[DeleteCollectionRef, DeleteCollectionAction]{
 		field: "ExpectDeleteCollections", kind: "DeleteCollection",
-		found: NewDeleteCollectionRef,
-		diff:  c.differ().DeleteCollectionRef,
+		found:    NewDeleteCollectionRef,
+		diff:     c.differ().DeleteCollectionRef,
+		pastable: func(ref DeleteCollectionRef) any { return ref.withoutEmptySelectors() },
 	}.assert(c, t, c.ExpectDeleteCollections, c.made().client.DeleteCollectionActions)
 }
 

@@ -126,6 +126,17 @@ func NewDeleteCollectionRef(action DeleteCollectionAction) DeleteCollectionRef {
 	}
 }
 
+// withoutEmptySelectors returns the ref as people write it.
+func (r DeleteCollectionRef) withoutEmptySelectors() DeleteCollectionRef {
+	if r.Labels != nil && r.Labels.Empty() {
+		r.Labels = nil
+	}
+	if r.Fields != nil && r.Fields.Empty() {
+		r.Fields = nil
+	}
+	return r
+}
+
 // ApplyRef is an expected server-side apply. The options at the end are compared only if they are set.
 type ApplyRef struct {
 	Group              string
