@@ -3,7 +3,7 @@ package reconcilers
 // AggregateResults makes one result of several:
 //
 //   - no result, or only empty ones, is the empty result;
-//   - the shortest of the delays that are set wins;
+//   - the shortest of the delays that are set, and not negative, wins;
 //   - a request to requeue at once stays beside a delay;
 //   - the highest of the priorities that are set wins.
 func AggregateResults(results ...Result) Result {
@@ -15,7 +15,8 @@ func AggregateResults(results ...Result) Result {
 }
 
 func aggregateResult(a, b Result) Result {
-	if b.RequeueAfter != 0 && (a.RequeueAfter == 0 || b.RequeueAfter < a.RequeueAfter) {
+	// A negative delay, which the queue ignores, must not hide one that counts.
+	if b.RequeueAfter > 0 && (a.RequeueAfter <= 0 || b.RequeueAfter < a.RequeueAfter) {
 		a.RequeueAfter = b.RequeueAfter
 	}
 	if b.Priority != nil && (a.Priority == nil || *b.Priority > *a.Priority) {
