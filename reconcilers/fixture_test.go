@@ -1,0 +1,325 @@
+package reconcilers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+	rtime "github.com/espalier-dev/espalier/time"
+	"github.com/espalier-dev/espalier/validation"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// The tables of this package are about a Widget called gadget, and about a ConfigMap that is its child.
+
+var (
+	widgetScheme = resources.NewScheme()
+	errBoom      = errors.New("boom")
+	requestTime  = time.Date(2024, time.May, 17, 8, 30, 0, 0, time.UTC)
+
+	widgetKey     = types.NamespacedName{Namespace: "default", Name: "gadget"}
+	widgetRequest = reconcilers.Request{NamespacedName: widgetKey}
+
+	// widget is in the cluster.
+	widget = rtesting.NewFixture(&resources.Widget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:         widgetKey.Namespace,
+			Name:              widgetKey.Name,
+			UID:               "gadget-uid",
+			Generation:        1,
+			CreationTimestamp: metav1.NewTime(time.UnixMilli(1000)),
+		},
+	})
+	terminatingWidget = widget.With(terminating("test.espalier.dev/other"))
+
+	// configMap is what is desired as widget's child.
+	configMap = rtesting.NewFixture(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       widgetKey.Namespace,
+			Name:            widgetKey.Name,
+			OwnerReferences: []metav1.OwnerReference{controlledBy(widget.Object())},
+		},
+		Data: map[string]string{"color": "blue"},
+	})
+	// givenConfigMap is configMap in the cluster.
+	givenConfigMap = configMap.With(func(child *corev1.ConfigMap) {
+		child.UID = "child-uid"
+		child.CreationTimestamp = metav1.NewTime(time.UnixMilli(1000))
+	})
+)
+
+type (
+	widgetNode      = reconcilers.SubReconciler[*resources.Widget]
+	widgetSequence  = reconcilers.Sequence[*resources.Widget]
+	widgetSync      = reconcilers.SyncReconciler[*resources.Widget]
+	widgetIfThen    = reconcilers.IfThen[*resources.Widget]
+	widgetFinalizer = reconcilers.WithFinalizer[*resources.Widget]
+	widgetRoot      = reconcilers.ResourceReconciler[*resources.Widget]
+	widgetCase      = rtesting.SubReconcilerTestCase[*resources.Widget]
+	configMapNode   = reconcilers.ChildReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]
+	configMaps      = reconcilers.UpdatingObjectManager[*corev1.ConfigMap]
+)
+
+func controlledBy(owner *resources.Widget) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion:         "test.espalier.dev/v1",
+		Kind:               "Widget",
+		Name:               owner.Name,
+		UID:                owner.UID,
+		Controller:         new(true),
+		BlockOwnerDeletion: new(true),
+	}
+}
+
+func terminating(finalizers ...string) func(*resources.Widget) {
+	return func(w *resources.Widget) {
+		w.DeletionTimestamp = new(metav1.NewTime(time.UnixMilli(2000)))
+		w.Finalizers = finalizers
+	}
+}
+
+// statusField is what nodes of the tables leave on the resource.
+func statusField(key, value string) func(*resources.Widget) {
+	return func(w *resources.Widget) { w.Status.AddField(key, value) }
+}
+
+// patchedBy is what the patch of the finalizers leaves of the metadata.
+func patchedBy(finalizers ...string) func(*resources.Widget) {
+	return func(w *resources.Widget) {
+		w.Finalizers = finalizers
+		w.ResourceVersion = "1000"
+	}
+}
+
+// trace records calls in their order.
+type trace struct {
+	calls []string
+	// reads are recorded too.
+	reads bool
+}
+
+func (c *trace) add(format string, args ...any) {
+	c.calls = append(c.calls, fmt.Sprintf(format, args...))
+}
+
+// observe records a call to the client, and lets it through.
+func (c *trace) observe(action rtesting.Action) (bool, runtime.Object, error) {
+	verb, kind := action.GetVerb(), action.GetResource().Resource
+	if !c.reads && (verb == "get" || verb == "list") {
+		return false, nil, nil
+	}
+	if action.GetSubresource() != "" {
+		kind += "/" + action.GetSubresource()
+	}
+	c.add("%s %s", verb, kind)
+	return false, nil, nil
+}
+
+// step returns a node that records that it runs, and returns what it is told.
+func (c *trace) step(name string, result reconcilers.Result, err error) widgetNode {
+	return &step{name: name, calls: c, result: result, err: err}
+}
+
+type step struct {
+	name   string
+	calls  *trace
+	result reconcilers.Result
+	err    error
+}
+
+func (s *step) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+	s.calls.add("set up %s", s.name)
+	return s.err
+}
+
+func (s *step) Reconcile(context.Context, *resources.Widget) (reconcilers.Result, error) {
+	s.calls.add("%s", s.name)
+	return s.result, s.err
+}
+
+// nodeTest is a case of the harness together with the node that it is about and the calls that this must make, in order. Calls
+// are not compared if they are nil.
+type nodeTest struct {
+	widgetCase
+	node  func(calls *trace) widgetNode
+	calls []string
+}
+
+type nodeTests map[string]nodeTest
+
+func (tests nodeTests) run(t *testing.T) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			calls := &trace{}
+			test.Name = name
+			if test.Resource == nil {
+				test.Resource = widget.Object()
+			}
+			reactors := test.WithReactors
+			test.WithReactors = append([]rtesting.ReactionFunc{calls.observe}, reactors...)
+			test.widgetCase.Run(t, widgetScheme, func(*testing.T, *widgetCase, reconcilers.Config) widgetNode {
+				return test.node(calls)
+			})
+			calls.compare(t, test.calls)
+		})
+	}
+}
+
+// rootTest is nodeTest for a root.
+type rootTest struct {
+	rtesting.ReconcilerTestCase
+	root  func(calls *trace) *widgetRoot
+	calls []string
+}
+
+type rootTests map[string]rootTest
+
+func (tests rootTests) run(t *testing.T) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			calls := &trace{}
+			test.Name = name
+			if test.Request.Name == "" {
+				test.Request = widgetRequest
+			}
+			test.StatusSubResourceTypes = append(test.StatusSubResourceTypes, &resources.Widget{})
+			reactors := test.WithReactors
+			test.WithReactors = append([]rtesting.ReactionFunc{calls.observe}, reactors...)
+			test.ReconcilerTestCase.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+				root := test.root(calls)
+				root.Config = c
+				return root
+			})
+			calls.compare(t, test.calls)
+		})
+	}
+}
+
+func (c *trace) compare(t *testing.T, expected []string) {
+	t.Helper()
+	if expected == nil {
+		return
+	}
+	if diff := cmp.Diff(strings.Join(expected, "\n"), strings.Join(c.calls, "\n")); diff != "" {
+		t.Errorf("calls differ (-expected, +actual):\n%s", diff)
+	}
+}
+
+// returns checks the error that a node returned.
+func returns(expected error) rtesting.VerifyFunc {
+	return func(t *testing.T, _ reconcilers.Result, err error) {
+		t.Helper()
+		if !errors.Is(err, expected) {
+			t.Errorf("returned %v, expected %v", err, expected)
+		}
+	}
+}
+
+// returnsBoth checks the error that a node returned and the result that came with it, which the harness does not compare.
+func returnsBoth(expected error, result reconcilers.Result) rtesting.VerifyFunc {
+	return func(t *testing.T, actual reconcilers.Result, err error) {
+		t.Helper()
+		returns(expected)(t, actual, err)
+		if actual != result {
+			t.Errorf("returned %+v, expected %+v", actual, result)
+		}
+	}
+}
+
+// testContext is what a root hands to its tree.
+func testContext(t testing.TB, config reconcilers.Config) context.Context {
+	ctx := reconcilers.WithStash(t.Context())
+	ctx = rtime.StashNow(ctx, requestTime)
+	ctx = reconcilers.StashConfig(ctx, config)
+	ctx = reconcilers.StashOriginalConfig(ctx, config)
+	ctx = reconcilers.StashResourceType(ctx, &resources.Widget{})
+	ctx = reconcilers.StashOriginalResourceType(ctx, &resources.Widget{})
+	return reconcilers.StashRequest(ctx, widgetRequest)
+}
+
+// expectWidget is an ExpectConfig for given objects.
+func expectWidget(given ...client.Object) *rtesting.ExpectConfig {
+	return &rtesting.ExpectConfig{
+		Scheme:                 widgetScheme,
+		GivenObjects:           given,
+		StatusSubResourceTypes: []client.Object{&resources.Widget{}},
+	}
+}
+
+// validationTests are nodes with the error of their validation: by itself, and with all that is nested in them.
+type validationTests map[string]struct {
+	node      validation.Validator
+	shallow   string
+	recursive string
+}
+
+func (tests validationTests) run(t *testing.T) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx := testContext(t, expectWidget().Config())
+			checkError(t, "by itself", test.node.Validate(ctx), test.shallow)
+			recursive := test.recursive
+			if recursive == "" {
+				recursive = test.shallow
+			}
+			checkError(t, "recursively", test.node.Validate(validation.WithRecursive(ctx)), recursive)
+		})
+	}
+}
+
+func checkError(t *testing.T, what string, err error, text string) {
+	t.Helper()
+	actual := ""
+	if err != nil {
+		actual = err.Error()
+	}
+	if actual != text {
+		t.Errorf("%s the error is\n\t%q, expected\n\t%q", what, actual, text)
+	}
+}
+
+// event is one of the toolkit's own, on widget.
+func event(eventtype, reason, message string) rtesting.Event {
+	//lint:ignore SA1019 the events of the toolkit come through the old recorder
+	return rtesting.NewEvent(widget, widgetScheme, eventtype, reason, "%s", message)
+}
+
+func normal(reason, message string) rtesting.Event {
+	return event(corev1.EventTypeNormal, reason, message)
+}
+
+func warning(reason, message string) rtesting.Event {
+	return event(corev1.EventTypeWarning, reason, message)
+}
+
+// finalizersPatch is the expected patch of widget's finalizers.
+func finalizersPatch(body string) rtesting.PatchRef {
+	return rtesting.PatchRef{
+		Group:     resources.GroupVersion.Group,
+		Kind:      "Widget",
+		Namespace: widgetKey.Namespace,
+		Name:      widgetKey.Name,
+		PatchType: types.MergePatchType,
+		Patch:     []byte(body),
+	}
+}
+
+// mergeConfigMap is the usual MergeBeforeUpdate.
+func mergeConfigMap(current, desired *corev1.ConfigMap) {
+	current.Labels = desired.Labels
+	current.Data = maps.Clone(desired.Data)
+}

@@ -1,0 +1,214 @@
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+)
+
+func TestSequence(t *testing.T) {
+	requeue := reconcilers.Result{Requeue: true} //nolint:staticcheck // Requeue is deprecated, not gone.
+	minute := reconcilers.Result{RequeueAfter: time.Minute}
+	twoMinutes := reconcilers.Result{RequeueAfter: 2 * time.Minute}
+
+	aggregates := func(first, second, expected reconcilers.Result) nodeTest {
+		return nodeTest{
+			node: func(calls *trace) widgetNode {
+				return widgetSequence{calls.step("a", first, nil), calls.step("b", second, nil)}
+			},
+			calls:      []string{"a", "b"},
+			widgetCase: widgetCase{ExpectedResult: expected},
+		}
+	}
+	stops := func(err error) nodeTest {
+		return nodeTest{
+			node: func(calls *trace) widgetNode {
+				return widgetSequence{calls.step("a", minute, nil), calls.step("b", twoMinutes, err), calls.step("c", minute, nil)}
+			},
+			calls:      []string{"a", "b"},
+			widgetCase: widgetCase{ShouldErr: true, Verify: returnsBoth(err, twoMinutes)},
+		}
+	}
+	nodeTests{
+		"nil":   {node: func(*trace) widgetNode { return widgetSequence(nil) }, calls: []string{}},
+		"empty": {node: func(*trace) widgetNode { return widgetSequence{} }, calls: []string{}},
+		"a pointer": {
+			node:  func(calls *trace) widgetNode { return &widgetSequence{calls.step("a", reconcilers.Result{}, nil)} },
+			calls: []string{"a"},
+		},
+		"in order": {
+			node: func(calls *trace) widgetNode {
+				nothing := reconcilers.Result{}
+				return widgetSequence{calls.step("a", nothing, nil), calls.step("b", nothing, nil), calls.step("c", nothing, nil)}
+			},
+			calls: []string{"a", "b", "c"},
+		},
+		"in order, terminating": {
+			node: func(calls *trace) widgetNode {
+				return widgetSequence{calls.step("a", reconcilers.Result{}, nil), calls.step("b", reconcilers.Result{}, nil)}
+			},
+			calls:      []string{"a", "b"},
+			widgetCase: widgetCase{Resource: terminatingWidget.Object()},
+		},
+		"nodes see what those before them did to the resource": {
+			node: func(*trace) widgetNode {
+				return widgetSequence{
+					&widgetSync{Sync: func(_ context.Context, w *resources.Widget) error {
+						w.Status.AddField("a", "ran")
+						return nil
+					}},
+					&widgetSync{Sync: func(_ context.Context, w *resources.Widget) error {
+						w.Status.AddField("b", "after a "+w.Status.Fields["a"])
+						return nil
+					}},
+				}
+			},
+			widgetCase: widgetCase{ExpectResource: widget.With(statusField("a", "ran"), statusField("b", "after a ran")).Object()},
+		},
+		"stops at an error":       stops(errBoom),
+		"stops at a quiet error":  stops(reconcilers.ErrQuiet),
+		"stops at a halt":         stops(reconcilers.ErrHaltSubReconcilers),
+		"stops at a skip":         stops(reconcilers.ErrSkipStatusUpdate),
+		"requeue, nothing":        aggregates(requeue, reconcilers.Result{}, requeue),
+		"nothing, requeue":        aggregates(reconcilers.Result{}, requeue, requeue),
+		"delay, nothing":          aggregates(minute, reconcilers.Result{}, minute),
+		"nothing, delay":          aggregates(reconcilers.Result{}, minute, minute),
+		"delay, requeue":          aggregates(minute, requeue, minute),
+		"requeue, delay":          aggregates(requeue, minute, minute),
+		"short delay, long delay": aggregates(minute, twoMinutes, minute),
+		"long delay, short delay": aggregates(twoMinutes, minute, minute),
+	}.run(t)
+}
+
+func TestSequenceValidate(t *testing.T) {
+	valid := &widgetSync{Sync: func(context.Context, *resources.Widget) error { return nil }}
+	invalid := &widgetSync{}
+	const missing = `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`
+	validationTests{
+		"nil":   {node: widgetSequence(nil)},
+		"empty": {node: widgetSequence{}},
+		"valid": {node: widgetSequence{valid, valid}},
+		"invalid": {
+			node:      widgetSequence{valid, invalid},
+			recursive: "Sequence must have a valid Sequence[1]: " + missing,
+		},
+		"invalid, by pointer": {
+			node:      &widgetSequence{invalid},
+			recursive: "Sequence must have a valid Sequence[0]: " + missing,
+		},
+		// Issue 1.4: sequences are written as values, also within each other.
+		"invalid, nested": {
+			node:      widgetSequence{valid, widgetSequence{valid, valid, invalid}},
+			recursive: "Sequence must have a valid Sequence[1]: Sequence must have a valid Sequence[2]: " + missing,
+		},
+	}.run(t)
+}
+
+func TestSequenceSetup(t *testing.T) {
+	calls := &trace{}
+	node := widgetSequence{
+		calls.step("a", reconcilers.Result{}, nil),
+		widgetSequence{calls.step("b", reconcilers.Result{}, errBoom), calls.step("c", reconcilers.Result{}, nil)},
+		calls.step("d", reconcilers.Result{}, nil),
+	}
+	if err := node.SetupWithManager(testContext(t, expectWidget().Config()), nil, nil); err != errBoom {
+		t.Errorf("set-up returned %v", err)
+	}
+	calls.compare(t, []string{"set up a", "set up b"})
+}
+
+// The names of the elements must not pile up from one to the next, neither in set-up nor in requests.
+func TestSequenceNamesItsElements(t *testing.T) {
+	var lines []string
+	logger := funcr.New(func(prefix, _ string) { lines = append(lines, prefix) }, funcr.Options{})
+	log := func(ctx context.Context) { logr.FromContextOrDiscard(ctx).Info("") }
+	named := func(name string) widgetNode {
+		return &widgetSync{
+			Name:  name,
+			Setup: func(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) error { log(ctx); return nil },
+			Sync:  func(ctx context.Context, _ *resources.Widget) error { log(ctx); return nil },
+		}
+	}
+	node := widgetSequence{named("a"), named("b"), widgetSequence{named("c"), named("d")}}
+	ctx := logr.NewContext(testContext(t, expectWidget().Config()), logger)
+	expected := []string{"0/a", "1/b", "2/0/c", "2/1/d"}
+
+	if _, err := node.Reconcile(ctx, widget.Object()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(lines, expected) {
+		t.Errorf("in requests the names are %v, expected %v", lines, expected)
+	}
+	lines = nil
+	if err := node.SetupWithManager(ctx, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(lines, expected) {
+		t.Errorf("in set-up the names are %v, expected %v", lines, expected)
+	}
+}
+
+func TestSequenceTellsThePath(t *testing.T) {
+	var paths []string
+	named := func(name string) widgetNode {
+		return &widgetSync{Name: name, Sync: func(ctx context.Context, _ *resources.Widget) error {
+			paths = append(paths, reconcilers.RetrievePath(ctx))
+			return nil
+		}}
+	}
+	root := &widgetRoot{
+		Name:       "Root",
+		Reconciler: widgetSequence{named("a"), widgetSequence{named("b"), named("c")}},
+		Config:     expectWidget(widget).Config(),
+	}
+	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+		t.Fatal(err)
+	}
+	if expected := []string{"Root/0/a", "Root/1/0/b", "Root/1/1/c"}; !slices.Equal(paths, expected) {
+		t.Errorf("the paths are %v, expected %v", paths, expected)
+	}
+	var described []string
+	reconcilers.Describe(root).Walk(func(path string, d reconcilers.Description) {
+		if d.Kind == "SyncReconciler" {
+			described = append(described, path)
+		}
+	})
+	if !slices.Equal(paths, described) {
+		t.Errorf("the description has other paths: %v, those of the request are %v", described, paths)
+	}
+}
+
+func ExampleSequence() {
+	say := func(words string, err error) reconcilers.SubReconciler[*resources.Widget] {
+		return &reconcilers.SyncReconciler[*resources.Widget]{
+			Sync: func(context.Context, *resources.Widget) error {
+				fmt.Println(words)
+				return err
+			},
+		}
+	}
+	tree := reconcilers.Sequence[*resources.Widget]{
+		say("the quota", nil),
+		reconcilers.Sequence[*resources.Widget]{
+			say("the network", nil),
+			say("not yet", reconcilers.ErrHaltSubReconcilers),
+			say("never said", nil),
+		},
+		say("never said either", nil),
+	}
+	_, err := tree.Reconcile(context.Background(), &resources.Widget{})
+	fmt.Println("halted:", err == reconcilers.ErrHaltSubReconcilers)
+	// Output:
+	// the quota
+	// the network
+	// not yet
+	// halted: true
+}
