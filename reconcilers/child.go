@@ -195,6 +195,9 @@ func (r *ChildReconciler[T, CT, CLT]) checkTypes() error {
 	if isNil(r.ChildType) {
 		return fmt.Errorf("ChildReconciler %q must define ChildType since none can be made of %s", r.Name, reflect.TypeFor[CT]())
 	}
+	if lacksKind(r.ChildType) {
+		return fmt.Errorf("ChildReconciler %q must define ChildType with apiVersion and kind since it is unstructured", r.Name)
+	}
 	if isNil(r.ChildListType) {
 		return fmt.Errorf("ChildReconciler %q must define ChildListType since none can be made of %s", r.Name, reflect.TypeFor[CLT]())
 	}
@@ -376,13 +379,18 @@ func (r *ChildReconciler[T, CT, CLT]) describeChild(child CT) string {
 // Describe tells what the node does with the child's type.
 func (r *ChildReconciler[T, CT, CLT]) Describe() Description {
 	r.init()
+	uses := []Access{{Object: r.ChildType, Verbs: []string{"get", "list", "watch"}}}
+	if manager, ok := r.manager.(Describer); ok {
+		uses = append(uses, manager.Describe().Uses...)
+	} else {
+		// A manager that does not say what it does may do all that there is to do.
+		uses = append(uses, Access{Object: r.ChildType, Verbs: []string{"create", "update", "patch", "delete"}})
+	}
 	return Description{
 		Kind:   "ChildReconciler",
 		Name:   r.Name,
 		Detail: typeName(r.ChildType),
-		Uses: append(
-			[]Access{{Object: r.ChildType, Verbs: []string{"get", "list", "watch", "create", "update", "delete"}}},
-			finalizerAccess(r.Finalizer, !r.skipOwnerReference())...),
+		Uses:   append(uses, finalizerAccess("", !r.skipOwnerReference())...),
 	}
 }
 

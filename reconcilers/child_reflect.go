@@ -28,6 +28,7 @@ func (r *ChildReconciler[T, CT, CLT]) reflect(ctx context.Context, config Config
 		}
 		if !foreign {
 			// The child is there and ours: the cache lags behind, and the next attempt will see it.
+			scopeOf(ctx).pass.fail(positionOf(ctx), r.describeChild(desired), ClassConflict, err)
 			return err
 		}
 	}
@@ -62,7 +63,7 @@ func (r *ChildReconciler[T, CT, CLT]) blockedByForeign(ctx context.Context, conf
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
 		"child", describeObject(blocker), "ownerRefs", blocker.GetOwnerReferences())
 	if !r.skipOwnerReference() && config.Tracker != nil {
-		if trackErr := config.track(blocker, resource); trackErr != nil {
+		if trackErr := config.track(ctx, blocker, resource); trackErr != nil {
 			return false, fmt.Errorf("ChildReconciler %q is unable to track %s: %w", r.Name, describeObject(blocker), trackErr)
 		}
 	}

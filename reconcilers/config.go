@@ -104,7 +104,7 @@ func (c Config) TrackAndGet(ctx context.Context, key types.NamespacedName, obj c
 	ref := obj.DeepCopyObject().(client.Object)
 	ref.SetNamespace(key.Namespace)
 	ref.SetName(key.Name)
-	if err := c.track(ref, watcher); err != nil {
+	if err := c.track(ctx, ref, watcher); err != nil {
 		return err
 	}
 	return c.Get(ctx, key, obj, opts...)
@@ -150,10 +150,14 @@ func listReference(c Config, list client.ObjectList, opts []client.ListOption) (
 	}, nil
 }
 
-// track has watcher woken whenever obj changes.
-func (c Config) track(obj, watcher client.Object) error {
+// track has the resource of the request woken whenever obj changes. Outside a request that is resource itself.
+func (c Config) track(ctx context.Context, obj, resource client.Object) error {
 	if c.Tracker == nil {
 		return fmt.Errorf("unable to track %s: %w", describeObject(obj), errNoTracker)
+	}
+	watcher, err := watcherOf(ctx)
+	if err != nil {
+		watcher = resource
 	}
 	if err := c.Tracker.TrackObject(obj, watcher); err != nil {
 		return fmt.Errorf("unable to track %s: %w", describeObject(obj), err)

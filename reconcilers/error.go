@@ -89,5 +89,5 @@ func locateError(p *pass, err error) error {
 	if !ok {
 		return err
 	}
-	return &Error{Path: f.path, Object: f.object, Class: Classify(err), Err: err}
+	return &Error{Path: f.path, Object: f.object, Class: f.class, Err: err}
 }

@@ -102,6 +102,12 @@ func describeObject(obj client.Object) string {
 	return typeName(obj) + " " + name
 }
 
+// lacksKind tells whether obj is unstructured and does not say what it is.
+func lacksKind(obj client.Object) bool {
+	_, unstructured := obj.(runtime.Unstructured)
+	return unstructured && obj.GetObjectKind().GroupVersionKind().Kind == ""
+}
+
 // watchable returns an object of the type of obj that informers can be made for: a duck type gives way to an
 // unstructured stand-in.
 func watchable(obj client.Object, scheme *runtime.Scheme) client.Object {

@@ -6,8 +6,6 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // pass is the state of one request of a root: what its nodes found out that others may use, and where what failed.
@@ -28,11 +26,12 @@ type failure struct {
 	err    error
 	path   string
 	object string
+	class  Class
 }
 
-// fail notes that err came up at the node of p while it dealt with object. The first note of an error stays: the deepest
-// node knows best.
-func (p *pass) fail(at *position, object string, err error) {
+// fail notes that err came up at the node of p while it dealt with object, and what may help. The first note of an error
+// stays: the deepest node knows best.
+func (p *pass) fail(at *position, object string, class Class, err error) {
 	if p == nil || err == nil || !comparableError(err) {
 		return
 	}
@@ -43,7 +42,7 @@ func (p *pass) fail(at *position, object string, err error) {
 			return
 		}
 	}
-	p.failures = append(p.failures, failure{err: err, path: at.String(), object: object})
+	p.failures = append(p.failures, failure{err: err, path: at.String(), object: object, class: class})
 }
 
 // locate finds where err, or the first of the errors that it wraps or joins, came up.
@@ -76,76 +75,9 @@ func comparableError(err error) bool {
 	return reflect.ValueOf(err).Comparable()
 }
 
-// memory is what a root remembers of one resource, for as long as the resource exists. It only ever saves work: a node that
-// finds nothing in it does the same, with more reads.
-type memory struct {
-	mu     sync.Mutex
-	uid    types.UID
-	values map[any]any
-}
-
-// recall returns the value that a node keeps under key, made by empty at the first call.
-func recall[T any](m *memory, key any, empty func() T) T {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if value, ok := m.values[key].(T); ok {
-		return value
-	}
-	value := empty()
-	if m.values == nil {
-		m.values = map[any]any{}
-	}
-	m.values[key] = value
-	return value
-}
-
-// sweeper is a value in a memory that can tell what of it is still used.
-type sweeper interface {
-	// sweep drops what was not used since the last sweep, and tells whether anything is left.
-	sweep() bool
-}
-
-// sweep drops what the request did not use. It is called when the whole tree has run.
-func (m *memory) sweep() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key, value := range m.values {
-		if s, ok := value.(sweeper); ok && !s.sweep() {
-			delete(m.values, key)
-		}
-	}
-}
-
-// memories are those of all resources of a root.
-type memories struct {
-	mu sync.Mutex
-	by map[types.NamespacedName]*memory
-}
-
-// of returns the memory of resource. A resource of the same name with another UID starts with an empty one.
-func (m *memories) of(resource client.Object) *memory {
-	key := client.ObjectKeyFromObject(resource)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known, ok := m.by[key]; ok && known.uid == resource.GetUID() {
-		return known
-	}
-	if m.by == nil {
-		m.by = map[types.NamespacedName]*memory{}
-	}
-	fresh := &memory{uid: resource.GetUID()}
-	m.by[key] = fresh
-	return fresh
-}
-
-// forget drops the memory of a resource that is gone.
-func (m *memories) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.by, key)
-}
-
-// noteFailure is [pass.fail] at the node of ctx.
+// noteFailure notes that err came up at the node of ctx while it dealt with object.
 func noteFailure(ctx context.Context, object string, err error) {
-	scopeOf(ctx).pass.fail(positionOf(ctx), object, err)
+	if p := scopeOf(ctx).pass; p != nil && err != nil {
+		p.fail(positionOf(ctx), object, Classify(err), err)
+	}
 }

@@ -121,6 +121,9 @@ func (r *ResourceReconciler[T]) check() error {
 	if isNil(r.Type) {
 		return fmt.Errorf("ResourceReconciler %q must define Type since none can be made of %s", r.Name, reflect.TypeFor[T]())
 	}
+	if lacksKind(r.Type) {
+		return fmt.Errorf("ResourceReconciler %q must define Type with apiVersion and kind since it is unstructured", r.Name)
+	}
 	return nil
 }
 

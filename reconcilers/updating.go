@@ -112,6 +112,19 @@ func (m *UpdatingObjectManager[Type]) Validate(ctx context.Context) error {
 	return nil
 }
 
+// Describe tells what the manager does with its type.
+func (m *UpdatingObjectManager[Type]) Describe() Description {
+	m.init()
+	return Description{
+		Kind:   "UpdatingObjectManager",
+		Name:   m.Name,
+		Detail: typeName(m.Type),
+		Uses: append(
+			[]Access{{Object: m.Type, Verbs: []string{"create", "update", "delete"}}},
+			finalizerAccess(m.Finalizer, false)...),
+	}
+}
+
 // Manage makes actual agree with desired, see [ObjectManager].
 func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error) {
 	m.init()
@@ -180,7 +193,7 @@ var eventVerb = map[string]string{"CreationFailed": "create", "UpdateFailed": "u
 func (m *UpdatingObjectManager[Type]) delete(ctx context.Context, w worksite, actual Type) error {
 	if m.TrackDesired {
 		// After a restart nothing else knows that the resource waits for this object to go.
-		if err := w.config.track(actual, w.resource); err != nil {
+		if err := w.config.track(ctx, actual, w.resource); err != nil {
 			return err
 		}
 	}
@@ -227,7 +240,7 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w worksite, de
 		return none, w.failed(ctx, desired, m.loggable(desired), "create resource", "CreationFailed", err)
 	}
 	if m.TrackDesired {
-		if err := w.config.track(created, w.resource); err != nil {
+		if err := w.config.track(ctx, created, w.resource); err != nil {
 			return none, err
 		}
 	}
@@ -245,7 +258,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 		m.HarmonizeImmutableFields(actual, desired)
 	}
 	if m.TrackDesired {
-		if err := w.config.track(actual, w.resource); err != nil {
+		if err := w.config.track(ctx, actual, w.resource); err != nil {
 			return none, err
 		}
 	}

@@ -1,0 +1,77 @@
+package reconcilers
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// memory is what a root remembers of one resource, for as long as the resource exists. It only ever saves work: a node that
+// finds nothing in it does the same, with more reads.
+type memory struct {
+	mu     sync.Mutex
+	uid    types.UID
+	values map[any]any
+}
+
+// recall returns the value that a node keeps under key, made by empty at the first call.
+func recall[T any](m *memory, key any, empty func() T) T {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if value, ok := m.values[key].(T); ok {
+		return value
+	}
+	value := empty()
+	if m.values == nil {
+		m.values = map[any]any{}
+	}
+	m.values[key] = value
+	return value
+}
+
+// sweeper is a value in a memory that can tell what of it is still used.
+type sweeper interface {
+	// sweep drops what was not used since the last sweep, and tells whether anything is left.
+	sweep() bool
+}
+
+// sweep drops what the request did not use. It is called when the whole tree has run.
+func (m *memory) sweep() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, value := range m.values {
+		if s, ok := value.(sweeper); ok && !s.sweep() {
+			delete(m.values, key)
+		}
+	}
+}
+
+// memories are those of all resources of a root.
+type memories struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]*memory
+}
+
+// of returns the memory of resource. A resource of the same name with another UID starts with an empty one.
+func (m *memories) of(resource client.Object) *memory {
+	key := client.ObjectKeyFromObject(resource)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.by[key]; ok && known.uid == resource.GetUID() {
+		return known
+	}
+	if m.by == nil {
+		m.by = map[types.NamespacedName]*memory{}
+	}
+	fresh := &memory{uid: resource.GetUID()}
+	m.by[key] = fresh
+	return fresh
+}
+
+// forget drops the memory of a resource that is gone.
+func (m *memories) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.by, key)
+}
