@@ -39,6 +39,10 @@ func (a additional) stash(ctx context.Context) context.Context {
 	return reconcilers.StashAdditionalConfigs(ctx, configs)
 }
 
+func (a additional) configs() []*ExpectConfig {
+	return slices.Collect(maps.Values(a))
+}
+
 func (a additional) assert(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		a[name].AssertExpectations(t)

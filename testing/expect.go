@@ -130,6 +130,13 @@ func assertObjects[A CreateAction](
 	c *ExpectConfig, t *testing.T, field, kind string, expected []client.Object, actions []A,
 	diff func(expected, actual client.Object) string,
 ) {
+	if c.Server != nil {
+		compare := diff
+		diff = func(expected, actual client.Object) string {
+			withServerFields(expected, actual)
+			return compare(expected, actual)
+		}
+	}
 	expectation[client.Object, A]{
 		field: field, kind: kind,
 		found:    func(action A) client.Object { return action.GetObject().(client.Object) },

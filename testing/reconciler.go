@@ -90,6 +90,9 @@ type ReconcilerTestCase struct {
 	Now time.Time
 	// Differ compares; nil is DefaultDiffer.
 	Differ Differ
+	// Server runs the case against a real API server, see ExpectConfig.Server; what there is of the case there goes at
+	// its end. Nil runs it in memory. Prepare may set it.
+	Server client.WithWatch
 }
 
 // ReconcilerTests are cases by name. They run in no particular order.
@@ -142,6 +145,7 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 
 	expect := tc.expectConfig(scheme)
 	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
+	releaseAfter(t, append(others.configs(), expect)...)
 	ctx = others.stash(ctx)
 	r := factory(t, tc, expect.Config())
 
@@ -198,6 +202,7 @@ func (tc *ReconcilerTestCase) expectConfig(scheme *runtime.Scheme) *ExpectConfig
 		WithReactors:            tc.WithReactors,
 		GivenTracks:             tc.GivenTracks,
 		Differ:                  tc.Differ,
+		Server:                  tc.Server,
 		ExpectTracks:            tc.ExpectTracks,
 		ExpectEvents:            tc.ExpectEvents,
 		ExpectApplies:           tc.ExpectApplies,

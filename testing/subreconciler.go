@@ -100,6 +100,9 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	Now time.Time
 	// Differ compares; nil is DefaultDiffer.
 	Differ Differ
+	// Server runs the case against a real API server, see ExpectConfig.Server; what there is of the case there goes at
+	// its end. Nil runs it in memory. Prepare may set it.
+	Server client.WithWatch
 
 	// AdditionalReconciles run afterwards as subtests, in their order, with the same instance of the sub-reconciler: what it
 	// remembers of one call it has in the next. Each is a case of its own, with its own objects and expectations. They
@@ -217,8 +220,16 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(
 	for key, value := range tc.GivenStashedValues {
 		stash.StoreValue(ctx, key, copyOfValue(value))
 	}
-	resource := seeded(tc.Resource)
 	others := additionalOf(tc.AdditionalConfigs, expect.Scheme, tc.Differ)
+	releaseAfter(t, append(others.configs(), expect)...)
+	resource := seeded(tc.Resource)
+	if err := expect.fetch(ctx, resource); err != nil {
+		t.Fatalf("cannot get the given resource: %s", err)
+	}
+	expected := copyOf(resource)
+	if !isNil(tc.ExpectResource) {
+		expected = seeded(tc.ExpectResource)
+	}
 	ctx = others.stash(withRequest(ctx, expect.Config(), resource))
 
 	ctx = validation.WithRecursive(ctx)
@@ -234,11 +245,10 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(
 		result: result, err: err,
 		expectedResult: tc.ExpectedResult, shouldErr: tc.ShouldErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t)
-	expected := tc.ExpectResource
-	if isNil(expected) {
-		expected = tc.Resource
+	if tc.Server != nil {
+		withServerFields(expected, resource)
 	}
-	if diff := tc.Differ.Resource(seeded(expected), resource); diff != "" {
+	if diff := tc.Differ.Resource(expected, resource); diff != "" {
 		t.Errorf("ExpectResource differs %s:\n%s", legend(), ColorizeDiff(diff))
 	}
 	for key, value := range tc.ExpectStashedValues {
@@ -285,6 +295,7 @@ func (tc *SubReconcilerTestCase[Type]) expectConfig(scheme *runtime.Scheme) *Exp
 		WithReactors:            tc.WithReactors,
 		GivenTracks:             tc.GivenTracks,
 		Differ:                  tc.Differ,
+		Server:                  tc.Server,
 		ExpectTracks:            tc.ExpectTracks,
 		ExpectEvents:            tc.ExpectEvents,
 		ExpectApplies:           tc.ExpectApplies,

@@ -1,0 +1,138 @@
+package testing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/duck"
+)
+
+// seed creates given objects on a real API server, with their status, and deletes those that are given as terminating.
+// Objects that both readers of a config are given are created once.
+func seed(ctx context.Context, server client.Client, objs []client.Object) error {
+	for _, obj := range objs {
+		if err := seedOne(ctx, server, obj); err != nil {
+			return fmt.Errorf("cannot create given %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+		}
+	}
+	return nil
+}
+
+func seedOne(ctx context.Context, server client.Client, obj client.Object) error {
+	created, err := given(obj, server.Scheme())
+	if err != nil {
+		return err
+	}
+	created.SetResourceVersion("")
+	created.SetUID("")
+	created.SetGeneration(0)
+	created.SetCreationTimestamp(metav1.Time{})
+	created.SetDeletionTimestamp(nil)
+	created.SetManagedFields(nil)
+	withStatus, err := asUnstructured(created, server)
+	if err != nil {
+		return err
+	}
+	if err := server.Create(ctx, created); err != nil {
+		return client.IgnoreAlreadyExists(err)
+	}
+	if _, ok := withStatus.Object["status"]; ok {
+		withStatus.SetResourceVersion(created.GetResourceVersion())
+		if err := client.IgnoreNotFound(server.Status().Update(ctx, withStatus)); err != nil {
+			return err
+		}
+	}
+	if obj.GetDeletionTimestamp() != nil {
+		return server.Delete(ctx, created)
+	}
+	return nil
+}
+
+func asUnstructured(obj client.Object, server client.Client) (*unstructured.Unstructured, error) {
+	kind, err := server.GroupVersionKindFor(obj)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	if err := duck.Convert(obj, u); err != nil {
+		return nil, err
+	}
+	u.SetGroupVersionKind(kind)
+	return u, nil
+}
+
+// Release deletes from the Server what the config was given and what was created or applied through it, finalizers or
+// not. Without a Server it does nothing. The test cases call it by themselves.
+func (c *ExpectConfig) Release(ctx context.Context) error {
+	if c.Server == nil {
+		return nil
+	}
+	r := c.made().client
+	objs := append(realObjects(c.GivenObjects), realObjects(c.APIGivenObjects)...)
+	for _, action := range r.CreateActions {
+		if obj, ok := action.GetObject().(client.Object); ok {
+			objs = append(objs, obj)
+		}
+	}
+	for _, action := range r.ApplyActions {
+		applied := &metav1.PartialObjectMetadata{}
+		applied.SetGroupVersionKind(action.GetResource().GroupVersion().WithKind(action.GetResource().Resource))
+		applied.SetNamespace(action.GetNamespace())
+		applied.SetName(nameOf(action))
+		objs = append(objs, applied)
+	}
+	var errs []error
+	for _, obj := range objs {
+		if err := release(ctx, r.client, obj); err != nil {
+			errs = append(errs, fmt.Errorf("cannot delete %T %s: %w", obj, client.ObjectKeyFromObject(obj), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func release(ctx context.Context, server client.Client, obj client.Object) error {
+	err := server.Delete(ctx, obj, client.GracePeriodSeconds(0))
+	if apierrors.IsNotFound(err) || obj.GetName() == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+	return client.IgnoreNotFound(server.Patch(ctx, obj, free))
+}
+
+// releaseAfter releases the configs once the test and all its subtests are done.
+func releaseAfter(t *testing.T, configs ...*ExpectConfig) {
+	for _, c := range configs {
+		t.Cleanup(func() {
+			if err := c.Release(context.Background()); err != nil {
+				t.Errorf("error during clean up: %s", err)
+			}
+		})
+	}
+}
+
+// fetch fills obj with what the Server has of it. Without a Server it does nothing: obj is what was given.
+func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
+	if c.Server == nil {
+		return nil
+	}
+	return c.made().client.client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+}
+
+// withServerFields gives expected, an object of a table, the metadata of actual that only a server sets.
+func withServerFields(expected, actual client.Object) {
+	expected.SetResourceVersion(actual.GetResourceVersion())
+	expected.SetUID(actual.GetUID())
+	expected.SetGeneration(actual.GetGeneration())
+	expected.SetCreationTimestamp(actual.GetCreationTimestamp())
+	expected.SetManagedFields(actual.GetManagedFields())
+}
