@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The errors with a meaning of their own. They are matched with errors.Is, so they may be wrapped and joined.
@@ -38,4 +39,20 @@ func isQuiet(err error) bool {
 
 func isHalt(err error) bool {
 	return errors.Is(err, ErrHaltSubReconcilers)
+}
+
+// isOnlyHalt tells whether err stops the tree and says nothing else: neither that another attempt will not mend it, nor
+// what failed, as a halt that is joined with another error does.
+func isOnlyHalt(err error) bool {
+	return isHalt(err) && !errors.Is(err, ErrDurable) && isOnlyMarks(err)
+}
+
+func isOnlyMarks(err error) bool {
+	switch wrapper := err.(type) {
+	case interface{ Unwrap() error }:
+		return isOnlyMarks(wrapper.Unwrap())
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(wrapper.Unwrap(), func(err error) bool { return !isOnlyMarks(err) })
+	}
+	return err == ErrQuiet
 }

@@ -14,9 +14,9 @@ import (
 //   - Runs: the nested node, while the resource lives only once the finalizer is on it.
 //   - Stops: if the finalizer cannot be put on; the nested node then does not run.
 //   - On error: returns the nested node's error and result; the finalizer stays.
-//   - On deletion: runs the nested node, which cleans up. When it returns no error (or halts, which is no failure) and
-//     ReadyToClearFinalizer agrees, the finalizer is taken off. A node that has to wait returns an error, quiet if it likes,
-//     or makes ReadyToClearFinalizer say so.
+//   - On deletion: runs the nested node, which cleans up. When it returns no error (or does no more than halt, which is no
+//     failure) and ReadyToClearFinalizer agrees, the finalizer is taken off. A node that has to wait returns an error, quiet
+//     if it likes, or makes ReadyToClearFinalizer say so.
 //
 // Nested, the outer finalizer is put on first and taken off last.
 type WithFinalizer[Type client.Object] struct {
@@ -98,7 +98,7 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 	}
 
 	result, err := r.Reconciler.Reconcile(ctx, resource)
-	if err != nil && !isHalt(err) {
+	if err != nil && !isOnlyHalt(err) {
 		return result, err
 	}
 	if !r.ReadyToClearFinalizer(ctx, resource) {
