@@ -15,11 +15,11 @@ func TestAggregateResults(t *testing.T) {
 		results  []reconcilers.Result
 		expected reconcilers.Result
 	}{
-		"none":                   {},
-		"empty":                  {results: []reconcilers.Result{{}, {}}},
-		"requeue":                {results: []reconcilers.Result{{}, requeue, {}}, expected: requeue},
-		"delay":                  {results: []reconcilers.Result{{}, minute, {}}, expected: minute},
-		"shortest delay":         {results: []reconcilers.Result{hour, minute, hour}, expected: minute},
+		"none":           {},
+		"empty":          {results: []reconcilers.Result{{}, {}}},
+		"requeue":        {results: []reconcilers.Result{{}, requeue, {}}, expected: requeue},
+		"delay":          {results: []reconcilers.Result{{}, minute, {}}, expected: minute},
+		"shortest delay": {results: []reconcilers.Result{hour, minute, hour}, expected: minute},
 		// The queue ignores a negative delay, so it must not hide another one (law L6).
 		"negative delay":         {results: []reconcilers.Result{{RequeueAfter: -1}, minute, {RequeueAfter: -1}}, expected: minute},
 		"requeue beside a delay": {results: []reconcilers.Result{requeue, hour, minute}, expected: reconcilers.Result{Requeue: true, RequeueAfter: time.Minute}}, //nolint:staticcheck

@@ -1,0 +1,248 @@
+package reconcilers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestSyncReconciler(t *testing.T) {
+	minute := reconcilers.Result{RequeueAfter: time.Minute}
+	twoMinutes := reconcilers.Result{RequeueAfter: 2 * time.Minute}
+	does := func(calls *trace, call string, result reconcilers.Result, err error) func(context.Context, *resources.Widget) (reconcilers.Result, error) {
+		return func(context.Context, *resources.Widget) (reconcilers.Result, error) {
+			calls.add("%s", call)
+			return result, err
+		}
+	}
+	both := func(during bool, sync, finalize reconcilers.Result, syncErr, finalizeErr error) func(*trace) widgetNode {
+		return func(calls *trace) widgetNode {
+			return &widgetSync{
+				SyncDuringFinalization: during,
+				SyncWithResult:         does(calls, "sync", sync, syncErr),
+				FinalizeWithResult:     does(calls, "finalize", finalize, finalizeErr),
+			}
+		}
+	}
+	dying := terminatingWidget.Object()
+	nodeTests{
+		"Sync": {
+			node: func(*trace) widgetNode {
+				return &widgetSync{Sync: func(_ context.Context, w *resources.Widget) error {
+					w.Status.AddField("sync", "ran")
+					return nil
+				}}
+			},
+			widgetCase: widgetCase{ExpectResource: widget.With(statusField("sync", "ran")).Object()},
+		},
+		"Sync with an error": {
+			node: func(*trace) widgetNode {
+				return &widgetSync{Sync: func(context.Context, *resources.Widget) error { return errBoom }}
+			},
+			widgetCase: widgetCase{ShouldErr: true, Verify: returnsBoth(errBoom, reconcilers.Result{})},
+		},
+		"SyncWithResult": {
+			node:       both(false, minute, twoMinutes, nil, nil),
+			calls:      []string{"sync"},
+			widgetCase: widgetCase{ExpectedResult: minute},
+		},
+		"SyncWithResult with an error": {
+			node:       both(false, minute, twoMinutes, errBoom, nil),
+			calls:      []string{"sync"},
+			widgetCase: widgetCase{ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+		},
+		"living, with SyncDuringFinalization": {
+			node:       both(true, minute, twoMinutes, nil, nil),
+			calls:      []string{"sync"},
+			widgetCase: widgetCase{ExpectedResult: minute},
+		},
+		"terminating, nothing to finalize": {
+			node: func(calls *trace) widgetNode {
+				return &widgetSync{SyncWithResult: does(calls, "sync", minute, errBoom)}
+			},
+			calls:      []string{},
+			widgetCase: widgetCase{Resource: dying},
+		},
+		"Finalize": {
+			node: func(*trace) widgetNode {
+				return &widgetSync{
+					Sync: func(context.Context, *resources.Widget) error { return errBoom },
+					Finalize: func(_ context.Context, w *resources.Widget) error {
+						w.Status.AddField("finalize", "ran")
+						return nil
+					},
+				}
+			},
+			widgetCase: widgetCase{
+				Resource:       dying,
+				ExpectResource: terminatingWidget.With(statusField("finalize", "ran")).Object(),
+			},
+		},
+		"Finalize with an error": {
+			node: func(*trace) widgetNode {
+				return &widgetSync{
+					Sync:     func(context.Context, *resources.Widget) error { return nil },
+					Finalize: func(context.Context, *resources.Widget) error { return errBoom },
+				}
+			},
+			widgetCase: widgetCase{Resource: dying, ShouldErr: true, Verify: returnsBoth(errBoom, reconcilers.Result{})},
+		},
+		"FinalizeWithResult": {
+			node:       both(false, minute, twoMinutes, nil, nil),
+			calls:      []string{"finalize"},
+			widgetCase: widgetCase{Resource: dying, ExpectedResult: twoMinutes},
+		},
+		"FinalizeWithResult with an error": {
+			node:       both(false, minute, twoMinutes, nil, errBoom),
+			calls:      []string{"finalize"},
+			widgetCase: widgetCase{Resource: dying, ShouldErr: true, Verify: returnsBoth(errBoom, twoMinutes)},
+		},
+		"both, finalize is due first": {
+			node:       both(true, twoMinutes, minute, nil, nil),
+			calls:      []string{"sync", "finalize"},
+			widgetCase: widgetCase{Resource: dying, ExpectedResult: minute},
+		},
+		"both, sync is due first": {
+			node:       both(true, minute, twoMinutes, nil, nil),
+			calls:      []string{"sync", "finalize"},
+			widgetCase: widgetCase{Resource: dying, ExpectedResult: minute},
+		},
+		"both, only sync is due": {
+			node:       both(true, minute, reconcilers.Result{}, nil, nil),
+			calls:      []string{"sync", "finalize"},
+			widgetCase: widgetCase{Resource: dying, ExpectedResult: minute},
+		},
+		"both, an error of sync keeps finalize from running": {
+			node:       both(true, minute, twoMinutes, errBoom, nil),
+			calls:      []string{"sync"},
+			widgetCase: widgetCase{Resource: dying, ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+		},
+		"both, an error of finalize comes with the result so far": {
+			node:       both(true, minute, twoMinutes, nil, errBoom),
+			calls:      []string{"sync", "finalize"},
+			widgetCase: widgetCase{Resource: dying, ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+		},
+	}.run(t)
+}
+
+func TestSyncReconcilerValidate(t *testing.T) {
+	sync := func(context.Context, *resources.Widget) error { return nil }
+	withResult := func(context.Context, *resources.Widget) (reconcilers.Result, error) { return reconcilers.Result{}, nil }
+	validationTests{
+		"empty":              {node: &widgetSync{}, shallow: `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`},
+		"named":              {node: &widgetSync{Name: "mine"}, shallow: `SyncReconciler "mine" must implement Sync or SyncWithResult`},
+		"Sync":               {node: &widgetSync{Sync: sync}},
+		"SyncWithResult":     {node: &widgetSync{SyncWithResult: withResult}},
+		"Finalize":           {node: &widgetSync{Sync: sync, Finalize: sync}},
+		"FinalizeWithResult": {node: &widgetSync{Sync: sync, FinalizeWithResult: withResult}},
+		"only Finalize": {
+			node:    &widgetSync{Finalize: sync},
+			shallow: `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`,
+		},
+		"both syncs": {
+			node:    &widgetSync{Sync: sync, SyncWithResult: withResult},
+			shallow: `SyncReconciler "SyncReconciler" may not implement both Sync and SyncWithResult`,
+		},
+		"both finalizes": {
+			node:    &widgetSync{Sync: sync, Finalize: sync, FinalizeWithResult: withResult},
+			shallow: `SyncReconciler "SyncReconciler" may not implement both Finalize and FinalizeWithResult`,
+		},
+	}.run(t)
+}
+
+// Without a Setup function, validation at set-up must not be skipped.
+func TestSyncReconcilerSetup(t *testing.T) {
+	ctx := testContext(t, expectWidget().Config())
+	checkError(t, "invalid", (&widgetSync{}).SetupWithManager(ctx, nil, nil), `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`)
+	calls := &trace{}
+	node := &widgetSync{
+		Sync: func(context.Context, *resources.Widget) error { return nil },
+		Setup: func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+			calls.add("set up")
+			return errBoom
+		},
+	}
+	checkError(t, "Setup", node.SetupWithManager(ctx, nil, nil), "boom")
+	node.Sync = nil
+	if err := node.SetupWithManager(ctx, nil, nil); err == nil {
+		t.Error("invalid, yet set up")
+	}
+	calls.compare(t, []string{"set up"})
+}
+
+func TestSyncReconcilerLogsWhatIsNotQuiet(t *testing.T) {
+	tests := map[string]struct {
+		err      error
+		expected string
+	}{
+		"none":   {},
+		"error":  {err: errBoom, expected: `"msg"="unable to sync"`},
+		"quiet":  {err: fmt.Errorf("later: %w", reconcilers.ErrQuiet)},
+		"joined": {err: errors.Join(errBoom, reconcilers.ErrQuiet)},
+		"halt":   {err: reconcilers.ErrHaltSubReconcilers},
+		"skip":   {err: reconcilers.ErrSkipStatusUpdate, expected: `"msg"="unable to sync"`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var lines []string
+			logger := funcr.New(func(prefix, args string) { lines = append(lines, prefix+" "+args) }, funcr.Options{Verbosity: 10})
+			ctx := logr.NewContext(testContext(t, expectWidget().Config()), logger)
+			node := &widgetSync{
+				Name:     "mine",
+				Sync:     func(context.Context, *resources.Widget) error { return test.err },
+				Finalize: func(context.Context, *resources.Widget) error { return test.err },
+			}
+			check := func(expected string) {
+				t.Helper()
+				log := strings.Join(lines, "\n")
+				lines = nil
+				if expected == "" && log != "" || !strings.Contains(log, expected) {
+					t.Errorf("logged %q, expected %q", log, expected)
+				}
+				if expected != "" && !strings.HasPrefix(log, "mine ") {
+					t.Errorf("%q does not name the node", log)
+				}
+			}
+			_, _ = node.Reconcile(ctx, widget.Object())
+			check(test.expected)
+			_, _ = node.Reconcile(ctx, terminatingWidget.Object())
+			check(strings.Replace(test.expected, "sync", "finalize", 1))
+		})
+	}
+}
+
+func ExampleSyncReconciler() {
+	node := &reconcilers.SyncReconciler[*resources.Widget]{
+		Name: "Directory",
+		Sync: func(_ context.Context, widget *resources.Widget) error {
+			fmt.Println("register", widget.Name)
+			return nil
+		},
+		FinalizeWithResult: func(_ context.Context, widget *resources.Widget) (reconcilers.Result, error) {
+			fmt.Println("deregister", widget.Name)
+			return reconcilers.Result{RequeueAfter: time.Minute}, nil
+		},
+	}
+	gadget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Name: "gadget"}}
+	result, err := node.Reconcile(context.Background(), gadget)
+	fmt.Println(result.RequeueAfter, err)
+
+	gadget.DeletionTimestamp = new(metav1.Now())
+	result, err = node.Reconcile(context.Background(), gadget)
+	fmt.Println(result.RequeueAfter, err)
+	// Output:
+	// register gadget
+	// 0s <nil>
+	// deregister gadget
+	// 1m0s <nil>
+}
