@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	rtime "github.com/espalier-dev/espalier/time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -51,6 +53,8 @@ type member struct {
 	object client.Object
 	// unseen is true from our write until the cache shows the child for the first time.
 	unseen bool
+	// written is when we wrote it last; zero if never.
+	written time.Time
 	// round is when the cache last showed the child.
 	round uint64
 }
@@ -118,7 +122,7 @@ func knowChild(ctx context.Context, config Config, list client.ObjectList, befor
 	if ok && known.object == written {
 		return
 	}
-	f.members[key] = &member{object: written, unseen: !ok || known.unseen}
+	f.members[key] = &member{object: written, unseen: !ok || known.unseen, written: rtime.RetrieveNow(ctx)}
 	f.sorted = nil
 }
 
@@ -155,9 +159,10 @@ func (f *family) refresh(ctx context.Context, config Config, resource, sample cl
 	if err != nil {
 		return err
 	}
+	now := rtime.RetrieveNow(ctx)
 	f.round++
 	for _, obj := range listed {
-		f.see(obj)
+		f.see(obj, now)
 	}
 	for key, m := range f.members {
 		if m.round == f.round {
@@ -182,7 +187,7 @@ func (f *family) refresh(ctx context.Context, config Config, resource, sample cl
 }
 
 // see takes note of what the cache has. Its object is copied, unless what is known is the same or newer.
-func (f *family) see(cached client.Object) {
+func (f *family) see(cached client.Object, now time.Time) {
 	key := memberKeyOf(cached)
 	m, ok := f.members[key]
 	if !ok {
@@ -191,20 +196,10 @@ func (f *family) see(cached client.Object) {
 	}
 	m.unseen = false
 	m.round = f.round
-	if m.object == nil || isNewer(cached.GetResourceVersion(), m.object.GetResourceVersion()) {
+	if m.object == nil || m.object.GetResourceVersion() != cached.GetResourceVersion() && !lags(cached, m.object, m.written, now) {
 		m.object = cached.DeepCopyObject().(client.Object)
 		f.sorted = nil
 	}
-}
-
-// isNewer tells whether a is a later resource version than b. Versions that cannot be compared count as later when they
-// differ.
-func isNewer(a, b string) bool {
-	if a == b {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err != nil || order > 0
 }
 
 // confirm reads a child that we wrote and the cache does not show: it may not have arrived yet, or be gone already. It

@@ -57,6 +57,8 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	}
 	config.record(resource, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
 
+	scopeOf(ctx).pass.finalized(desired)
+
 	// Only what the patch was about is taken over: the rest of resource may have been changed in memory by the nodes before.
 	resource.SetFinalizers(desired.GetFinalizers())
 	resource.SetResourceVersion(desired.GetResourceVersion())

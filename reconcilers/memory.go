@@ -10,6 +10,8 @@ import (
 // memory is what a root remembers of one resource, for as long as the resource exists. It only ever saves work: a node that
 // finds nothing in it does the same, with more reads.
 type memory struct {
+	barrier barrier
+
 	mu     sync.Mutex
 	uid    types.UID
 	values map[any]any

@@ -6,12 +6,17 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // pass is the state of one request of a root: what its nodes found out that others may use, and where what failed.
 type pass struct {
 	// memory is what the root remembers of the resource from request to request.
 	memory *memory
+	// stored is the resource as the API server has it, as far as is known. It may share what it refers to with the cache.
+	stored client.Object
+	// written is true once stored is the answer to a write of this request.
+	written bool
 
 	mu       sync.Mutex
 	failures []failure
@@ -73,6 +78,24 @@ func (p *pass) locate(err error) (failure, bool) {
 // comparableError guards == on errors, which panics for an error value that holds a slice or a map.
 func comparableError(err error) bool {
 	return reflect.ValueOf(err).Comparable()
+}
+
+// finalized takes note of a patch of the finalizers of the resource, patched being the answer.
+func (p *pass) finalized(patched client.Object) {
+	if p == nil || p.stored == nil || p.stored.GetUID() != patched.GetUID() {
+		return
+	}
+	p.stored.SetFinalizers(patched.GetFinalizers())
+	p.stored.SetResourceVersion(patched.GetResourceVersion())
+	p.stored.SetGeneration(patched.GetGeneration())
+	p.written = true
+}
+
+// settled takes note of a write of the status of the resource, written being the answer.
+func (p *pass) settled(written client.Object) {
+	if p != nil {
+		p.stored, p.written = written, true
+	}
 }
 
 // noteFailure notes that err came up at the node of ctx while it dealt with object.

@@ -270,6 +270,11 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *p
 		}
 		return Result{}, err
 	}
+	p.memory = r.memories.of(original)
+	if newer, ok := p.memory.barrier.resolve(original, rtime.RetrieveNow(ctx)).(T); ok {
+		original = newer
+	}
+	p.stored = original
 	resource := copyOf(original)
 	if err := applyDefaults(ctx, resource); err != nil {
 		return Result{}, err
@@ -277,17 +282,19 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *p
 	if r.SkipResource != nil && r.SkipResource(ctx, resource) {
 		return Result{}, nil
 	}
-	p.memory = r.memories.of(resource)
 	if resource.GetGeneration() != 0 {
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
 	statusOf(resource).initializeConditions(ctx)
 
 	result, err := r.run(ctx, config, p, resource)
-	if r.SkipStatusUpdate {
-		return result, err
+	if !r.SkipStatusUpdate {
+		result, err = r.settle(ctx, config, original, resource, result, err)
 	}
-	return r.settle(ctx, config, original, resource, result, err)
+	if p.written {
+		p.memory.barrier.raise(p.stored.DeepCopyObject().(client.Object), rtime.RetrieveNow(ctx))
+	}
+	return result, err
 }
 
 // fetch reads the resource for comparison: what it refers to may be shared with the cache and must not be changed.

@@ -82,6 +82,7 @@ type statusWrite struct {
 // reportStatus records the outcome of a status write and returns err.
 func (r *ResourceReconciler[T]) reportStatus(ctx context.Context, config Config, resource T, err error, write statusWrite) error {
 	if err == nil {
+		scopeOf(ctx).pass.settled(resource)
 		config.record(resource, corev1.EventTypeNormal, write.done, "%s", write.note)
 		return nil
 	}
