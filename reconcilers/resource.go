@@ -43,6 +43,9 @@ import (
 // InitializeConditions(context.Context) is called first; Conditions ([]metav1.Condition) keep their transition times when a
 // condition goes back and forth.
 //
+// A cache that lags behind the root's own last write of the resource is noticed: the tree then sees the resource as written,
+// and not an older state of it.
+//
 // A successful write of the status brings the resource back by its own event, so a delay that the tree asked for is dropped
 // then, as it is where this vocabulary comes from. Set KeepResultAfterStatusUpdate if such events do not reach the
 // controller.
