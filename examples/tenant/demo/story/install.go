@@ -50,7 +50,7 @@ func (w *World) install(ctx context.Context) error {
 			return fmt.Errorf("unable to create the defaults of tenants: %w", err)
 		}
 	}
-	err = w.eventually(ctx, func(ctx context.Context) error { return w.client.List(ctx, &v1alpha1.TenantList{}) })
+	err = eventually(ctx, defaultPatience, func(ctx context.Context) error { return w.client.List(ctx, &v1alpha1.TenantList{}) })
 	if err != nil {
 		return fmt.Errorf("the definition of the Tenant is not served: %w", err)
 	}
@@ -75,7 +75,7 @@ func (w *World) installRoles(ctx context.Context) error {
 			}
 		}
 	}
-	return w.eventually(ctx, func(ctx context.Context) error {
+	return eventually(ctx, defaultPatience, func(ctx context.Context) error {
 		allowed, err := w.operatorMay(ctx, "list", v1alpha1.GroupVersion.Group, "tenants")
 		if err == nil && !allowed {
 			return fmt.Errorf("the operator may not list tenants")

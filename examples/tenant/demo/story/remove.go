@@ -28,7 +28,7 @@ func (w *World) removeTenants(ctx context.Context) error {
 		errs = append(errs, w.delete(ctx, tenant))
 	}
 	for _, tenant := range tenants {
-		err := w.eventually(ctx, func(ctx context.Context) error {
+		err := eventually(ctx, defaultPatience, func(ctx context.Context) error {
 			if err := w.operator.failure(); err != nil {
 				return w.dropFinalizers(ctx, tenant)
 			}
@@ -39,7 +39,7 @@ func (w *World) removeTenants(ctx context.Context) error {
 		}
 	}
 	for _, tenant := range tenants {
-		errs = append(errs, w.eventually(ctx, func(ctx context.Context) error { return w.namespaceGone(ctx, tenant.GetName()) }))
+		errs = append(errs, eventually(ctx, defaultPatience, func(ctx context.Context) error { return w.namespaceGone(ctx, tenant.GetName()) }))
 	}
 	return errors.Join(errs...)
 }
@@ -69,7 +69,7 @@ func (w *World) removeCreated(ctx context.Context) error {
 	for _, obj := range slices.Backward(w.created) {
 		err := w.delete(ctx, obj)
 		if err == nil {
-			err = w.eventually(ctx, func(ctx context.Context) error { return w.gone(ctx, obj) })
+			err = eventually(ctx, defaultPatience, func(ctx context.Context) error { return w.gone(ctx, obj) })
 		}
 		errs = append(errs, err)
 	}

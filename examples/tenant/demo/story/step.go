@@ -29,8 +29,13 @@ type Fact struct {
 	Holds func(ctx context.Context, w *World) error
 }
 
-// pollInterval is how often a fact is looked at until it is true.
-const pollInterval = 10 * time.Millisecond
+const (
+	// pollInterval is how often a fact is looked at until it is true.
+	pollInterval = 10 * time.Millisecond
+	// defaultPatience is how long that may take. Namespaces take some seconds to go, and clients take as long to notice that
+	// their API server is back.
+	defaultPatience = time.Minute
+)
 
 // Tell goes through the steps and prints them. It stops at the first that fails: the error names the step and the fact.
 func (w *World) Tell(ctx context.Context, steps []Step) error {
@@ -73,7 +78,7 @@ func (w *World) take(ctx context.Context, p *printer, step Step) error {
 
 // await returns when the fact is true, or will not become so.
 func (w *World) await(ctx context.Context, fact Fact) error {
-	err := w.eventually(ctx, func(ctx context.Context) error {
+	err := eventually(ctx, w.options.Patience, func(ctx context.Context) error {
 		return errors.Join(w.operator.failure(), fact.Holds(ctx, w))
 	})
 	if err != nil {
@@ -83,9 +88,9 @@ func (w *World) await(ctx context.Context, fact Fact) error {
 }
 
 // eventually returns nil as soon as holds does, and else its last error, when patience has come to an end.
-func (w *World) eventually(ctx context.Context, holds func(context.Context) error) error {
+func eventually(ctx context.Context, patience time.Duration, holds func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, w.options.Patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(ctx context.Context) (bool, error) {
 		err := holds(ctx)
 		if ctx.Err() == nil || last == nil {
 			// An error that only says that time is up would hide the reason.
@@ -99,6 +104,6 @@ func (w *World) eventually(ctx context.Context, holds func(context.Context) erro
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	default:
-		return fmt.Errorf("not so after %s: %w", w.options.Patience, last)
+		return fmt.Errorf("not so after %s: %w", patience, last)
 	}
 }

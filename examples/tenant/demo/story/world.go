@@ -30,8 +30,7 @@ type Options struct {
 	Logger logr.Logger
 	// Out is where the story is printed. Default: nowhere.
 	Out io.Writer
-	// Patience is how long a fact may take to come true. Namespaces take some seconds to go, and clients take as long to notice
-	// that their API server is back. Default: a minute.
+	// Patience is how long a fact may take to come true. Default: a minute.
 	Patience time.Duration
 	// AfterDo is called in each step when its deed is done, before the facts are looked at. An error ends the story. Optional.
 	AfterDo func(ctx context.Context, step Step) error
@@ -59,7 +58,7 @@ func Open(ctx context.Context, options Options) (*World, error) {
 	if options.Out == nil {
 		options.Out = io.Discard
 	}
-	options.Patience = cmp.Or(options.Patience, time.Minute)
+	options.Patience = cmp.Or(options.Patience, defaultPatience)
 	if options.Logger.GetSink() == nil {
 		options.Logger = logr.Discard()
 	}
