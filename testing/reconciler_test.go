@@ -122,7 +122,7 @@ func BenchmarkReconcilerTestCase(b *testing.B) {
 		}
 	}
 	all := func(string, string) (bool, error) { return true, nil }
-	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: run}}) { //nolint:staticcheck // A case needs a T.
+	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: run}}) {
 		b.Fatal("the case failed")
 	}
 }

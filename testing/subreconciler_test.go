@@ -140,7 +140,8 @@ func TestSubReconcilerTests(t *testing.T) {
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 			Metadata: map[string]any{"node": node[*corev1.ConfigMap]{
 				reconcile: func(context.Context, *corev1.ConfigMap) (reconcilers.Result, error) {
-					return reconcilers.Result{Requeue: true, RequeueAfter: time.Minute}, nil //nolint:staticcheck
+					//lint:ignore SA1019 Trees for older versions still set it.
+					return reconcilers.Result{Requeue: true, RequeueAfter: time.Minute}, nil
 				},
 			}},
 		},

@@ -85,7 +85,8 @@ func (o outcome) assert(t *testing.T) {
 // normalized drops what controller-runtime does not look at.
 func normalized(result reconcilers.Result) reconcilers.Result {
 	if result.RequeueAfter != 0 {
-		result.Requeue = false //nolint:staticcheck // SA1019: trees for older versions still set it.
+		//lint:ignore SA1019 Trees for older versions still set it.
+		result.Requeue = false
 	}
 	return result
 }

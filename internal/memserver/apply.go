@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +33,9 @@ func (s *Server) Apply(gvr schema.GroupVersionResource, config runtime.Object, n
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	live := s.find(gvr, ns, in.object.GetName())
+	if live == nil && in.subresource != "" {
+		return apierrors.NewNotFound(gvr.GroupResource(), in.object.GetName())
+	}
 	merged, err := s.merge(kind, live, in)
 	if err != nil {
 		return err

@@ -190,7 +190,7 @@ func TestApplyOwnsOnlyWhatWasSent(t *testing.T) {
 	}
 	owned := map[string]string{}
 	for _, entry := range got.ManagedFields {
-		owned[entry.Manager+"/"+entry.Subresource] = string(entry.FieldsV1.Raw)
+		owned[entry.Manager+"/"+entry.Subresource] = entry.FieldsV1.GetRawString()
 	}
 	want := map[string]string{
 		"spec/": `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:containers":{` +
@@ -233,7 +233,7 @@ func TestApplyOnTheOldWay(t *testing.T) {
 	c, _ := memserver.New(clientgoscheme.Scheme).Build(fake.NewClientBuilder())
 	obj := configMap(data{"k": "1"})
 	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	//nolint:staticcheck // The deprecated way is still used.
+	//lint:ignore SA1019 The deprecated way is still used.
 	if err := c.Patch(ctx, obj, client.Apply, client.FieldOwner("a")); err != nil {
 		t.Fatal(err)
 	}
