@@ -36,12 +36,17 @@ func main() {
 	klog.SetLogger(logger)
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, logger, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "\nThe demo failed: %v\n", err)
+	// A second interrupt is for those who do not want to wait for the cleaning up.
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx, logger, os.Stdout); err != nil {
+		outcome := "failed"
+		if ctx.Err() != nil {
+			outcome = "was interrupted"
+		}
+		fmt.Fprintf(os.Stderr, "\nThe demo %s: %v\n", outcome, err)
 		os.Exit(1)
 	}
+	stop()
 }
 
 // run starts the control plane, tells the story, and cleans up.
