@@ -17,7 +17,7 @@ import (
 type statusShape struct {
 	// status is the index of the field, nil if there is none.
 	status []int
-	// pointer is true if the field is a pointer to a struct.
+	// pointer is true if the field is a pointer.
 	pointer bool
 	// conditions and generation are indexes within the status, nil if it has no such field of the right type.
 	conditions []int
@@ -51,10 +51,10 @@ func inspectStatus(t reflect.Type) *statusShape {
 		shape.pointer = true
 		status = status.Elem()
 	}
-	if status.Kind() != reflect.Struct {
-		return &statusShape{}
-	}
 	shape.status = field.Index
+	if status.Kind() != reflect.Struct {
+		return shape
+	}
 	if f, ok := status.FieldByName("Conditions"); ok && f.Type == conditionsType {
 		shape.conditions = f.Index
 	}
@@ -86,7 +86,7 @@ func statusOf(obj client.Object) status {
 	return status{shape: shape, value: v}
 }
 
-// status is the status of one object: a struct, a member of unstructured content, or nothing.
+// status is the status of one object: a field, a member of unstructured content, or nothing.
 type status struct {
 	shape   *statusShape
 	value   reflect.Value
@@ -98,7 +98,7 @@ func (s status) exists() bool {
 	return s.shape != nil || s.content != nil
 }
 
-// get returns the status for comparison: a pointer to the struct, or whatever an unstructured object holds there.
+// get returns the status for comparison: a pointer to the field, or whatever an unstructured object holds there.
 func (s status) get() any {
 	switch {
 	case s.shape != nil:
