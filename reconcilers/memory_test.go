@@ -1,0 +1,74 @@
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// A root keeps nothing of a resource that is gone.
+func TestResourceReconcilerForgets(t *testing.T) {
+	const owners = 10_000
+	c := expectWidget()
+	config := c.Config()
+	all := &churn{Client: config.Client, widgets: map[types.NamespacedName]*resources.Widget{}}
+	config.Client = all
+	root := &widgetRoot{
+		SkipStatusUpdate: true,
+		Reconciler:       reflectingChild(&trace{}),
+		Config:           config,
+	}
+	reconcileAll := func() {
+		for i := range owners {
+			request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: fmt.Sprint("owner-", i)}}
+			if _, err := root.Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range owners {
+		owner := &resources.Widget{}
+		owner.Namespace, owner.Name, owner.UID = "default", fmt.Sprint("owner-", i), types.UID(fmt.Sprint("uid-", i))
+		all.widgets[client.ObjectKeyFromObject(owner)] = owner
+	}
+	reconcileAll()
+	if root.Remembered() == 0 {
+		t.Error("nothing is remembered, so this test shows nothing")
+	}
+	clear(all.widgets)
+	reconcileAll()
+	if n := root.Remembered(); n != 0 {
+		t.Errorf("%d resources are remembered, of which none is there", n)
+	}
+}
+
+// churn is a client of a cluster whose widgets come and go, and that takes every write.
+type churn struct {
+	client.Client
+	widgets map[types.NamespacedName]*resources.Widget
+}
+
+func (c *churn) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	found, ok := c.widgets[key]
+	if !ok {
+		return apierrs.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	*obj.(*resources.Widget) = *found.DeepCopy()
+	return nil
+}
+
+func (c *churn) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+func (c *churn) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	obj.SetUID(types.UID(obj.GetName()))
+	obj.SetResourceVersion("1")
+	return nil
+}
