@@ -87,6 +87,7 @@ type ExpectConfig struct {
 // parts are what a config is made of, and what went wrong in making it.
 type parts struct {
 	config   reconcilers.Config
+	servers  []*memserver.Server
 	client   *recorder
 	events   *eventList
 	tracker  *recordingTracker
@@ -126,7 +127,7 @@ func (c *ExpectConfig) make() *parts {
 			p.problems = append(p.problems, err.Error())
 		}
 	} else {
-		p.client, reader = c.newClient(c.GivenObjects, mapper), c.newClient(c.APIGivenObjects, mapper)
+		p.client, reader = c.newClient(p, c.GivenObjects, mapper), c.newClient(p, c.APIGivenObjects, mapper)
 	}
 	if p.tracker, err = newRecordingTracker(c.Scheme, c.GivenTracks); err != nil {
 		p.problems = append(p.problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
@@ -143,7 +144,7 @@ func (c *ExpectConfig) make() *parts {
 }
 
 // newClient returns a recording client of a server that has the objects.
-func (c *ExpectConfig) newClient(objects []client.Object, mapper meta.RESTMapper) *recorder {
+func (c *ExpectConfig) newClient(p *parts, objects []client.Object, mapper meta.RESTMapper) *recorder {
 	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(mapper)
 	for _, obj := range c.StatusSubResourceTypes {
 		builder = builder.WithStatusSubresource(mustBeGiven(obj, c.Scheme))
@@ -155,6 +156,7 @@ func (c *ExpectConfig) newClient(objects []client.Object, mapper meta.RESTMapper
 		builder = c.WithClientBuilder(builder)
 	}
 	server := memserver.New(c.Scheme)
+	p.servers = append(p.servers, server)
 	inner, behind := server.Build(builder)
 	wrapped := duck.NewDuckAwareClientWrapper(inner)
 	var r *recorder

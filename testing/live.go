@@ -68,13 +68,24 @@ func asUnstructured(obj client.Object, server client.Client) (*unstructured.Unst
 	return u, nil
 }
 
-// Release deletes from the Server what the config was given and what was created or applied through it, finalizers or
-// not. Without a Server it does nothing. The test cases call it by themselves.
+// Release ends the use of the config. With a Server, it deletes there what the config was given and what was created or
+// applied through it, finalizers or not. Without one it lets the next config use what was costly to make. The test cases
+// call it by themselves.
 func (c *ExpectConfig) Release(ctx context.Context) error {
+	making.Lock()
+	p := c.parts
+	making.Unlock()
+	if p == nil {
+		return nil
+	}
+	for _, server := range p.servers {
+		server.Close()
+	}
+	p.servers = nil
 	if c.Server == nil {
 		return nil
 	}
-	r := c.made().client
+	r := p.client
 	objs := append(realObjects(c.GivenObjects), realObjects(c.APIGivenObjects)...)
 	for _, action := range r.CreateActions {
 		if obj, ok := action.GetObject().(client.Object); ok {
@@ -109,14 +120,12 @@ func release(ctx context.Context, server client.Client, obj client.Object) error
 	return client.IgnoreNotFound(server.Patch(ctx, obj, free))
 }
 
-// releaseAfter releases the configs once the test and all its subtests are done.
-func releaseAfter(t *testing.T, configs ...*ExpectConfig) {
+// releaseAll releases the configs of a case.
+func releaseAll(t *testing.T, configs []*ExpectConfig) {
 	for _, c := range configs {
-		t.Cleanup(func() {
-			if err := c.Release(context.Background()); err != nil {
-				t.Errorf("error during clean up: %s", err)
-			}
-		})
+		if err := c.Release(context.Background()); err != nil {
+			t.Errorf("error during clean up: %s", err)
+		}
 	}
 }
 

@@ -134,18 +134,13 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 		t.SkipNow()
 	}
 	ctx := tc.prepare(t)
-	defer func() {
-		if tc.CleanUp == nil {
-			return
-		}
-		if err := tc.CleanUp(t, ctx, tc); err != nil {
-			t.Errorf("error during clean up: %s", err)
-		}
-	}()
+	var configs []*ExpectConfig
+	defer func() { releaseAll(t, configs) }()
+	defer tc.cleanUp(t, ctx)
 
 	expect := tc.expectConfig(scheme)
 	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
-	releaseAfter(t, append(others.configs(), expect)...)
+	configs = append(others.configs(), expect)
 	ctx = others.stash(ctx)
 	r := factory(t, tc, expect.Config())
 
@@ -188,6 +183,16 @@ func (tc *ReconcilerTestCase) prepare(t *testing.T) context.Context {
 		tc.Differ = DefaultDiffer
 	}
 	return ctx
+}
+
+func (tc *ReconcilerTestCase) cleanUp(t *testing.T, ctx context.Context) {
+	t.Helper()
+	if tc.CleanUp == nil {
+		return
+	}
+	if err := tc.CleanUp(t, ctx, tc); err != nil {
+		t.Errorf("error during clean up: %s", err)
+	}
 }
 
 func (tc *ReconcilerTestCase) expectConfig(scheme *runtime.Scheme) *ExpectConfig {

@@ -155,21 +155,18 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 		t.SkipNow()
 	}
 	ctx := tc.prepare(t)
-	defer func() {
-		if tc.CleanUp == nil {
-			return
-		}
-		if err := tc.CleanUp(t, ctx, tc); err != nil {
-			t.Errorf("error during clean up: %s", err)
-		}
-	}()
+	var configs []*ExpectConfig
+	defer func() { releaseAll(t, configs) }()
+	defer tc.cleanUp(t, ctx)
 
 	if isNil(tc.Resource) {
 		t.Fatal("Resource field is required")
 	}
 	expect := tc.expectConfig(scheme)
+	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
+	configs = append(others.configs(), expect)
 	r := factory(t, tc, expect.Config())
-	tc.reconcile(t, ctx, expect, r)
+	tc.reconcile(t, ctx, r, expect, others)
 
 	for i := range tc.AdditionalReconciles {
 		next := tc.AdditionalReconciles[i]
@@ -214,14 +211,12 @@ func (tc *SubReconcilerTestCase[Type]) prepare(t *testing.T) context.Context {
 
 // reconcile calls the sub-reconciler once and asserts what came of it.
 func (tc *SubReconcilerTestCase[Type]) reconcile(
-	t *testing.T, ctx context.Context, expect *ExpectConfig, r reconcilers.SubReconciler[Type],
+	t *testing.T, ctx context.Context, r reconcilers.SubReconciler[Type], expect *ExpectConfig, others additional,
 ) {
 	t.Helper()
 	for key, value := range tc.GivenStashedValues {
 		stash.StoreValue(ctx, key, copyOfValue(value))
 	}
-	others := additionalOf(tc.AdditionalConfigs, expect.Scheme, tc.Differ)
-	releaseAfter(t, append(others.configs(), expect)...)
 	resource := seeded(tc.Resource)
 	if err := expect.fetch(ctx, resource); err != nil {
 		t.Fatalf("cannot get the given resource: %s", err)
@@ -280,6 +275,16 @@ func (tc *SubReconcilerTestCase[Type]) compareStashedValue(t *testing.T, key sta
 	}
 	if diff := tc.Differ.StashedValue(expected, actual, key); diff != "" {
 		t.Errorf("ExpectStashedValues[%q] differs %s: %s", key, legend(), ColorizeDiff(diff))
+	}
+}
+
+func (tc *SubReconcilerTestCase[Type]) cleanUp(t *testing.T, ctx context.Context) {
+	t.Helper()
+	if tc.CleanUp == nil {
+		return
+	}
+	if err := tc.CleanUp(t, ctx, tc); err != nil {
+		t.Errorf("error during clean up: %s", err)
 	}
 }
 

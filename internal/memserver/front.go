@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -16,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Build builds the fake client of builder over this server. The builder must use the server's scheme. It tells whether the
-// server is behind the client; there are two cases in which it is not:
+// Build builds the fake client of builder over this server, for the scheme given to [New] unless the builder has another.
+// It tells whether the server is behind the client; there are two cases in which it is not:
 //
 //   - A builder that was given another tracker keeps it.
 //   - A builder that was given type converters cannot have a tracker. Server-side apply then uses those converters and the
@@ -26,25 +27,56 @@ import (
 // A builder that was told to return managed fields makes the server keep them, see [WithManagedFields].
 func (s *Server) Build(builder *fake.ClientBuilder) (c client.WithWatch, behind bool) {
 	asked := settingsOf(builder)
+	if asked.scheme == 0 || asked.scheme == reflect.ValueOf(s.public).Pointer() {
+		builder = builder.WithScheme(s.private.Scheme)
+	}
 	switch {
 	case asked.typeConverters:
-		return builder.WithObjectTracker(nil).Build(), false
+		return s.publish(builder.WithObjectTracker(nil).Build()), false
 	case asked.tracker:
-		return builder.Build(), false
+		return s.publish(builder.Build()), false
 	}
 	s.eager = s.eager || asked.managedFields
 	inner := builder.WithObjectTracker(s).Build()
-	return interceptor.NewClient(inner, interceptor.Funcs{
+	return s.publish(interceptor.NewClient(inner, interceptor.Funcs{
 		Delete:           s.delete,
 		Patch:            s.patch,
 		Apply:            s.apply,
 		SubResourcePatch: s.patchSubresource,
 		SubResourceApply: s.applySubresource,
-	}), true
+	})), true
+}
+
+// publish returns the client with the public scheme in the place of the private one.
+func (s *Server) publish(inner client.WithWatch) client.WithWatch {
+	if inner.Scheme() != s.private.Scheme {
+		return inner
+	}
+	return &published{WithWatch: inner, scheme: s.public}
+}
+
+// published is a client that shows another scheme than it works with.
+type published struct {
+	client.WithWatch
+	scheme *runtime.Scheme
+}
+
+// Scheme implements [client.Client].
+func (p *published) Scheme() *runtime.Scheme { return p.scheme }
+
+// GroupVersionKindFor implements [client.Client].
+func (p *published) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, p.scheme)
+}
+
+// IsObjectNamespaced implements [client.Client].
+func (p *published) IsObjectNamespaced(obj runtime.Object) (bool, error) {
+	return apiutil.IsObjectNamespaced(obj, p.scheme, p.RESTMapper())
 }
 
 // settings are those of a builder that decide how a server can stand behind it.
 type settings struct {
+	scheme                                 uintptr
 	tracker, typeConverters, managedFields bool
 }
 
@@ -56,7 +88,12 @@ func settingsOf(builder *fake.ClientBuilder) settings {
 		field := fields.FieldByName(name)
 		return field.IsValid() && !field.IsZero()
 	}
+	var scheme uintptr
+	if field := fields.FieldByName("scheme"); field.IsValid() && field.Kind() == reflect.Pointer {
+		scheme = field.Pointer()
+	}
 	return settings{
+		scheme:         scheme,
 		tracker:        set("objectTracker"),
 		typeConverters: set("typeConverters"),
 		managedFields:  set("returnManagedFields"),
@@ -70,7 +107,7 @@ func (s *Server) delete(ctx context.Context, inner client.WithWatch, obj client.
 	if options.Preconditions == nil || options.Preconditions.UID == nil || dryRun(options.DryRun) {
 		return inner.Delete(ctx, obj, opts...)
 	}
-	kind, err := apiutil.GVKForObject(obj, s.scheme)
+	kind, err := apiutil.GVKForObject(obj, s.public)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,10 @@ import (
 // Server keeps objects as an API server does. It is safe for concurrent use. What goes in and what comes out is copied,
 // so callers may change it. The zero value is not usable; see [New].
 type Server struct {
-	scheme    *runtime.Scheme
+	// public is the scheme of the test, private the copy that the fake client and the store work with. The copy is read
+	// under the fake client's lock only, that is, in calls that come through it.
+	public    *runtime.Scheme
+	private   schemeCopy
 	rules     []Rule
 	eager     bool
 	ownership ownership
@@ -57,13 +60,15 @@ func WithManagedFields() Option {
 	return func(s *Server) { s.eager = true }
 }
 
-// New returns an empty server for the types of scheme.
+// New returns an empty server for the types of scheme, which it does not change. Close it to save work for the next one.
 func New(scheme *runtime.Scheme, options ...Option) *Server {
+	private := borrow(scheme)
 	s := &Server{
-		scheme: scheme,
-		rules:  slices.Clone(always),
+		public:  scheme,
+		private: private,
+		rules:   slices.Clone(always),
 		ownership: ownership{
-			scheme:    scheme,
+			scheme:    private.Scheme,
 			converter: builtInConverters,
 			managers:  map[managerKey]*managedfields.FieldManager{},
 		},
@@ -76,6 +81,9 @@ func New(scheme *runtime.Scheme, options ...Option) *Server {
 	}
 	return s
 }
+
+// Close lets another server use what was costly to make. This one, and clients of it, must not be used any more.
+func (s *Server) Close() { s.private.giveBack() }
 
 // Add stores an object, or the items of a list, as if it had always been there: no rule is asked. An object that is
 // already stored is refused with AlreadyExists. The resource is guessed from the kind; an object whose Go type is
@@ -125,7 +133,7 @@ func (s *Server) kindsOf(obj runtime.Object) ([]schema.GroupVersionKind, error) 
 	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok && partial.APIVersion != "" {
 		return []schema.GroupVersionKind{partial.GroupVersionKind()}, nil
 	}
-	kinds, _, err := s.scheme.ObjectKinds(obj)
+	kinds, _, err := s.public.ObjectKinds(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +160,7 @@ func (s *Server) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKi
 	if listKind.Version == "" {
 		listKind.Version = runtime.APIVersionInternal
 	}
-	list, err := s.scheme.New(listKind)
+	list, err := s.private.New(listKind)
 	if err != nil {
 		return nil, err
 	}
@@ -243,5 +251,5 @@ func (s *Server) tell(gvr schema.GroupVersionResource, r *record, event watch.Ev
 
 // kindOf returns the kind under which an object is written.
 func (s *Server) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return apiutil.GVKForObject(obj, s.scheme)
+	return apiutil.GVKForObject(obj, s.private.Scheme)
 }

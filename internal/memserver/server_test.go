@@ -9,9 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -253,6 +256,51 @@ func TestAddRefusesADuplicate(t *testing.T) {
 		t.Errorf("want AlreadyExists, got %v", err)
 	}
 	if _, err := server.Get(configMaps, "default", "settings"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSchemeOfTheTestIsLeftAlone(t *testing.T) {
+	ctx, scheme := context.Background(), runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	before := len(scheme.AllKnownTypes())
+	var group sync.WaitGroup
+	for i := range 4 {
+		server := memserver.New(scheme)
+		c, _ := server.Build(fake.NewClientBuilder().WithScheme(scheme).WithObjects(configMap(nil)))
+		group.Go(func() {
+			defer server.Close()
+			gadget := &unstructured.Unstructured{}
+			gadget.SetAPIVersion("example.com/v1")
+			gadget.SetKind(fmt.Sprintf("Gadget%d", i))
+			gadget.SetName("one")
+			if err := c.Create(ctx, gadget); err != nil {
+				t.Error(err)
+			}
+			if _, err := c.GroupVersionKindFor(configMap(nil)); err != nil {
+				t.Error(err)
+			}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(configMap(nil)), configMap(nil)); err != nil {
+				t.Error(err)
+			}
+		})
+		if c.Scheme() != scheme {
+			t.Error("the client shows the scheme of the test")
+		}
+	}
+	group.Wait()
+	if after := len(scheme.AllKnownTypes()); after != before {
+		t.Errorf("the scheme had %d types, it has %d", before, after)
+	}
+
+	// A type that is registered later is known to the next server.
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := memserver.New(scheme).Build(fake.NewClientBuilder().WithScheme(scheme))
+	if err := c.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
 		t.Error(err)
 	}
 }
