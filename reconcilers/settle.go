@@ -40,14 +40,25 @@ func (r *ResourceReconciler[T]) afterWrite(result Result, err, writeErr error) (
 			result = withRequeue(result, true)
 		}
 		return result, err
-	case writeErr != nil && err != nil:
-		return result, errors.Join(err, writeErr)
 	case writeErr != nil:
-		return result, writeErr
+		return result, joinLoud(err, writeErr)
 	case err != nil || r.KeepResultAfterStatusUpdate:
 		return result, err
 	default:
 		return Result{}, nil
+	}
+}
+
+// joinLoud joins the error of a tree, which may be nil, and that of a write. It drops a quiet one beside one that is not: a join
+// is quiet as soon as one of its members is, and would silence the other.
+func joinLoud(err, writeErr error) error {
+	switch {
+	case err == nil, isQuiet(err) && !isQuiet(writeErr):
+		return writeErr
+	case !isQuiet(err) && isQuiet(writeErr):
+		return err
+	default:
+		return errors.Join(err, writeErr)
 	}
 }
 
