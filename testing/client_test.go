@@ -227,6 +227,16 @@ func TestSubresources(t *testing.T) {
 	if err := config.Get(ctx, client.ObjectKeyFromObject(got), got); !apierrors.IsNotFound(err) {
 		t.Errorf("an evicted pod is gone, got %v", err)
 	}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{}`))
+	if err := config.SubResource("resize").Patch(ctx, pod.Object(), patch); err != nil {
+		t.Errorf("patch resize: %v", err)
+	}
+	if err := config.SubResource("resize").Apply(ctx, corev1ac.Pod("web", "default"), client.FieldOwner("me")); err != nil {
+		t.Errorf("apply resize: %v", err)
+	}
+	if err := config.Status().Create(ctx, pod.Object(), pod.Object()); err != nil {
+		t.Errorf("create status: %v", err)
+	}
 	if err := config.SubResource("binding").Create(ctx, pod.Object(), &corev1.Binding{}); err != nil {
 		t.Errorf("what is not served reaches the reactors and no further: %v", err)
 	}
@@ -238,6 +248,19 @@ func TestSubresources(t *testing.T) {
 		t.Errorf("a reactor answers: %v, %v", err, log.Data)
 	}
 	c.AssertExpectations(t)
+}
+
+func TestApplyActions(t *testing.T) {
+	config := corev1ac.Pod("web", "default")
+	for subresource, action := range map[string]rtesting.ApplyAction{
+		"":       rtesting.NewApplyAction(config),
+		"status": rtesting.NewApplySubresourceAction(config, "status"),
+	} {
+		if !action.Matches("apply", "pod") || action.GetSubresource() != subresource || action.GetNamespace() != "default" ||
+			action.GetName() != "web" || action.GetApplyConfiguration() != config || action.DeepCopy().GetVerb() != "apply" {
+			t.Errorf("got %+v", action)
+		}
+	}
 }
 
 func TestClientCanWatch(t *testing.T) {

@@ -143,6 +143,11 @@ func assertObjects[A CreateAction](
 		diff:     diff,
 		pastable: func(obj client.Object) any { return sentPart(obj, c.Scheme) },
 	}.assert(c, t, realObjects(expected), actions)
+	for i := range min(len(expected), len(actions)) {
+		if diff := optionsOf(expected[i]).diff(actions[i]); diff != "" {
+			c.errorf(t, "%s[%d] differs in its options%s %s:\n%s", field, i, c.suffix(), legend(), ColorizeDiff(diff))
+		}
+	}
 }
 
 func (c *ExpectConfig) differ() Differ {

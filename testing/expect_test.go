@@ -2,6 +2,7 @@ package testing_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -295,6 +296,35 @@ func TestOptionsAreComparedWhenSet(t *testing.T) {
 				ref := applyRef
 				ref.FieldOwner = "you"
 				c.ExpectApplies = []rtesting.ApplyRef{ref}
+			},
+			fails: true,
+		},
+		"create and update": {
+			do: func(ctx context.Context, c reconcilers.Config) error {
+				return errors.Join(
+					kinds["Create"].do(ctx, c),
+					c.Update(ctx, changed.Object(), client.FieldOwner("me"), client.DryRunAll),
+				)
+			},
+			expect: func(c *rtesting.ExpectConfig) {
+				kinds["Create"].expect(c)
+				c.ExpectUpdates = []client.Object{
+					rtesting.WithOptions(changed, rtesting.WriteOptions{FieldOwner: "me", DryRun: new(true)}),
+				}
+			},
+		},
+		"update by another": {
+			do: kinds["Update"].do,
+			expect: func(c *rtesting.ExpectConfig) {
+				c.ExpectUpdates = []client.Object{rtesting.WithOptions(changed, rtesting.WriteOptions{FieldOwner: "me"})}
+			},
+			fails: true,
+		},
+		"create for real": {
+			do: kinds["Create"].do,
+			expect: func(c *rtesting.ExpectConfig) {
+				kinds["Create"].expect(c)
+				c.ExpectCreates[0] = rtesting.WithOptions(c.ExpectCreates[0], rtesting.WriteOptions{DryRun: new(true)})
 			},
 			fails: true,
 		},

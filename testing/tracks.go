@@ -22,6 +22,7 @@ type TrackRequest struct {
 	// Tracked is what it wants to be told about, if TrackedReference is empty.
 	//
 	// Deprecated: use TrackedReference.
+	//lint:ignore SA1019 Tables for older versions still set it.
 	Tracked tracker.Key
 
 	// TrackedReference is what it wants to be told about.
@@ -39,6 +40,7 @@ func (r TrackRequest) normalized() TrackRequest {
 			Name:      r.Tracked.NamespacedName.Name,
 		}
 	}
+	//lint:ignore SA1019 Tables for older versions still set it.
 	r.Tracked = tracker.Key{}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,7 @@ func TestTracksAreRecordedAndGiven(t *testing.T) {
 		// The deprecated way to say it.
 		{
 			Tracker: types.NamespacedName{Namespace: "default", Name: "web"},
+			//lint:ignore SA1019 Tables for older versions still set it.
 			Tracked: tracker.NewKey(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, byName),
 		},
 		{Tracker: types.NamespacedName{Namespace: "default", Name: "web"}, TrackedReference: invalid},
@@ -52,6 +54,41 @@ func TestTracksAreRecordedAndGiven(t *testing.T) {
 	if diff := cmp.Diff(want, observers); diff != "" {
 		t.Errorf("observers differ (-want, +got):\n%s", diff)
 	}
+}
+
+func TestRoundsOfTheTrackerWork(t *testing.T) {
+	config := newExpectConfig().Config()
+	rounds := config.Tracker.(tracker.Rounds)
+	observers := func() []types.NamespacedName {
+		found, err := config.Tracker.(tracker.KindObservers).ObserversOfKind(settings.Object(), schema.GroupKind{Kind: "Pod"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	for _, asks := range []bool{true, false} {
+		rounds.BeginRound(podOfKind())
+		if asks {
+			if err := config.Tracker.TrackObject(settings.Object(), podOfKind()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rounds.EndRound(podOfKind(), true)
+		if got := len(observers()); (got == 1) != asks {
+			t.Errorf("tracked %v, got %d observers", asks, got)
+		}
+	}
+	if err := config.Tracker.TrackObject(settings.Object(), podOfKind()); err != nil {
+		t.Fatal(err)
+	}
+	rounds.Forget(podOfKind())
+	if got := observers(); len(got) != 0 {
+		t.Errorf("forgotten, got %v", got)
+	}
+}
+
+func podOfKind() client.Object {
+	return pod.With(func(p *corev1.Pod) { p.APIVersion, p.Kind = "v1", "Pod" }).Object()
 }
 
 func TestRequestsForDucksHaveTheirKind(t *testing.T) {
@@ -92,9 +129,10 @@ func TestUnknownKindsInATablePanic(t *testing.T) {
 func TestEventsOfUnknownObjectsAreSeen(t *testing.T) {
 	c := newExpectConfig()
 	c.Config().Recorder.Event(&stranger{}, "Normal", "Seen", "")
+	c.Config().Recorder.AnnotatedEventf(&stranger{}, nil, "Normal", "Seen", "%s", "it")
 	c.Config().Eventf(client.Object(&stranger{}), nil, "Normal", "Seen", "Look", "")
 	c.AssertExpectations(nil)
-	if got := len(c.Failures()); got != 2 {
-		t.Errorf("want 2 unexpected events, got %d", got)
+	if got := len(c.Failures()); got != 3 {
+		t.Errorf("want 3 unexpected events, got %d", got)
 	}
 }
