@@ -23,14 +23,14 @@ import (
 //	limits.RESOURCE: QUANTITY   what a container may use that does not say
 //	role.NAME: CLUSTERROLE      what a role of members means
 type defaults struct {
-	quota  corev1.ResourceList
-	limits corev1.ResourceList
-	roles  map[string]string
+	Quota  corev1.ResourceList
+	Limits corev1.ResourceList
+	Roles  map[string]string
 }
 
 // parseDefaults finds all that is wrong, in the order of the keys.
 func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
-	parsed := defaults{quota: corev1.ResourceList{}, limits: corev1.ResourceList{}, roles: map[string]string{}}
+	parsed := defaults{Quota: corev1.ResourceList{}, Limits: corev1.ResourceList{}, Roles: map[string]string{}}
 	var problems field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		path, value := field.NewPath("data").Key(key), data[key]
@@ -41,14 +41,14 @@ func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
 		case topic == "role" && value == "":
 			problems = append(problems, field.Required(path, "name a ClusterRole"))
 		case topic == "role":
-			parsed.roles[name] = value
+			parsed.Roles[name] = value
 		case topic == "quota", topic == "limits":
 			quantity, err := resource.ParseQuantity(value)
 			if err != nil {
 				problems = append(problems, field.Invalid(path, value, "is not a quantity"))
 				continue
 			}
-			list := map[string]corev1.ResourceList{"quota": parsed.quota, "limits": parsed.limits}[topic]
+			list := map[string]corev1.ResourceList{"quota": parsed.Quota, "limits": parsed.Limits}[topic]
 			list[corev1.ResourceName(name)] = quantity
 		default:
 			problems = append(problems, field.Invalid(path, value, "is not a default: use quota.RESOURCE, limits.RESOURCE or role.NAME"))

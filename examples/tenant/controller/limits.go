@@ -15,7 +15,7 @@ func Limits() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	return &reconcilers.ChildReconciler[*v1alpha1.Tenant, *corev1.LimitRange, *corev1.LimitRangeList]{
 		Name: "Limits",
 		DesiredChild: func(ctx context.Context, tenant *v1alpha1.Tenant) (*corev1.LimitRange, error) {
-			limits := defaultsStash.RetrieveOrDie(ctx).limits
+			limits := defaultsStash.RetrieveOrDie(ctx).Limits
 			if len(limits) == 0 {
 				return nil, nil
 			}

@@ -24,7 +24,7 @@ func Members() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	return &reconcilers.ChildReconciler[*v1alpha1.Tenant, *rbacv1.RoleBinding, *rbacv1.RoleBindingList]{
 		Name: "Members",
 		DesiredChild: func(ctx context.Context, tenant *v1alpha1.Tenant) (*rbacv1.RoleBinding, error) {
-			desired, err := bindingOf(tenant, defaultsStash.RetrieveOrDie(ctx).roles)
+			desired, err := bindingOf(tenant, defaultsStash.RetrieveOrDie(ctx).Roles)
 			if err != nil || desired == nil {
 				return nil, err
 			}

@@ -16,7 +16,7 @@ func Quota() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	return &reconcilers.ChildReconciler[*v1alpha1.Tenant, *corev1.ResourceQuota, *corev1.ResourceQuotaList]{
 		Name: "Quota",
 		DesiredChild: func(ctx context.Context, tenant *v1alpha1.Tenant) (*corev1.ResourceQuota, error) {
-			hard := defaultsStash.RetrieveOrDie(ctx).quota.DeepCopy()
+			hard := defaultsStash.RetrieveOrDie(ctx).Quota.DeepCopy()
 			maps.Copy(hard, tenant.Spec.Quota)
 			if len(hard) == 0 {
 				return nil, nil

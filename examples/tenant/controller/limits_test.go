@@ -1,0 +1,85 @@
+package controller_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
+	"github.com/espalier-dev/espalier/examples/tenant/controller"
+	rtesting "github.com/espalier-dev/espalier/testing"
+)
+
+var limits = rtesting.NewFixture(&corev1.LimitRange{
+	ObjectMeta: childMeta("acme", "limits"),
+	Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+		Type:    corev1.LimitTypeContainer,
+		Default: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+	}}},
+})
+
+func TestLimits(t *testing.T) {
+	inForce := isTrue(v1alpha1.LimitsReady, "InForce")
+
+	run(t, tests{
+		"they are made of the defaults": {
+			Resource:           tenant.Object(),
+			GivenStashedValues: parsed(),
+			ExpectResource:     tenant.With(inForce).Object(),
+			ExpectCreates:      []object{limits},
+			ExpectEvents:       []rtesting.Event{normal("Created", `Created LimitRange "limits"`)},
+		},
+		"the defaults have changed": {
+			Resource:           tenant.Object(),
+			GivenStashedValues: parsed("limits.cpu", "1"),
+			GivenObjects:       []object{limits},
+			ExpectResource:     tenant.With(inForce).Object(),
+			ExpectUpdates: []object{limits.With(func(l *corev1.LimitRange) {
+				l.Spec.Limits[0].Default[corev1.ResourceCPU] = resource.MustParse("1")
+			})},
+			ExpectEvents: []rtesting.Event{normal("Updated", `Updated LimitRange "limits"`)},
+		},
+		"there are none": {
+			Resource:           tenant.Object(),
+			GivenStashedValues: parsed("limits.cpu", ""),
+			GivenObjects:       []object{limits},
+			ExpectResource:     tenant.With(isTrue(v1alpha1.LimitsReady, "Unlimited")).Object(),
+			ExpectDeletes:      deletes(limits),
+			ExpectEvents:       []rtesting.Event{normal("Deleted", `Deleted LimitRange "limits"`)},
+		},
+	}, controller.Limits)
+}
+
+// TestLimitsThatTheServerCompletes has a field filled in on the way, as the API server does with the requests of a LimitRange:
+// that is no reason to write in the next reconcile.
+func TestLimitsThatTheServerCompletes(t *testing.T) {
+	inForce := tenant.With(isTrue(v1alpha1.LimitsReady, "InForce"))
+	complete := func(l *corev1.LimitRange) {
+		l.UID = "limits-uid"
+		l.Spec.Limits[0].DefaultRequest = l.Spec.Limits[0].Default
+	}
+
+	run(t, tests{
+		"created": {
+			Resource:           tenant.Object(),
+			GivenStashedValues: parsed(),
+			WithReactors: []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
+				if create, ok := action.(rtesting.CreateAction); ok {
+					complete(create.GetObject().(*corev1.LimitRange))
+				}
+				return false, nil, nil
+			}},
+			ExpectResource: inForce.Object(),
+			ExpectCreates:  []object{limits},
+			ExpectEvents:   []rtesting.Event{normal("Created", `Created LimitRange "limits"`)},
+			AdditionalReconciles: []rtesting.SubReconcilerTestCase[*v1alpha1.Tenant]{{
+				Name:               "and left alone",
+				Resource:           inForce.Object(),
+				GivenStashedValues: parsed(),
+				GivenObjects:       []object{limits.With(complete)},
+			}},
+		},
+	}, controller.Limits)
+}
