@@ -1,5 +1,5 @@
 // Package config has what a cluster needs to know before the operator runs: the definition of the Tenant and the roles of the
-// operator. "go generate" writes crd/ from the types of the API, and rbac/role.yaml and tree.txt from the tree.
+// operator. "make generate" writes crd/ from the types of the API, and rbac/role.yaml and tree.txt from the tree.
 package config
 
 import (
@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:generate go tool -modfile=../../../hack/tools/go.mod controller-gen object paths=../api/...
-//go:generate go tool -modfile=../../../hack/tools/go.mod controller-gen crd paths=../api/... output:crd:dir=crd
+//go:generate controller-gen crd paths=../api/... output:crd:dir=crd
 //go:generate go run ./generate
 
 var (

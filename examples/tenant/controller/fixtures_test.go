@@ -83,13 +83,13 @@ func isTrue(condition, reason string) func(*v1alpha1.Tenant) {
 
 func isFalse(condition, reason, message string) func(*v1alpha1.Tenant) {
 	return func(t *v1alpha1.Tenant) {
-		t.Status.Manage(context.Background()).MarkFalse(condition, reason, "%s", message)
+		t.Status.Manage(context.Background()).MarkFalse(condition, reason, message)
 	}
 }
 
 func isUnknown(condition, reason, message string) func(*v1alpha1.Tenant) {
 	return func(t *v1alpha1.Tenant) {
-		t.Status.Manage(context.Background()).MarkUnknown(condition, reason, "%s", message)
+		t.Status.Manage(context.Background()).MarkUnknown(condition, reason, message)
 	}
 }
 
@@ -115,11 +115,16 @@ func childMeta(namespace, name string) metav1.ObjectMeta {
 
 // normal and warning are events about the tenant.
 func normal(reason, message string) rtesting.Event {
-	return rtesting.NewEvent(tenant, scheme, corev1.EventTypeNormal, reason, "%s", message)
+	return event(corev1.EventTypeNormal, reason, message)
 }
 
 func warning(reason, message string) rtesting.Event {
-	return rtesting.NewEvent(tenant, scheme, corev1.EventTypeWarning, reason, "%s", message)
+	return event(corev1.EventTypeWarning, reason, message)
+}
+
+func event(kind, reason, message string) rtesting.Event {
+	//lint:ignore SA1019 the events of the toolkit come through the old recorder
+	return rtesting.NewEvent(tenant, scheme, kind, reason, "%s", message)
 }
 
 // tracks is that the tenant wants to hear about an object.

@@ -65,5 +65,5 @@ func role(description reconcilers.Description) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte("# Derived from the tree. DO NOT EDIT: run go generate.\n"), manifest...), nil
+	return append([]byte("# Derived from the tree. DO NOT EDIT: run make generate.\n"), manifest...), nil
 }

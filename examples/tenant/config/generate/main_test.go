@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFilesAreCurrent fails when the tree has changed and "go generate" was not run since.
+// TestFilesAreCurrent fails when the tree has changed and "make generate" was not run since.
 func TestFilesAreCurrent(t *testing.T) {
 	files, err := derive()
 	if err != nil {
@@ -21,7 +21,7 @@ func TestFilesAreCurrent(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("run go generate ./examples/tenant/config (-derived +file)\n%s", diff)
+				t.Errorf("run make generate (-derived +file)\n%s", diff)
 			}
 		})
 	}
