@@ -1,0 +1,207 @@
+package reconcilers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// wrappedError carries the status of an API error, as the errors of object managers may.
+func wrappedError(err error) error { return fmt.Errorf("made on the way: %w", err) }
+
+// withoutDetails is an AlreadyExists that does not tell what exists.
+func withoutDetails() error {
+	return &apierrs.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonAlreadyExists, Message: "exists"}}
+}
+
+func TestChildReconcilerErrors(t *testing.T) {
+	exists := apierrs.NewAlreadyExists(configMapResource, "gadget")
+	forbidden := apierrs.NewForbidden(configMapResource, "gadget", errBoom)
+	invalid := apierrs.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "gadget", nil)
+	conflict := apierrs.NewConflict(configMapResource, "gadget", errBoom)
+	blocker := givenConfigMap.With(func(child *corev1.ConfigMap) { child.OwnerReferences = nil })
+	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(blocker, widget, widgetScheme)}
+	reasons := func(reasons ...metav1.StatusReason) func(*configMapNode) {
+		return func(node *configMapNode) {
+			node.ReflectedChildErrorReasons = append([]metav1.StatusReason{}, reasons...)
+		}
+	}
+	fails := func(verb string, err error) []rtesting.ReactionFunc {
+		return []rtesting.ReactionFunc{rtesting.InduceFailure(verb, "ConfigMap", rtesting.InduceFailureOpts{Error: err})}
+	}
+	outdated := givenConfigMap.With(func(child *corev1.ConfigMap) { child.Data = nil })
+	// The child cannot be created, and that is reflected.
+	reflects := func(err error, changes ...func(*configMapNode)) nodeTest {
+		return nodeTest{
+			node:  changedChild(changes...),
+			calls: []string{"desired child", "create ConfigMap", "reflect nothing, " + err.Error()},
+			widgetCase: widgetCase{
+				WithReactors:   fails("create", err),
+				ExpectResource: reflecting("nothing"),
+				ExpectCreates:  []client.Object{configMap},
+				ExpectEvents:   []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+err.Error())},
+			},
+		}
+	}
+	// The child cannot be created, and that is returned.
+	fallsThrough := func(err error, changes ...func(*configMapNode)) nodeTest {
+		return nodeTest{
+			node:  changedChild(changes...),
+			calls: []string{"desired child", "create ConfigMap"},
+			widgetCase: widgetCase{
+				WithReactors:  fails("create", err),
+				ExpectCreates: []client.Object{configMap},
+				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+err.Error())},
+				ShouldErr:     true,
+				Verify:        returns(err),
+			},
+		}
+	}
+	blockedBy := func(blocker client.Object, tracks []rtesting.TrackRequest, test nodeTest) nodeTest {
+		test.APIGivenObjects = []client.Object{blocker}
+		test.ExpectTracks = tracks
+		return test
+	}
+	foreign := func(err error, changes ...func(*configMapNode)) nodeTest {
+		return blockedBy(blocker, tracks, reflects(err, changes...))
+	}
+	owned := func(err error, changes ...func(*configMapNode)) nodeTest {
+		return blockedBy(givenConfigMap, nil, fallsThrough(err, changes...))
+	}
+
+	skipsOwner := func(test nodeTest) nodeTest {
+		test.ExpectCreates = []client.Object{configMap.With(labelled)}
+		return test
+	}
+	// The child is in another namespace than the resource.
+	elsewhere := func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+		child.Namespace = "elsewhere"
+		return child, nil
+	}
+	inElsewhere := func(test nodeTest) nodeTest {
+		test.ExpectCreates = []client.Object{configMap.With(labelled, func(c *corev1.ConfigMap) { c.Namespace = "elsewhere" })}
+		return test
+	}
+
+	nodeTests{
+		"forbidden":                       reflects(forbidden),
+		"invalid":                         reflects(invalid),
+		"conflict":                        fallsThrough(conflict),
+		"no API error":                    fallsThrough(errBoom),
+		"exists, somebody else's":         foreign(exists),
+		"exists, somebody else's, hidden": foreign(wrappedError(exists)),
+		"exists, ours":                    owned(exists),
+		// Issue 1.8: the status may be wrapped, or tell no details.
+		"exists, ours, hidden":                        owned(wrappedError(exists)),
+		"exists, somebody else's, no details":         foreign(withoutDetails()),
+		"exists, ours, no details":                    owned(withoutDetails()),
+		"forbidden, wrapped":                          reflects(wrappedError(forbidden)),
+		"listed reason":                               reflects(conflict, reasons(metav1.StatusReasonConflict)),
+		"reason not listed":                           fallsThrough(forbidden, reasons(metav1.StatusReasonConflict)),
+		"no reasons":                                  fallsThrough(exists, reasons()),
+		"exists, no owner reference, somebody else's": skipsOwner(blockedBy(blocker, nil, reflects(exists, withoutOwner))),
+		"exists, no owner reference, ours":            skipsOwner(blockedBy(givenConfigMap.With(labelled), nil, fallsThrough(exists, withoutOwner))),
+		// Issue 1.8: it is looked for where the child is, not where the resource is.
+		"exists elsewhere, ours": inElsewhere(blockedBy(
+			givenConfigMap.With(labelled, func(c *corev1.ConfigMap) { c.Namespace = "elsewhere" }), nil,
+			fallsThrough(exists, withoutOwner, desires(elsewhere)),
+		)),
+		"exists elsewhere, one of our namespace does not matter": inElsewhere(blockedBy(
+			givenConfigMap.With(labelled), nil, reflects(exists, withoutOwner, desires(elsewhere)),
+		)),
+		"the update is invalid": {
+			node:  changedChild(),
+			calls: []string{"desired child", "update ConfigMap", "reflect nothing, " + invalid.Error()},
+			widgetCase: widgetCase{
+				GivenObjects:   []client.Object{outdated},
+				WithReactors:   fails("update", invalid),
+				ExpectResource: reflecting("nothing"),
+				ExpectUpdates:  []client.Object{givenConfigMap},
+				ExpectEvents:   []rtesting.Event{warning("UpdateFailed", `Failed to update ConfigMap "gadget": `+invalid.Error())},
+			},
+		},
+		"the update conflicts": {
+			node:  changedChild(),
+			calls: []string{"desired child", "update ConfigMap"},
+			widgetCase: widgetCase{
+				GivenObjects:  []client.Object{outdated},
+				WithReactors:  fails("update", conflict),
+				ExpectUpdates: []client.Object{givenConfigMap},
+				ExpectEvents:  []rtesting.Event{warning("UpdateFailed", `Failed to update ConfigMap "gadget": `+conflict.Error())},
+				ShouldErr:     true,
+				Verify:        returns(conflict),
+			},
+		},
+		"the delete is forbidden": {
+			node:  changedChild(desires(desiresNothing)),
+			calls: []string{"desired child", "delete ConfigMap", "reflect nothing, " + forbidden.Error()},
+			widgetCase: widgetCase{
+				GivenObjects:   []client.Object{givenConfigMap},
+				WithReactors:   fails("delete", forbidden),
+				ExpectResource: reflecting("nothing"),
+				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(givenConfigMap)},
+				ExpectEvents:   []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "gadget": `+forbidden.Error())},
+			},
+		},
+		// Whoever deleted it was quicker, which is what was wanted.
+		"the delete finds nothing": {
+			node:  changedChild(desires(desiresNothing)),
+			calls: []string{"desired child", "delete ConfigMap", "reflect nothing, <nil>"},
+			widgetCase: widgetCase{
+				GivenObjects:   []client.Object{givenConfigMap},
+				WithReactors:   fails("delete", apierrs.NewNotFound(configMapResource, "gadget")),
+				ExpectResource: reflecting("nothing"),
+				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(givenConfigMap)},
+			},
+		},
+		"the update finds nothing": {
+			node:  changedChild(),
+			calls: []string{"desired child", "update ConfigMap"},
+			widgetCase: widgetCase{
+				GivenObjects:  []client.Object{outdated},
+				WithReactors:  fails("update", apierrs.NewNotFound(configMapResource, "gadget")),
+				ExpectUpdates: []client.Object{givenConfigMap},
+				ExpectEvents:  []rtesting.Event{warning("UpdateFailed", `Failed to update ConfigMap "gadget": configmaps "gadget" not found`)},
+				ShouldErr:     true,
+			},
+		},
+		"quiet": {
+			node:  changedChild(),
+			calls: []string{"desired child", "create ConfigMap"},
+			widgetCase: widgetCase{
+				WithReactors:  fails("create", errors.Join(errBoom, reconcilers.ErrQuiet)),
+				ExpectCreates: []client.Object{configMap},
+				ShouldErr:     true,
+				Verify:        returns(errBoom),
+			},
+		},
+		"the reflection of an error fails": {
+			node: changedChild(func(node *configMapNode) {
+				node.ReflectChildStatusOnParentWithError = func(_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, err error) error {
+					if child != nil || !apierrs.IsForbidden(err) {
+						t.Errorf("reflects %v, %v", child, err)
+					}
+					return errBoom
+				}
+			}),
+			widgetCase: widgetCase{
+				WithReactors:  fails("create", forbidden),
+				ExpectCreates: []client.Object{configMap},
+				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+forbidden.Error())},
+				ShouldErr:     true,
+				Verify:        returns(errBoom),
+			},
+		},
+	}.run(t)
+}
