@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,6 +25,20 @@ func TestFilesAreCurrent(t *testing.T) {
 				t.Errorf("run make generate (-derived +file)\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestReadmeShowsTheTree(t *testing.T) {
+	files, err := derive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tree := files["tree.txt"]; !bytes.Contains(readme, tree) {
+		t.Errorf("examples/tenant/README.md shows another tree than\n%s", tree)
 	}
 }
 
