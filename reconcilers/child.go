@@ -305,7 +305,11 @@ func (r *ChildReconciler[T, CT, CLT]) desired(ctx context.Context, config Config
 		return none, nil
 	}
 	if !r.skipOwnerReference() {
-		if err := setController(resource, controllerRef(ctx, config, resource), desired); err != nil {
+		ref, err := controllerRef(ctx, config, resource)
+		if err == nil {
+			err = setController(resource, ref, desired)
+		}
+		if err != nil {
 			return desired, fmt.Errorf("ChildReconciler %q is unable to make %s the controller of %s: %w",
 				r.Name, describeObject(resource), describeObject(desired), err)
 		}

@@ -219,6 +219,16 @@ func (c *trace) compare(t *testing.T, expected []string) {
 	}
 }
 
+// born gives an object that is created what an API server gives it and the fake client does not.
+func born(action rtesting.Action) (bool, runtime.Object, error) {
+	if create, ok := action.(rtesting.CreateAction); ok && action.GetSubresource() == "" {
+		obj := create.GetObject().(client.Object)
+		obj.SetCreationTimestamp(metav1.NewTime(time.UnixMilli(1000)))
+		obj.SetUID(types.UID(obj.GetName() + "-uid"))
+	}
+	return false, nil, nil
+}
+
 // returns checks the error that a node returned.
 func returns(expected error) rtesting.VerifyFunc {
 	return func(t *testing.T, _ reconcilers.Result, err error) {

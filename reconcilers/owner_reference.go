@@ -37,20 +37,32 @@ type ownerIdentity struct {
 	reader client.Client
 }
 
-// controllerRef returns a reference to owner as controller. Below a root it is made once in a request.
-func controllerRef(ctx context.Context, config Config, owner client.Object) metav1.OwnerReference {
+// controllerRef returns a reference to owner as controller, or an error if the kind of owner is not known. Below a root it is
+// made once in a request.
+func controllerRef(ctx context.Context, config Config, owner client.Object) (metav1.OwnerReference, error) {
 	p := scopeOf(ctx).pass
 	if p == nil {
-		return *metav1.NewControllerRef(owner, kindOf(config.Client, owner))
+		return newControllerRef(config, owner)
 	}
 	identity := ownerIdentity{uid: owner.GetUID(), object: reflect.TypeOf(owner), reader: config.Client}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.owner != identity {
-		p.owner = identity
-		p.ownerRef = *metav1.NewControllerRef(owner, kindOf(config.Client, owner))
+		ref, err := newControllerRef(config, owner)
+		if err != nil {
+			return metav1.OwnerReference{}, err
+		}
+		p.owner, p.ownerRef = identity, ref
 	}
-	return p.ownerRef
+	return p.ownerRef, nil
+}
+
+func newControllerRef(config Config, owner client.Object) (metav1.OwnerReference, error) {
+	kind, err := config.GroupVersionKindFor(owner)
+	if err != nil {
+		return metav1.OwnerReference{}, err
+	}
+	return *metav1.NewControllerRef(owner, kind), nil
 }
 
 func validateOwner(ownerNamespace, namespace string) error {

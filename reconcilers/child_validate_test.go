@@ -1,0 +1,254 @@
+package reconcilers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestChildReconcilerValidate(t *testing.T) {
+	without := func(changes ...func(*configMapNode)) *configMapNode {
+		return changedChild(changes...)(&trace{}).(*configMapNode)
+	}
+	unnamed := func(text string) string { return `ChildReconciler "ConfigMapChildReconciler" must ` + text }
+	validationTests{
+		"valid":                   {node: without()},
+		"valid, without an owner": {node: without(withoutOwner)},
+		"valid, ReflectsWithError": {node: without(func(n *configMapNode) {
+			n.ReflectChildStatusOnParent = nil
+			n.ReflectChildStatusOnParentWithError = reflectNothing
+		})},
+		"empty": {node: &configMapNode{}, shallow: unnamed("implement DesiredChild")},
+		"named": {
+			node:    without(func(n *configMapNode) { n.Name, n.DesiredChild = "mine", nil }),
+			shallow: `ChildReconciler "mine" must implement DesiredChild`,
+		},
+		"no reflection": {
+			node:    without(func(n *configMapNode) { n.ReflectChildStatusOnParent = nil }),
+			shallow: unnamed("implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError"),
+		},
+		"no OurChild": {
+			node:    without(withoutOwner, func(n *configMapNode) { n.OurChild = nil }),
+			shallow: unnamed("implement OurChild since owner references are not used"),
+		},
+		"no ListOptions": {
+			node:    without(withoutOwner, func(n *configMapNode) { n.ListOptions = nil }),
+			shallow: unnamed("implement ListOptions since owner references are not used"),
+		},
+		"no manager": {
+			node:    without(func(n *configMapNode) { n.ChildObjectManager = nil }),
+			shallow: unnamed("implement ChildObjectManager"),
+		},
+		"nil manager": {
+			node:    without(func(n *configMapNode) { n.ChildObjectManager = (*configMaps)(nil) }),
+			shallow: unnamed("implement ChildObjectManager"),
+		},
+		// The manager has no name before it is used, so the name that defaulting would give is not part of the message.
+		"bad manager": {
+			node:      without(func(n *configMapNode) { n.ChildObjectManager = &configMaps{} }),
+			recursive: unnamed(`have a valid ChildObjectManager: UpdatingObjectManager "" must define MergeBeforeUpdate`),
+		},
+		"a manager that cannot tell": {node: without(func(n *configMapNode) { n.ChildObjectManager = noManager{} })},
+	}.run(t)
+}
+
+func reflectNothing(context.Context, *resources.Widget, *corev1.ConfigMap, error) error { return nil }
+
+// noManager is an object manager that does nothing, and that cannot be validated.
+type noManager struct{}
+
+func (noManager) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+	return nil
+}
+
+func (noManager) Manage(_ context.Context, _ client.Object, actual, _ *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	return actual, nil
+}
+
+// What may not own what is an error that names both, and nothing is written.
+func TestChildReconcilerOwnerScopes(t *testing.T) {
+	reconcile := func(t *testing.T, owner client.Object, child *corev1.ConfigMap) error {
+		t.Helper()
+		expect := expectWidget()
+		node := &reconcilers.ChildReconciler[client.Object, *corev1.ConfigMap, *corev1.ConfigMapList]{
+			DesiredChild: func(context.Context, client.Object) (*corev1.ConfigMap, error) { return child, nil },
+			ReflectChildStatusOnParent: func(_ context.Context, _ client.Object, child *corev1.ConfigMap, err error) {
+				t.Errorf("reflects %v, %v", child, err)
+			},
+			ChildObjectManager: &configMaps{MergeBeforeUpdate: mergeConfigMap},
+		}
+		_, err := node.Reconcile(testContext(t, expect.Config()), owner)
+		expect.AssertExpectations(t)
+		return err
+	}
+	contains := func(t *testing.T, err error, text string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("returned %v, expected %q", err, text)
+		}
+	}
+	t.Run("no namespace", func(t *testing.T) {
+		err := reconcile(t, widget.Object(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}})
+		contains(t, err, "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default")
+	})
+	t.Run("another namespace", func(t *testing.T) {
+		err := reconcile(t, widget.Object(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "child"}})
+		contains(t, err, "cross-namespace owner references are disallowed, owner's namespace default, obj's namespace elsewhere")
+	})
+	t.Run("unknown kind", func(t *testing.T) {
+		unknown := &statusless{ObjectMeta: widget.Object().ObjectMeta}
+		err := reconcile(t, unknown, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child"}})
+		contains(t, err, "statusless")
+	})
+}
+
+// A resource without a namespace may own children of any.
+func TestChildReconcilerOfAClusterScopedResource(t *testing.T) {
+	owner := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "team-uid", CreationTimestamp: metav1.NewTime(requestTime)}}
+	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "settings"}}
+	created := desired.DeepCopy()
+	created.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Namespace", Name: "team", UID: "team-uid", Controller: new(true), BlockOwnerDeletion: new(true),
+	}}
+	child := func(*testing.T, *rtesting.SubReconcilerTestCase[*corev1.Namespace], reconcilers.Config) reconcilers.SubReconciler[*corev1.Namespace] {
+		return &reconcilers.ChildReconciler[*corev1.Namespace, *corev1.ConfigMap, *corev1.ConfigMapList]{
+			DesiredChild: func(context.Context, *corev1.Namespace) (*corev1.ConfigMap, error) { return desired.DeepCopy(), nil },
+			ReflectChildStatusOnParent: func(_ context.Context, _ *corev1.Namespace, child *corev1.ConfigMap, err error) {
+				if child == nil || err != nil {
+					t.Errorf("reflects %v, %v", child, err)
+				}
+			},
+			ChildObjectManager: &configMaps{MergeBeforeUpdate: mergeConfigMap},
+		}
+	}
+	rtesting.SubReconcilerTests[*corev1.Namespace]{
+		"created": {
+			Resource:      owner,
+			ExpectCreates: []client.Object{created},
+			ExpectEvents: []rtesting.Event{
+				//lint:ignore SA1019 the events of the toolkit come through the old recorder
+				rtesting.NewEvent(owner, widgetScheme, "Normal", "Created", `Created ConfigMap "settings"`),
+			},
+		},
+		"in sync": {Resource: owner, GivenObjects: []client.Object{created}},
+	}.Run(t, widgetScheme, child)
+}
+
+func TestChildReconcilerSetup(t *testing.T) {
+	ctx := testContext(t, expectWidget().Config())
+	node := reflectingChild(&trace{})
+	node.DesiredChild = nil
+	checkError(t, "invalid", node.SetupWithManager(ctx, nil, nil), `ChildReconciler "ConfigMapChildReconciler" must implement DesiredChild`)
+}
+
+func TestChildReconcilerLogs(t *testing.T) {
+	tests := map[string]struct {
+		node   func(*trace) widgetNode
+		expect *rtesting.ExpectConfig
+		lines  []string
+	}{
+		"several": {
+			node:   changedChild(desires(desiresNothing)),
+			expect: expectWidget(givenConfigMap, givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })),
+			lines: []string{
+				"extra child detected", "deleting unwanted resource", "extra child detected", "deleting unwanted resource",
+			},
+		},
+		"not ours": {
+			node: changedChild(func(node *configMapNode) {
+				node.OurChild = func(*resources.Widget, *corev1.ConfigMap) bool { return false }
+			}),
+			expect: expectWidget(),
+			lines: []string{
+				"object returned from DesiredChild does not match OurChild, this can result in orphaned children", "creating resource",
+			},
+		},
+		"in the way": {
+			node: changedChild(),
+			expect: &rtesting.ExpectConfig{
+				Scheme:          widgetScheme,
+				APIGivenObjects: []client.Object{givenConfigMap.With(func(c *corev1.ConfigMap) { c.OwnerReferences = nil })},
+				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap",
+					rtesting.InduceFailureOpts{Error: apierrs.NewAlreadyExists(configMapResource, "gadget")})},
+			},
+			lines: []string{"creating resource", "unable to create resource", "unable to reconcile child, not owned"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var lines []string
+			logger := funcr.NewJSON(func(line string) {
+				var fields struct{ Logger, Msg string }
+				if err := json.Unmarshal([]byte(line), &fields); err != nil {
+					t.Fatal(err)
+				}
+				if !strings.HasPrefix(fields.Logger, "ConfigMapChildReconciler") {
+					t.Errorf("%s does not name the node", line)
+				}
+				lines = append(lines, fields.Msg)
+			}, funcr.Options{})
+			ctx := logr.NewContext(testContext(t, test.expect.Config()), logger)
+			if _, err := test.node(&trace{}).Reconcile(ctx, widget.Object()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.lines, lines); diff != "" {
+				t.Errorf("logs differ (-expected, +actual):\n%s", diff)
+			}
+		})
+	}
+}
+
+func ExampleChildReconciler() {
+	c := rtesting.ExpectConfig{Scheme: resources.NewScheme(), WithReactors: []rtesting.ReactionFunc{born}}
+	ctx := reconcilers.StashConfig(context.Background(), c.Config())
+	ctx = reconcilers.StashOriginalConfig(ctx, c.Config())
+	node := &reconcilers.ChildReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		DesiredChild: func(_ context.Context, widget *resources.Widget) (*corev1.ConfigMap, error) {
+			if widget.Spec.Fields["color"] == "" {
+				return nil, nil
+			}
+			return &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: widget.Namespace, Name: widget.Name},
+				Data:       map[string]string{"color": widget.Spec.Fields["color"]},
+			}, nil
+		},
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
+			current.Data = desired.Data
+		},
+		ReflectChildStatusOnParent: func(_ context.Context, widget *resources.Widget, child *corev1.ConfigMap, err error) {
+			switch {
+			case err != nil:
+				fmt.Println("it cannot be:", err)
+			case child == nil:
+				fmt.Println("there is none")
+			default:
+				fmt.Println("it is", child.Data["color"], "and controlled by", metav1.GetControllerOf(child).Name)
+			}
+		},
+	}
+	gadget := widget.Object()
+	for _, color := range []string{"red", "blue", ""} {
+		gadget.Spec.Fields = map[string]string{"color": color}
+		if _, err := node.Reconcile(ctx, gadget); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// it is red and controlled by gadget
+	// it is blue and controlled by gadget
+	// there is none
+}
