@@ -1,0 +1,184 @@
+package reconcilers_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// shortForm is a child without an object manager of its own.
+func shortForm(changes ...func(*configMapNode)) func(*trace) widgetNode {
+	return changedChild(append([]func(*configMapNode){func(node *configMapNode) {
+		node.ChildObjectManager = nil
+		node.MergeBeforeUpdate = mergeConfigMap
+	}}, changes...)...)
+}
+
+// guardedShortForm guards the child by a finalizer, which implies that there is no owner reference.
+func guardedShortForm(changes ...func(*configMapNode)) func(*trace) widgetNode {
+	return shortForm(append([]func(*configMapNode){withoutOwner, func(node *configMapNode) {
+		node.SkipOwnerReference = false
+		node.Finalizer = ours
+	}}, changes...)...)
+}
+
+func TestChildReconcilerShortForm(t *testing.T) {
+	created := normal("Created", `Created ConfigMap "gadget"`)
+	updated := normal("Updated", `Updated ConfigMap "gadget"`)
+	deleted := normal("Deleted", `Deleted ConfigMap "gadget"`)
+	patched := normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)
+	red := func(c *corev1.ConfigMap) { c.Data = map[string]string{"color": "red"} }
+	given := givenConfigMap.With(labelled)
+	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(given, widget, widgetScheme)}
+	dying := widget.With(terminating(ours))
+
+	nodeTests{
+		"created": {
+			node:  shortForm(),
+			calls: []string{"desired child", "create ConfigMap", "reflect gadget, <nil>"},
+			widgetCase: widgetCase{
+				ExpectResource: reflecting("gadget"),
+				ExpectCreates:  []client.Object{configMap},
+				ExpectEvents:   []rtesting.Event{created},
+			},
+		},
+		"in sync": {
+			node:       shortForm(),
+			calls:      []string{"desired child", "reflect gadget, <nil>"},
+			widgetCase: widgetCase{GivenObjects: []client.Object{givenConfigMap}, ExpectResource: reflecting("gadget")},
+		},
+		"updated": {
+			node:  shortForm(),
+			calls: []string{"desired child", "update ConfigMap", "reflect gadget, <nil>"},
+			widgetCase: widgetCase{
+				GivenObjects:   []client.Object{givenConfigMap.With(red)},
+				ExpectResource: reflecting("gadget"),
+				ExpectUpdates:  []client.Object{givenConfigMap},
+				ExpectEvents:   []rtesting.Event{updated},
+			},
+		},
+		"deleted": {
+			node:  shortForm(desires(desiresNothing)),
+			calls: []string{"desired child", "delete ConfigMap", "reflect nothing, <nil>"},
+			widgetCase: widgetCase{
+				GivenObjects:   []client.Object{givenConfigMap},
+				ExpectResource: reflecting("nothing"),
+				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(givenConfigMap)},
+				ExpectEvents:   []rtesting.Event{deleted},
+			},
+		},
+		"guarded, created": {
+			node:  guardedShortForm(),
+			calls: []string{"desired child", "patch Widget", "create ConfigMap", "reflect gadget, <nil>"},
+			widgetCase: widgetCase{
+				ExpectResource: widget.With(patchedBy(ours), statusField("child", "gadget")).Object(),
+				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectCreates:  []client.Object{configMap.With(labelled)},
+				ExpectEvents:   []rtesting.Event{patched, created},
+				ExpectTracks:   tracks,
+			},
+		},
+		"guarded, in sync": {
+			node:  guardedShortForm(),
+			calls: []string{"desired child", "reflect gadget, <nil>"},
+			widgetCase: widgetCase{
+				Resource:       widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} }).Object(),
+				GivenObjects:   []client.Object{given},
+				ExpectResource: widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} }, statusField("child", "gadget")).Object(),
+				ExpectTracks:   tracks,
+			},
+		},
+		"guarded, terminating": {
+			node:  guardedShortForm(),
+			calls: []string{"delete ConfigMap"},
+			widgetCase: widgetCase{
+				Resource:      dying.Object(),
+				GivenObjects:  []client.Object{given},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(given)},
+				ExpectEvents:  []rtesting.Event{deleted},
+				ExpectTracks:  tracks,
+			},
+		},
+		"guarded, terminating, the child too": {
+			node:  guardedShortForm(),
+			calls: []string{},
+			widgetCase: widgetCase{
+				Resource: dying.Object(),
+				GivenObjects: []client.Object{given.With(func(c *corev1.ConfigMap) {
+					c.DeletionTimestamp = new(metav1.NewTime(time.UnixMilli(2000)))
+					c.Finalizers = []string{theirs}
+				})},
+				ExpectTracks: tracks,
+			},
+		},
+		"guarded, terminating, the child is gone": {
+			node:  guardedShortForm(),
+			calls: []string{"patch Widget"},
+			widgetCase: widgetCase{
+				Resource:       dying.Object(),
+				ExpectResource: dying.With(patchedBy()).Object(),
+				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectEvents:   []rtesting.Event{patched},
+			},
+		},
+		// Two children that are one too many must both be gone before the finalizer goes.
+		"guarded, terminating, several": {
+			node:  guardedShortForm(),
+			calls: []string{"delete ConfigMap", "delete ConfigMap"},
+			widgetCase: widgetCase{
+				Resource:     dying.Object(),
+				GivenObjects: []client.Object{given, given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })},
+				ExpectDeletes: []rtesting.DeleteRef{
+					deleteOf(given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })), deleteOf(given),
+				},
+				ExpectEvents: []rtesting.Event{normal("Deleted", `Deleted ConfigMap "extra"`), deleted},
+				ExpectTracks: append([]rtesting.TrackRequest{
+					rtesting.NewTrackRequest(given.With(func(c *corev1.ConfigMap) { c.Name = "extra" }), widget, widgetScheme),
+				}, tracks...),
+			},
+		},
+	}.run(t)
+}
+
+func TestChildReconcilerShortFormValidate(t *testing.T) {
+	node := func(make func(*trace) widgetNode) *configMapNode { return make(&trace{}).(*configMapNode) }
+	validationTests{
+		"valid":          {node: node(shortForm())},
+		"valid, guarded": {node: node(guardedShortForm())},
+		"no merge": {
+			node:      node(shortForm(func(n *configMapNode) { n.MergeBeforeUpdate = nil })),
+			shallow:   `ChildReconciler "ConfigMapChildReconciler" must implement ChildObjectManager`,
+			recursive: `ChildReconciler "ConfigMapChildReconciler" must implement ChildObjectManager`,
+		},
+		"guarded, no OurChild": {
+			node:    node(guardedShortForm(func(n *configMapNode) { n.OurChild = nil })),
+			shallow: `ChildReconciler "ConfigMapChildReconciler" must implement OurChild since owner references are not used`,
+		},
+		"guarded, no ListOptions": {
+			node:    node(guardedShortForm(func(n *configMapNode) { n.ListOptions = nil })),
+			shallow: `ChildReconciler "ConfigMapChildReconciler" must implement ListOptions since owner references are not used`,
+		},
+		"both forms": {
+			node:    node(shortForm(func(n *configMapNode) { n.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap} })),
+			shallow: `ChildReconciler "ConfigMapChildReconciler" may not implement both ChildObjectManager and Finalizer, MergeBeforeUpdate or Sanitize`,
+		},
+	}.run(t)
+}
+
+// Issue 2.5: validation, and use, change nothing of what the author wrote.
+func TestChildReconcilerShortFormKeepsItsConfiguration(t *testing.T) {
+	node := guardedShortForm()(&trace{}).(*configMapNode)
+	ctx := testContext(t, expectWidget().Config())
+	if err := node.Validate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if node.SkipOwnerReference || node.ChildObjectManager != nil {
+		t.Errorf("validation set SkipOwnerReference to %v, ChildObjectManager to %v", node.SkipOwnerReference, node.ChildObjectManager)
+	}
+}
