@@ -183,7 +183,7 @@ func watcherOf(ctx context.Context) (client.Object, error) {
 	if isNil(resourceType) {
 		resourceType = s.resourceType
 	}
-	if isNil(resourceType) {
+	if isNil(resourceType) || s.request.Name == "" {
 		return nil, errNoResourceType
 	}
 	watcher := resourceType.DeepCopyObject().(client.Object)

@@ -12,7 +12,8 @@ import (
 )
 
 // EnqueueTracked returns an event handler that wakes the resources which track the object of the event. The context must
-// be that of a set-up: its config has the tracker, its resource type says whom to wake. It panics if there is no config.
+// be that of a set-up: its config has the tracker, its resource type says whom to wake. It panics if there is no config, and
+// wakes nobody if that has no tracker.
 //
 //	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 //
@@ -41,6 +42,9 @@ func EnqueueTracked(ctx context.Context) handler.EventHandler {
 // observersOf returns the look-up of those who watch an object. Where the tracker can tell watchers of different kinds
 // apart, resources of another controller that share it are left alone.
 func observersOf(config Config, watcher client.Object) func(client.Object) ([]types.NamespacedName, error) {
+	if config.Tracker == nil {
+		return func(client.Object) ([]types.NamespacedName, error) { return nil, nil }
+	}
 	byKind, ok := config.Tracker.(tracker.KindObservers)
 	if !ok || isNil(watcher) {
 		return config.Tracker.GetObservers

@@ -302,18 +302,18 @@ func checkError(t *testing.T, what string, err error, text string) {
 	}
 }
 
-// event is one of the toolkit's own, on widget.
-func event(eventtype, reason, message string) rtesting.Event {
+// recorded is an event, one of the toolkit's own, on widget.
+func recorded(eventtype, reason, message string) rtesting.Event {
 	//lint:ignore SA1019 the events of the toolkit come through the old recorder
 	return rtesting.NewEvent(widget, widgetScheme, eventtype, reason, "%s", message)
 }
 
 func normal(reason, message string) rtesting.Event {
-	return event(corev1.EventTypeNormal, reason, message)
+	return recorded(corev1.EventTypeNormal, reason, message)
 }
 
 func warning(reason, message string) rtesting.Event {
-	return event(corev1.EventTypeWarning, reason, message)
+	return recorded(corev1.EventTypeWarning, reason, message)
 }
 
 // finalizersPatch is the expected patch of widget's finalizers.
