@@ -104,3 +104,18 @@ func noteFailure(ctx context.Context, object string, err error) {
 		p.fail(positionOf(ctx), object, Classify(err), err)
 	}
 }
+
+// noteUnlocated is noteFailure for a node that runs others: it notes err only if no node below did, as those of other
+// packages do not.
+func noteUnlocated(ctx context.Context, err error) {
+	p := scopeOf(ctx).pass
+	if p == nil || err == nil {
+		return
+	}
+	p.mu.Lock()
+	_, located := p.locate(err)
+	p.mu.Unlock()
+	if !located {
+		noteFailure(ctx, "", err)
+	}
+}

@@ -336,6 +336,7 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *pass,
 		// A panic must not end the round as a complete one.
 		err = errPanicked
 		result, err = r.Reconciler.Reconcile(ctx, resource)
+		noteUnlocated(ctx, err)
 		if err == nil {
 			p.memory.sweep()
 		}

@@ -53,6 +53,7 @@ func (s Sequence[Type]) Reconcile(ctx context.Context, resource Type) (Result, e
 		positions[i] = position{Context: ctx, name: strconv.Itoa(i), parent: parent}
 		result, err := node.Reconcile(&positions[i], resource)
 		if err != nil {
+			noteUnlocated(&positions[i], err)
 			return result, err
 		}
 		aggregate = aggregateResult(aggregate, result)
