@@ -127,14 +127,32 @@ func sortVerbs(verbs sets.Set[string]) []string {
 func RBACMarkers(rules []rbacv1.PolicyRule) []string {
 	markers := make([]string, 0, len(rules))
 	for _, rule := range rules {
-		groups := make([]string, len(rule.APIGroups))
-		for i, group := range rule.APIGroups {
-			if groups[i] = group; group == "" {
-				groups[i] = `""`
-			}
-		}
-		markers = append(markers, fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=%s",
-			strings.Join(groups, ";"), strings.Join(rule.Resources, ";"), strings.Join(rule.Verbs, ";")))
+		markers = append(markers, rbacMarker(rule))
 	}
 	return markers
+}
+
+func rbacMarker(rule rbacv1.PolicyRule) string {
+	groups := slices.Clone(rule.APIGroups)
+	for i, group := range groups {
+		if group == "" {
+			groups[i] = `""`
+		}
+	}
+	var arguments []string
+	for _, argument := range []struct {
+		name   string
+		values []string
+	}{
+		{"groups", groups},
+		{"resources", rule.Resources},
+		{"resourceNames", rule.ResourceNames},
+		{"urls", rule.NonResourceURLs},
+		{"verbs", rule.Verbs},
+	} {
+		if len(argument.values) > 0 {
+			arguments = append(arguments, argument.name+"="+strings.Join(argument.values, ";"))
+		}
+	}
+	return "// +kubebuilder:rbac:" + strings.Join(arguments, ",")
 }

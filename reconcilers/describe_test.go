@@ -1,0 +1,113 @@
+package reconcilers_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// wholeTree has a node of every sort.
+func wholeTree(calls *trace) *widgetRoot {
+	nothing := reconcilers.Result{}
+	named := reflectingChild(calls)
+	named.Name = "Settings"
+	guarded := guardedShortForm()(calls).(*configMapNode)
+	return &widgetRoot{
+		Reconciler: widgetSequence{
+			named,
+			guarded,
+			&widgetFinalizer{
+				Finalizer:  ours,
+				Reconciler: &widgetSync{Name: "Directory", Sync: func(context.Context, *resources.Widget) error { return nil }},
+			},
+			&widgetIfThen{
+				Name: "Isolated",
+				If:   func(context.Context, *resources.Widget) bool { return true },
+				Then: widgetSequence{calls.step("a", nothing, nil), widgetSequence{}},
+				Else: calls.step("b", nothing, nil),
+			},
+			calls.step("c", nothing, nil),
+		},
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	const expected = `ResourceReconciler "WidgetResourceReconciler" Widget
+└─ Sequence
+   ├─ ChildReconciler "Settings" ConfigMap
+   ├─ ChildReconciler "ConfigMapChildReconciler" ConfigMap
+   ├─ WithFinalizer "WithFinalizer" test.espalier.dev/ours
+   │  └─ SyncReconciler "Directory"
+   ├─ IfThen "Isolated"
+   │  ├─ Then: Sequence
+   │  │  ├─ step
+   │  │  └─ Sequence
+   │  └─ Else: step
+   └─ step
+`
+	if diff := cmp.Diff(expected, reconcilers.Describe(wholeTree(&trace{})).String()); diff != "" {
+		t.Errorf("the tree differs (-expected, +actual):\n%s", diff)
+	}
+}
+
+func TestDescriptionWalk(t *testing.T) {
+	var paths []string
+	reconcilers.Describe(wholeTree(&trace{})).Walk(func(path string, d reconcilers.Description) {
+		paths = append(paths, d.Kind+" "+path)
+	})
+	expected := []string{
+		"ResourceReconciler WidgetResourceReconciler",
+		"Sequence WidgetResourceReconciler",
+		"ChildReconciler WidgetResourceReconciler/0/Settings",
+		"ChildReconciler WidgetResourceReconciler/1/ConfigMapChildReconciler",
+		"WithFinalizer WidgetResourceReconciler/2/WithFinalizer",
+		"SyncReconciler WidgetResourceReconciler/2/WithFinalizer/Directory",
+		"IfThen WidgetResourceReconciler/3/Isolated",
+		"Sequence WidgetResourceReconciler/3/Isolated",
+		"step WidgetResourceReconciler/3/Isolated/0",
+		"Sequence WidgetResourceReconciler/3/Isolated/1",
+		"step WidgetResourceReconciler/3/Isolated",
+		"step WidgetResourceReconciler/4",
+	}
+	if diff := cmp.Diff(expected, paths); diff != "" {
+		t.Errorf("the paths differ (-expected, +actual):\n%s", diff)
+	}
+}
+
+// Whatever is not there, or not configured, can still be described: that is how one finds out.
+func TestL7DescribeOfWhatIsNotThere(t *testing.T) {
+	for name, node := range map[string]any{
+		"nil":                nil,
+		"nil sync":           (*widgetSync)(nil),
+		"nil root":           (*widgetRoot)(nil),
+		"nil sequence":       widgetSequence(nil),
+		"sequence of nil":    widgetSequence{nil, (*widgetSync)(nil), (*widgetSequence)(nil)},
+		"empty sync":         &widgetSync{},
+		"empty child":        &configMapNode{},
+		"empty root":         &widgetRoot{},
+		"empty if":           &widgetIfThen{},
+		"empty finalizer":    &widgetFinalizer{},
+		"empty manager":      &configMaps{},
+		"no node":            42,
+		"function":           func() {},
+		"interface generics": &reconcilers.ChildReconciler[client.Object, client.Object, client.ObjectList]{},
+		"interface root":     &reconcilers.ResourceReconciler[client.Object]{},
+		"unstructured root":  &reconcilers.ResourceReconciler[*unstructured.Unstructured]{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := reconcilers.Describe(node)
+			if d.String() == "" {
+				t.Error("nothing is said")
+			}
+			if _, err := d.PolicyRules(widgetScheme, nil); err != nil {
+				t.Logf("no rules: %v", err)
+			}
+		})
+	}
+}
