@@ -9,8 +9,8 @@ import (
 )
 
 // barrierLimit is how long a cache may lag behind a write before it is believed all the same: resource versions go back
-// when a cluster is restored from a backup.
-const barrierLimit = time.Minute
+// when a cluster is restored from a backup. It is measured from the start of the request that wrote.
+const barrierLimit = 10 * time.Minute
 
 // barrier keeps a request from acting on a state of the resource that is older than what the tree itself wrote last: the event
 // of a child often comes before the one of the resource's own status.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,6 +97,10 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 	r.initOnce.Do(func() {
 		r.ChildType = defaultType(r.ChildType)
 		r.ChildListType = defaultType(r.ChildListType)
+		if list, ok := any(r.ChildListType).(*unstructured.UnstructuredList); ok && list != nil && list.GetKind() == "" && !isNil(r.ChildType) {
+			gvk := r.ChildType.GetObjectKind().GroupVersionKind()
+			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		}
 		if r.Name == "" {
 			r.Name = fmt.Sprintf("%sChildReconciler", typeName(r.ChildType))
 		}
@@ -285,7 +290,7 @@ func (r *ChildReconciler[T, CT, CLT]) converge(ctx context.Context, config Confi
 
 func (r *ChildReconciler[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
 	child, err := r.manager.Manage(ctx, resource, actual, desired)
-	if err == nil && !r.skipOwnerReference() {
+	if !r.skipOwnerReference() && (err == nil || !isNil(child)) {
 		knowChild(ctx, config, r.ChildListType, actual, child)
 	}
 	return child, err
@@ -359,7 +364,30 @@ func (r *ChildReconciler[T, CT, CLT]) candidates(ctx context.Context, config Con
 	if r.ListOptions == nil {
 		return listChildren(ctx, config, resource, r.ChildType, r.ChildListType)
 	}
-	return readList(ctx, config, r.ChildListType, r.ListOptions(ctx, resource)...)
+	opts := r.ListOptions(ctx, resource)
+	candidates, err := readList(ctx, config.Client, r.ChildListType, opts...)
+	if err != nil || !r.mustBeSure(config, resource) || slices.ContainsFunc(candidates, r.isOurs(resource)) {
+		return candidates, err
+	}
+	live, err := readList(ctx, config.APIReader, r.ChildListType, opts...)
+	if apierrs.IsBadRequest(err) {
+		// The options are such that only the cache understands them.
+		return candidates, nil
+	}
+	return live, err
+}
+
+// mustBeSure tells whether a child that the cache does not show would be left behind: the resource is about to go, and the
+// child does not go with it.
+func (r *ChildReconciler[T, CT, CLT]) mustBeSure(config Config, resource T) bool {
+	return r.skipOwnerReference() && resource.GetDeletionTimestamp() != nil && config.APIReader != nil
+}
+
+func (r *ChildReconciler[T, CT, CLT]) isOurs(resource T) func(client.Object) bool {
+	return func(obj client.Object) bool {
+		child, ok := obj.(CT)
+		return ok && r.ours(resource, child)
+	}
 }
 
 func (r *ChildReconciler[T, CT, CLT]) ours(resource T, child CT) bool {

@@ -48,7 +48,11 @@ func (r *ChildReconciler[T, CT, CLT]) reflectOn(ctx context.Context, resource T,
 func (r *ChildReconciler[T, CT, CLT]) blockedByForeign(ctx context.Context, config Config, resource T, desired CT, err error) (bool, error) {
 	blocker := copyOf(r.ChildType)
 	key := blockerKey(resource, desired, err)
-	if key.Name == "" || config.APIReader == nil {
+	if config.APIReader == nil {
+		// Nobody can tell. If it is ours, the cache shows it soon.
+		return false, nil
+	}
+	if key.Name == "" {
 		return true, nil
 	}
 	if lookupErr := config.APIReader.Get(ctx, key, blocker); lookupErr != nil {

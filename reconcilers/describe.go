@@ -27,6 +27,8 @@ type Description struct {
 	Role string
 	// Index is the place in the enclosing list of nodes, as the path has it; empty outside a list.
 	Index string
+	// Resource is an object of the type that the node fetches and hands to the nodes nested in it, nil if it is no root.
+	Resource client.Object
 	// Uses is what the node itself, without those nested in it, does with the API.
 	Uses []Access
 	// Nodes are those nested in this one, in the order in which they run.

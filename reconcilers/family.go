@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/digest"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -24,13 +25,14 @@ import (
 //
 //   - the cache is asked once in a request, whatever the number of nodes with children of the type, and only for references:
 //     an object is copied out of it when its version is new, so that no node ever holds an object of the cache;
-//   - what a node has just written is known before the cache has it. A cache that lags behind our own write is not believed:
-//     nothing is created twice or updated from an older state on its word.
+//   - what a node has just written or deleted is known before the cache shows it. A cache that lags behind our own write is
+//     not believed: nothing is created twice, deleted again, or updated from an older state on its word.
 type family struct {
 	mu      sync.Mutex
 	members map[memberKey]*member
-	// round counts the refreshes, swept is the round of the last sweep.
+	// round counts the refreshes, swept is the round of the last sweep, and idle counts the sweeps since the last refresh.
 	round, swept uint64
+	idle         int
 	// sorted are the objects of the members by namespace and name; nil if it has to be made again. It is not changed once made.
 	sorted []client.Object
 }
@@ -51,12 +53,33 @@ func memberKeyOf(obj client.Object) memberKey {
 // member is a child as last seen or written, whichever is newer.
 type member struct {
 	object client.Object
+	// digest is that of object when it was taken in. The object is handed to the author's functions, which may change it, or let the
+	// resource share what it refers to: it then does not count any more.
+	digest uint64
+	intact bool
 	// unseen is true from our write until the cache shows the child for the first time.
 	unseen bool
-	// written is when we wrote it last; zero if never.
+	// deleted is true once we deleted the child, until the cache shows so.
+	deleted bool
+	// written is when we wrote or deleted it last; zero if never.
 	written time.Time
 	// round is when the cache last showed the child.
 	round uint64
+}
+
+// take makes object what is known of the child.
+func (m *member) take(object client.Object) {
+	m.object = object
+	m.digest, m.intact = digest.Of(object)
+}
+
+// trusted tells whether the object is as it was taken in.
+func (m *member) trusted() bool {
+	if !m.intact {
+		return false
+	}
+	now, ok := digest.Of(m.object)
+	return ok && now == m.digest
 }
 
 // familyKey tells families apart: the same type in another cluster is another family.
@@ -98,7 +121,8 @@ func listChildren(ctx context.Context, config Config, resource client.Object, sa
 	return fresh.children(), nil
 }
 
-// knowChild tells the family of a child what a node has written: written as the server answered, nil if it is deleted.
+// knowChild tells the family of a child what a node has written: before is what was there, and written what the server
+// answered, nil if the child was deleted.
 func knowChild(ctx context.Context, config Config, list client.ObjectList, before, written client.Object) {
 	p := scopeOf(ctx).pass
 	if p == nil {
@@ -110,31 +134,50 @@ func knowChild(ctx context.Context, config Config, list client.ObjectList, befor
 	if !ok {
 		return
 	}
+	if isNil(written) {
+		f.deleted(before, rtime.RetrieveNow(ctx))
+		return
+	}
+	f.wrote(written, rtime.RetrieveNow(ctx))
+}
+
+func (f *family) wrote(object client.Object, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if isNil(written) {
-		delete(f.members, memberKeyOf(before))
-		f.sorted = nil
+	key := memberKeyOf(object)
+	m, ok := f.members[key]
+	switch {
+	case !ok:
+		m = &member{unseen: true}
+		f.members[key] = m
+	case m.object == object:
 		return
 	}
-	key := memberKeyOf(written)
-	known, ok := f.members[key]
-	if ok && known.object == written {
-		return
-	}
-	f.members[key] = &member{object: written, unseen: !ok || known.unseen, written: rtime.RetrieveNow(ctx)}
+	m.take(object)
+	m.written = now
 	f.sorted = nil
+}
+
+func (f *family) deleted(object client.Object, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m, ok := f.members[memberKeyOf(object)]; ok {
+		m.deleted, m.written = true, now
+		f.sorted = nil
+	}
 }
 
 var _ sweeper = (*family)(nil)
 
-// sweep tells whether the family was refreshed since the last sweep.
+// sweep tells whether the family is still asked for.
 func (f *family) sweep() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	used := f.round != f.swept
-	f.swept = f.round
-	return used
+	f.idle++
+	if f.round != f.swept {
+		f.swept, f.idle = f.round, 0
+	}
+	return f.idle <= patience
 }
 
 // children returns the members, sorted by namespace and name.
@@ -144,7 +187,9 @@ func (f *family) children() []client.Object {
 	if f.sorted == nil {
 		f.sorted = make([]client.Object, 0, len(f.members))
 		for _, m := range f.members {
-			f.sorted = append(f.sorted, m.object)
+			if !m.deleted {
+				f.sorted = append(f.sorted, m.object)
+			}
 		}
 		sortObjects(f.sorted)
 	}
@@ -160,20 +205,21 @@ func (f *family) refresh(ctx context.Context, config Config, resource, sample cl
 		return err
 	}
 	now := rtime.RetrieveNow(ctx)
+	kind := kindOf(config.Client, sample)
 	f.round++
 	for _, obj := range listed {
-		f.see(obj, now)
+		f.see(obj, kind, now)
 	}
 	for key, m := range f.members {
 		if m.round == f.round {
 			continue
 		}
 		f.sorted = nil
-		if !m.unseen {
+		if !m.unseen || m.deleted {
 			delete(f.members, key)
 			continue
 		}
-		alive, err := confirm(ctx, config, m.object)
+		alive, err := confirm(ctx, config, m, now)
 		if err != nil {
 			return err
 		}
@@ -181,13 +227,13 @@ func (f *family) refresh(ctx context.Context, config Config, resource, sample cl
 			delete(f.members, key)
 			continue
 		}
-		m.object = alive
+		m.take(alive)
 	}
 	return nil
 }
 
 // see takes note of what the cache has. Its object is copied, unless what is known is the same or newer.
-func (f *family) see(cached client.Object, now time.Time) {
+func (f *family) see(cached client.Object, kind schema.GroupVersionKind, now time.Time) {
 	key := memberKeyOf(cached)
 	m, ok := f.members[key]
 	if !ok {
@@ -196,21 +242,38 @@ func (f *family) see(cached client.Object, now time.Time) {
 	}
 	m.unseen = false
 	m.round = f.round
-	if m.object == nil || m.object.GetResourceVersion() != cached.GetResourceVersion() && !lags(cached, m.object, m.written, now) {
-		m.object = cached.DeepCopyObject().(client.Object)
-		f.sorted = nil
+	if m.deleted {
+		if cached.GetDeletionTimestamp() == nil && now.Sub(m.written) <= barrierLimit {
+			// The cache has not heard of the deletion yet.
+			return
+		}
+		m.deleted, m.object = false, nil
 	}
+	if m.object != nil && m.trusted() &&
+		(m.object.GetResourceVersion() == cached.GetResourceVersion() || lags(cached, m.object, m.written, now)) {
+		return
+	}
+	object := cached.DeepCopyObject().(client.Object)
+	if carried := object.GetObjectKind(); carried.GroupVersionKind().Empty() {
+		// The cache tells the kind of its copies only.
+		carried.SetGroupVersionKind(kind)
+	}
+	m.take(object)
+	f.sorted = nil
 }
 
 // confirm reads a child that we wrote and the cache does not show: it may not have arrived yet, or be gone already. It
-// returns nil for a child that is gone.
-func confirm(ctx context.Context, config Config, child client.Object) (client.Object, error) {
+// returns nil for a child that is gone. Without a way to ask, the child counts as there for as long as a cache may lag.
+func confirm(ctx context.Context, config Config, m *member, now time.Time) (client.Object, error) {
 	if config.APIReader == nil {
+		if now.Sub(m.written) <= barrierLimit {
+			return m.object, nil
+		}
 		return nil, nil
 	}
-	alive := child.DeepCopyObject().(client.Object)
-	err := config.APIReader.Get(ctx, client.ObjectKeyFromObject(child), alive)
-	if apierrs.IsNotFound(err) || err == nil && alive.GetUID() != child.GetUID() {
+	alive := m.object.DeepCopyObject().(client.Object)
+	err := config.APIReader.Get(ctx, client.ObjectKeyFromObject(m.object), alive)
+	if apierrs.IsNotFound(err) || err == nil && alive.GetUID() != m.object.GetUID() {
 		return nil, nil
 	}
 	if err != nil {
@@ -223,10 +286,25 @@ func confirm(ctx context.Context, config Config, child client.Object) (client.Ob
 // resource's namespace.
 func readChildren(ctx context.Context, config Config, resource, sample client.Object, list client.ObjectList, opts ...client.ListOption) ([]client.Object, error) {
 	opts = append(opts, client.InNamespace(resource.GetNamespace()))
-	if config.owners.has(config.Client, sample) {
-		opts = append(opts, owned(resource))
+	if !config.owners.has(config.Client, sample) {
+		return readControlled(ctx, config, resource, list, opts...)
 	}
-	listed, err := readList(ctx, config, list, opts...)
+	found, err := readControlled(ctx, config, resource, list, append(opts, owned(resource))...)
+	if err == nil {
+		return found, nil
+	}
+	// The client may read the type past the cache, which alone has the index: by the options of the manager, or because the
+	// author replaced the client of the config.
+	found, listErr := readControlled(ctx, config, resource, list, opts...)
+	if listErr != nil {
+		return nil, err
+	}
+	config.owners.drop(config.Client, sample)
+	return found, nil
+}
+
+func readControlled(ctx context.Context, config Config, resource client.Object, list client.ObjectList, opts ...client.ListOption) ([]client.Object, error) {
+	listed, err := readList(ctx, config.Client, list, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -234,9 +312,9 @@ func readChildren(ctx context.Context, config Config, resource, sample client.Ob
 }
 
 // readList lists into a new list of the type of list, and returns the objects sorted by namespace and name.
-func readList(ctx context.Context, config Config, list client.ObjectList, opts ...client.ListOption) ([]client.Object, error) {
+func readList(ctx context.Context, reader client.Reader, list client.ObjectList, opts ...client.ListOption) ([]client.Object, error) {
 	list = list.DeepCopyObject().(client.ObjectList)
-	if err := config.List(ctx, list, opts...); err != nil {
+	if err := reader.List(ctx, list, opts...); err != nil {
 		return nil, err
 	}
 	objects := make([]client.Object, 0, meta.LenList(list))

@@ -83,12 +83,12 @@ type notebook struct {
 
 var _ sweeper = (*notebook)(nil)
 
-// sweep drops the lessons that were not used since the last sweep: their objects are gone, or not this tree's any more.
+// sweep drops the lessons that have not been used for a while: their objects are gone, or not this tree's any more.
 func (n *notebook) sweep() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for uid, known := range n.byUID {
-		if known.round != n.round {
+		if n.round-known.round > patience {
 			delete(n.byUID, uid)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memory is what a root remembers of one resource, for as long as the resource exists. It only ever saves work: a node that
-// finds nothing in it does the same, with more reads.
+// memory is what a root remembers of one resource, for as long as the resource exists: what saves work, and what our own
+// last writes were, so that a cache that lags behind them is noticed.
 type memory struct {
 	barrier barrier
 
@@ -32,13 +32,17 @@ func recall[T any](m *memory, key any, empty func() T) T {
 	return value
 }
 
+// patience is for how many requests on end something may go unused before it is forgotten. What an error or a halt kept a
+// request from reaching is used again soon.
+const patience = 64
+
 // sweeper is a value in a memory that can tell what of it is still used.
 type sweeper interface {
-	// sweep drops what was not used since the last sweep, and tells whether anything is left.
+	// sweep ends a request. It drops what has not been used for longer than patience has it, and tells whether anything is left.
 	sweep() bool
 }
 
-// sweep drops what the request did not use. It is called when the whole tree has run.
+// sweep drops what has not been used for a while. It is called at the end of each request.
 func (m *memory) sweep() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

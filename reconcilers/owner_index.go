@@ -77,6 +77,13 @@ func (x *ownerIndex) has(c client.Client, obj client.Object) bool {
 	return x.types[indexedTypeOf(c, obj)]
 }
 
+// drop forgets that objects of the type of obj are indexed, since the client does not read them from the cache.
+func (x *ownerIndex) drop(c client.Client, obj client.Object) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.types, indexedTypeOf(c, obj))
+}
+
 // controllerUID is the value that an object is indexed by.
 func controllerUID(obj client.Object) []string {
 	owner := metav1.GetControllerOfNoCopy(obj)

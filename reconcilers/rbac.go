@@ -28,11 +28,10 @@ var verbOrder = []string{"get", "list", "watch", "create", "update", "patch", "d
 // A type that is neither in the scheme nor carries its kind is an error that names the node.
 func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper) ([]rbacv1.PolicyRule, error) {
 	verbs := map[schema.GroupResource]sets.Set[string]{}
-	resource := d.resource()
 	var failed error
 	d.Walk(func(path string, node Description) {
 		for _, access := range node.Uses {
-			gr, err := access.groupResource(resource, scheme, mapper)
+			gr, err := access.groupResource(d.Resource, scheme, mapper)
 			if err != nil {
 				if failed == nil {
 					failed = fmt.Errorf("%s: %w", path, err)
@@ -64,16 +63,6 @@ func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper)
 		})
 	}
 	return rules, nil
-}
-
-// resource returns an object of the type that the root reconciles, nil if d is no root.
-func (d Description) resource() client.Object {
-	for _, access := range d.Uses {
-		if !isNil(access.Object) && access.Subresource == "" {
-			return access.Object
-		}
-	}
-	return nil
 }
 
 func (a Access) groupResource(resource client.Object, scheme *runtime.Scheme, mapper meta.RESTMapper) (schema.GroupResource, error) {

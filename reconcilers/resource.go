@@ -95,9 +95,9 @@ type ResourceReconciler[Type client.Object] struct {
 	Config Config
 
 	initOnce sync.Once
-	invalid  error
-	config   Config
 	memories memories
+	// identity tells the controller of this root apart from others; empty until it is set up.
+	identity string
 }
 
 var _ reconcile.Reconciler = (*ResourceReconciler[client.Object])(nil)
@@ -108,13 +108,17 @@ func (r *ResourceReconciler[T]) init() {
 		if r.Name == "" {
 			r.Name = fmt.Sprintf("%sResourceReconciler", typeName(r.Type))
 		}
-		r.config = r.Config
-		if r.config.Tracker != nil {
-			// Two roots for one kind may share a config. What one has tracked is not for the other to sweep.
-			r.config.Tracker = tracker.ForController(r.config.Tracker, fmt.Sprintf("%s %p", r.Name, r))
-		}
-		r.invalid = r.check()
 	})
+}
+
+// config is what the tree works with. It is Config itself until the root is set up.
+func (r *ResourceReconciler[T]) config() Config {
+	config := r.Config
+	if r.identity != "" && config.Tracker != nil {
+		// Two controllers for one kind may share a config. What one has tracked is not for the other to sweep.
+		config.Tracker = tracker.ForController(config.Tracker, r.identity)
+	}
+	return config
 }
 
 func (r *ResourceReconciler[T]) check() error {
@@ -140,6 +144,7 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 // watches while it runs. The whole tree is validated first.
 func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
 	r.init()
+	r.identity = fmt.Sprintf("%s %p", r.Name, r)
 	ctx = r.prepare(ctx, Request{}, nil)
 	if err := r.Validate(validation.WithRecursive(ctx)); err != nil {
 		return nil, err
@@ -162,12 +167,13 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 // the type.
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
-	if r.invalid != nil {
-		return r.invalid
+	if err := r.check(); err != nil {
+		return err
 	}
+	config := r.config()
 	nested := derive(ctx, func(s *scope) {
-		s.config, s.hasConfig = r.config, true
-		s.originalConfig, s.hasOriginalConfig = r.config, true
+		s.config, s.hasConfig = config, true
+		s.originalConfig, s.hasOriginalConfig = config, true
 		s.resourceType, s.originalResourceType = r.Type, r.Type
 	})
 	if err := validateNested(nested, r.Reconciler); err != nil {
@@ -191,21 +197,23 @@ func (r *ResourceReconciler[T]) Describe() Description {
 		uses = append(uses, Access{Object: r.Type, Subresource: "status", Verbs: []string{"get", "update", "patch"}})
 	}
 	return Description{
-		Kind:   "ResourceReconciler",
-		Name:   r.Name,
-		Detail: typeName(r.Type),
-		Uses:   uses,
-		Nodes:  []Description{Describe(r.Reconciler)},
+		Kind:     "ResourceReconciler",
+		Name:     r.Name,
+		Detail:   typeName(r.Type),
+		Resource: r.Type,
+		Uses:     uses,
+		Nodes:    []Description{Describe(r.Reconciler)},
 	}
 }
 
 // prepare returns the context for a request, or for the set-up.
 func (r *ResourceReconciler[T]) prepare(ctx context.Context, req Request, p *pass) context.Context {
+	config := r.config()
 	s := *scopeOf(ctx)
 	s.Context = ctx
 	s.request = req
-	s.config, s.hasConfig = r.config, true
-	s.originalConfig, s.hasOriginalConfig = r.config, true
+	s.config, s.hasConfig = config, true
+	s.originalConfig, s.hasOriginalConfig = config, true
 	s.resourceType, s.originalResourceType = r.Type, r.Type
 	s.pass = p
 	return enter(&s, r.Name)
@@ -214,10 +222,10 @@ func (r *ResourceReconciler[T]) prepare(ctx context.Context, req Request, p *pas
 // Reconcile handles one request, see [ResourceReconciler].
 func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
 	r.init()
-	if r.invalid != nil {
-		return Result{}, r.invalid
+	if err := r.check(); err != nil {
+		return Result{}, err
 	}
-	if r.config.Client == nil {
+	if r.Config.Client == nil {
 		return Result{}, fmt.Errorf("ResourceReconciler %q must define Config to reconcile", r.Name)
 	}
 	p := &pass{}
@@ -337,9 +345,7 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *pass,
 		err = errPanicked
 		result, err = r.Reconciler.Reconcile(ctx, resource)
 		noteUnlocated(ctx, err)
-		if err == nil {
-			p.memory.sweep()
-		}
+		p.memory.sweep()
 	}
 	if err == nil || isHalt(err) {
 		statusOf(resource).setObservedGeneration(resource.GetGeneration())

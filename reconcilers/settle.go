@@ -23,18 +23,33 @@ func (r *ResourceReconciler[T]) settle(ctx context.Context, config Config, origi
 	if errors.Is(err, ErrSkipStatusUpdate) || (terminating && !r.SyncStatusDuringFinalization) || !after.differs(before) {
 		return result, err
 	}
+	version := resource.GetResourceVersion()
+	write := r.updateStatus
 	if duck.IsDuck(resource, config.Scheme()) {
-		return r.afterWrite(result, err, r.patchStatus(ctx, config, original, resource))
+		write = r.patchStatus
 	}
-	return r.afterWrite(result, err, r.updateStatus(ctx, config, original, resource))
+	writeErr := write(ctx, config, original, resource)
+	if writeErr == nil && version != "" && version == resource.GetResourceVersion() {
+		writeErr = errStatusUnchanged
+	}
+	if writeErr == nil {
+		scopeOf(ctx).pass.settled(resource)
+	}
+	return r.afterWrite(result, err, writeErr)
 }
 
-// errStatusConflict stands for a status write that came too late: whoever changed the resource meanwhile wakes it.
-var errStatusConflict = errors.New("status conflict")
+var (
+	// errStatusConflict stands for a status write that came too late: whoever changed the resource meanwhile wakes it.
+	errStatusConflict = errors.New("status conflict")
+	// errStatusUnchanged stands for a status write that the server found to change nothing: no event follows.
+	errStatusUnchanged = errors.New("status unchanged")
+)
 
 // afterWrite decides what is returned after a status was written, or could not be.
 func (r *ResourceReconciler[T]) afterWrite(result Result, err, writeErr error) (Result, error) {
 	switch {
+	case errors.Is(writeErr, errStatusUnchanged):
+		return result, err
 	case errors.Is(writeErr, errStatusConflict):
 		if r.KeepResultAfterStatusUpdate {
 			result = withRequeue(result, true)
@@ -93,7 +108,6 @@ type statusWrite struct {
 // reportStatus records the outcome of a status write and returns err.
 func (r *ResourceReconciler[T]) reportStatus(ctx context.Context, config Config, resource T, err error, write statusWrite) error {
 	if err == nil {
-		scopeOf(ctx).pass.settled(resource)
 		config.record(resource, corev1.EventTypeNormal, write.done, "%s", write.note)
 		return nil
 	}
@@ -105,5 +119,7 @@ func (r *ResourceReconciler[T]) reportStatus(ctx context.Context, config Config,
 }
 
 func statusDiff(original, resource client.Object) string {
+	// Printing fills caches within some values, and original may share them with the cache of the informers.
+	original = original.DeepCopyObject().(client.Object)
 	return cmp.Diff(statusOf(original).get(), statusOf(resource).get(), IgnoreAllUnexported)
 }

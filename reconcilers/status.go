@@ -139,8 +139,11 @@ func (s status) initializeConditions(ctx context.Context) {
 }
 
 func (s status) setObservedGeneration(generation int64) {
-	if s.shape != nil && s.shape.generation != nil {
-		s.value.FieldByIndex(s.shape.generation).SetInt(generation)
+	if s.shape == nil || s.shape.generation == nil {
+		return
+	}
+	if field, err := s.value.FieldByIndexErr(s.shape.generation); err == nil {
+		field.SetInt(generation)
 	}
 }
 
@@ -148,7 +151,12 @@ func (s status) conditions() []metav1.Condition {
 	if s.shape == nil || s.shape.conditions == nil {
 		return nil
 	}
-	return *s.value.FieldByIndex(s.shape.conditions).Addr().Interface().(*[]metav1.Condition)
+	field, err := s.value.FieldByIndexErr(s.shape.conditions)
+	if err != nil {
+		// The status embeds a pointer that is nil.
+		return nil
+	}
+	return *field.Addr().Interface().(*[]metav1.Condition)
 }
 
 // keepTransitionTimes restores the transition time of each condition that says the same as before, so that one which went

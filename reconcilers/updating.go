@@ -235,17 +235,24 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w worksite, de
 	if log.Enabled() {
 		log.Info("creating resource", "resource", m.loggable(desired))
 	}
+	if m.TrackDesired && w.config.Tracker == nil {
+		return none, fmt.Errorf("unable to track %s: %w", describeObject(desired), errNoTracker)
+	}
 	created := copyOf(desired)
 	if err := w.config.Create(ctx, created); err != nil {
 		return none, w.failed(ctx, desired, m.loggable(desired), "create resource", "CreationFailed", err)
 	}
-	if m.TrackDesired {
-		if err := w.config.track(ctx, created, w.resource); err != nil {
-			return none, err
-		}
+	if m.HarmonizeImmutableFields != nil {
+		// The next update will desire this.
+		desired = copyOf(desired)
+		m.HarmonizeImmutableFields(copyOf(created), desired)
 	}
-	m.learn(ctx, created, desired)
+	m.learn(ctx, created, desired, intentOf(desired))
 	w.succeeded(created, "Created")
+	if m.TrackDesired {
+		// The name may have been generated, so it can be tracked only now. The object is there whatever becomes of that.
+		return created, w.config.track(ctx, created, w.resource)
+	}
 	return created, nil
 }
 
@@ -283,7 +290,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 	if err := w.config.Update(ctx, current); err != nil {
 		return none, w.failed(ctx, actual, m.loggable(actual), "update resource", "UpdateFailed", err)
 	}
-	m.learn(ctx, current, desired)
+	m.learn(ctx, current, desired, intent)
 	if version := current.GetResourceVersion(); version != "" && version == actual.GetResourceVersion() {
 		// The server added to what was written just what had been there, and stored nothing.
 		return current, nil
@@ -296,34 +303,39 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 // merge returns a copy of actual with what is desired, and with what the server is known to add to that.
 func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lesson) Type {
 	current := copyOf(actual)
-	if known.additions == nil {
-		m.MergeBeforeUpdate(current, desired)
-		return current
-	}
+	// The author's function may let current share what desired refers to, and change it there. What is desired has to stay.
 	expected := copyOf(desired)
-	if err := known.additions.Apply(expected); err != nil {
-		logr.FromContextOrDiscard(ctx).Info("unable to patch desired child from mutation cache, this error is usually benign", "error", err.Error())
-		expected = desired
+	if known.additions != nil {
+		if err := known.additions.Apply(expected); err != nil {
+			logr.FromContextOrDiscard(ctx).Info("unable to patch desired child from mutation cache, this error is usually benign", "error", err.Error())
+			expected = copyOf(desired)
+		}
 	}
 	m.MergeBeforeUpdate(current, expected)
 	return current
 }
 
 // learn keeps what the server added to what was desired, written being its answer.
-func (m *UpdatingObjectManager[Type]) learn(ctx context.Context, written, desired Type) {
-	desired = copyOf(desired)
-	if m.HarmonizeImmutableFields != nil {
-		// The next update will desire this.
-		m.HarmonizeImmutableFields(written, desired)
-	}
-	intent := intentOf(desired)
-	base := copyOf(written)
-	m.MergeBeforeUpdate(base, copyOf(desired))
-	additions, err := newAdditions(base, written, desired)
+func (m *UpdatingObjectManager[Type]) learn(ctx context.Context, written, desired Type, intent intent) {
+	additions, err := m.additions(ctx, written, desired)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Info("unable to generate mutation patch", "error", err.Error())
 	}
 	m.learned.of(ctx).agree(written, intent, lesson{additions: additions})
+}
+
+// additions returns what, added to desired, makes written of it, and nil if that cannot be told: a list into which the
+// author's function merges has other indexes than the list that is desired.
+func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, desired Type) (*Patch, error) {
+	base := m.merge(ctx, written, desired, lesson{})
+	additions, err := newAdditions(base, written, desired)
+	if err != nil || additions == nil {
+		return nil, err
+	}
+	if proof := m.merge(ctx, written, desired, lesson{additions: additions}); !equality.Semantic.DeepEqual(proof, written) {
+		return nil, nil
+	}
+	return additions, nil
 }
 
 // loggable returns what may be logged of obj.

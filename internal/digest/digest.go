@@ -16,15 +16,18 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// maxDepth bounds the walk: a value nested deeper, or one that holds itself, has no digest.
-const maxDepth = 64
+// maxDepth and maxNodes bound the walk: a value nested deeper, a larger one, or one that holds itself, has no digest.
+const (
+	maxDepth = 64
+	maxNodes = 1 << 20
+)
 
-// Of returns the digest of v, and false if v has none: it holds a channel or a function, or is nested too deeply.
+// Of returns the digest of v, and false if v has none: it holds a channel or a function, is nested too deeply or too large.
 //
 // Equal digests mean that the values are equal in every field, exported or not, but for a chance of 2^-64. Different digests
 // mean nothing for sure: a value that caches something in an unexported field may change its digest.
 func Of(v any) (uint64, bool) {
-	var w walker
+	w := walker{budget: maxNodes}
 	w.hash.SetSeed(seed)
 	value := reflect.ValueOf(v)
 	if value.IsValid() {
@@ -38,12 +41,15 @@ func Of(v any) (uint64, bool) {
 
 type walker struct {
 	hash maphash.Hash
+	// budget is how many nodes may still be visited, by this walker and those for entries of maps.
+	budget int
 }
 
 var timeType = reflect.TypeFor[time.Time]()
 
 func (w *walker) walk(v reflect.Value, depth int) bool {
-	if depth > maxDepth {
+	w.budget--
+	if depth > maxDepth || w.budget < 0 {
 		return false
 	}
 	w.number(uint64(v.Kind()))
@@ -181,7 +187,7 @@ func (w *walker) entries(v reflect.Value, depth int) bool {
 	var sum uint64
 	if m, ok := stringMap(v); ok {
 		for key, value := range m {
-			var entry walker
+			entry := walker{budget: w.budget}
 			entry.hash.SetSeed(seed)
 			entry.text(key)
 			entry.text(value)
@@ -191,11 +197,12 @@ func (w *walker) entries(v reflect.Value, depth int) bool {
 		return true
 	}
 	for iter := v.MapRange(); iter.Next(); {
-		var entry walker
+		entry := walker{budget: w.budget}
 		entry.hash.SetSeed(seed)
 		if !entry.walk(iter.Key(), depth+1) || !entry.walk(iter.Value(), depth+1) {
 			return false
 		}
+		w.budget = entry.budget
 		sum += entry.hash.Sum64()
 	}
 	w.number(sum)

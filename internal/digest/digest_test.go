@@ -85,12 +85,16 @@ func TestWhatHasNoDigest(t *testing.T) {
 	type node struct{ next *node }
 	ring := &node{}
 	ring.next = ring
+	type pair struct{ a, b *pair }
+	tree := &pair{}
+	tree.a, tree.b = tree, tree
 	for name, value := range map[string]any{
 		"function":      func() {},
 		"channel":       make(chan int),
 		"nested":        []any{[]any{func() {}}},
 		"map of itself": loop,
 		"ring":          ring,
+		"double ring":   tree,
 		"hidden time":   struct{ at time.Time }{time.Unix(1, 0)},
 	} {
 		if _, ok := digest.Of(value); ok {
