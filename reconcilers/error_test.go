@@ -107,12 +107,30 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 			expected: "WidgetResourceReconciler/0: boom",
 			class:    reconcilers.ClassRetry,
 		},
+		"a node of somebody else, on a condition": {
+			node: func(calls *trace) widgetNode {
+				return &widgetIfThen{
+					If:   func(context.Context, *resources.Widget) bool { return true },
+					Then: calls.step("mine", reconcilers.Result{}, errBoom),
+				}
+			},
+			expected: "WidgetResourceReconciler/0/IfThen: boom",
+			class:    reconcilers.ClassRetry,
+		},
+		"a node of somebody else, guarded": {
+			node: func(calls *trace) widgetNode {
+				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", reconcilers.Result{}, errBoom)}
+			},
+			expected: "WidgetResourceReconciler/0/WithFinalizer: boom",
+			class:    reconcilers.ClassRetry,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect := expectWidget(steadyWidget)
 			expect.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden})}
 			root := &widgetRoot{Reconciler: widgetSequence{test.node(&trace{})}, Config: expect.Config()}
 			for range 2 {
+				// The same words in every attempt.
 				_, err := root.Reconcile(t.Context(), widgetRequest)
 				checkError(t, "root", err, test.expected)
 				if class := reconcilers.Classify(err); class != test.class {

@@ -102,13 +102,16 @@ func (r *IfThen[Type]) Reconcile(ctx context.Context, resource Type) (Result, er
 		return Result{}, err
 	}
 	ctx = enter(ctx, r.Name)
+	branch := r.Else
 	if r.If(ctx, resource) {
-		return r.Then.Reconcile(ctx, resource)
+		branch = r.Then
 	}
-	if isNilNode(r.Else) {
+	if isNilNode(branch) {
 		return Result{}, nil
 	}
-	return r.Else.Reconcile(ctx, resource)
+	result, err := branch.Reconcile(ctx, resource)
+	noteUnlocated(ctx, err)
+	return result, err
 }
 
 // Describe shows both nodes.

@@ -94,10 +94,13 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 		if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}
-		return r.Reconciler.Reconcile(ctx, resource)
+		result, err := r.Reconciler.Reconcile(ctx, resource)
+		noteUnlocated(ctx, err)
+		return result, err
 	}
 
 	result, err := r.Reconciler.Reconcile(ctx, resource)
+	noteUnlocated(ctx, err)
 	if err != nil && !isOnlyHalt(err) {
 		return result, err
 	}
