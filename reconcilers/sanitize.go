@@ -10,18 +10,58 @@ import (
 // withheld stands in logs for the values of a Secret.
 const withheld = "(withheld)"
 
-// sanitize returns what may be logged of obj where the author gave no Sanitize function: obj itself, but of a Secret, in
-// whatever representation, only the names of its keys (law L9).
-func sanitize(obj client.Object) any {
-	if isNil(obj) {
+// sanitize returns what may be logged of obj: what the function of the author, which may be nil, makes of a copy. Of a Secret,
+// in whatever representation, neither that function nor the log gets to see more than the names of the keys (law L9).
+func sanitize[T client.Object](obj T, author func(T) any) any {
+	switch {
+	case isNil(obj):
 		return nil
-	}
-	if !isSecret(obj) {
+	case isSecret(obj):
+		return sanitizeSecret(obj, author)
+	case author == nil:
 		return obj
+	default:
+		return author(copyOf(obj))
 	}
+}
+
+func sanitizeSecret[T client.Object](obj T, author func(T) any) any {
+	content := maskContent(obj)
+	switch {
+	case content == nil:
+		return describeObject(obj)
+	case author == nil:
+		return content
+	}
+	var masked client.Object = &unstructured.Unstructured{Object: content}
+	if secret, ok := any(obj).(*corev1.Secret); ok {
+		masked = maskSecret(secret)
+	}
+	if typed, ok := masked.(T); ok {
+		return author(typed)
+	}
+	// Of a duck type there is no masked copy.
+	return content
+}
+
+// maskSecret returns a copy of secret without its values.
+func maskSecret(secret *corev1.Secret) *corev1.Secret {
+	masked := secret.DeepCopy()
+	for key := range masked.Data {
+		masked.Data[key] = []byte(withheld)
+	}
+	for key := range masked.StringData {
+		masked.StringData[key] = withheld
+	}
+	maskAnnotations(masked)
+	return masked
+}
+
+// maskContent returns the content of a Secret without its values, nil if it has none that can be read.
+func maskContent(obj client.Object) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
-		return describeObject(obj)
+		return nil
 	}
 	secret := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
 	for _, member := range []string{"data", "stringData"} {
@@ -34,12 +74,17 @@ func sanitize(obj client.Object) any {
 			values[key] = withheld
 		}
 	}
+	maskAnnotations(secret)
+	return secret.Object
+}
+
+// maskAnnotations hides what kubectl keeps of what was applied.
+func maskAnnotations(secret client.Object) {
 	annotations := secret.GetAnnotations()
 	if _, ok := annotations[corev1.LastAppliedConfigAnnotation]; ok {
 		annotations[corev1.LastAppliedConfigAnnotation] = withheld
 		secret.SetAnnotations(annotations)
 	}
-	return secret.Object
 }
 
 // isSecret goes by the kind, and by the Go type for objects that do not carry theirs.

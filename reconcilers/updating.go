@@ -49,7 +49,7 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// may change current only, and must not depend on the time or on chance. Required.
 	MergeBeforeUpdate func(current, desired Type)
 
-	// Sanitize returns what may be logged of an object: it gets a copy. Default: the object, without the values of a Secret.
+	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that copy.
 	Sanitize func(child Type) interface{}
 
 	// DangerouslyAllowDuckTypes lets Type be a duck type, although an update loses what the duck type does not cover.
@@ -340,11 +340,5 @@ func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, de
 
 // loggable returns what may be logged of obj.
 func (m *UpdatingObjectManager[Type]) loggable(obj Type) any {
-	if isNil(obj) {
-		return nil
-	}
-	if m.Sanitize == nil {
-		return sanitize(obj)
-	}
-	return m.Sanitize(copyOf(obj))
+	return sanitize(obj, m.Sanitize)
 }
