@@ -2,14 +2,25 @@ package reconcilers_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+	rtime "github.com/espalier-dev/espalier/time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // l6Case is one combination of what a tree returns, what it does to the status, and what becomes of the status write.
@@ -137,5 +148,253 @@ func TestL6ErrorsTellWhereTheyCameUp(t *testing.T) {
 	}
 	if !errors.Is(err, errBoom) || located.Path != "WidgetResourceReconciler/0/0/mine" || located.Class != reconcilers.ClassRetry {
 		t.Errorf("returned %+v", located)
+	}
+}
+
+// guardedWays are the ways of guarding state by a finalizer.
+func guardedWays() map[string]func(*trace) widgetNode {
+	return map[string]func(*trace) widgetNode{
+		"short form": guardedShortForm(),
+		"manager": func(calls *trace) widgetNode {
+			node := guardedShortForm()(calls).(*configMapNode)
+			node.Finalizer, node.SkipOwnerReference = "", true
+			node.MergeBeforeUpdate = nil
+			node.ChildObjectManager = &configMaps{Finalizer: ours, MergeBeforeUpdate: mergeConfigMap, TrackDesired: true}
+			return node
+		},
+		"WithFinalizer": func(calls *trace) widgetNode {
+			child := changedChild(withoutOwner)(calls)
+			return &widgetFinalizer{
+				Finalizer:  ours,
+				Reconciler: child,
+				ReadyToClearFinalizer: func(ctx context.Context, _ *resources.Widget) bool {
+					err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, widgetKey, &corev1.ConfigMap{})
+					return apierrs.IsNotFound(err)
+				},
+			}
+		},
+	}
+}
+
+// A finalizer is on before the state that it guards exists, and goes only when that state is gone: at each call to the API
+// server, whichever of them fails.
+func TestL3FinalizerBeforeState(t *testing.T) {
+	for name, way := range guardedWays() {
+		for failing := range 6 {
+			t.Run(fmt.Sprintf("%s, call %d fails", name, failing), func(t *testing.T) {
+				testL3(t, way, failing)
+			})
+		}
+	}
+}
+
+func testL3(t *testing.T, way func(*trace) widgetNode, failing int) {
+	expect := expectWidget(steadyWidget)
+	var config reconcilers.Config
+	exists := func(obj client.Object) bool {
+		t.Helper()
+		err := config.Get(t.Context(), widgetKey, obj)
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	writes := 0
+	watch := func(action rtesting.Action) (bool, runtime.Object, error) {
+		w := &resources.Widget{}
+		switch action.GetVerb() {
+		case "create":
+			if !exists(w) || !slices.Contains(w.Finalizers, ours) {
+				t.Error("state is made, and there is no finalizer")
+			}
+		case "patch":
+			if exists(w) && w.DeletionTimestamp != nil && exists(&corev1.ConfigMap{}) {
+				t.Error("the finalizer goes, and there is state")
+			}
+		case "delete":
+		default:
+			return false, nil, nil
+		}
+		if writes++; writes > 0 && writes == failing {
+			return true, nil, errBoom
+		}
+		return born(action)
+	}
+	expect.WithReactors = []rtesting.ReactionFunc{watch}
+	config = expect.Config()
+	config.APIReader = config.Client
+	root := &widgetRoot{SkipStatusUpdate: true, Reconciler: way(&trace{}), Config: config}
+	reconcile := func() {
+		for range 4 {
+			_, _ = root.Reconcile(t.Context(), widgetRequest)
+		}
+	}
+	change := func(obj client.Object, do func() error) {
+		t.Helper()
+		if !exists(obj) {
+			t.Fatalf("there is no %T", obj)
+		}
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	reconcile()
+	// The state takes its time to go.
+	child := &corev1.ConfigMap{}
+	change(child, func() error {
+		child.Finalizers = []string{theirs}
+		return config.Update(t.Context(), child)
+	})
+	failing += writes // counted from here
+	w := &resources.Widget{}
+	change(w, func() error {
+		return client.IgnoreNotFound(config.Delete(t.Context(), w, client.Preconditions{UID: &w.UID}))
+	})
+	reconcile()
+	change(child, func() error {
+		child.Finalizers = nil
+		return config.Update(t.Context(), child)
+	})
+	reconcile()
+	if exists(w) || exists(child) {
+		t.Error("something stays")
+	}
+}
+
+// Without a finalizer nothing that it should guard is made.
+func TestL3NoStateWithoutAFinalizer(t *testing.T) {
+	for name, way := range guardedWays() {
+		t.Run(name, func(t *testing.T) {
+			calls := &trace{}
+			expect := expectWidget(steadyWidget)
+			expect.WithReactors = []rtesting.ReactionFunc{
+				calls.observe,
+				rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: errBoom}),
+			}
+			root := &widgetRoot{SkipStatusUpdate: true, Reconciler: way(&trace{}), Config: expect.Config()}
+			if _, err := root.Reconcile(t.Context(), widgetRequest); !errors.Is(err, errBoom) {
+				t.Errorf("returned %v", err)
+			}
+			calls.compare(t, []string{"patch Widget"})
+		})
+	}
+}
+
+// The same input gives the same requests, in the same order.
+func TestL8SameInputSameRequests(t *testing.T) {
+	story := func() []string {
+		calls := &trace{reads: true}
+		expect := expectWidget(widget)
+		body := func(action rtesting.Action) (bool, runtime.Object, error) {
+			switch action := action.(type) {
+			case rtesting.PatchAction:
+				calls.add("  %s", action.GetPatch())
+			case rtesting.UpdateAction:
+				data, err := json.Marshal(action.GetObject())
+				if err != nil {
+					t.Fatal(err)
+				}
+				calls.add("  %s", data)
+			}
+			return false, nil, nil
+		}
+		expect.WithReactors = []rtesting.ReactionFunc{calls.observe, born, body}
+		for i := range 20 {
+			extra := givenConfigMap.With(func(c *corev1.ConfigMap) {
+				c.Name, c.UID = fmt.Sprint("extra-", i), types.UID(fmt.Sprint("extra-", i))
+			})
+			expect.GivenObjects = append(expect.GivenObjects, extra)
+		}
+		config := expect.Config()
+		config.APIReader = config.Client
+		tree := widgetSequence{
+			changedChild()(calls),
+			&widgetFinalizer{Finalizer: ours, Reconciler: writing(reconcilers.Result{}, nil)},
+			guardedShortForm(func(node *configMapNode) { node.Finalizer = theirs }, desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+				child.Name = "guarded"
+				for i := range 20 {
+					child.Labels[fmt.Sprint("label-", i)] = "value"
+				}
+				return child, nil
+			}))(calls),
+		}
+		root := &widgetRoot{Reconciler: tree, Config: config}
+		now := rtime.StashNow(t.Context(), requestTime)
+		for range 3 {
+			result, err := root.Reconcile(now, widgetRequest)
+			calls.add("result %v, %v", result, err)
+		}
+		if err := config.Client.Delete(t.Context(), widget.Object()); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			result, err := root.Reconcile(now, widgetRequest)
+			calls.add("result %v, %v", result, err)
+		}
+		return calls.calls
+	}
+	first := story()
+	for range 5 {
+		if diff := cmp.Diff(first, story()); diff != "" {
+			t.Fatalf("the second time is another (-first, +second):\n%s", diff)
+		}
+	}
+	if len(first) < 40 {
+		t.Errorf("only %d calls were made, so this test shows little", len(first))
+	}
+}
+
+// Time is read from the request.
+func TestL10TimeIsReadFromTheRequest(t *testing.T) {
+	expect := expectWidget(widget)
+	later := requestTime.Add(48 * time.Hour)
+	var seen []time.Time
+	root := &widgetRoot{
+		BeforeReconcile: func(ctx context.Context, _ reconcilers.Request) (context.Context, reconcilers.Result, error) {
+			seen = append(seen, rtime.RetrieveNow(ctx))
+			return nil, reconcilers.Result{}, nil
+		},
+		Reconciler: widgetSequence{
+			&widgetSync{Sync: func(ctx context.Context, w *resources.Widget) error {
+				seen = append(seen, rtime.RetrieveNow(ctx))
+				w.Status.MarkChildReady(ctx)
+				return nil
+			}},
+		},
+		Config: expect.Config(),
+	}
+	transitions := func() []time.Time {
+		t.Helper()
+		w := &resources.Widget{}
+		if err := expect.Config().Get(t.Context(), widgetKey, w); err != nil {
+			t.Fatal(err)
+		}
+		var times []time.Time
+		for _, condition := range w.Status.Conditions {
+			times = append(times, condition.LastTransitionTime.UTC())
+		}
+		return times
+	}
+	for _, now := range []time.Time{requestTime, later} {
+		seen = nil
+		if _, err := root.Reconcile(rtime.StashNow(t.Context(), now), widgetRequest); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(seen, []time.Time{now, now}) {
+			t.Errorf("at %v the nodes saw %v", now, seen)
+		}
+		// The conditions are as they were, so the second request moves none.
+		if times := transitions(); !slices.Equal(times, []time.Time{requestTime, requestTime}) {
+			t.Errorf("at %v the conditions changed at %v", now, times)
+		}
+	}
+	seen = nil
+	before := time.Now()
+	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+		t.Fatal(err)
+	}
+	if seen[0] != seen[1] || seen[0].Before(before) || seen[0].After(time.Now()) {
+		t.Errorf("without a pinned time the nodes saw %v", seen)
 	}
 }
