@@ -42,11 +42,17 @@ type operator struct {
 }
 
 // startOperator starts a manager with the given roots, each made with the manager's config. It stops with the test.
-func startOperator(t testing.TB, roots ...func(reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget]) (*operator, []*reconcilers.ResourceReconciler[*resources.Widget]) {
+func startOperator(t testing.TB, roots ...func(reconcilers.Config) *widgetRoot) (*operator, []*widgetRoot) {
+	t.Helper()
+	return startOperatorWith(t, ctrl.Options{}, roots...)
+}
+
+// startOperatorWith is startOperator for a manager with options of its own.
+func startOperatorWith(t testing.TB, options ctrl.Options, roots ...func(reconcilers.Config) *widgetRoot) (*operator, []*widgetRoot) {
 	t.Helper()
 	config, requests := controlplane.CountRequests(plane.Config(t))
-	mgr := newManager(t, config)
-	var made []*reconcilers.ResourceReconciler[*resources.Widget]
+	mgr := newManager(t, config, options)
+	var made []*widgetRoot
 	for _, root := range roots {
 		r := root(reconcilers.NewConfig(mgr, &resources.Widget{}, time.Hour))
 		if err := r.SetupWithManager(t.Context(), mgr); err != nil {
@@ -75,13 +81,12 @@ func startOperator(t testing.TB, roots ...func(reconcilers.Config) *reconcilers.
 	return &operator{Manager: mgr, requests: requests, stop: stop}, made
 }
 
-func newManager(t testing.TB, config *rest.Config) ctrl.Manager {
+func newManager(t testing.TB, config *rest.Config, options ctrl.Options) ctrl.Manager {
 	t.Helper()
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:     resources.NewScheme(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
-	})
+	options.Scheme = resources.NewScheme()
+	options.Metrics = metricsserver.Options{BindAddress: "0"}
+	options.Controller = ctrlconfig.Controller{SkipNameValidation: new(true)}
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		t.Fatalf("no manager: %v", err)
 	}
@@ -183,8 +188,8 @@ func configMapChild(name string) *reconcilers.ChildReconciler[*resources.Widget,
 	}
 }
 
-func widgetTree(config reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
-	return &reconcilers.ResourceReconciler[*resources.Widget]{
+func widgetTree(config reconcilers.Config) *widgetRoot {
+	return &widgetRoot{
 		Config: config,
 		Reconciler: reconcilers.Sequence[*resources.Widget]{
 			configMapChild("a"),
@@ -208,7 +213,7 @@ func createWidget(t testing.TB, c client.Client) *resources.Widget {
 
 // reconcileSteadily reconciles a widget until that makes no request, and then again some times, which must make none. It
 // returns how many requests it took to get there.
-func reconcileSteadily(t *testing.T, op *operator, root *reconcilers.ResourceReconciler[*resources.Widget], widget *resources.Widget) int {
+func reconcileSteadily(t *testing.T, op *operator, root *widgetRoot, widget *resources.Widget) int {
 	t.Helper()
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(widget)}
 	total := 0
@@ -335,9 +340,9 @@ func TestDriftIsPutRight(t *testing.T) {
 
 func TestTwoRootsOfOneManagerShareTheOwnerIndex(t *testing.T) {
 	c := live(t)
-	tree := func(part string) func(reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
-		return func(config reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
-			return &reconcilers.ResourceReconciler[*resources.Widget]{
+	tree := func(part string) func(reconcilers.Config) *widgetRoot {
+		return func(config reconcilers.Config) *widgetRoot {
+			return &widgetRoot{
 				Name:   part,
 				Config: config,
 				Setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
