@@ -124,6 +124,13 @@ func TestAdditionsOfTheServerAreNotMixedUp(t *testing.T) {
 		return fmt.Errorf("labels are %v", service.Labels)
 	})
 	change("cannot be annotated", func() { service.Annotations = map[string]string{"touched": "true"} })
+	eventually(t, "the cache does not follow", func(ctx context.Context) error {
+		cached := &corev1.Service{}
+		if err := op.GetClient().Get(ctx, key, cached); err != nil || cached.Annotations["touched"] == "true" {
+			return err
+		}
+		return fmt.Errorf("annotations are %v", cached.Annotations)
+	})
 	reconcileSteadily(t, op, roots[0], w)
 
 	if err := c.Get(t.Context(), key, service); err != nil {
