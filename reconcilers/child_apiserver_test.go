@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -79,8 +80,8 @@ func TestAdditionsOfTheServerAreNotMixedUp(t *testing.T) {
 				Spec: corev1.ServiceSpec{
 					Selector: map[string]string{"widget": w.Name},
 					Ports: []corev1.ServicePort{
-						{Name: "http", Port: 80},
-						{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP},
+						{Name: "http", Port: 80, TargetPort: intstr.FromInt32(80)},
+						{Name: "dns", Port: 53, TargetPort: intstr.FromInt32(53), Protocol: corev1.ProtocolUDP},
 					},
 				},
 			}, nil
