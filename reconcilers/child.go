@@ -32,7 +32,9 @@ import (
 // created anew.
 //
 // While nothing changes, it makes no request: the child is read from the cache, through an index by owner where [NewConfig]
-// made the config, else by listing the namespace. Nodes with children of one type share what was read in a request.
+// made the config, else by listing the namespace. Nodes with children of one type share what was read in a request. A type that the
+// manager's client reads past its cache costs a request each time: unstructured and duck types, unless the client's cache options
+// say otherwise, and those that they disable the cache for.
 //
 // An object of the desired name that belongs to somebody else is left alone: the error is reflected, with reason
 // AlreadyExists, and the resource is woken when that object changes.

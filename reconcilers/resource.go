@@ -43,6 +43,9 @@ import (
 // InitializeConditions(context.Context) is called first; Conditions ([]metav1.Condition) keep their transition times when a
 // condition goes back and forth.
 //
+// The root remembers of each resource what saves work: its children of the types that nodes own, and what the server adds to
+// them. That goes when a request finds the resource gone, so events of deletions must reach the controller.
+//
 // A cache that lags behind the root's own last write of the resource is noticed: the tree then sees the resource as written,
 // and not an older state of it.
 //
