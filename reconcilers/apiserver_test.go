@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -34,23 +35,28 @@ func TestMain(m *testing.M) {
 	os.Exit(plane.Main(m))
 }
 
-// operator is a manager that runs trees for Widgets on the real API server, with its requests counted.
+// operator is a manager that runs trees for the Widgets of one namespace on the real API server, with its requests counted.
 type operator struct {
 	ctrl.Manager
-	requests *controlplane.Requests
-	stop     func()
+	namespace string
+	requests  *controlplane.Requests
+	stop      func()
 }
 
-// startOperator starts a manager with the given roots, each made with the manager's config. It stops with the test.
+// startOperator starts a manager with the given roots, each made with the manager's config, for a namespace of its own. It
+// stops with the test.
 func startOperator(t testing.TB, roots ...func(reconcilers.Config) *widgetRoot) (*operator, []*widgetRoot) {
 	t.Helper()
-	return startOperatorWith(t, ctrl.Options{}, roots...)
+	return startOperatorIn(t, plane.Namespace(t), ctrl.Options{}, roots...)
 }
 
-// startOperatorWith is startOperator for a manager with options of its own.
-func startOperatorWith(t testing.TB, options ctrl.Options, roots ...func(reconcilers.Config) *widgetRoot) (*operator, []*widgetRoot) {
+// startOperatorIn is startOperator for a namespace that is there, or for all, and a manager with options of its own.
+func startOperatorIn(t testing.TB, namespace string, options ctrl.Options, roots ...func(reconcilers.Config) *widgetRoot) (*operator, []*widgetRoot) {
 	t.Helper()
 	config, requests := controlplane.CountRequests(plane.Config(t))
+	if namespace != metav1.NamespaceAll {
+		options.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	}
 	mgr := newManager(t, config, options)
 	var made []*widgetRoot
 	for _, root := range roots {
@@ -78,7 +84,7 @@ func startOperatorWith(t testing.TB, options ctrl.Options, roots ...func(reconci
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		t.Fatal("the cache did not sync")
 	}
-	return &operator{Manager: mgr, requests: requests, stop: stop}, made
+	return &operator{Manager: mgr, namespace: namespace, requests: requests, stop: stop}, made
 }
 
 func newManager(t testing.TB, config *rest.Config, options ctrl.Options) ctrl.Manager {
@@ -199,10 +205,10 @@ func widgetTree(config reconcilers.Config) *widgetRoot {
 	}
 }
 
-func createWidget(t testing.TB, c client.Client) *resources.Widget {
+func (op *operator) createWidget(t testing.TB, c client.Client) *resources.Widget {
 	t.Helper()
 	widget := &resources.Widget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: plane.Namespace(t), Name: "widget"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: op.namespace, Name: "widget"},
 		Spec:       resources.WidgetSpec{Fields: map[string]string{"image": "example.com/app:1"}},
 	}
 	if err := c.Create(t.Context(), widget); err != nil {
@@ -269,7 +275,7 @@ var flushes atomic.Int64
 func TestL1SteadyTreeMakesNoRequests(t *testing.T) {
 	c := live(t)
 	op, roots := startOperator(t, widgetTree)
-	widget := createWidget(t, c)
+	widget := op.createWidget(t, c)
 	eventually(t, "not ready", func(ctx context.Context) error { return isReady(ctx, c, widget) })
 	reconcileSteadily(t, op, roots[0], widget)
 
@@ -288,7 +294,7 @@ func TestL1SteadyTreeMakesNoRequests(t *testing.T) {
 func TestL1RestartConvergesWithoutChangingAnything(t *testing.T) {
 	c := live(t)
 	first, _ := startOperator(t, widgetTree)
-	widget := createWidget(t, c)
+	widget := first.createWidget(t, c)
 	eventually(t, "not ready", func(ctx context.Context) error { return isReady(ctx, c, widget) })
 	first.stop()
 	before := &appsv1.Deployment{}
@@ -296,7 +302,7 @@ func TestL1RestartConvergesWithoutChangingAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	second, roots := startOperator(t, widgetTree)
+	second, roots := startOperatorIn(t, first.namespace, ctrl.Options{}, widgetTree)
 	reconcileSteadily(t, second, roots[0], widget)
 	after := &appsv1.Deployment{}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(widget), after); err != nil {
@@ -310,7 +316,7 @@ func TestL1RestartConvergesWithoutChangingAnything(t *testing.T) {
 func TestDriftIsPutRight(t *testing.T) {
 	c := live(t)
 	op, roots := startOperator(t, widgetTree)
-	widget := createWidget(t, c)
+	widget := op.createWidget(t, c)
 	eventually(t, "not ready", func(ctx context.Context) error { return isReady(ctx, c, widget) })
 
 	key := client.ObjectKeyFromObject(widget)
@@ -355,7 +361,7 @@ func TestTwoRootsOfOneManagerShareTheOwnerIndex(t *testing.T) {
 		}
 	}
 	op, roots := startOperator(t, tree("one"), tree("two"))
-	widget := createWidget(t, c)
+	widget := op.createWidget(t, c)
 	for i, part := range []string{"one", "two"} {
 		key := client.ObjectKey{Namespace: widget.Namespace, Name: widget.Name + "-" + part}
 		eventually(t, "no child", func(ctx context.Context) error { return c.Get(ctx, key, &corev1.ConfigMap{}) })

@@ -57,8 +57,8 @@ func TestChildrenThatAreNotReadFromTheCache(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := live(t)
-			_, roots := startOperatorWith(t, ctrl.Options{Client: client.Options{Cache: &test.options}}, treeOf(test.node))
-			w := createWidget(t, c)
+			op, roots := startOperatorIn(t, plane.Namespace(t), ctrl.Options{Client: client.Options{Cache: &test.options}}, treeOf(test.node))
+			w := op.createWidget(t, c)
 			key := client.ObjectKey{Namespace: w.Namespace, Name: w.Name + "-a"}
 			eventually(t, "there is no child", func(ctx context.Context) error { return c.Get(ctx, key, &corev1.ConfigMap{}) })
 			eventually(t, "reconciling fails", func(ctx context.Context) error {
@@ -94,7 +94,7 @@ func TestAdditionsOfTheServerAreNotMixedUp(t *testing.T) {
 		},
 		ReflectChildStatusOnParent: func(context.Context, *resources.Widget, *corev1.Service, error) {},
 	}))
-	w := createWidget(t, c)
+	w := op.createWidget(t, c)
 	key := client.ObjectKeyFromObject(w)
 	service := &corev1.Service{}
 	change := func(what string, edit func()) {
@@ -177,7 +177,7 @@ func TestL1WhatIsDesiredStaysTheSameWhateverTheMergeDoes(t *testing.T) {
 	}
 	c := live(t)
 	op, roots := startOperator(t, treeOf(child))
-	w := createWidget(t, c)
+	w := op.createWidget(t, c)
 	eventually(t, "not ready", func(ctx context.Context) error { return isReady(ctx, c, w) })
 	reconcileSteadily(t, op, roots[0], w)
 

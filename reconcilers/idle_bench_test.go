@@ -50,9 +50,11 @@ func BenchmarkIdleReconcile(b *testing.B) {
 			},
 		}
 	}
-	op, roots := startOperator(b, indexed)
+	// The cache has all namespaces, as that of most managers.
+	op, roots := startOperatorIn(b, metav1.NamespaceAll, ctrl.Options{}, indexed)
+	op.namespace = plane.Namespace(b)
 	c := live(b)
-	widget := createWidget(b, c)
+	widget := op.createWidget(b, c)
 	for i := range 990 {
 		unrelated := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: widget.Namespace, Name: "unrelated-" + strconv.Itoa(i)}}
 		if err := c.Create(b.Context(), unrelated); err != nil {
