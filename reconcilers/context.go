@@ -16,9 +16,11 @@ import (
 type scope struct {
 	context.Context
 
-	request              Request
-	config               Config
-	hasConfig            bool
+	request   Request
+	config    Config
+	hasConfig bool
+	// comparable is true if the client of config can be a key, found out once for all nodes.
+	comparable           bool
 	originalConfig       Config
 	hasOriginalConfig    bool
 	additionalConfigs    map[string]Config
@@ -33,6 +35,11 @@ type scope struct {
 	pass *pass
 	// watches are those registered so far, nil unless a root's set-up made the scope.
 	watches *watches
+}
+
+func (s *scope) setConfig(config Config) {
+	s.config, s.hasConfig = config, true
+	s.comparable = config.Client != nil && isComparable(config.Client)
 }
 
 type scopeKey struct{}
@@ -79,7 +86,7 @@ func RetrieveRequest(ctx context.Context) Request {
 
 // StashConfig returns a context in which config is the current one. A root sets it; [RetrieveConfig] reads it.
 func StashConfig(ctx context.Context, config Config) context.Context {
-	return derive(ctx, func(s *scope) { s.config, s.hasConfig = config, true })
+	return derive(ctx, func(s *scope) { s.setConfig(config) })
 }
 
 // RetrieveConfig returns the current config: the root's, or that of the innermost node that replaced it. Children are

@@ -96,10 +96,11 @@ func familyOf(config Config, list client.ObjectList) familyKey {
 // listChildren returns the children of resource, of the type of list, that it controls. Objects are copies that belong to
 // the resource's nodes; they are for reading, and may be handed out again as long as they do not change.
 //
-// Below a root, what one node listed serves the other nodes of the request. In a node called by itself, each call lists.
+// Below a root, what one node listed serves the other nodes of the request. In a node called by itself, each call lists, and so
+// it does with a client that cannot be told from others.
 func listChildren(ctx context.Context, config Config, resource client.Object, sample client.Object, list client.ObjectList) ([]client.Object, error) {
 	p := scopeOf(ctx).pass
-	if p == nil || p.memory == nil {
+	if p == nil || p.memory == nil || !scopeOf(ctx).comparable {
 		return readChildren(ctx, config, resource, sample, list)
 	}
 	key := familyOf(config, list)
@@ -125,7 +126,7 @@ func listChildren(ctx context.Context, config Config, resource client.Object, sa
 // answered, nil if the child was deleted.
 func knowChild(ctx context.Context, config Config, list client.ObjectList, before, written client.Object) {
 	p := scopeOf(ctx).pass
-	if p == nil {
+	if p == nil || !scopeOf(ctx).comparable {
 		return
 	}
 	p.mu.Lock()

@@ -41,6 +41,9 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	if err != nil {
 		return err
 	}
+	if err := normalize(resource); err != nil {
+		return err
+	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("finalizer", finalizer)
 	log.Info(doing)
 

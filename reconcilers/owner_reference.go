@@ -41,7 +41,7 @@ type ownerIdentity struct {
 // made once in a request.
 func controllerRef(ctx context.Context, config Config, owner client.Object) (metav1.OwnerReference, error) {
 	p := scopeOf(ctx).pass
-	if p == nil {
+	if p == nil || !scopeOf(ctx).comparable {
 		return newControllerRef(config, owner)
 	}
 	identity := ownerIdentity{uid: owner.GetUID(), object: reflect.TypeOf(owner), reader: config.Client}

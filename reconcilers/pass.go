@@ -37,7 +37,7 @@ type failure struct {
 // fail notes that err came up at the node of p while it dealt with object, and what may help. The first note of an error
 // stays: the deepest node knows best.
 func (p *pass) fail(at *position, object string, class Class, err error) {
-	if p == nil || err == nil || !comparableError(err) {
+	if p == nil || err == nil || !isComparable(err) {
 		return
 	}
 	p.mu.Lock()
@@ -55,7 +55,7 @@ func (p *pass) locate(err error) (failure, bool) {
 	if p == nil || err == nil {
 		return failure{}, false
 	}
-	if comparableError(err) {
+	if isComparable(err) {
 		for _, f := range p.failures {
 			if f.err == err {
 				return f, true
@@ -75,9 +75,10 @@ func (p *pass) locate(err error) (failure, bool) {
 	return failure{}, false
 }
 
-// comparableError guards == on errors, which panics for an error value that holds a slice or a map.
-func comparableError(err error) bool {
-	return reflect.ValueOf(err).Comparable()
+// isComparable guards ==, which panics for a value that holds a slice, a map or a function, as some errors and some clients do:
+// those of controller-runtime's interceptor are such.
+func isComparable(v any) bool {
+	return reflect.ValueOf(v).Comparable()
 }
 
 // finalized takes note of a patch of the finalizers of the resource, patched being the answer.

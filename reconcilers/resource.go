@@ -175,7 +175,7 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	}
 	config := r.config()
 	nested := derive(ctx, func(s *scope) {
-		s.config, s.hasConfig = config, true
+		s.setConfig(config)
 		s.originalConfig, s.hasOriginalConfig = config, true
 		s.resourceType, s.originalResourceType = r.Type, r.Type
 	})
@@ -215,7 +215,7 @@ func (r *ResourceReconciler[T]) prepare(ctx context.Context, req Request, p *pas
 	s := *scopeOf(ctx)
 	s.Context = ctx
 	s.request = req
-	s.config, s.hasConfig = config, true
+	s.setConfig(config)
 	s.originalConfig, s.hasOriginalConfig = config, true
 	s.resourceType, s.originalResourceType = r.Type, r.Type
 	s.pass = p

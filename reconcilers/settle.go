@@ -16,6 +16,9 @@ import (
 // settle writes the status, if the tree changed it, and returns what becomes of the tree's result and error. The error is
 // returned in any case (law L6).
 func (r *ResourceReconciler[T]) settle(ctx context.Context, config Config, original, resource T, result Result, err error) (Result, error) {
+	if normalizeErr := normalize(resource); normalizeErr != nil {
+		return r.afterWrite(result, err, normalizeErr)
+	}
 	before, after := statusOf(original), statusOf(resource)
 	after.keepTransitionTimes(before)
 

@@ -136,6 +136,9 @@ func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	if err != nil {
 		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
 	}
+	if err := normalize(desired); err != nil {
+		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
+	}
 	switch {
 	case isNil(desired) && isAbsent(actual):
 		return none, ClearFinalizer(ctx, resource, m.Finalizer)
@@ -246,6 +249,9 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w worksite, de
 		// The next update will desire this.
 		desired = copyOf(desired)
 		m.HarmonizeImmutableFields(copyOf(created), desired)
+		if err := normalize(desired); err != nil {
+			return created, err
+		}
 	}
 	m.learn(ctx, created, desired, intentOf(desired))
 	w.succeeded(created, "Created")
@@ -263,6 +269,9 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 	}
 	if m.HarmonizeImmutableFields != nil {
 		m.HarmonizeImmutableFields(actual, desired)
+		if err := normalize(desired); err != nil {
+			return none, err
+		}
 	}
 	if m.TrackDesired {
 		if err := w.config.track(ctx, actual, w.resource); err != nil {
@@ -277,7 +286,10 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 		return actual, nil
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	current := m.merge(ctx, actual, desired, lesson)
+	current, err := m.merge(ctx, actual, desired, lesson)
+	if err != nil {
+		return none, err
+	}
 	if equality.Semantic.DeepEqual(actual, current) {
 		log.Info("resource is in sync, no update required")
 		m.learned.of(ctx).agree(actual, intent, lesson)
@@ -301,7 +313,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 }
 
 // merge returns a copy of actual with what is desired, and with what the server is known to add to that.
-func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lesson) Type {
+func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lesson) (Type, error) {
 	current := copyOf(actual)
 	// The author's function may let current share what desired refers to, and change it there. What is desired has to stay.
 	expected := copyOf(desired)
@@ -312,7 +324,7 @@ func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired
 		}
 	}
 	m.MergeBeforeUpdate(current, expected)
-	return current
+	return current, normalize(current)
 }
 
 // learn keeps what the server added to what was desired, written being its answer.
@@ -327,13 +339,17 @@ func (m *UpdatingObjectManager[Type]) learn(ctx context.Context, written, desire
 // additions returns what, added to desired, makes written of it, and nil if that cannot be told: a list into which the
 // author's function merges has other indexes than the list that is desired.
 func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, desired Type) (*Patch, error) {
-	base := m.merge(ctx, written, desired, lesson{})
+	base, err := m.merge(ctx, written, desired, lesson{})
+	if err != nil {
+		return nil, err
+	}
 	additions, err := newAdditions(base, written, desired)
 	if err != nil || additions == nil {
 		return nil, err
 	}
-	if proof := m.merge(ctx, written, desired, lesson{additions: additions}); !equality.Semantic.DeepEqual(proof, written) {
-		return nil, nil
+	proof, err := m.merge(ctx, written, desired, lesson{additions: additions})
+	if err != nil || !equality.Semantic.DeepEqual(proof, written) {
+		return nil, err
 	}
 	return additions, nil
 }
