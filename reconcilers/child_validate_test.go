@@ -3,7 +3,6 @@ package reconcilers_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -210,45 +209,4 @@ func TestChildReconcilerLogs(t *testing.T) {
 			}
 		})
 	}
-}
-
-func ExampleChildReconciler() {
-	c := rtesting.ExpectConfig{Scheme: resources.NewScheme(), WithReactors: []rtesting.ReactionFunc{born}}
-	ctx := reconcilers.StashConfig(context.Background(), c.Config())
-	ctx = reconcilers.StashOriginalConfig(ctx, c.Config())
-	node := &reconcilers.ChildReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
-		DesiredChild: func(_ context.Context, widget *resources.Widget) (*corev1.ConfigMap, error) {
-			if widget.Spec.Fields["color"] == "" {
-				return nil, nil
-			}
-			return &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: widget.Namespace, Name: widget.Name},
-				Data:       map[string]string{"color": widget.Spec.Fields["color"]},
-			}, nil
-		},
-		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
-			current.Data = desired.Data
-		},
-		ReflectChildStatusOnParent: func(_ context.Context, widget *resources.Widget, child *corev1.ConfigMap, err error) {
-			switch {
-			case err != nil:
-				fmt.Println("it cannot be:", err)
-			case child == nil:
-				fmt.Println("there is none")
-			default:
-				fmt.Println("it is", child.Data["color"], "and controlled by", metav1.GetControllerOf(child).Name)
-			}
-		},
-	}
-	gadget := widget.Object()
-	for _, color := range []string{"red", "blue", ""} {
-		gadget.Spec.Fields = map[string]string{"color": color}
-		if _, err := node.Reconcile(ctx, gadget); err != nil {
-			fmt.Println(err)
-		}
-	}
-	// Output:
-	// it is red and controlled by gadget
-	// it is blue and controlled by gadget
-	// there is none
 }

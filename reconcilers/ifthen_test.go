@@ -2,7 +2,6 @@ package reconcilers_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -119,34 +118,4 @@ func TestIfThenSetup(t *testing.T) {
 	checkError(t, "failing Setup", node.SetupWithManager(ctx, nil, nil), "boom")
 	checkError(t, "empty", (&widgetIfThen{}).SetupWithManager(ctx, nil, nil), `IfThen "IfThen" must implement If`)
 	calls.compare(t, []string{"set up", "set up then", "set up", "set up failing then"})
-}
-
-func ExampleIfThen() {
-	say := func(words string) reconcilers.SubReconciler[*resources.Widget] {
-		return &reconcilers.SyncReconciler[*resources.Widget]{
-			Sync: func(context.Context, *resources.Widget) error {
-				fmt.Println(words)
-				return nil
-			},
-		}
-	}
-	node := &reconcilers.IfThen[*resources.Widget]{
-		If: func(_ context.Context, widget *resources.Widget) bool {
-			fmt.Println("isolated?", widget.Spec.Fields["isolated"])
-			return widget.Spec.Fields["isolated"] == "yes"
-		},
-		Then: say("close the network"),
-		Else: say("open the network"),
-	}
-	for _, isolated := range []string{"yes", "no"} {
-		gadget := &resources.Widget{Spec: resources.WidgetSpec{Fields: map[string]string{"isolated": isolated}}}
-		if _, err := node.Reconcile(context.Background(), gadget); err != nil {
-			fmt.Println(err)
-		}
-	}
-	// Output:
-	// isolated? yes
-	// close the network
-	// isolated? no
-	// open the network
 }

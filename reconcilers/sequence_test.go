@@ -2,7 +2,6 @@ package reconcilers_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -184,31 +183,4 @@ func TestSequenceTellsThePath(t *testing.T) {
 	if !slices.Equal(paths, described) {
 		t.Errorf("the description has other paths: %v, those of the request are %v", described, paths)
 	}
-}
-
-func ExampleSequence() {
-	say := func(words string, err error) reconcilers.SubReconciler[*resources.Widget] {
-		return &reconcilers.SyncReconciler[*resources.Widget]{
-			Sync: func(context.Context, *resources.Widget) error {
-				fmt.Println(words)
-				return err
-			},
-		}
-	}
-	tree := reconcilers.Sequence[*resources.Widget]{
-		say("the quota", nil),
-		reconcilers.Sequence[*resources.Widget]{
-			say("the network", nil),
-			say("not yet", reconcilers.ErrHaltSubReconcilers),
-			say("never said", nil),
-		},
-		say("never said either", nil),
-	}
-	_, err := tree.Reconcile(context.Background(), &resources.Widget{})
-	fmt.Println("halted:", err == reconcilers.ErrHaltSubReconcilers)
-	// Output:
-	// the quota
-	// the network
-	// not yet
-	// halted: true
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestSyncReconciler(t *testing.T) {
@@ -219,30 +218,4 @@ func TestSyncReconcilerLogsWhatIsNotQuiet(t *testing.T) {
 			check(strings.Replace(test.expected, "sync", "finalize", 1))
 		})
 	}
-}
-
-func ExampleSyncReconciler() {
-	node := &reconcilers.SyncReconciler[*resources.Widget]{
-		Name: "Directory",
-		Sync: func(_ context.Context, widget *resources.Widget) error {
-			fmt.Println("register", widget.Name)
-			return nil
-		},
-		FinalizeWithResult: func(_ context.Context, widget *resources.Widget) (reconcilers.Result, error) {
-			fmt.Println("deregister", widget.Name)
-			return reconcilers.Result{RequeueAfter: time.Minute}, nil
-		},
-	}
-	gadget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Name: "gadget"}}
-	result, err := node.Reconcile(context.Background(), gadget)
-	fmt.Println(result.RequeueAfter, err)
-
-	gadget.DeletionTimestamp = new(metav1.Now())
-	result, err = node.Reconcile(context.Background(), gadget)
-	fmt.Println(result.RequeueAfter, err)
-	// Output:
-	// register gadget
-	// 0s <nil>
-	// deregister gadget
-	// 1m0s <nil>
 }
