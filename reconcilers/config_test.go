@@ -63,11 +63,27 @@ func TestTrackAndGet(t *testing.T) {
 		}
 	}
 	nodeTests{
-		"typed":        {node: gets(&corev1.ConfigMap{}), calls: []string{"got gadget"}, widgetCase: widgetCase{GivenObjects: []client.Object{given}, ExpectTracks: track}},
-		"unstructured": {node: gets(untyped), calls: []string{"got gadget"}, widgetCase: widgetCase{GivenObjects: []client.Object{given}, ExpectTracks: track}},
-		"duck":         {node: gets(quacks), calls: []string{"got gadget"}, widgetCase: widgetCase{GivenObjects: []client.Object{given}, ExpectTracks: track}},
+		"typed": {
+			node:       gets(&corev1.ConfigMap{}),
+			calls:      []string{"got gadget"},
+			widgetCase: widgetCase{GivenObjects: []client.Object{given}, ExpectTracks: track},
+		},
+		"unstructured": {
+			node:       gets(untyped),
+			calls:      []string{"got gadget"},
+			widgetCase: widgetCase{GivenObjects: []client.Object{given}, ExpectTracks: track},
+		},
+		"duck": {
+			node:       gets(quacks),
+			calls:      []string{"got gadget"},
+			widgetCase: widgetCase{GivenObjects: []client.Object{given}, ExpectTracks: track},
+		},
 		// To be told of its creation is the point.
-		"not there": {node: gets(&corev1.ConfigMap{}), calls: []string{}, widgetCase: widgetCase{ExpectTracks: track, ShouldErr: true, Verify: isNotFound}},
+		"not there": {
+			node:       gets(&corev1.ConfigMap{}),
+			calls:      []string{},
+			widgetCase: widgetCase{ExpectTracks: track, ShouldErr: true, Verify: isNotFound},
+		},
 		"fails": {node: gets(&corev1.ConfigMap{}), calls: []string{}, widgetCase: widgetCase{
 			GivenObjects: []client.Object{given},
 			WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("get", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},

@@ -27,7 +27,10 @@ func TestSentinels(t *testing.T) {
 		{err: reconcilers.ErrHaltSubReconcilers, text: halt, quiet: true, halt: true},
 		{err: reconcilers.ErrDurable, text: quiet + "\n" + halt, quiet: true, halt: true},
 		{err: reconcilers.ErrSkipStatusUpdate, text: "skip ResourceReconciler status update for this request"},
-		{err: reconcilers.OnlyReconcileChildStatus, text: "skip reconciler create/update/delete behavior for the child resource, while still reflecting the existing child's status on the reconciled resource"},
+		{
+			err:  reconcilers.OnlyReconcileChildStatus,
+			text: "skip reconciler create/update/delete behavior for the child resource, while still reflecting the existing child's status on the reconciled resource",
+		},
 		{err: reconcilers.PatchGenerationMismatch, text: "patch generation did not match target"},
 		{err: reconcilers.ErrStashValueNotFound, text: "value not found in stash"},
 		{err: reconcilers.ErrStashValueNotAssignable, text: "value found in stash is not of an assignable type"},
@@ -48,21 +51,24 @@ func TestClassify(t *testing.T) {
 		err      error
 		expected reconcilers.Class
 	}{
-		"unknown":       {err: errBoom, expected: reconcilers.ClassRetry},
-		"quiet":         {err: reconcilers.ErrQuiet, expected: reconcilers.ClassRetry},
-		"halt":          {err: reconcilers.ErrHaltSubReconcilers, expected: reconcilers.ClassWait},
-		"durable":       {err: fmt.Errorf("%w: %w", errBoom, reconcilers.ErrDurable), expected: reconcilers.ClassTerminal},
-		"terminal":      {err: fmt.Errorf("hopeless: %w", reconcile.TerminalError(errBoom)), expected: reconcilers.ClassTerminal},
-		"exists":        {err: fmt.Errorf("hidden: %w", apierrs.NewAlreadyExists(configMapResource, "a")), expected: reconcilers.ClassNotOurs},
-		"conflict":      {err: statusConflict, expected: reconcilers.ClassConflict},
-		"forbidden":     {err: apierrs.NewForbidden(configMapResource, "a", errBoom), expected: reconcilers.ClassForbidden},
-		"unauthorized":  {err: apierrs.NewUnauthorized("a"), expected: reconcilers.ClassForbidden},
-		"invalid":       {err: apierrs.NewInvalid(kind, "a", nil), expected: reconcilers.ClassTerminal},
-		"bad request":   {err: apierrs.NewBadRequest("a"), expected: reconcilers.ClassTerminal},
-		"timeout":       {err: apierrs.NewTimeoutError("a", 1), expected: reconcilers.ClassRetry},
-		"not found":     {err: apierrs.NewNotFound(configMapResource, "a"), expected: reconcilers.ClassRetry},
-		"nil":           {expected: reconcilers.ClassRetry},
-		"known already": {err: fmt.Errorf("more: %w", &reconcilers.Error{Class: reconcilers.ClassWait, Err: errBoom}), expected: reconcilers.ClassWait},
+		"unknown":      {err: errBoom, expected: reconcilers.ClassRetry},
+		"quiet":        {err: reconcilers.ErrQuiet, expected: reconcilers.ClassRetry},
+		"halt":         {err: reconcilers.ErrHaltSubReconcilers, expected: reconcilers.ClassWait},
+		"durable":      {err: fmt.Errorf("%w: %w", errBoom, reconcilers.ErrDurable), expected: reconcilers.ClassTerminal},
+		"terminal":     {err: fmt.Errorf("hopeless: %w", reconcile.TerminalError(errBoom)), expected: reconcilers.ClassTerminal},
+		"exists":       {err: fmt.Errorf("hidden: %w", apierrs.NewAlreadyExists(configMapResource, "a")), expected: reconcilers.ClassNotOurs},
+		"conflict":     {err: statusConflict, expected: reconcilers.ClassConflict},
+		"forbidden":    {err: apierrs.NewForbidden(configMapResource, "a", errBoom), expected: reconcilers.ClassForbidden},
+		"unauthorized": {err: apierrs.NewUnauthorized("a"), expected: reconcilers.ClassForbidden},
+		"invalid":      {err: apierrs.NewInvalid(kind, "a", nil), expected: reconcilers.ClassTerminal},
+		"bad request":  {err: apierrs.NewBadRequest("a"), expected: reconcilers.ClassTerminal},
+		"timeout":      {err: apierrs.NewTimeoutError("a", 1), expected: reconcilers.ClassRetry},
+		"not found":    {err: apierrs.NewNotFound(configMapResource, "a"), expected: reconcilers.ClassRetry},
+		"nil":          {expected: reconcilers.ClassRetry},
+		"known already": {
+			err:      fmt.Errorf("more: %w", &reconcilers.Error{Class: reconcilers.ClassWait, Err: errBoom}),
+			expected: reconcilers.ClassWait,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if class := reconcilers.Classify(test.err); class != test.expected {

@@ -29,7 +29,11 @@ import (
 var (
 	widgetScheme = resources.NewScheme()
 	errBoom      = errors.New("boom")
-	requestTime  = time.Date(2024, time.May, 17, 8, 30, 0, 0, time.UTC)
+	minute       = reconcilers.Result{RequeueAfter: time.Minute}
+	//lint:ignore SA1019 deprecated, not gone
+	requeue = reconcilers.Result{Requeue: true}
+
+	requestTime = time.Date(2024, time.May, 17, 8, 30, 0, 0, time.UTC)
 
 	widgetKey     = types.NamespacedName{Namespace: "default", Name: "gadget"}
 	widgetRequest = reconcilers.Request{NamespacedName: widgetKey}

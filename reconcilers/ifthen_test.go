@@ -10,7 +10,6 @@ import (
 )
 
 func TestIfThen(t *testing.T) {
-	minute := reconcilers.Result{RequeueAfter: time.Minute}
 	twoMinutes := reconcilers.Result{RequeueAfter: 2 * time.Minute}
 	node := func(holds bool, thenErr, elseErr error) func(*trace) widgetNode {
 		return func(calls *trace) widgetNode {
@@ -82,14 +81,17 @@ func TestIfThenValidate(t *testing.T) {
 	invalid := &widgetSync{}
 	const missing = `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`
 	validationTests{
-		"empty":     {node: &widgetIfThen{}, shallow: `IfThen "IfThen" must implement If`},
-		"no If":     {node: &widgetIfThen{Name: "mine", Then: valid, Else: valid}, shallow: `IfThen "mine" must implement If`},
-		"no Then":   {node: &widgetIfThen{If: always, Else: valid}, shallow: `IfThen "IfThen" must implement Then`},
-		"no Else":   {node: &widgetIfThen{If: always, Then: valid}},
-		"all":       {node: &widgetIfThen{If: always, Then: valid, Else: widgetSequence{}}},
-		"bad Then":  {node: &widgetIfThen{If: always, Then: invalid}, recursive: `IfThen "IfThen" must have a valid Then: ` + missing},
-		"bad Else":  {node: &widgetIfThen{If: always, Then: valid, Else: invalid}, recursive: `IfThen "IfThen" must have a valid Else: ` + missing},
-		"bad value": {node: &widgetIfThen{If: always, Then: widgetSequence{invalid}}, recursive: `IfThen "IfThen" must have a valid Then: Sequence must have a valid Sequence[0]: ` + missing},
+		"empty":    {node: &widgetIfThen{}, shallow: `IfThen "IfThen" must implement If`},
+		"no If":    {node: &widgetIfThen{Name: "mine", Then: valid, Else: valid}, shallow: `IfThen "mine" must implement If`},
+		"no Then":  {node: &widgetIfThen{If: always, Else: valid}, shallow: `IfThen "IfThen" must implement Then`},
+		"no Else":  {node: &widgetIfThen{If: always, Then: valid}},
+		"all":      {node: &widgetIfThen{If: always, Then: valid, Else: widgetSequence{}}},
+		"bad Then": {node: &widgetIfThen{If: always, Then: invalid}, recursive: `IfThen "IfThen" must have a valid Then: ` + missing},
+		"bad Else": {node: &widgetIfThen{If: always, Then: valid, Else: invalid}, recursive: `IfThen "IfThen" must have a valid Else: ` + missing},
+		"bad value": {
+			node:      &widgetIfThen{If: always, Then: widgetSequence{invalid}},
+			recursive: `IfThen "IfThen" must have a valid Then: Sequence must have a valid Sequence[0]: ` + missing,
+		},
 	}.run(t)
 }
 

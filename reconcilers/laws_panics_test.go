@@ -53,16 +53,28 @@ func TestL7MisconfiguredNodes(t *testing.T) {
 		node  verbs
 		names string
 	}{
-		"sync":                              {node: &widgetSync{}, names: `SyncReconciler "SyncReconciler"`},
-		"child":                             {node: &configMapNode{}, names: `ChildReconciler "ConfigMapChildReconciler"`},
-		"child, half":                       {node: &configMapNode{Name: "mine", DesiredChild: valid.DesiredChild}, names: `ChildReconciler "mine"`},
-		"child, no manager":                 {node: &configMapNode{DesiredChild: valid.DesiredChild, ReflectChildStatusOnParent: valid.ReflectChildStatusOnParent}, names: "ConfigMapChildReconciler"},
-		"if":                                {node: &widgetIfThen{}, names: `IfThen "IfThen"`},
-		"if without then":                   {node: &widgetIfThen{If: func(context.Context, *resources.Widget) bool { return true }}, names: `IfThen "IfThen"`},
-		"if with a nil then":                {node: &widgetIfThen{If: func(context.Context, *resources.Widget) bool { return true }, Then: (*widgetSync)(nil)}, names: `IfThen "IfThen"`},
-		"finalizer":                         {node: &widgetFinalizer{}, names: `WithFinalizer "WithFinalizer"`},
-		"finalizer without a node":          {node: &widgetFinalizer{Finalizer: ours}, names: `WithFinalizer "WithFinalizer"`},
-		"finalizer with a nil node":         {node: &widgetFinalizer{Finalizer: ours, Reconciler: (*widgetSync)(nil)}, names: `WithFinalizer "WithFinalizer"`},
+		"sync":        {node: &widgetSync{}, names: `SyncReconciler "SyncReconciler"`},
+		"child":       {node: &configMapNode{}, names: `ChildReconciler "ConfigMapChildReconciler"`},
+		"child, half": {node: &configMapNode{Name: "mine", DesiredChild: valid.DesiredChild}, names: `ChildReconciler "mine"`},
+		"child, no manager": {
+			node:  &configMapNode{DesiredChild: valid.DesiredChild, ReflectChildStatusOnParent: valid.ReflectChildStatusOnParent},
+			names: "ConfigMapChildReconciler",
+		},
+		"if": {node: &widgetIfThen{}, names: `IfThen "IfThen"`},
+		"if without then": {
+			node:  &widgetIfThen{If: func(context.Context, *resources.Widget) bool { return true }},
+			names: `IfThen "IfThen"`,
+		},
+		"if with a nil then": {
+			node:  &widgetIfThen{If: func(context.Context, *resources.Widget) bool { return true }, Then: (*widgetSync)(nil)},
+			names: `IfThen "IfThen"`,
+		},
+		"finalizer":                {node: &widgetFinalizer{}, names: `WithFinalizer "WithFinalizer"`},
+		"finalizer without a node": {node: &widgetFinalizer{Finalizer: ours}, names: `WithFinalizer "WithFinalizer"`},
+		"finalizer with a nil node": {
+			node:  &widgetFinalizer{Finalizer: ours, Reconciler: (*widgetSync)(nil)},
+			names: `WithFinalizer "WithFinalizer"`,
+		},
 		"sequence of nil":                   {node: widgetSequence{nil}, names: "Sequence[0]"},
 		"sequence of a nil pointer":         {node: widgetSequence{widgetSequence{}, (*widgetSync)(nil)}, names: "Sequence[1]"},
 		"sequence of a nil slice's pointer": {node: widgetSequence{(*widgetSequence)(nil)}, names: "Sequence[0]"},
@@ -123,10 +135,16 @@ func TestL7MisconfiguredNodes(t *testing.T) {
 		root  reconcile.Reconciler
 		names string
 	}{
-		"nothing":      {root: &widgetRoot{}, names: `ResourceReconciler "WidgetResourceReconciler" must define Reconciler`},
-		"nil node":     {root: &widgetRoot{Reconciler: (*widgetSync)(nil)}, names: `ResourceReconciler "WidgetResourceReconciler" must define Reconciler`},
-		"no config":    {root: &widgetRoot{Reconciler: widgetSequence{}}, names: `ResourceReconciler "WidgetResourceReconciler"`},
-		"an interface": {root: &anyRoot{Name: "mine", Reconciler: reconcilers.Sequence[client.Object]{}, Config: expectWidget().Config()}, names: `ResourceReconciler "mine" must define Type`},
+		"nothing": {root: &widgetRoot{}, names: `ResourceReconciler "WidgetResourceReconciler" must define Reconciler`},
+		"nil node": {
+			root:  &widgetRoot{Reconciler: (*widgetSync)(nil)},
+			names: `ResourceReconciler "WidgetResourceReconciler" must define Reconciler`,
+		},
+		"no config": {root: &widgetRoot{Reconciler: widgetSequence{}}, names: `ResourceReconciler "WidgetResourceReconciler"`},
+		"an interface": {
+			root:  &anyRoot{Name: "mine", Reconciler: reconcilers.Sequence[client.Object]{}, Config: expectWidget().Config()},
+			names: `ResourceReconciler "mine" must define Type`,
+		},
 		"no kind": {
 			root: &reconcilers.ResourceReconciler[*unstructured.Unstructured]{
 				Name: "mine", Reconciler: reconcilers.Sequence[*unstructured.Unstructured]{}, Config: expectWidget().Config(),
@@ -176,7 +194,7 @@ func TestL7NodesOutsideOfATree(t *testing.T) {
 }
 
 // incomparable is an error value that == panics on.
-type incomparable struct{ causes []string }
+type incomparable struct{ _ []string }
 
 func (e incomparable) Error() string { return "incomparable" }
 
@@ -372,7 +390,8 @@ func FuzzL7MalformedObjects(f *testing.F) {
 	for _, text := range malformed() {
 		f.Add(text)
 	}
-	f.Add(`{"metadata":{"namespace":"default","name":"gadget","uid":"u","deletionTimestamp":"2024-01-01T00:00:00Z","finalizers":["a"]},"status":{"a":[{"b":1.5}]}}`)
+	f.Add(`{"metadata":{"namespace":"default","name":"gadget","uid":"u","deletionTimestamp":"2024-01-01T00:00:00Z","finalizers":["a"]},` +
+		`"status":{"a":[{"b":1.5}]}}`)
 	f.Fuzz(func(t *testing.T, text string) { reconcileMalformed(t, text) })
 }
 
@@ -383,8 +402,12 @@ func TestL7ContentOfOtherTypes(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": resources.GroupVersion.String(),
 			"kind":       kind,
-			"metadata":   map[string]any{"namespace": widgetKey.Namespace, "name": widgetKey.Name, "labels": map[string]string{"a": "b"}},
-			"spec":       map[string]any{"replicas": 3, "ratio": float32(0.5), "names": []string{"a", "b"}, "list": []any{int32(1), uint(2)}},
+			"metadata": map[string]any{
+				"namespace": widgetKey.Namespace, "name": widgetKey.Name, "labels": map[string]string{"a": "b"},
+			},
+			"spec": map[string]any{
+				"replicas": 3, "ratio": float32(0.5), "names": []string{"a", "b"}, "list": []any{int32(1), uint(2)},
+			},
 		}}
 	}
 	sample := func() thing {

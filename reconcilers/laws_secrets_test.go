@@ -150,7 +150,10 @@ func mergeUntypedSecret(current, desired *unstructured.Unstructured) {
 func TestL9SecretsAreNotTold(t *testing.T) {
 	check := func(t *testing.T, told []string) {
 		t.Helper()
-		for _, words := range []string{"creating resource", "updating resource", "deleting unwanted resource", "event Created", "event Updated", "event Deleted", "error "} {
+		for _, words := range []string{
+			"creating resource", "updating resource", "deleting unwanted resource",
+			"event Created", "event Updated", "event Deleted", "error ",
+		} {
 			if !slices.ContainsFunc(told, func(line string) bool { return strings.Contains(line, words) }) {
 				t.Errorf("%q was not told, so this test shows nothing", words)
 			}

@@ -93,7 +93,8 @@ func (c l6Case) check(result reconcilers.Result, err error) []string {
 	if !loud(c.tree) && !loud(writeErr) && err != nil {
 		wrong = append(wrong, "an error that nobody returned, or that is quiet")
 	}
-	comesBack := err != nil || result.Requeue || result.RequeueAfter > 0 //nolint:staticcheck // Requeue is deprecated, not gone.
+	//lint:ignore SA1019 deprecated, not gone
+	comesBack := err != nil || result.Requeue || result.RequeueAfter > 0
 	if (c.tree != nil || writeErr != nil) && !comesBack {
 		wrong = append(wrong, "a quiet error does not bring the request back")
 	}

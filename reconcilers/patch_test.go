@@ -28,8 +28,11 @@ func TestPatch(t *testing.T) {
 	}{
 		"what it was made of": {rebase: base.Object(), expected: update.Object()},
 		"another object": {
-			rebase:   &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Generation: 1}, Data: map[string]string{"color": "green"}},
-			expected: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Generation: 1, Labels: map[string]string{"a": "b"}}, Data: map[string]string{"color": "red", "size": "big"}},
+			rebase: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Generation: 1}, Data: map[string]string{"color": "green"}},
+			expected: &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: "other", Generation: 1, Labels: map[string]string{"a": "b"}},
+				Data:       map[string]string{"color": "red", "size": "big"},
+			},
 		},
 		"another generation": {
 			rebase:   base.With(func(c *corev1.ConfigMap) { c.Generation = 2 }).Object(),

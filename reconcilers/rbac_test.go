@@ -28,7 +28,11 @@ func TestPolicyRules(t *testing.T) {
 		},
 	})
 	expected := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "update", "delete", "deletecollection"}},
+		{
+			APIGroups: []string{""},
+			Resources: []string{"configmaps"},
+			Verbs:     []string{"get", "list", "watch", "create", "update", "delete", "deletecollection"},
+		},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"get", "update"}},
 		{APIGroups: []string{"example.com"}, Resources: []string{"policies"}, Verbs: []string{"get"}},
@@ -83,7 +87,12 @@ func TestPolicyRulesOfUnknownKinds(t *testing.T) {
 func TestRBACMarkers(t *testing.T) {
 	markers := reconcilers.RBACMarkers([]rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "list"}},
-		{APIGroups: []string{"apps", "extensions"}, Resources: []string{"deployments/scale"}, ResourceNames: []string{"mine"}, Verbs: []string{"update"}},
+		{
+			APIGroups:     []string{"apps", "extensions"},
+			Resources:     []string{"deployments/scale"},
+			ResourceNames: []string{"mine"},
+			Verbs:         []string{"update"},
+		},
 		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
 	})
 	expected := []string{

@@ -19,9 +19,6 @@ import (
 )
 
 var (
-	minute  = reconcilers.Result{RequeueAfter: time.Minute}
-	requeue = reconcilers.Result{Requeue: true} //nolint:staticcheck // Requeue is deprecated, not gone.
-
 	// steadyWidget is what a tree that does nothing leaves of widget.
 	steadyWidget = widget.With(initialized, observed)
 

@@ -8,9 +8,9 @@ import (
 )
 
 func TestAggregateResults(t *testing.T) {
-	requeue := reconcilers.Result{Requeue: true} //nolint:staticcheck // Requeue is deprecated, not gone.
-	minute := reconcilers.Result{RequeueAfter: time.Minute}
 	hour := reconcilers.Result{RequeueAfter: time.Hour}
+	both := requeue
+	both.RequeueAfter = time.Minute
 	tests := map[string]struct {
 		results  []reconcilers.Result
 		expected reconcilers.Result
@@ -22,7 +22,7 @@ func TestAggregateResults(t *testing.T) {
 		"shortest delay": {results: []reconcilers.Result{hour, minute, hour}, expected: minute},
 		// The queue ignores a negative delay, so it must not hide another one (law L6).
 		"negative delay":         {results: []reconcilers.Result{{RequeueAfter: -1}, minute, {RequeueAfter: -1}}, expected: minute},
-		"requeue beside a delay": {results: []reconcilers.Result{requeue, hour, minute}, expected: reconcilers.Result{Requeue: true, RequeueAfter: time.Minute}}, //nolint:staticcheck
+		"requeue beside a delay": {results: []reconcilers.Result{requeue, hour, minute}, expected: both},
 		"highest priority": {
 			results:  []reconcilers.Result{{Priority: new(-100)}, {Priority: new(-2)}, {}},
 			expected: reconcilers.Result{Priority: new(-2)},

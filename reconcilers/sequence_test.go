@@ -14,8 +14,6 @@ import (
 )
 
 func TestSequence(t *testing.T) {
-	requeue := reconcilers.Result{Requeue: true} //nolint:staticcheck // Requeue is deprecated, not gone.
-	minute := reconcilers.Result{RequeueAfter: time.Minute}
 	twoMinutes := reconcilers.Result{RequeueAfter: 2 * time.Minute}
 
 	aggregates := func(first, second, expected reconcilers.Result) nodeTest {

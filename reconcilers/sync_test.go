@@ -16,7 +16,6 @@ import (
 )
 
 func TestSyncReconciler(t *testing.T) {
-	minute := reconcilers.Result{RequeueAfter: time.Minute}
 	twoMinutes := reconcilers.Result{RequeueAfter: 2 * time.Minute}
 	does := func(calls *trace, call string, result reconcilers.Result, err error) func(context.Context, *resources.Widget) (reconcilers.Result, error) {
 		return func(context.Context, *resources.Widget) (reconcilers.Result, error) {

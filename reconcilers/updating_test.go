@@ -330,18 +330,23 @@ func TestUpdatingObjectManagerValidate(t *testing.T) {
 	validationTests{
 		"valid": {node: &configMaps{MergeBeforeUpdate: mergeConfigMap}},
 		// Validation does not fill in the name.
-		"empty":         {node: &configMaps{}, shallow: `UpdatingObjectManager "" must define MergeBeforeUpdate`},
-		"named":         {node: &configMaps{Name: "mine"}, shallow: `UpdatingObjectManager "mine" must define MergeBeforeUpdate`},
-		"duck":          {node: &duckManager{Name: "mine", Type: quacks, MergeBeforeUpdate: merge}, shallow: `UpdatingObjectManager "mine" must enable DangerouslyAllowDuckTypes to use a duck type`},
-		"duck, unnamed": {node: &duckManager{Type: quacks, MergeBeforeUpdate: merge}, shallow: `UpdatingObjectManager "" must enable DangerouslyAllowDuckTypes to use a duck type`},
-		"duck allowed":  {node: &duckManager{Type: quacks, MergeBeforeUpdate: merge, DangerouslyAllowDuckTypes: true}},
+		"empty": {node: &configMaps{}, shallow: `UpdatingObjectManager "" must define MergeBeforeUpdate`},
+		"named": {node: &configMaps{Name: "mine"}, shallow: `UpdatingObjectManager "mine" must define MergeBeforeUpdate`},
+		"duck": {
+			node:    &duckManager{Name: "mine", Type: quacks, MergeBeforeUpdate: merge},
+			shallow: `UpdatingObjectManager "mine" must enable DangerouslyAllowDuckTypes to use a duck type`,
+		},
+		"duck, unnamed": {
+			node:    &duckManager{Type: quacks, MergeBeforeUpdate: merge},
+			shallow: `UpdatingObjectManager "" must enable DangerouslyAllowDuckTypes to use a duck type`,
+		},
+		"duck allowed": {node: &duckManager{Type: quacks, MergeBeforeUpdate: merge, DangerouslyAllowDuckTypes: true}},
 	}.run(t)
 }
 
 func TestUpdatingObjectManagerSetup(t *testing.T) {
 	ctx := testContext(t, expectWidget().Config())
 	const missing = `UpdatingObjectManager "ConfigMapUpdatingObjectManager" must define MergeBeforeUpdate`
-	//lint:ignore SA1019 deprecated, and still there
 	checkError(t, "Setup", (&configMaps{}).Setup(ctx), missing)
 	checkError(t, "SetupWithManager", (&configMaps{}).SetupWithManager(ctx, nil, nil), missing)
 	checkError(t, "valid", (&configMaps{MergeBeforeUpdate: mergeConfigMap}).SetupWithManager(ctx, nil, nil), "")

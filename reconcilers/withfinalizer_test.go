@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -22,7 +21,6 @@ const (
 )
 
 func TestWithFinalizer(t *testing.T) {
-	minute := reconcilers.Result{RequeueAfter: time.Minute}
 	node := func(err error) func(*trace) widgetNode {
 		return func(calls *trace) widgetNode {
 			return &widgetFinalizer{
@@ -289,13 +287,37 @@ func TestAddAndClearFinalizer(t *testing.T) {
 		return []rtesting.ReactionFunc{rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: err})}
 	}
 	add := finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)
+	patched := normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)
 	nodeTests{
-		"add":                 {node: helper(reconcilers.AddFinalizer, ours), widgetCase: widgetCase{ExpectResource: widget.With(patchedBy(ours)).Object(), ExpectPatches: []rtesting.PatchRef{add}, ExpectEvents: []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)}}},
-		"add nothing":         {node: helper(reconcilers.AddFinalizer, ""), calls: []string{}},
-		"add what is there":   {node: helper(reconcilers.AddFinalizer, ours), calls: []string{}, widgetCase: widgetCase{Resource: widget.With(with(theirs, ours)).Object()}},
-		"clear nothing":       {node: helper(reconcilers.ClearFinalizer, ""), calls: []string{}},
-		"clear what is gone":  {node: helper(reconcilers.ClearFinalizer, ours), calls: []string{}, widgetCase: widgetCase{Resource: widget.With(with(theirs)).Object()}},
-		"clear of one living": {node: helper(reconcilers.ClearFinalizer, ours), widgetCase: widgetCase{Resource: widget.With(with(ours)).Object(), ExpectResource: widget.With(patchedBy()).Object(), ExpectPatches: []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)}, ExpectEvents: []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)}}},
+		"add": {
+			node: helper(reconcilers.AddFinalizer, ours),
+			widgetCase: widgetCase{
+				ExpectResource: widget.With(patchedBy(ours)).Object(),
+				ExpectPatches:  []rtesting.PatchRef{add},
+				ExpectEvents:   []rtesting.Event{patched},
+			},
+		},
+		"add nothing": {node: helper(reconcilers.AddFinalizer, ""), calls: []string{}},
+		"add what is there": {
+			node:       helper(reconcilers.AddFinalizer, ours),
+			calls:      []string{},
+			widgetCase: widgetCase{Resource: widget.With(with(theirs, ours)).Object()},
+		},
+		"clear nothing": {node: helper(reconcilers.ClearFinalizer, ""), calls: []string{}},
+		"clear what is gone": {
+			node:       helper(reconcilers.ClearFinalizer, ours),
+			calls:      []string{},
+			widgetCase: widgetCase{Resource: widget.With(with(theirs)).Object()},
+		},
+		"clear of one living": {
+			node: helper(reconcilers.ClearFinalizer, ours),
+			widgetCase: widgetCase{
+				Resource:       widget.With(with(ours)).Object(),
+				ExpectResource: widget.With(patchedBy()).Object(),
+				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectEvents:   []rtesting.Event{patched},
+			},
+		},
 		"conflict": {
 			node: helper(reconcilers.AddFinalizer, ours),
 			widgetCase: widgetCase{
