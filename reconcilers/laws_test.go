@@ -349,6 +349,7 @@ func TestL10TimeIsReadFromTheRequest(t *testing.T) {
 	expect := expectWidget(widget)
 	later := requestTime.Add(48 * time.Hour)
 	var seen []time.Time
+	broken := false
 	root := &widgetRoot{
 		BeforeReconcile: func(ctx context.Context, _ reconcilers.Request) (context.Context, reconcilers.Result, error) {
 			seen = append(seen, rtime.RetrieveNow(ctx))
@@ -357,7 +358,11 @@ func TestL10TimeIsReadFromTheRequest(t *testing.T) {
 		Reconciler: widgetSequence{
 			&widgetSync{Sync: func(ctx context.Context, w *resources.Widget) error {
 				seen = append(seen, rtime.RetrieveNow(ctx))
-				w.Status.MarkChildReady(ctx)
+				if broken {
+					w.Status.MarkChildNotReady(ctx, "Broken", "")
+				} else {
+					w.Status.MarkChildReady(ctx)
+				}
 				return nil
 			}},
 		},
@@ -387,6 +392,13 @@ func TestL10TimeIsReadFromTheRequest(t *testing.T) {
 		if times := transitions(); !slices.Equal(times, []time.Time{requestTime, requestTime}) {
 			t.Errorf("at %v the conditions changed at %v", now, times)
 		}
+	}
+	broken = true
+	if _, err := root.Reconcile(rtime.StashNow(t.Context(), later), widgetRequest); err != nil {
+		t.Fatal(err)
+	}
+	if times := transitions(); !slices.Equal(times, []time.Time{later, later}) {
+		t.Errorf("the conditions changed at %v, expected %v", times, later)
 	}
 	seen = nil
 	before := time.Now()
