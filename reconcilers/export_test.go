@@ -23,3 +23,21 @@ func (r *ResourceReconciler[T]) Remembered() int {
 	defer r.memories.mu.Unlock()
 	return len(r.memories.by)
 }
+
+// RememberedChildren counts what the root remembers of all children of all resources.
+func (r *ResourceReconciler[T]) RememberedChildren() int {
+	r.memories.mu.Lock()
+	defer r.memories.mu.Unlock()
+	count := 0
+	for _, m := range r.memories.by {
+		for _, value := range m.values {
+			switch value := value.(type) {
+			case *family:
+				count += len(value.members)
+			case *notebook:
+				count += len(value.byUID)
+			}
+		}
+	}
+	return count
+}

@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/resources"
+	rtesting "github.com/espalier-dev/espalier/testing"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,4 +74,37 @@ func (c *churn) Create(_ context.Context, obj client.Object, _ ...client.CreateO
 	obj.SetUID(types.UID(obj.GetName()))
 	obj.SetResourceVersion("1")
 	return nil
+}
+
+// Nor does it keep what became of the children that a resource had once, however long the resource lives.
+func TestResourceReconcilerForgetsChildren(t *testing.T) {
+	expect := expectWidget(steadyWidget)
+	born := 0
+	expect.WithReactors = []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
+		if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" {
+			born++
+			child := create.GetObject().(client.Object)
+			child.SetUID(types.UID(fmt.Sprint("child-", born)))
+			child.SetCreationTimestamp(metav1.NewTime(requestTime))
+		}
+		return false, nil, nil
+	}}
+	config := expect.Config()
+	config.APIReader = config.Client
+	root := &widgetRoot{SkipStatusUpdate: true, Reconciler: reflectingChild(&trace{}), Config: config}
+	const lives = 1000
+	for range lives {
+		if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+			t.Fatal(err)
+		}
+		if err := config.Client.Delete(t.Context(), configMap.Object()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if born != lives {
+		t.Fatalf("%d children were born", born)
+	}
+	if n := root.RememberedChildren(); n == 0 || n > lives/5 {
+		t.Errorf("of %d children, of which one is there, %d are remembered", lives, n)
+	}
 }
