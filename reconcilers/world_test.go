@@ -65,12 +65,17 @@ func (w *world) IsObjectNamespaced(runtime.Object) (bool, error) {
 	return true, nil
 }
 
-func (w *world) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+func (w *world) Get(_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	var options client.GetOptions
+	options.ApplyOptions(opts)
 	known, ok := w.objects[reflect.TypeOf(obj)][key]
 	if !ok {
 		return apierrs.NewNotFound(schema.GroupResource{}, key.Name)
 	}
-	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(known.DeepCopyObject()).Elem())
+	if options.UnsafeDisableDeepCopy == nil || !*options.UnsafeDisableDeepCopy {
+		known = known.DeepCopyObject().(client.Object)
+	}
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(known).Elem())
 	return nil
 }
 
