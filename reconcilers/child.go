@@ -292,8 +292,8 @@ func (r *ChildReconciler[T, CT, CLT]) converge(ctx context.Context, config Confi
 
 func (r *ChildReconciler[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
 	child, err := r.manager.Manage(ctx, resource, actual, desired)
-	if !r.skipOwnerReference() && (err == nil || !isNil(child)) {
-		knowChild(ctx, config, r.ChildListType, actual, child)
+	if remembersChildren(ctx) && (err == nil || !isNil(child)) {
+		knowChild(ctx, r.family(config), actual, child)
 	}
 	return child, err
 }
@@ -362,21 +362,55 @@ func (r *ChildReconciler[T, CT, CLT]) ourChildren(ctx context.Context, config Co
 	return only, others, nil
 }
 
+// candidates returns the objects among which the children are.
 func (r *ChildReconciler[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
-	if r.ListOptions == nil {
-		return listChildren(ctx, config, resource, r.ChildType, r.ChildListType)
-	}
-	opts := r.ListOptions(ctx, resource)
-	candidates, err := readList(ctx, config.Client, r.ChildListType, opts...)
+	candidates, err := r.remembered(ctx, config, resource)
 	if err != nil || !r.mustBeSure(config, resource) || slices.ContainsFunc(candidates, r.isOurs(resource)) {
 		return candidates, err
 	}
-	live, err := readList(ctx, config.APIReader, r.ChildListType, opts...)
+	live, err := readList(ctx, config.APIReader, r.ChildListType, r.ListOptions(ctx, resource)...)
 	if apierrs.IsBadRequest(err) {
 		// The options are such that only the cache understands them.
 		return candidates, nil
 	}
 	return live, err
+}
+
+// remembered returns the objects among which the children are, by what the cache shows and by what is remembered of our own
+// writes. In a node called by itself there is no memory, and each call lists.
+func (r *ChildReconciler[T, CT, CLT]) remembered(ctx context.Context, config Config, resource T) ([]client.Object, error) {
+	if !remembersChildren(ctx) {
+		return r.read(ctx, config, resource)
+	}
+	key := r.family(config)
+	if known, ok := knownChildren(ctx, key); ok && key.node == nil {
+		return known, nil
+	}
+	return listChildren(ctx, config, key, r.ChildType, func(opts ...client.ListOption) ([]client.Object, error) {
+		return r.read(ctx, config, resource, opts...)
+	})
+}
+
+// family identifies the children of the node: those that the resource controls, or those that it finds in its own way.
+func (r *ChildReconciler[T, CT, CLT]) family(config Config) familyKey {
+	if r.ListOptions == nil {
+		return familyOf(config, r.ChildListType, nil)
+	}
+	return familyOf(config, r.ChildListType, r)
+}
+
+// read returns what the cache has. With options of the author's it is narrowed down to the node's own children, so that nobody
+// else's are remembered.
+func (r *ChildReconciler[T, CT, CLT]) read(ctx context.Context, config Config, resource T, opts ...client.ListOption) ([]client.Object, error) {
+	if r.ListOptions == nil {
+		return readChildren(ctx, config, resource, r.ChildType, r.ChildListType, opts...)
+	}
+	listed, err := readList(ctx, config.Client, r.ChildListType, r.ListOptions(ctx, resource)...)
+	if err != nil {
+		return nil, err
+	}
+	ours := r.isOurs(resource)
+	return slices.DeleteFunc(listed, func(obj client.Object) bool { return !ours(obj) }), nil
 }
 
 // mustBeSure tells whether a child that the cache does not show would be left behind: the resource is about to go, and the

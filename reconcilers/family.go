@@ -82,64 +82,77 @@ func (m *member) trusted() bool {
 	return ok && now == m.digest
 }
 
-// familyKey tells families apart: the same type in another cluster is another family.
+// familyKey tells families apart: the same type in another cluster is another family, and so are the children that a node finds
+// in a way of its own.
 type familyKey struct {
 	reader client.Client
 	listed reflect.Type
 	kind   schema.GroupVersionKind
+	// node is nil for the children that the resource controls, which nodes share.
+	node any
 }
 
-func familyOf(config Config, list client.ObjectList) familyKey {
-	return familyKey{reader: config.Client, listed: reflect.TypeOf(list), kind: list.GetObjectKind().GroupVersionKind()}
+func familyOf(config Config, list client.ObjectList, node any) familyKey {
+	return familyKey{reader: config.Client, listed: reflect.TypeOf(list), kind: list.GetObjectKind().GroupVersionKind(), node: node}
 }
 
-// listChildren returns the children of resource, of the type of list, that it controls. Objects are copies that belong to
-// the resource's nodes; they are for reading, and may be handed out again as long as they do not change.
+// familyReader reads the children of a family from the cache.
+type familyReader func(opts ...client.ListOption) ([]client.Object, error)
+
+// remembersChildren tells whether there is a memory to keep families in: below a root, with a client that can be told from
+// others.
+func remembersChildren(ctx context.Context) bool {
+	s := scopeOf(ctx)
+	return s.pass != nil && s.pass.memory != nil && s.comparable
+}
+
+// knownChildren returns the children that were listed in this request before, and false if they were not.
 //
-// Below a root, what one node listed serves the other nodes of the request. In a node called by itself, each call lists, and so
-// it does with a client that cannot be told from others.
-func listChildren(ctx context.Context, config Config, resource client.Object, sample client.Object, list client.ObjectList) ([]client.Object, error) {
+// The objects are copies that belong to the resource's nodes; they are for reading, and may be handed out again as long as
+// they do not change.
+func knownChildren(ctx context.Context, key familyKey) ([]client.Object, bool) {
+	f := familyInUse(ctx, key)
+	if f == nil {
+		return nil, false
+	}
+	return f.children(), true
+}
+
+// listChildren returns the children that read finds, as [knownChildren] does, which it makes them.
+func listChildren(ctx context.Context, config Config, key familyKey, sample client.Object, read familyReader) ([]client.Object, error) {
 	p := scopeOf(ctx).pass
-	if p == nil || p.memory == nil || !scopeOf(ctx).comparable {
-		return readChildren(ctx, config, resource, sample, list)
+	f := recall(p.memory, key, func() *family { return &family{members: map[memberKey]*member{}} })
+	if err := f.refresh(ctx, config, sample, read); err != nil {
+		return nil, err
 	}
-	key := familyOf(config, list)
 	p.mu.Lock()
-	fresh, ok := p.families[key]
-	p.mu.Unlock()
-	if !ok {
-		fresh = recall(p.memory, key, func() *family { return &family{members: map[memberKey]*member{}} })
-		if err := fresh.refresh(ctx, config, resource, sample, list); err != nil {
-			return nil, err
-		}
-		p.mu.Lock()
-		if p.families == nil {
-			p.families = map[familyKey]*family{}
-		}
-		p.families[key] = fresh
-		p.mu.Unlock()
+	defer p.mu.Unlock()
+	if p.families == nil {
+		p.families = map[familyKey]*family{}
 	}
-	return fresh.children(), nil
+	p.families[key] = f
+	return f.children(), nil
 }
 
 // knowChild tells the family of a child what a node has written: before is what was there, and written what the server
 // answered, nil if the child was deleted.
-func knowChild(ctx context.Context, config Config, list client.ObjectList, before, written client.Object) {
-	p := scopeOf(ctx).pass
-	if p == nil || !scopeOf(ctx).comparable {
-		return
-	}
-	p.mu.Lock()
-	f, ok := p.families[familyOf(config, list)]
-	p.mu.Unlock()
-	if !ok {
-		return
-	}
-	if isNil(written) {
+func knowChild(ctx context.Context, key familyKey, before, written client.Object) {
+	f := familyInUse(ctx, key)
+	switch {
+	case f == nil:
+	case isNil(written):
 		f.deleted(before, rtime.RetrieveNow(ctx))
-		return
+	default:
+		f.wrote(written, rtime.RetrieveNow(ctx))
 	}
-	f.wrote(written, rtime.RetrieveNow(ctx))
+}
+
+// familyInUse returns the family if it was refreshed in this request.
+func familyInUse(ctx context.Context, key familyKey) *family {
+	p := scopeOf(ctx).pass
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.families[key]
 }
 
 func (f *family) wrote(object client.Object, now time.Time) {
@@ -198,10 +211,10 @@ func (f *family) children() []client.Object {
 }
 
 // refresh brings the members up to date with the cache, and with the API server where the cache lags behind our own writes.
-func (f *family) refresh(ctx context.Context, config Config, resource, sample client.Object, list client.ObjectList) error {
+func (f *family) refresh(ctx context.Context, config Config, sample client.Object, read familyReader) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	listed, err := readChildren(ctx, config, resource, sample, list, client.UnsafeDisableDeepCopy)
+	listed, err := read(client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,10 @@ func TestStaleCacheCausesNoSecondWrite(t *testing.T) {
 	for name, change := range map[string]func(*configMapNode){
 		"name":           func(*configMapNode) {},
 		"generated name": desires(generatedName),
+		"generated name, without an owner": func(node *configMapNode) {
+			withoutOwner(node)
+			desires(generatedName)(node)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := newStaleWorld(t, changedChild(change))
