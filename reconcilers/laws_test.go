@@ -95,14 +95,16 @@ func (c l6Case) check(result reconcilers.Result, err error) []string {
 	}
 	//lint:ignore SA1019 deprecated, not gone
 	comesBack := err != nil || result.Requeue || result.RequeueAfter > 0
-	if (c.tree != nil || writeErr != nil) && !comesBack {
+	// A halt is no error: it owes what a delay owes.
+	halts := c.tree == reconcilers.ErrHaltSubReconcilers
+	dropped := (c.tree == nil || halts) && c.written() && c.write == nil && !c.keep
+	if (c.tree != nil || writeErr != nil) && !dropped && !comesBack {
 		wrong = append(wrong, "a quiet error does not bring the request back")
 	}
 	if c.written() && c.write == statusConflict && c.keep && !comesBack {
 		wrong = append(wrong, "whose events are filtered does not come back after a conflict")
 	}
 	// The one exception: the event of the write brings the resource back.
-	dropped := c.tree == nil && c.written() && c.write == nil && !c.keep
 	if dropped {
 		if result != (reconcilers.Result{}) {
 			wrong = append(wrong, "compatibility has the result dropped after a write")

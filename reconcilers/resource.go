@@ -49,8 +49,8 @@ import (
 // A cache that lags behind the root's own last write of the resource is noticed: the tree then sees the resource as written,
 // and not an older state of it.
 //
-// A successful write of the status brings the resource back by its own event, so a delay that the tree asked for is dropped
-// then, as it is where this vocabulary comes from. Set KeepResultAfterStatusUpdate if such events do not reach the
+// A successful write of the status brings the resource back by its own event, so a delay that the tree asked for, and the
+// requeue of a halt, are dropped then, as they are where this vocabulary comes from. Set KeepResultAfterStatusUpdate if such events do not reach the
 // controller.
 type ResourceReconciler[Type client.Object] struct {
 	// Name identifies the root in paths and logs; it is not the name of the controller. Default: the kind followed by

@@ -154,7 +154,6 @@ func TestResourceReconciler(t *testing.T) {
 				GivenObjects:        []client.Object{widget},
 				ExpectStatusUpdates: written,
 				ExpectEvents:        []rtesting.Event{statusUpdated},
-				ExpectedResult:      requeue,
 			},
 		},
 		// Issue 1.1: the error is returned, although the write succeeded. The generation is not observed.

@@ -60,9 +60,10 @@ func (r *ResourceReconciler[T]) afterWrite(result Result, err, writeErr error) (
 		return result, err
 	case writeErr != nil:
 		return result, joinLoud(err, writeErr)
-	case err != nil || r.KeepResultAfterStatusUpdate:
+	case r.KeepResultAfterStatusUpdate || err != nil && !isOnlyHalt(err):
 		return result, err
 	default:
+		// The event of the write brings the resource back. A halt is no error, so nothing else is owed.
 		return Result{}, nil
 	}
 }
