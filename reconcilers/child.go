@@ -135,7 +135,7 @@ func (r *ChildReconciler[T, CT, CLT]) skipOwnerReference() bool {
 // SetupWithManager validates, watches the child's type, indexes it by owner, and sets up the object manager.
 func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = r.enter(ctx)
+	ctx = enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -225,17 +225,13 @@ func (r *ChildReconciler[T, CT, CLT]) checkTypes() error {
 	return nil
 }
 
-func (r *ChildReconciler[T, CT, CLT]) enter(ctx context.Context) context.Context {
-	return enter(ctx, r.Name)
-}
-
 // Reconcile makes the child as it should be, see [ChildReconciler]. The result is always empty.
 func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	if r.invalid != nil {
 		return Result{}, r.invalid
 	}
-	ctx = r.enter(ctx)
+	ctx = enter(ctx, r.Name)
 	config, err := RetrieveConfig(ctx)
 	if err != nil {
 		return Result{}, fmt.Errorf("ChildReconciler %q: %w", r.Name, err)
@@ -431,10 +427,6 @@ func (r *ChildReconciler[T, CT, CLT]) ours(resource T, child CT) bool {
 		return false
 	}
 	return r.OurChild == nil || r.OurChild(resource, child)
-}
-
-func (r *ChildReconciler[T, CT, CLT]) reflectsReason(reason metav1.StatusReason) bool {
-	return slices.Contains(r.ReflectedChildErrorReasons, reason)
 }
 
 func (r *ChildReconciler[T, CT, CLT]) describeChild(child CT) string {

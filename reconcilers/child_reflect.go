@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +19,7 @@ func (r *ChildReconciler[T, CT, CLT]) reflect(ctx context.Context, config Config
 		return r.reflectOn(ctx, resource, child, nil)
 	}
 	reason := apierrs.ReasonForError(err)
-	if !r.reflectsReason(reason) {
+	if !slices.Contains(r.ReflectedChildErrorReasons, reason) {
 		return err
 	}
 	if reason == metav1.StatusReasonAlreadyExists {

@@ -176,18 +176,31 @@ var errNoTracker = errors.New("the config has no tracker")
 
 var errNoResourceType = errors.New("there is no resource on the context to wake. Check that the context is from a ResourceReconciler")
 
-// watcherOf returns an object that stands for the resource of the request, as the one to wake.
-func watcherOf(ctx context.Context) (client.Object, error) {
+// wokenType returns an object of the type that is woken: that of the root, whatever type the nodes see it as.
+func wokenType(ctx context.Context) (client.Object, error) {
 	s := scopeOf(ctx)
-	resourceType := s.originalResourceType
-	if isNil(resourceType) {
-		resourceType = s.resourceType
-	}
-	if isNil(resourceType) || s.request.Name == "" {
+	switch {
+	case !isNil(s.originalResourceType):
+		return s.originalResourceType, nil
+	case !isNil(s.resourceType):
+		return s.resourceType, nil
+	default:
 		return nil, errNoResourceType
 	}
-	watcher := resourceType.DeepCopyObject().(client.Object)
-	watcher.SetNamespace(s.request.Namespace)
-	watcher.SetName(s.request.Name)
+}
+
+// watcherOf returns an object that stands for the resource of the request, as the one to wake.
+func watcherOf(ctx context.Context) (client.Object, error) {
+	woken, err := wokenType(ctx)
+	if err != nil {
+		return nil, err
+	}
+	request := scopeOf(ctx).request
+	if request.Name == "" {
+		return nil, errNoResourceType
+	}
+	watcher := woken.DeepCopyObject().(client.Object)
+	watcher.SetNamespace(request.Namespace)
+	watcher.SetName(request.Name)
 	return watcher, nil
 }

@@ -34,7 +34,7 @@ func (r *ResourceReconciler[T]) RememberedChildren() int {
 			switch value := value.(type) {
 			case *family:
 				count += len(value.members)
-			case *notebook:
+			case *resourceLessons:
 				count += len(value.byUID)
 			}
 		}

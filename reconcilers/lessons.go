@@ -59,92 +59,111 @@ const lessonLimit = 4096
 // lessons are those of one manager. Below a root they are kept in the memory of the reconciled resource and go with it;
 // elsewhere (a manager called by a hand-written reconciler) the manager keeps the latest ones itself.
 type lessons struct {
-	own *notebook
+	own latestLessons
 }
 
 func (l *lessons) init() {
-	l.own = &notebook{overflow: lru.New(lessonLimit)}
+	l.own = latestLessons{lru.New(lessonLimit)}
 }
 
-func (l *lessons) of(ctx context.Context) *notebook {
+func (l *lessons) of(ctx context.Context) notebook {
 	if p := scopeOf(ctx).pass; p != nil && p.memory != nil {
-		return recall(p.memory, l, func() *notebook { return &notebook{byUID: map[types.UID]lesson{}} })
+		return notebook{recall(p.memory, l, func() *resourceLessons { return &resourceLessons{byUID: map[types.UID]lesson{}} })}
 	}
-	return l.own
+	return notebook{l.own}
 }
 
-// notebook holds lessons by the UID of the object. An object without a UID, as tests have, is not remembered.
+// notebook is where to look lessons up, by the UID of the object.
 type notebook struct {
-	mu       sync.Mutex
-	byUID    map[types.UID]lesson
-	round    uint64
-	overflow *lru.Cache
-}
-
-var _ sweeper = (*notebook)(nil)
-
-// sweep drops the lessons that have not been used for a while: their objects are gone, or not this tree's any more.
-func (n *notebook) sweep() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for uid, known := range n.byUID {
-		if n.round-known.round > patience {
-			delete(n.byUID, uid)
-		}
-	}
-	n.round++
-	return len(n.byUID) > 0
+	shelf
 }
 
 // recall returns the lesson about the object, empty if there is none for the intent.
-func (n *notebook) recall(uid types.UID, intent intent) lesson {
-	known := n.read(uid)
+func (n notebook) recall(uid types.UID, intent intent) lesson {
+	known := n.get(uid)
 	if !intent.known || known.intent != intent {
 		return lesson{}
 	}
 	return known
 }
 
-func (n *notebook) read(uid types.UID) lesson {
-	if n.overflow != nil {
-		known, _ := n.overflow.Get(uid)
-		l, _ := known.(lesson)
-		return l
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	known, ok := n.byUID[uid]
-	if ok && known.round != n.round {
-		known.round = n.round
-		n.byUID[uid] = known
-	}
-	return known
-}
-
-// agree notes that actual agrees with the intent, given what the server adds to it.
-func (n *notebook) agree(actual client.Object, intent intent, known lesson) {
+// agree notes that actual agrees with the intent, given what the server adds to it. An object without a UID, as tests have, is
+// not remembered.
+func (n notebook) agree(actual client.Object, intent intent, known lesson) {
 	uid := actual.GetUID()
 	if uid == "" || !intent.known {
 		return
 	}
 	known.intent = intent
 	known.version = actual.GetResourceVersion()
-	if n.overflow != nil {
-		n.overflow.Add(uid, known)
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	known.round = n.round
-	n.byUID[uid] = known
+	n.put(uid, known)
 }
 
-func (n *notebook) forget(uid types.UID) {
-	if n.overflow != nil {
-		n.overflow.Remove(uid)
-		return
+// shelf keeps lessons. It is safe for concurrent use.
+type shelf interface {
+	get(types.UID) lesson
+	put(types.UID, lesson)
+	forget(types.UID)
+}
+
+// latestLessons keep those that were used last.
+type latestLessons struct {
+	cache *lru.Cache
+}
+
+func (l latestLessons) get(uid types.UID) lesson {
+	known, _ := l.cache.Get(uid)
+	found, _ := known.(lesson)
+	return found
+}
+
+func (l latestLessons) put(uid types.UID, known lesson) { l.cache.Add(uid, known) }
+
+func (l latestLessons) forget(uid types.UID) { l.cache.Remove(uid) }
+
+// resourceLessons are those about the children of one resource.
+type resourceLessons struct {
+	mu    sync.Mutex
+	byUID map[types.UID]lesson
+	// round counts the requests.
+	round uint64
+}
+
+var _ sweeper = (*resourceLessons)(nil)
+
+// sweep drops the lessons that have not been used for a while: their objects are gone, or not this tree's any more.
+func (l *resourceLessons) sweep() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, known := range l.byUID {
+		if l.round-known.round > patience {
+			delete(l.byUID, uid)
+		}
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.byUID, uid)
+	l.round++
+	return len(l.byUID) > 0
+}
+
+func (l *resourceLessons) get(uid types.UID) lesson {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, ok := l.byUID[uid]
+	if ok && known.round != l.round {
+		known.round = l.round
+		l.byUID[uid] = known
+	}
+	return known
+}
+
+func (l *resourceLessons) put(uid types.UID, known lesson) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known.round = l.round
+	l.byUID[uid] = known
+}
+
+func (l *resourceLessons) forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byUID, uid)
 }

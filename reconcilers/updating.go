@@ -175,23 +175,31 @@ func (m *UpdatingObjectManager[Type]) worksite(ctx context.Context, resource cli
 	return worksite{config: config, original: original, resource: resource}, nil
 }
 
+// attempt is how one way of writing an object is spoken of in logs and events.
+type attempt struct {
+	verb, logged, done, failed string
+}
+
+var (
+	creating = attempt{verb: "create", logged: "create resource", done: "Created", failed: "CreationFailed"}
+	updating = attempt{verb: "update", logged: "update resource", done: "Updated", failed: "UpdateFailed"}
+	deleting = attempt{verb: "delete", logged: "delete unwanted resource", done: "Deleted", failed: "DeleteFailed"}
+)
+
 // succeeded records what was done to obj.
-func (w worksite) succeeded(obj client.Object, reason string) {
-	w.original.record(w.resource, corev1.EventTypeNormal, reason, "%s %s %q", reason, typeName(obj), obj.GetName())
+func (w worksite) succeeded(a attempt, obj client.Object) {
+	w.original.record(w.resource, corev1.EventTypeNormal, a.done, "%s %s %q", a.done, typeName(obj), obj.GetName())
 }
 
 // failed records what could not be done to obj, and returns err.
-func (w worksite) failed(ctx context.Context, obj client.Object, loggable any, verb, reason string, err error) error {
+func (w worksite) failed(ctx context.Context, a attempt, obj client.Object, loggable any, err error) error {
 	if isQuiet(err) {
 		return err
 	}
-	logr.FromContextOrDiscard(ctx).Error(err, "unable to "+verb, "resource", loggable)
-	w.original.record(w.resource, corev1.EventTypeWarning, reason, "Failed to %s %s %q: %v", eventVerb[reason], typeName(obj), obj.GetName(), err)
+	logr.FromContextOrDiscard(ctx).Error(err, "unable to "+a.logged, "resource", loggable)
+	w.original.record(w.resource, corev1.EventTypeWarning, a.failed, "Failed to %s %s %q: %v", a.verb, typeName(obj), obj.GetName(), err)
 	return err
 }
-
-// eventVerb is the verb of the message of an event about a failure.
-var eventVerb = map[string]string{"CreationFailed": "create", "UpdateFailed": "update", "DeleteFailed": "delete"}
 
 func (m *UpdatingObjectManager[Type]) delete(ctx context.Context, w worksite, actual Type) error {
 	if m.TrackDesired {
@@ -213,10 +221,10 @@ func (m *UpdatingObjectManager[Type]) delete(ctx context.Context, w worksite, ac
 		return nil
 	}
 	if err != nil {
-		return w.failed(ctx, actual, m.loggable(actual), "delete unwanted resource", "DeleteFailed", err)
+		return w.failed(ctx, deleting, actual, m.loggable(actual), err)
 	}
 	m.learned.of(ctx).forget(actual.GetUID())
-	w.succeeded(actual, "Deleted")
+	w.succeeded(deleting, actual)
 	return nil
 }
 
@@ -243,7 +251,7 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w worksite, de
 	}
 	created := copyOf(desired)
 	if err := w.config.Create(ctx, created); err != nil {
-		return none, w.failed(ctx, desired, m.loggable(desired), "create resource", "CreationFailed", err)
+		return none, w.failed(ctx, creating, desired, m.loggable(desired), err)
 	}
 	if m.HarmonizeImmutableFields != nil {
 		// The next update will desire this.
@@ -254,7 +262,7 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w worksite, de
 		}
 	}
 	m.learn(ctx, created, desired, intentOf(desired))
-	w.succeeded(created, "Created")
+	w.succeeded(creating, created)
 	if m.TrackDesired {
 		// The name may have been generated, so it can be tracked only now. The object is there whatever becomes of that.
 		return created, w.config.track(ctx, created, w.resource)
@@ -300,7 +308,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 		log.Info("updating resource", "diff", cmp.Diff(m.loggable(actual), m.loggable(current), IgnoreAllUnexported))
 	}
 	if err := w.config.Update(ctx, current); err != nil {
-		return none, w.failed(ctx, actual, m.loggable(actual), "update resource", "UpdateFailed", err)
+		return none, w.failed(ctx, updating, actual, m.loggable(actual), err)
 	}
 	m.learn(ctx, current, desired, intent)
 	if version := current.GetResourceVersion(); version != "" && version == actual.GetResourceVersion() {
@@ -308,7 +316,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 		return current, nil
 	}
 	log.Info("updated resource")
-	w.succeeded(actual, "Updated")
+	w.succeeded(updating, actual)
 	return current, nil
 }
 

@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"context"
 	"errors"
-	"reflect"
 
 	"github.com/espalier-dev/espalier/tracker"
 
@@ -40,12 +39,9 @@ func watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Obje
 	if err != nil || fan.owner {
 		return err
 	}
-	owner := RetrieveOriginalResourceType(ctx)
-	if isNil(owner) {
-		owner = RetrieveResourceType(ctx)
-	}
-	if isNil(owner) {
-		return errNoResourceType
+	owner, err := wokenType(ctx)
+	if err != nil {
+		return err
 	}
 	owner = watchable(owner, mgr.GetScheme())
 	if _, err := mgr.GetClient().GroupVersionKindFor(owner); err != nil {
@@ -88,9 +84,7 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 	if err != nil {
 		return nil, err
 	}
-	obj = watchable(obj, config.Scheme())
-	key := watchedType{builder: bldr, indexedType: indexedType{kind: kindOf(config.Client, obj), representation: reflect.TypeOf(obj)}}
-
+	key := watchedType{builder: bldr, indexedType: indexedTypeOf(config.Client, obj)}
 	registered := scopeOf(ctx).watches
 	if registered != nil {
 		if fan, ok := registered.byType[key]; ok {
@@ -98,7 +92,7 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 		}
 	}
 	fan := &fanOut{}
-	bldr.Watches(obj, fan)
+	bldr.Watches(watchable(obj, config.Scheme()), fan)
 	if registered != nil {
 		registered.byType[key] = fan
 	}
