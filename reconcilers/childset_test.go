@@ -329,10 +329,12 @@ func returnsText(text string) rtesting.VerifyFunc {
 // guardedSet guards the children by a finalizer.
 func guardedSet(node *configMapSet) {
 	node.Finalizer = ours
-	node.ListOptions = func(context.Context, *resources.Widget) []client.ListOption {
-		return []client.ListOption{client.HasLabels{setLabel}}
+	node.ListOptions = func(_ context.Context, w *resources.Widget) []client.ListOption {
+		return []client.ListOption{client.InNamespace(w.Namespace), client.HasLabels{setLabel}}
 	}
-	node.OurChild = func(w *resources.Widget, child *corev1.ConfigMap) bool { return strings.HasPrefix(child.Name, w.Name+"-") }
+	node.OurChild = func(w *resources.Widget, child *corev1.ConfigMap) bool {
+		return strings.HasPrefix(child.Name, w.Name+"-")
+	}
 }
 
 func shortFormSet(node *configMapSet) {
