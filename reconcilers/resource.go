@@ -73,6 +73,12 @@ type ResourceReconciler[Type client.Object] struct {
 	// SyncStatusDuringFinalization writes the status of terminating resources too. Default: false.
 	SyncStatusDuringFinalization bool
 
+	// PatchStatusAlone has the patch that writes the status of a duck type hold the status and nothing else, and apply only to the
+	// version of the resource that it was made for: another is a conflict, as for an update. Other types are always updated.
+	// Default: false, where the patch holds whatever differs from the resource as fetched, defaults included, and always
+	// applies.
+	PatchStatusAlone bool
+
 	// KeepResultAfterStatusUpdate returns the result of the tree also after a successful write of the status, and comes back by itself
 	// after a conflicting one. Set it for a controller whose predicates filter the events of status changes. Default: false.
 	KeepResultAfterStatusUpdate bool
