@@ -440,18 +440,22 @@ func (r *ChildReconciler[T, CT, CLT]) describeChild(child CT) string {
 func (r *ChildReconciler[T, CT, CLT]) Describe() Description {
 	r.init()
 	uses := []Access{{Object: r.ChildType, Verbs: []string{"get", "list", "watch"}}}
-	if manager, ok := r.manager.(Describer); ok {
-		uses = append(uses, manager.Describe().Uses...)
-	} else {
-		// A manager that does not say what it does may do all that there is to do.
-		uses = append(uses, Access{Object: r.ChildType, Verbs: []string{"create", "update", "patch", "delete"}})
-	}
+	uses = append(uses, managerAccess(r.manager, r.ChildType)...)
 	return Description{
 		Kind:   "ChildReconciler",
 		Name:   r.Name,
 		Detail: typeName(r.ChildType),
 		Uses:   append(uses, finalizerAccess("", !r.skipOwnerReference())...),
 	}
+}
+
+// managerAccess is what an object manager does with objects of the type of managed. One that does not say may do all that there
+// is to do.
+func managerAccess(manager any, managed client.Object) []Access {
+	if d, ok := manager.(Describer); ok && !isNilNode(manager) {
+		return d.Describe().Uses
+	}
+	return []Access{{Object: managed, Verbs: []string{"create", "update", "patch", "delete"}}}
 }
 
 // finalizerAccess is what a node needs of the resource itself: to patch its finalizers, and to have children block its

@@ -153,8 +153,9 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 	r.identify(r.Name)
 	parts := r.parts()
 	return parts.setUp(ctx, mgr, rootSetup{
-		root:  r,
-		watch: func(bldr *Builder) { bldr.For(watchable(r.Type, mgr.GetScheme()), r.SetupForOptions...) },
+		root:     r,
+		validate: r.Validate,
+		watch:    func(bldr *Builder) { bldr.For(watchable(r.Type, mgr.GetScheme()), r.SetupForOptions...) },
 	})
 }
 

@@ -99,10 +99,9 @@ func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *pass) contex
 // rootSetup is how the set-up of one root differs from that of others.
 type rootSetup struct {
 	// root is what the controller calls.
-	root interface {
-		reconcile.Reconciler
-		validation.Validator
-	}
+	root reconcile.Reconciler
+	// validate validates all that is recursive about the root.
+	validate func(ctx context.Context) error
 	// request is the one that nodes find on the context.
 	request Request
 	// watch adds the watches of the root itself.
@@ -114,7 +113,7 @@ type rootSetup struct {
 // setUp validates the whole tree and builds a controller for it.
 func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (controller.Controller, error) {
 	ctx = r.prepare(ctx, how.request, nil)
-	if err := how.root.Validate(validation.WithRecursive(ctx)); err != nil {
+	if err := how.validate(validation.WithRecursive(ctx)); err != nil {
 		return nil, err
 	}
 	ctx = derive(ctx, func(s *scope) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })

@@ -72,10 +72,12 @@ func (r *ResourceReconciler[T]) afterWrite(result Result, err, writeErr error) (
 	}
 }
 
-// joinLoud joins the error of a tree, which may be nil, and that of a write. It drops a quiet one beside one that is not: a join
+// joinLoud joins the error of a tree and that of a write, each of which may be nil. It drops a quiet one beside one that is not: a join
 // is quiet as soon as one of its members is, and would silence the other.
 func joinLoud(err, writeErr error) error {
 	switch {
+	case writeErr == nil:
+		return err
 	case err == nil, isQuiet(err) && !isQuiet(writeErr):
 		return writeErr
 	case !isQuiet(err) && isQuiet(writeErr):
