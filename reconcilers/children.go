@@ -228,13 +228,17 @@ func (k *children[T, CT, CLT]) describe(child CT) string {
 // uses is what the node does with the type of its children, and with the resource for their sake.
 func (k *children[T, CT, CLT]) uses() []Access {
 	uses := []Access{{Object: k.childType, Verbs: []string{"get", "list", "watch"}}}
-	if manager, ok := k.manager.(Describer); ok {
-		uses = append(uses, manager.Describe().Uses...)
-	} else {
-		// A manager that does not say what it does may do all that there is to do.
-		uses = append(uses, Access{Object: k.childType, Verbs: []string{"create", "update", "patch", "delete"}})
-	}
+	uses = append(uses, managerAccess(k.manager, k.childType)...)
 	return append(uses, finalizerAccess("", !k.unowned)...)
+}
+
+// managerAccess is what an object manager does with objects of the type of managed. One that does not say may do all that there
+// is to do.
+func managerAccess(manager any, managed client.Object) []Access {
+	if d, ok := manager.(Describer); ok && !isNilNode(manager) {
+		return d.Describe().Uses
+	}
+	return []Access{{Object: managed, Verbs: []string{"create", "update", "patch", "delete"}}}
 }
 
 // finalizerAccess is what a node needs of the resource itself: to patch its finalizers, and to have children block its
