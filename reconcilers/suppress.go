@@ -230,7 +230,6 @@ func (r *SuppressTransientErrors[T, LT]) Describe() Description {
 		Kind:   "SuppressTransientErrors",
 		Name:   r.Name,
 		Detail: fmt.Sprintf("up to %d", r.Threshold-1),
-		Uses:   []Access{{Verbs: []string{"list"}}},
 		Nodes:  []Description{Describe(r.Reconciler)},
 	}
 }
