@@ -84,6 +84,23 @@ func TestCastObjectStandsForTheResource(t *testing.T) {
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},
+		"a finalizer is put on and taken off": {
+			node: func(*trace) widgetNode {
+				return syncDeployment(func(ctx context.Context, d *appsv1.Deployment) error {
+					if err := reconcilers.AddFinalizer(ctx, d, ours); err != nil {
+						return err
+					}
+					return reconcilers.ClearFinalizer(ctx, d, ours)
+				})
+			},
+			widgetCase: widgetCase{
+				ExpectResource: widget.With(func(w *resources.Widget) { w.ResourceVersion = "1001" }).Object(),
+				ExpectPatches: []rtesting.PatchRef{
+					add, finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"1000"}}`),
+				},
+				ExpectEvents: []rtesting.Event{patched, patched},
+			},
+		},
 		"a finalizer cannot be put on": {
 			node: finalized,
 			widgetCase: widgetCase{
@@ -150,6 +167,20 @@ func TestCastObjectStandsForTheResource(t *testing.T) {
 		},
 		"a child is owned by it": {
 			node: func(*trace) widgetNode { return &asDeployment{Reconciler: childOfCast()} },
+			widgetCase: widgetCase{
+				WithReactors:  []rtesting.ReactionFunc{born},
+				ExpectCreates: []client.Object{configMap},
+				ExpectEvents:  []rtesting.Event{normal("Created", `Created ConfigMap "gadget"`)},
+			},
+		},
+		"a child is owned by it, whatever the node calls it": {
+			node: func(*trace) widgetNode {
+				renamed := &deploymentSync{Sync: func(_ context.Context, d *appsv1.Deployment) error {
+					d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+					return nil
+				}}
+				return &asDeployment{Reconciler: reconcilers.Sequence[*appsv1.Deployment]{renamed, childOfCast()}}
+			},
 			widgetCase: widgetCase{
 				WithReactors:  []rtesting.ReactionFunc{born},
 				ExpectCreates: []client.Object{configMap},

@@ -192,6 +192,11 @@ func (r *CastResource[Type, CastType]) carryOver(ctx context.Context, resource T
 	if err != nil {
 		return err
 	}
+	for _, identity := range []string{"apiVersion", "kind"} {
+		// What the nested node calls its object is no matter of the resource.
+		delete(before, identity)
+		delete(after, identity)
+	}
 	return carryOver(resource, before, after)
 }
 
