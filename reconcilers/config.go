@@ -157,7 +157,7 @@ func (c Config) track(ctx context.Context, obj, resource client.Object) error {
 	}
 	watcher, err := watcherOf(ctx)
 	if err != nil {
-		watcher = resource
+		watcher, _ = originalOf(ctx, resource)
 	}
 	if err := c.Tracker.TrackObject(obj, watcher); err != nil {
 		return fmt.Errorf("unable to track %s: %w", describeObject(obj), err)

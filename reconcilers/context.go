@@ -26,6 +26,8 @@ type scope struct {
 	additionalConfigs    map[string]Config
 	resourceType         client.Object
 	originalResourceType client.Object
+	// casts are the objects that stand for the resource, innermost first.
+	casts *casting
 
 	admissionRequest  *admission.Request
 	admissionResponse *admission.Response

@@ -41,24 +41,25 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	if err != nil {
 		return err
 	}
-	if err := normalize(resource); err != nil {
+	base, err := patchable(ctx, resource)
+	if err != nil {
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("finalizer", finalizer)
 	log.Info(doing)
 
-	desired := resource.DeepCopyObject().(client.Object)
+	desired := base.DeepCopyObject().(client.Object)
 	desired.SetFinalizers(finalizers)
-	patch := client.MergeFromWithOptions(resource.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := config.Patch(ctx, desired, patch); err != nil {
-		noteFailure(ctx, describeObject(resource), err)
+		noteFailure(ctx, describeObject(base), err)
 		if !isQuiet(err) {
 			log.Error(err, "unable to patch finalizers")
-			config.record(resource, corev1.EventTypeWarning, "FinalizerPatchFailed", "Failed to patch finalizer %q: %s", finalizer, err)
+			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed", "Failed to patch finalizer %q: %s", finalizer, err)
 		}
 		return err
 	}
-	config.record(resource, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
+	config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
 
 	scopeOf(ctx).pass.finalized(desired)
 
@@ -67,4 +68,23 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	resource.SetResourceVersion(desired.GetResourceVersion())
 	resource.SetGeneration(desired.GetGeneration())
 	return nil
+}
+
+// patchable returns a copy of the resource to make a patch of: of its own kind, whatever the nodes see it as.
+func patchable(ctx context.Context, resource client.Object) (client.Object, error) {
+	if err := normalize(resource); err != nil {
+		return nil, err
+	}
+	original, cast := originalOf(ctx, resource)
+	if !cast {
+		return resource.DeepCopyObject().(client.Object), nil
+	}
+	if err := normalize(original); err != nil {
+		return nil, err
+	}
+	base := original.DeepCopyObject().(client.Object)
+	// An earlier patch is known to the cast object only, until the cast ends.
+	base.SetFinalizers(resource.GetFinalizers())
+	base.SetResourceVersion(resource.GetResourceVersion())
+	return base, nil
 }

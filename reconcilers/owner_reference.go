@@ -40,6 +40,7 @@ type ownerIdentity struct {
 // controllerRef returns a reference to owner as controller, or an error if the kind of owner is not known. Below a root it is
 // made once in a request.
 func controllerRef(ctx context.Context, config Config, owner client.Object) (metav1.OwnerReference, error) {
+	owner, _ = originalOf(ctx, owner)
 	p := scopeOf(ctx).pass
 	if p == nil || !scopeOf(ctx).comparable {
 		return newControllerRef(config, owner)

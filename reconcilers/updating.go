@@ -155,9 +155,10 @@ func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource clien
 type worksite struct {
 	// config reads, writes and tracks the object.
 	config Config
-	// events are recorded through original.
-	original Config
-	resource client.Object
+	// events are recorded through original, on regarding: the resource as the root loaded it.
+	original  Config
+	resource  client.Object
+	regarding client.Object
 }
 
 func (m *UpdatingObjectManager[Type]) worksite(ctx context.Context, resource client.Object) (worksite, error) {
@@ -172,7 +173,8 @@ func (m *UpdatingObjectManager[Type]) worksite(ctx context.Context, resource cli
 	if m.DangerouslyAllowDuckTypes {
 		config = config.WithDangerousDuckClientOperations()
 	}
-	return worksite{config: config, original: original, resource: resource}, nil
+	regarding, _ := originalOf(ctx, resource)
+	return worksite{config: config, original: original, resource: resource, regarding: regarding}, nil
 }
 
 // attempt is how one way of writing an object is spoken of in logs and events.
@@ -188,7 +190,7 @@ var (
 
 // succeeded records what was done to obj.
 func (w worksite) succeeded(a attempt, obj client.Object) {
-	w.original.record(w.resource, corev1.EventTypeNormal, a.done, "%s %s %q", a.done, typeName(obj), obj.GetName())
+	w.original.record(w.regarding, corev1.EventTypeNormal, a.done, "%s %s %q", a.done, typeName(obj), obj.GetName())
 }
 
 // failed records what could not be done to obj, and returns err.
@@ -197,7 +199,7 @@ func (w worksite) failed(ctx context.Context, a attempt, obj client.Object, logg
 		return err
 	}
 	logr.FromContextOrDiscard(ctx).Error(err, "unable to "+a.logged, "resource", loggable)
-	w.original.record(w.resource, corev1.EventTypeWarning, a.failed, "Failed to %s %s %q: %v", a.verb, typeName(obj), obj.GetName(), err)
+	w.original.record(w.regarding, corev1.EventTypeWarning, a.failed, "Failed to %s %s %q: %v", a.verb, typeName(obj), obj.GetName(), err)
 	return err
 }
 

@@ -1,0 +1,235 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/duck"
+	rtime "github.com/espalier-dev/espalier/time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// SuppressTransientErrors keeps errors that pass by themselves from being seen: a nested node may fail a few times on end before
+// anybody is told.
+//
+//   - Runs: the nested node, always.
+//   - Stops: never on its own.
+//   - On error: until the nested node has failed Threshold times on end, returns its error and result joined with [ErrQuiet] and
+//     [ErrSkipStatusUpdate]: the request comes back, the status stays as it was, and nothing is logged or recorded by the root. From
+//     then on the error is returned unchanged. An [ErrDurable] is returned unchanged in any case.
+//   - On deletion: the same.
+//
+// Errors are counted for each resource by itself. A request without an error, an ErrDurable, and a new generation of the resource
+// start the count anew. A halt counts as an error.
+//
+// Below a root the count is remembered with the resource, and forgotten when that is gone. Elsewhere the node remembers it, and
+// looks once in 24 hours which resources are gone.
+type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] struct {
+	// Name identifies the node in paths and logs. Default: SuppressTransientErrors.
+	Name string
+
+	// ListType is a list of Type, for looking which resources are gone. Default: an empty ListType.
+	ListType ListType
+
+	// Setup adds watches and indexes, after those of the nested node. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Threshold is which error on end is the first to be seen. Default: 3, so that two are suppressed.
+	Threshold uint8
+
+	// Reconciler is the nested node. Required.
+	Reconciler SubReconciler[Type]
+
+	initOnce sync.Once
+	own      transientCounters
+
+	mu sync.Mutex
+	// purged is when the last purge was, or the first request.
+	purged  time.Time
+	purging bool
+}
+
+var _ SubReconciler[client.Object] = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
+
+// purgeInterval is how long the counter of a resource that is gone may stay.
+const purgeInterval = 24 * time.Hour
+
+func (r *SuppressTransientErrors[T, LT]) init() {
+	r.initOnce.Do(func() {
+		r.ListType = defaultType(r.ListType)
+		if r.Name == "" {
+			r.Name = "SuppressTransientErrors"
+		}
+		if r.Threshold == 0 {
+			r.Threshold = 3
+		}
+	})
+}
+
+// SetupWithManager validates, then sets up the nested node and the node itself.
+func (r *SuppressTransientErrors[T, LT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	ctx = enter(ctx, r.Name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if r.Setup == nil {
+		return nil
+	}
+	return r.Setup(ctx, mgr, bldr)
+}
+
+// Validate checks that the required fields are set and, if recursive, the nested node.
+func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
+	r.init()
+	if err := r.check(); err != nil {
+		return err
+	}
+	if err := validateNested(ctx, r.Reconciler); err != nil {
+		return fmt.Errorf("SuppressTransientErrors %q must have a valid Reconciler: %w", r.Name, err)
+	}
+	return nil
+}
+
+func (r *SuppressTransientErrors[T, LT]) check() error {
+	if isNilNode(r.Reconciler) {
+		return fmt.Errorf("SuppressTransientErrors %q must implement Reconciler", r.Name)
+	}
+	if isNil(r.ListType) {
+		return fmt.Errorf("SuppressTransientErrors %q must define ListType since none can be made of %s", r.Name, reflect.TypeFor[LT]())
+	}
+	return nil
+}
+
+// Reconcile runs the nested node, see [SuppressTransientErrors].
+func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	if err := r.check(); err != nil {
+		return Result{}, err
+	}
+	ctx = enter(ctx, r.Name)
+	counters := countersOf(ctx, r, &r.own)
+	if counters == &r.own {
+		defer r.purgeIfDue(ctx, resource)
+	}
+
+	result, err := r.Reconciler.Reconcile(ctx, resource)
+	noteUnlocated(ctx, err)
+	if err == nil || errors.Is(err, ErrDurable) {
+		counters.clear(resource)
+		return result, err
+	}
+	if counters.count(resource) < r.Threshold {
+		return result, errors.Join(err, ErrSkipStatusUpdate, ErrQuiet)
+	}
+	return result, err
+}
+
+// purgeIfDue drops the counters of resources that are gone, if that was not done for a while. A failure is no failure of the
+// request; the next one tries again.
+func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resource T) {
+	now := rtime.RetrieveNow(ctx)
+	if !r.beginPurge(now) {
+		return
+	}
+	done := false
+	defer func() { r.endPurge(now, done) }()
+	log := logr.FromContextOrDiscard(ctx)
+	log.Info("purging stale resource counters")
+	// Only of these is it known, after the list, that the resource had been there before it.
+	stale := r.own.counted()
+	existing, err := r.existing(ctx, resource)
+	if err != nil {
+		log.Error(err, "purge failed to list resources")
+		return
+	}
+	r.own.purge(ctx, stale.Difference(existing))
+	done = true
+}
+
+// beginPurge tells whether a purge is due and nobody else is at it.
+func (r *SuppressTransientErrors[T, LT]) beginPurge(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.purged.IsZero() {
+		r.purged = now
+	}
+	if r.purging || now.Before(r.purged.Add(purgeInterval)) {
+		return false
+	}
+	r.purging = true
+	return true
+}
+
+func (r *SuppressTransientErrors[T, LT]) endPurge(now time.Time, done bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.purging = false
+	if done {
+		r.purged = now
+	}
+}
+
+// existing returns the UIDs of the resources that there are.
+func (r *SuppressTransientErrors[T, LT]) existing(ctx context.Context, resource T) (sets.Set[types.UID], error) {
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reader, list := r.listing(ctx, config, resource)
+	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	existing := sets.New[types.UID]()
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok {
+			existing.Insert(obj.GetUID())
+		}
+		return nil
+	})
+	return existing, err
+}
+
+// listing returns what to list the resources with. Those of a type that the scheme knows are in the cache, since the root watches them.
+// Others, and those that stand for resources of another type, may have to come from the API server, which is asked for
+// their metadata only.
+func (r *SuppressTransientErrors[T, LT]) listing(ctx context.Context, config Config, resource T) (client.Reader, client.ObjectList) {
+	list := r.ListType.DeepCopyObject().(client.ObjectList)
+	_, unstructured := any(list).(runtime.Unstructured)
+	_, cast := originalOf(ctx, resource)
+	kind := kindOfOriginal(ctx, resource)
+	if kind.Empty() || !unstructured && !cast && !duck.IsDuck(list, config.Scheme()) {
+		return config, list
+	}
+	metadata := &metav1.PartialObjectMetadataList{}
+	metadata.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if config.APIReader == nil {
+		return config, metadata
+	}
+	return config.APIReader, metadata
+}
+
+// Describe shows the nested node.
+func (r *SuppressTransientErrors[T, LT]) Describe() Description {
+	r.init()
+	return Description{
+		Kind:   "SuppressTransientErrors",
+		Name:   r.Name,
+		Detail: fmt.Sprintf("up to %d", r.Threshold-1),
+		Nodes:  []Description{Describe(r.Reconciler)},
+	}
+}
