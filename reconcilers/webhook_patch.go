@@ -147,6 +147,9 @@ func (d *differ) maps(path string, from, to map[string]any) {
 			d.remove(below)
 		case !had:
 			d.add("add", below, value)
+		case key == "" && !reflect.DeepEqual(old, value):
+			// Not all that apply patches find the way through a member without a name.
+			d.add("replace", below, value)
 		default:
 			d.values(below, old, value)
 		}
