@@ -89,7 +89,8 @@ func aboutBoth(regarding, related runtime.Object, scheme *runtime.Scheme) (Event
 
 // eventList is what both recorders of a Config append to.
 type eventList struct {
-	scheme *runtime.Scheme
+	scheme  *runtime.Scheme
+	journal *journal
 
 	mu     sync.Mutex
 	events []Event
@@ -110,6 +111,7 @@ func (l *eventList) add(event Event, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events = append(l.events, event)
+	l.journal.add(eventEntry + event.Reason + " " + event.Kind + " " + targetOf(event.Namespace, event.Name))
 }
 
 // oldRecorder records events of the API that came before events.k8s.io.
