@@ -84,7 +84,7 @@ func load(folder, importPath string) (*vocabulary, error) {
 // nodeOf tells whether t is a node, and which.
 func nodeOf(t *doc.Type) (node, bool) {
 	spec, ok := t.Decl.Specs[0].(*ast.TypeSpec)
-	if !ok || spec.Assign.IsValid() {
+	if !ok {
 		return node{}, false
 	}
 	n := node{name: t.Name, doc: t.Doc, declaration: "type " + t.Name + parametersOf(spec)}

@@ -131,11 +131,11 @@ type Choice[Type, Other Resource, N ~int | ~string] struct {
 // Reconcile runs one.
 func (*Choice[Type, Other, N]) Reconcile(ctx context.Context, resource Type) error { return nil }
 
-// Plant is a leaf.
+// Plant is a leaf, and not a [soil.Plant].
 type Plant struct{}
 
 // Reconcile waters it.
-func (Plant) Reconcile(context.Context, Resource) error { return nil }
+func (Plant) Reconcile(ctx, resource any) error { return nil }
 
 // Gardener is the strategy that looks after one [Plant].
 type Gardener[Type Resource] struct {
