@@ -162,12 +162,15 @@ func TestTryCatchValidate(t *testing.T) {
 	invalid := &widgetSync{}
 	const missing = `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`
 	validationTests{
-		"empty":       {node: &widgetTryCatch{}, shallow: `TryCatch "TryCatch" must implement Try`},
-		"no Try":      {node: &widgetTryCatch{Name: "mine", Finally: valid}, shallow: `TryCatch "mine" must implement Try`},
-		"no Finally":  {node: &widgetTryCatch{Try: valid}},
-		"all":         {node: &widgetTryCatch{Try: valid, Finally: widgetAlways{}}},
-		"bad Try":     {node: &widgetTryCatch{Try: invalid}, recursive: `TryCatch "TryCatch" must have a valid Try: ` + missing},
-		"bad Finally": {node: &widgetTryCatch{Try: valid, Finally: invalid}, recursive: `TryCatch "TryCatch" must have a valid Finally: ` + missing},
+		"empty":      {node: &widgetTryCatch{}, shallow: `TryCatch "TryCatch" must implement Try`},
+		"no Try":     {node: &widgetTryCatch{Name: "mine", Finally: valid}, shallow: `TryCatch "mine" must implement Try`},
+		"no Finally": {node: &widgetTryCatch{Try: valid}},
+		"all":        {node: &widgetTryCatch{Try: valid, Finally: widgetAlways{}}},
+		"bad Try":    {node: &widgetTryCatch{Try: invalid}, recursive: `TryCatch "TryCatch" must have a valid Try: ` + missing},
+		"bad Finally": {
+			node:      &widgetTryCatch{Try: valid, Finally: invalid},
+			recursive: `TryCatch "TryCatch" must have a valid Finally: ` + missing,
+		},
 	}.run(t)
 }
 
