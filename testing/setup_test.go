@@ -181,8 +181,9 @@ func TestSetupOfATree(t *testing.T) {
 			ExpectedErr: errOops,
 		},
 		"is not valid": {
-			Metadata:    sets(&widgetChild{Name: "a"}),
-			ExpectedErr: errors.New(`ResourceReconciler "WidgetResourceReconciler" must have a valid Reconciler: Sequence must have a valid Sequence[0]: ChildReconciler "a" must implement DesiredChild`),
+			Metadata: sets(&widgetChild{Name: "a"}),
+			ExpectedErr: errors.New(`ResourceReconciler "WidgetResourceReconciler" must have a valid Reconciler: ` +
+				`Sequence must have a valid Sequence[0]: ChildReconciler "a" must implement DesiredChild`),
 			Verify: func(t *testing.T, err error) {
 				if err == nil {
 					t.Error("there is no error")
