@@ -78,9 +78,10 @@ check-generated: ## That generated files are what "make generate" makes of the s
 	@hack/unchanged $(MAKE) --no-print-directory generate
 
 .PHONY: generate
-generate: $(TOOLS)/built ## Generate deep copies, and what go:generate directives ask for.
+generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, and what go:generate directives ask for.
 	$(TOOLS)/controller-gen object paths=./...
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
+	$(GO) -C hack/tools run ./docs $(CURDIR)
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager, once per machine (about 8 minutes).

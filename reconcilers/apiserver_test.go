@@ -23,7 +23,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -91,7 +90,7 @@ func newManager(t testing.TB, config *rest.Config, options ctrl.Options) ctrl.Ma
 	t.Helper()
 	options.Scheme = resources.NewScheme()
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
-	options.Controller = ctrlconfig.Controller{SkipNameValidation: new(true)}
+	options.Controller.SkipNameValidation = new(true)
 	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		t.Fatalf("no manager: %v", err)

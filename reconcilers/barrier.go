@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -27,18 +28,38 @@ func (b *barrier) raise(written client.Object, at time.Time) {
 	b.written, b.at = written, at
 }
 
-// resolve returns what was written last if cached is older, and nil, for good, if it is not.
+// resolve returns what was written last if cached is older, and nil, for good, if it is not. What was deleted is terminating, and
+// stays so.
 func (b *barrier) resolve(cached client.Object, now time.Time) client.Object {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.written == nil {
 		return nil
 	}
-	if !lags(cached, b.written, b.at, now) {
+	deleted := b.written.GetDeletionTimestamp() != nil && cached.GetDeletionTimestamp() == nil && now.Sub(b.at) <= barrierLimit
+	if !deleted && !lags(cached, b.written, b.at, now) {
 		b.written = nil
 		return nil
 	}
 	return b.written.DeepCopyObject().(client.Object)
+}
+
+// confirm returns what was written last if it is still there, for a cache that shows nothing. What was deleted is not there.
+func (b *barrier) confirm(ctx context.Context, config Config, now time.Time) (client.Object, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.written == nil || b.written.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	alive, err := confirm(ctx, config, &member{object: b.written, written: b.at}, now)
+	if err != nil {
+		return nil, err
+	}
+	if alive == nil {
+		b.written = nil
+		return nil, nil
+	}
+	return alive.DeepCopyObject().(client.Object), nil
 }
 
 // lags tells whether cached is older than what was written at some time. Versions that cannot be compared tell nothing, and

@@ -107,3 +107,43 @@ func configMapChildren(n int) reconcilers.Sequence[*corev1.Service] {
 	}
 	return sequence
 }
+
+func BenchmarkChildSet(b *testing.B) {
+	for _, n := range []int{10, 100, 500} {
+		b.Run(fmt.Sprintf("children=%d", n), func(b *testing.B) {
+			benchmarkRoot(b, configMapSetOf(n), 0)
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/child")
+		})
+	}
+}
+
+// configMapSetOf is a set of n children.
+func configMapSetOf(n int) reconcilers.SubReconciler[*corev1.Service] {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "child-" + strconv.Itoa(i)
+	}
+	return &reconcilers.ChildSetReconciler[*corev1.Service, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		DesiredChildren: func(_ context.Context, resource *corev1.Service) ([]*corev1.ConfigMap, error) {
+			desired := make([]*corev1.ConfigMap, n)
+			for i, name := range names {
+				desired[i] = &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{
+						Namespace: resource.Namespace,
+						Name:      name,
+						Labels:    map[string]string{"app": "bench"},
+					},
+					Data: map[string]string{"owner": resource.Name},
+				}
+			}
+			return desired, nil
+		},
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
+			current.Labels = desired.Labels
+			current.Data = desired.Data
+		},
+		IdentifyChild: func(child *corev1.ConfigMap) string { return child.Name },
+		ReflectChildrenStatusOnParent: func(context.Context, *corev1.Service, reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		},
+	}
+}

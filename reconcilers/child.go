@@ -2,17 +2,10 @@ package reconcilers
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"sync"
 
-	"github.com/go-logr/logr"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -29,7 +22,8 @@ import (
 //
 // The resource controls its child by an owner reference, and only what it controls counts as its child. Several children of
 // one type need OurChild, to tell whose is whose. If more than one object is ours, all are deleted and the desired one is
-// created anew.
+// created anew. A child that is being deleted is left to go: it is reflected as long as it is there, counts only if it is the only
+// one, and the desired one is created when it is gone.
 //
 // While nothing changes, it makes no request: the child is read from the cache, through an index by owner where [NewConfig]
 // made the config, else by listing the namespace. Nodes with children of one type share what was read in a request. A type that the
@@ -69,10 +63,14 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
 	// ReflectChildStatusOnParent writes onto the resource what the child tells: child is nil if there is none, and err is an error
-	// to reflect. It must not change the child. This or ReflectChildStatusOnParentWithError is required.
+	// to reflect. It must not change the child. One of the three ReflectChildStatusOnParent functions is required.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
-	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent for those who may fail. It wins where both are set.
+	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent for those who may fail. It wins over ReflectChildStatusOnParent.
 	ReflectChildStatusOnParentWithError func(ctx context.Context, parent Type, child ChildType, err error) error
+
+	// ReflectChildStatusOnParentWithResult is ReflectChildStatusOnParentWithError for those who also ask for a delay: a child that
+	// tells nobody when it is ready, or that expires. It wins over the others.
+	ReflectChildStatusOnParentWithResult func(ctx context.Context, parent Type, child ChildType, err error) (Result, error)
 
 	// ReflectedChildErrorReasons are the API reasons of errors that are reflected rather than returned. Default (nil):
 	// AlreadyExists, Forbidden, Invalid. Empty: none.
@@ -89,7 +87,7 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	OurChild func(resource Type, child ChildType) bool
 
 	initOnce sync.Once
-	manager  ObjectManager[ChildType]
+	children *children[Type, ChildType, ChildListType]
 	invalid  error
 }
 
@@ -97,39 +95,32 @@ var _ SubReconciler[client.Object] = (*ChildReconciler[client.Object, client.Obj
 
 func (r *ChildReconciler[T, CT, CLT]) init() {
 	r.initOnce.Do(func() {
-		r.ChildType = defaultType(r.ChildType)
-		r.ChildListType = defaultType(r.ChildListType)
-		if list, ok := any(r.ChildListType).(*unstructured.UnstructuredList); ok && list != nil && list.GetKind() == "" && !isNil(r.ChildType) {
-			gvk := r.ChildType.GetObjectKind().GroupVersionKind()
-			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		}
+		r.ChildType, r.ChildListType = defaultChildTypes(r.ChildType, r.ChildListType)
+		r.ReflectedChildErrorReasons = defaultReasons(r.ReflectedChildErrorReasons)
 		if r.Name == "" {
 			r.Name = fmt.Sprintf("%sChildReconciler", typeName(r.ChildType))
 		}
-		if r.ReflectedChildErrorReasons == nil {
-			r.ReflectedChildErrorReasons = []metav1.StatusReason{
-				metav1.StatusReasonAlreadyExists,
-				metav1.StatusReasonForbidden,
-				metav1.StatusReasonInvalid,
-			}
+		r.children = &children[T, CT, CLT]{
+			kind: "ChildReconciler", name: r.Name, node: r,
+			childType: r.ChildType, listType: r.ChildListType,
+			manager:     r.ChildObjectManager,
+			unowned:     r.SkipOwnerReference || r.Finalizer != "",
+			reasons:     r.ReflectedChildErrorReasons,
+			listOptions: r.ListOptions,
+			ourChild:    r.OurChild,
 		}
-		r.manager = r.ChildObjectManager
 		if isNilNode(r.ChildObjectManager) && r.MergeBeforeUpdate != nil {
-			r.manager = &UpdatingObjectManager[CT]{
+			r.children.manager = &UpdatingObjectManager[CT]{
 				Name:              r.Name,
 				Type:              r.ChildType,
 				Finalizer:         r.Finalizer,
-				TrackDesired:      r.skipOwnerReference(),
+				TrackDesired:      r.children.unowned,
 				MergeBeforeUpdate: r.MergeBeforeUpdate,
 				Sanitize:          r.Sanitize,
 			}
 		}
 		r.invalid = r.check()
 	})
-}
-
-func (r *ChildReconciler[T, CT, CLT]) skipOwnerReference() bool {
-	return r.SkipOwnerReference || r.Finalizer != ""
 }
 
 // SetupWithManager validates, watches the child's type, indexes it by owner, and sets up the object manager.
@@ -139,12 +130,7 @@ func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr 
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
-	if !r.skipOwnerReference() {
-		if err := r.watchOwned(ctx, mgr, bldr); err != nil {
-			return fmt.Errorf("ChildReconciler %q is unable to watch %s: %w", r.Name, typeName(r.ChildType), err)
-		}
-	}
-	if err := r.manager.SetupWithManager(ctx, mgr, bldr); err != nil {
+	if err := r.children.setUp(ctx, mgr, bldr); err != nil {
 		return err
 	}
 	if r.Setup == nil {
@@ -153,79 +139,36 @@ func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr 
 	return r.Setup(ctx, mgr, bldr)
 }
 
-func (r *ChildReconciler[T, CT, CLT]) watchOwned(ctx context.Context, mgr Manager, bldr *Builder) error {
-	config, err := RetrieveConfig(ctx)
-	if err != nil {
-		return err
-	}
-	if err := watchOwned(ctx, mgr, bldr, r.ChildType); err != nil {
-		return err
-	}
-	if err := watchTracked(ctx, bldr, r.ChildType); err != nil {
-		return err
-	}
-	return config.owners.register(ctx, config.Client, r.ChildType)
-}
-
 // Validate checks that the fields are set as they must be and, if recursive, the object manager.
 func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	r.init()
 	if r.invalid != nil {
 		return r.invalid
 	}
-	if err := validateNested(ctx, r.manager); err != nil {
-		return fmt.Errorf("ChildReconciler %q must have a valid ChildObjectManager: %w", r.Name, err)
-	}
-	return nil
+	return r.children.validate(ctx)
 }
 
 func (r *ChildReconciler[T, CT, CLT]) check() error {
-	switch {
-	case r.DesiredChild == nil:
+	if r.DesiredChild == nil {
 		return fmt.Errorf("ChildReconciler %q must implement DesiredChild", r.Name)
-	case r.ReflectChildStatusOnParent == nil && r.ReflectChildStatusOnParentWithError == nil:
+	}
+	if r.ReflectChildStatusOnParent == nil && r.ReflectChildStatusOnParentWithError == nil && r.ReflectChildStatusOnParentWithResult == nil {
 		return fmt.Errorf("ChildReconciler %q must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError", r.Name)
-	case r.skipOwnerReference() && r.OurChild == nil:
-		return fmt.Errorf("ChildReconciler %q must implement OurChild since owner references are not used", r.Name)
-	case r.skipOwnerReference() && r.ListOptions == nil:
-		return fmt.Errorf("ChildReconciler %q must implement ListOptions since owner references are not used", r.Name)
-	case isNilNode(r.manager):
+	}
+	if err := r.children.check(); err != nil {
+		return err
+	}
+	if isNilNode(r.children.manager) {
 		return fmt.Errorf("ChildReconciler %q must implement ChildObjectManager", r.Name)
-	case !isNilNode(r.ChildObjectManager) && (r.MergeBeforeUpdate != nil || r.Finalizer != "" || r.Sanitize != nil):
+	}
+	if !isNilNode(r.ChildObjectManager) && (r.MergeBeforeUpdate != nil || r.Finalizer != "" || r.Sanitize != nil) {
 		return fmt.Errorf("ChildReconciler %q may not implement both ChildObjectManager and Finalizer, MergeBeforeUpdate or Sanitize", r.Name)
 	}
-	return r.checkTypes()
+	return r.children.checkTypes()
 }
 
-// checkTypes finds generic types that fit the signature and nothing else, which the compiler cannot.
-func (r *ChildReconciler[T, CT, CLT]) checkTypes() error {
-	if isNil(r.ChildType) {
-		return fmt.Errorf("ChildReconciler %q must define ChildType since none can be made of %s", r.Name, reflect.TypeFor[CT]())
-	}
-	if lacksKind(r.ChildType) {
-		return fmt.Errorf("ChildReconciler %q must define ChildType with apiVersion and kind since it is unstructured", r.Name)
-	}
-	if isNil(r.ChildListType) {
-		return fmt.Errorf("ChildReconciler %q must define ChildListType since none can be made of %s", r.Name, reflect.TypeFor[CLT]())
-	}
-	if _, ok := any(r.ChildListType).(*unstructured.UnstructuredList); ok {
-		return nil
-	}
-	items, err := meta.GetItemsPtr(r.ChildListType)
-	if err != nil {
-		return fmt.Errorf("ChildReconciler %q must have a ChildListType with items: %w", r.Name, err)
-	}
-	item := reflect.TypeOf(items).Elem().Elem()
-	if item.Kind() == reflect.Struct {
-		item = reflect.PointerTo(item)
-	}
-	if child := reflect.TypeFor[CT](); !item.AssignableTo(child) {
-		return fmt.Errorf("ChildReconciler %q must have a ChildListType of its ChildType: the items of %T are %s, not %s", r.Name, r.ChildListType, item, child)
-	}
-	return nil
-}
-
-// Reconcile makes the child as it should be, see [ChildReconciler]. The result is always empty.
+// Reconcile makes the child as it should be, see [ChildReconciler]. The result is that of ReflectChildStatusOnParentWithResult, empty
+// without it.
 func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	if r.invalid != nil {
@@ -237,232 +180,48 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 		return Result{}, fmt.Errorf("ChildReconciler %q: %w", r.Name, err)
 	}
 
-	actual, extras, err := r.ourChildren(ctx, config, resource)
+	found, err := r.children.find(ctx, config, resource)
 	if err != nil {
 		noteFailure(ctx, typeName(r.ChildType), err)
 		return Result{}, err
 	}
-	child, named, err := r.converge(ctx, config, resource, actual, extras)
+	var desired CT
 	if resource.GetDeletionTimestamp() == nil {
-		err = r.reflect(ctx, config, resource, child, named, err)
+		desired, err = r.DesiredChild(ctx, resource)
 	}
-	if err != nil {
-		noteFailure(ctx, r.describeChild(named), err)
+	child, err := r.children.converge(ctx, config, resource, found, desired, err)
+	if resource.GetDeletionTimestamp() == nil {
+		outcome := r.children.judge(ctx, config, resource, child, desired, err)
+		if outcome.returned == nil {
+			result, err := r.reflectOn(ctx, resource, outcome.child, outcome.reflected)
+			noteFailure(ctx, r.children.describe(desired), err)
+			return result, err
+		}
+		err = outcome.returned
 	}
+	noteFailure(ctx, r.children.describe(desired), err)
 	return Result{}, err
 }
 
-// converge makes the cluster agree. It returns the child as it is now, and as it was desired, for errors to name.
-func (r *ChildReconciler[T, CT, CLT]) converge(ctx context.Context, config Config, resource T, actual CT, extras []CT) (child, desired CT, _ error) {
-	var none CT
-	desired, err := r.desired(ctx, config, resource)
-	if errors.Is(err, OnlyReconcileChildStatus) {
-		return actual, desired, nil
+func (r *ChildReconciler[T, CT, CLT]) reflectOn(ctx context.Context, resource T, child CT, err error) (Result, error) {
+	switch {
+	case r.ReflectChildStatusOnParentWithResult != nil:
+		return r.ReflectChildStatusOnParentWithResult(ctx, resource, child, err)
+	case r.ReflectChildStatusOnParentWithError != nil:
+		return Result{}, r.ReflectChildStatusOnParentWithError(ctx, resource, child, err)
+	default:
+		r.ReflectChildStatusOnParent(ctx, resource, child, err)
+		return Result{}, nil
 	}
-	if err != nil {
-		return none, desired, err
-	}
-
-	if len(extras) > 0 {
-		for _, extra := range append([]CT{actual}, extras...) {
-			logr.FromContextOrDiscard(ctx).Info("extra child detected", "child", describeObject(extra))
-			if _, err := r.manage(ctx, config, resource, extra, none); err != nil {
-				return none, desired, err
-			}
-		}
-		if isNil(desired) {
-			// That they were asked to go does not mean that they are gone: a finalizer has to wait for the next request.
-			return none, desired, nil
-		}
-		actual = none
-	}
-	if isNil(actual) {
-		actual = copyOf(r.ChildType)
-		if err := r.checkScope(config, desired); err != nil {
-			return none, desired, err
-		}
-	}
-	child, err = r.manage(ctx, config, resource, actual, desired)
-	return child, desired, err
-}
-
-func (r *ChildReconciler[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
-	child, err := r.manager.Manage(ctx, resource, actual, desired)
-	if remembersChildren(ctx) && (err == nil || !isNil(child)) {
-		knowChild(ctx, r.family(config), actual, child)
-	}
-	return child, err
-}
-
-// desired asks for the child and makes the resource its controller. It is nil for a terminating resource.
-func (r *ChildReconciler[T, CT, CLT]) desired(ctx context.Context, config Config, resource T) (CT, error) {
-	var none CT
-	if resource.GetDeletionTimestamp() != nil {
-		return none, nil
-	}
-	desired, err := r.DesiredChild(ctx, resource)
-	if err != nil {
-		return none, err
-	}
-	if isNil(desired) {
-		return none, nil
-	}
-	if !r.skipOwnerReference() {
-		ref, err := controllerRef(ctx, config, resource)
-		if err == nil {
-			err = setController(resource, ref, desired)
-		}
-		if err != nil {
-			return desired, fmt.Errorf("ChildReconciler %q is unable to make %s the controller of %s: %w",
-				r.Name, describeObject(resource), describeObject(desired), err)
-		}
-	}
-	if !r.ours(resource, desired) {
-		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, this can result in orphaned children",
-			"child", describeObject(desired))
-	}
-	return desired, nil
-}
-
-// checkScope finds a child without the namespace that its type needs, which the API server would refuse in words that do
-// not name the object.
-func (r *ChildReconciler[T, CT, CLT]) checkScope(config Config, desired CT) error {
-	if isNil(desired) || desired.GetNamespace() != "" {
-		return nil
-	}
-	namespaced, err := config.IsObjectNamespaced(desired)
-	if err != nil || !namespaced {
-		// A type that the mapper does not know is the API server's to judge.
-		return nil
-	}
-	return fmt.Errorf("ChildReconciler %q is unable to create %s: the type is namespaced, and DesiredChild set no namespace",
-		r.Name, describeObject(desired))
-}
-
-// ourChildren returns the objects that are this node's child: one, as a rule, and the others if there are more.
-func (r *ChildReconciler[T, CT, CLT]) ourChildren(ctx context.Context, config Config, resource T) (only CT, others []CT, _ error) {
-	candidates, err := r.candidates(ctx, config, resource)
-	if err != nil {
-		return only, nil, err
-	}
-	for _, candidate := range candidates {
-		child, ok := candidate.(CT)
-		switch {
-		case !ok || !r.ours(resource, child):
-		case isNil(only):
-			only = child
-		default:
-			others = append(others, child)
-		}
-	}
-	return only, others, nil
-}
-
-// candidates returns the objects among which the children are.
-func (r *ChildReconciler[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
-	candidates, err := r.remembered(ctx, config, resource)
-	if err != nil || !r.mustBeSure(config, resource) || slices.ContainsFunc(candidates, r.isOurs(resource)) {
-		return candidates, err
-	}
-	live, err := readList(ctx, config.APIReader, r.ChildListType, r.ListOptions(ctx, resource)...)
-	if apierrs.IsBadRequest(err) {
-		// The options are such that only the cache understands them.
-		return candidates, nil
-	}
-	return live, err
-}
-
-// remembered returns the objects among which the children are, by what the cache shows and by what is remembered of our own
-// writes. In a node called by itself there is no memory, and each call lists.
-func (r *ChildReconciler[T, CT, CLT]) remembered(ctx context.Context, config Config, resource T) ([]client.Object, error) {
-	if !remembersChildren(ctx) {
-		return r.read(ctx, config, resource)
-	}
-	key := r.family(config)
-	if known, ok := knownChildren(ctx, key); ok && key.node == nil {
-		return known, nil
-	}
-	return listChildren(ctx, config, key, r.ChildType, func(opts ...client.ListOption) ([]client.Object, error) {
-		return r.read(ctx, config, resource, opts...)
-	})
-}
-
-// family identifies the children of the node: those that the resource controls, or those that it finds in its own way.
-func (r *ChildReconciler[T, CT, CLT]) family(config Config) familyKey {
-	if r.ListOptions == nil {
-		return familyOf(config, r.ChildListType, nil)
-	}
-	return familyOf(config, r.ChildListType, r)
-}
-
-// read returns what the cache has. With options of the author's it is narrowed down to the node's own children, so that nobody
-// else's are remembered.
-func (r *ChildReconciler[T, CT, CLT]) read(ctx context.Context, config Config, resource T, opts ...client.ListOption) ([]client.Object, error) {
-	if r.ListOptions == nil {
-		return readChildren(ctx, config, resource, r.ChildType, r.ChildListType, opts...)
-	}
-	listed, err := readList(ctx, config.Client, r.ChildListType, r.ListOptions(ctx, resource)...)
-	if err != nil {
-		return nil, err
-	}
-	ours := r.isOurs(resource)
-	return slices.DeleteFunc(listed, func(obj client.Object) bool { return !ours(obj) }), nil
-}
-
-// mustBeSure tells whether a child that the cache does not show would be left behind: the resource is about to go, and the
-// child does not go with it.
-func (r *ChildReconciler[T, CT, CLT]) mustBeSure(config Config, resource T) bool {
-	return r.skipOwnerReference() && resource.GetDeletionTimestamp() != nil && config.APIReader != nil
-}
-
-func (r *ChildReconciler[T, CT, CLT]) isOurs(resource T) func(client.Object) bool {
-	return func(obj client.Object) bool {
-		child, ok := obj.(CT)
-		return ok && r.ours(resource, child)
-	}
-}
-
-func (r *ChildReconciler[T, CT, CLT]) ours(resource T, child CT) bool {
-	if !r.skipOwnerReference() && !metav1.IsControlledBy(child, resource) {
-		return false
-	}
-	return r.OurChild == nil || r.OurChild(resource, child)
-}
-
-func (r *ChildReconciler[T, CT, CLT]) describeChild(child CT) string {
-	if isNil(child) {
-		return typeName(r.ChildType)
-	}
-	return describeObject(child)
 }
 
 // Describe tells what the node does with the child's type.
 func (r *ChildReconciler[T, CT, CLT]) Describe() Description {
 	r.init()
-	uses := []Access{{Object: r.ChildType, Verbs: []string{"get", "list", "watch"}}}
-	if manager, ok := r.manager.(Describer); ok {
-		uses = append(uses, manager.Describe().Uses...)
-	} else {
-		// A manager that does not say what it does may do all that there is to do.
-		uses = append(uses, Access{Object: r.ChildType, Verbs: []string{"create", "update", "patch", "delete"}})
-	}
 	return Description{
 		Kind:   "ChildReconciler",
 		Name:   r.Name,
 		Detail: typeName(r.ChildType),
-		Uses:   append(uses, finalizerAccess("", !r.skipOwnerReference())...),
+		Uses:   r.children.uses(),
 	}
-}
-
-// finalizerAccess is what a node needs of the resource itself: to patch its finalizers, and to have children block its
-// deletion, which clusters that enforce owner reference permissions ask for.
-func finalizerAccess(finalizer string, owns bool) []Access {
-	var access []Access
-	if finalizer != "" {
-		access = append(access, Access{Verbs: []string{"patch"}})
-	}
-	if owns {
-		access = append(access, Access{Subresource: "finalizers", Verbs: []string{"update"}})
-	}
-	return access
 }

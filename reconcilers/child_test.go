@@ -404,6 +404,36 @@ func TestChildReconciler(t *testing.T) {
 				ExpectEvents:  []rtesting.Event{deleted},
 			},
 		},
+		// Issue 4.12: what is on its way out is no second child.
+		"one that is being deleted makes way": {
+			node:  changedChild(),
+			calls: []string{"desired child", "reflect gadget, <nil>"},
+			widgetCase: widgetCase{
+				GivenObjects:   []client.Object{extra.With(leaving), givenConfigMap},
+				ExpectResource: reflecting("gadget"),
+			},
+		},
+		// Issue 4.5
+		"the reflection asks for a delay": {
+			node: changedChild(func(node *configMapNode) {
+				node.ReflectChildStatusOnParentWithResult = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) (reconcilers.Result, error) {
+					return minute, nil
+				}
+			}),
+			calls:      []string{"desired child"},
+			widgetCase: widgetCase{GivenObjects: []client.Object{givenConfigMap}, ExpectedResult: minute},
+		},
+		"the reflection asks for a delay, and fails": {
+			node: changedChild(func(node *configMapNode) {
+				node.ReflectChildStatusOnParentWithResult = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) (reconcilers.Result, error) {
+					return minute, errBoom
+				}
+			}),
+			calls: []string{"desired child"},
+			widgetCase: widgetCase{
+				GivenObjects: []client.Object{givenConfigMap}, ShouldErr: true, Verify: returnsBoth(errBoom, minute),
+			},
+		},
 		"the reflection fails": {
 			node: changedChild(func(node *configMapNode) {
 				node.ReflectChildStatusOnParentWithError = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) error {

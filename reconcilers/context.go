@@ -86,9 +86,10 @@ func RetrieveRequest(ctx context.Context) Request {
 	return scopeOf(ctx).request
 }
 
-// StashConfig returns a context in which config is the current one. A root sets it; [RetrieveConfig] reads it.
+// StashConfig returns a context in which config is the current one. A root sets it; [RetrieveConfig] reads it. In a dry run
+// (see [IsDryRun]) its client makes dry-run requests only.
 func StashConfig(ctx context.Context, config Config) context.Context {
-	return derive(ctx, func(s *scope) { s.setConfig(config) })
+	return derive(ctx, func(s *scope) { s.setConfig(s.fitting(config)) })
 }
 
 // RetrieveConfig returns the current config: the root's, or that of the innermost node that replaced it. Children are
@@ -110,9 +111,10 @@ func RetrieveConfigOrDie(ctx context.Context) Config {
 	return config
 }
 
-// StashOriginalConfig returns a context in which config is the one that the resource was loaded with.
+// StashOriginalConfig returns a context in which config is the one that the resource was loaded with. In a dry run (see
+// [IsDryRun]) its client makes dry-run requests only.
 func StashOriginalConfig(ctx context.Context, config Config) context.Context {
-	return derive(ctx, func(s *scope) { s.originalConfig, s.hasOriginalConfig = config, true })
+	return derive(ctx, func(s *scope) { s.originalConfig, s.hasOriginalConfig = s.fitting(config), true })
 }
 
 // RetrieveOriginalConfig returns the config that the resource was loaded with, whatever config is current. The status,
@@ -156,9 +158,15 @@ func RetrieveOriginalResourceType(ctx context.Context) client.Object {
 	return scopeOf(ctx).originalResourceType
 }
 
-// StashAdditionalConfigs returns a context with configs for other clusters or identities, by name.
+// StashAdditionalConfigs returns a context with configs for other clusters or identities, by name. In a dry run (see
+// [IsDryRun]) their clients make dry-run requests only.
 func StashAdditionalConfigs(ctx context.Context, configs map[string]Config) context.Context {
-	return derive(ctx, func(s *scope) { s.additionalConfigs = configs })
+	return derive(ctx, func(s *scope) {
+		s.additionalConfigs = configs
+		if s.dryRun() {
+			s.additionalConfigs = dryRunConfigs(configs)
+		}
+	})
 }
 
 // RetrieveAdditionalConfigs returns the configs for other clusters or identities, by name; never nil.

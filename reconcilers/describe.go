@@ -64,7 +64,8 @@ func describeAs(role string, node any) Description {
 }
 
 // Walk visits d and all descriptions nested in it, each before those nested in it, with its path: what [RetrievePath]
-// returns while the node runs.
+// returns while the node is set up and while it runs. Below a loop ([While], [ForEach]) that has, while the node runs, also the
+// number of the iteration.
 func (d Description) Walk(visit func(path string, d Description)) {
 	d.walk("", visit)
 }

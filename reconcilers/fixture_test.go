@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -223,12 +224,19 @@ func (c *trace) compare(t *testing.T, expected []string) {
 	}
 }
 
+var births atomic.Int64
+
 // born gives an object that is created what an API server gives it and the fake client does not.
 func born(action rtesting.Action) (bool, runtime.Object, error) {
 	if create, ok := action.(rtesting.CreateAction); ok && action.GetSubresource() == "" {
 		obj := create.GetObject().(client.Object)
 		obj.SetCreationTimestamp(metav1.NewTime(time.UnixMilli(1000)))
-		obj.SetUID(types.UID(obj.GetName() + "-uid"))
+		uid := obj.GetName()
+		if uid == "" {
+			// The name is generated later.
+			uid = fmt.Sprint(obj.GetGenerateName(), births.Add(1))
+		}
+		obj.SetUID(types.UID(uid + "-uid"))
 	}
 	return false, nil, nil
 }

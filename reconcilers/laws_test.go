@@ -41,6 +41,8 @@ func l6Cases() []l6Case {
 		fmt.Errorf("expected: %w", reconcilers.ErrQuiet),
 		reconcilers.ErrHaltSubReconcilers,
 		errors.Join(errBoom, reconcilers.ErrDurable),
+		errors.Join(reconcilers.ErrQuiet, reconcilers.ErrDurable),
+		errors.Join(reconcilers.ErrQuiet, reconcilers.ErrHaltSubReconcilers),
 		fmt.Errorf("no write: %w", reconcilers.ErrSkipStatusUpdate),
 		errors.Join(reconcilers.ErrSkipStatusUpdate, reconcilers.ErrQuiet),
 	}
@@ -75,6 +77,11 @@ func (c l6Case) written() bool {
 	return c.changes && !errors.Is(c.tree, reconcilers.ErrSkipStatusUpdate)
 }
 
+// durable tells whether the tree wants no other attempt.
+func (c l6Case) durable() bool {
+	return errors.Is(c.tree, reconcilers.ErrDurable) && errors.Is(c.tree, errBoom)
+}
+
 // check tells what is wrong with the outcome: the law, and nothing of how it is kept.
 func (c l6Case) check(result reconcilers.Result, err error) []string {
 	var wrong []string
@@ -97,19 +104,31 @@ func (c l6Case) check(result reconcilers.Result, err error) []string {
 	comesBack := err != nil || result.Requeue || result.RequeueAfter > 0
 	// A halt is no error: it owes what a delay owes.
 	halts := c.tree == reconcilers.ErrHaltSubReconcilers
+	// Another attempt will not mend what is durable. It owes its delay, and nothing else.
+	owes := writeErr != nil || c.tree != nil && !c.durable()
 	dropped := (c.tree == nil || halts) && c.written() && c.write == nil && !c.keep
-	if (c.tree != nil || writeErr != nil) && !dropped && !comesBack {
+	if owes && !dropped && !comesBack {
 		wrong = append(wrong, "a quiet error does not bring the request back")
 	}
-	if c.written() && c.write == statusConflict && c.keep && !comesBack {
+	conflict := c.written() && c.write == statusConflict
+	if conflict && c.keep && !comesBack {
 		wrong = append(wrong, "whose events are filtered does not come back after a conflict")
 	}
-	// The one exception: the event of the write brings the resource back.
-	if dropped {
+	if !owes && c.durable() && !(conflict && c.keep) && result != (reconcilers.Result{RequeueAfter: c.delay}) {
+		wrong = append(wrong, "what another attempt will not mend is attempted")
+	}
+	switch {
+	case dropped:
+		// The one exception: the event of the write brings the resource back.
 		if result != (reconcilers.Result{}) {
 			wrong = append(wrong, "compatibility has the result dropped after a write")
 		}
-	} else if result.RequeueAfter != c.delay {
+	case err != nil:
+		// Controller-runtime comes back because of the error, heeds no delay beside it, and warns of one.
+		if result != (reconcilers.Result{}) {
+			wrong = append(wrong, "a result beside an error")
+		}
+	case result.RequeueAfter != c.delay:
 		wrong = append(wrong, "the delay is lost")
 	}
 	return wrong

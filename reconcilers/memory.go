@@ -75,6 +75,22 @@ func (m *memories) of(resource client.Object) *memory {
 	return fresh
 }
 
+// known returns the memory of the resource of that name, whichever was seen last; nil if there is none.
+func (m *memories) known(key types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.by[key]
+}
+
+// adopt makes the memory of a resource that did not exist that of the one which was made.
+func (m *memories) adopt(key types.NamespacedName, absent *memory, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.by[key] == absent && absent.uid == "" {
+		absent.uid = uid
+	}
+}
+
 // forget drops the memory of a resource that is gone.
 func (m *memories) forget(key types.NamespacedName) {
 	m.mu.Lock()

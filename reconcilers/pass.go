@@ -62,14 +62,9 @@ func (p *pass) locate(err error) (failure, bool) {
 			}
 		}
 	}
-	switch wrapper := err.(type) {
-	case interface{ Unwrap() error }:
-		return p.locate(wrapper.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, member := range wrapper.Unwrap() {
-			if f, ok := p.locate(member); ok {
-				return f, true
-			}
+	for _, member := range membersOf(err) {
+		if f, ok := p.locate(member); ok {
+			return f, true
 		}
 	}
 	return failure{}, false

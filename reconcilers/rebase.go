@@ -80,7 +80,7 @@ func rebaseObject(current, before, after map[string]any) map[string]any {
 // rebaseList expects current and before to be the same items, of which before may show less.
 func rebaseList(current, before, after []any) []any {
 	rebased := make([]any, len(after))
-	for i, origin := range origins(before, after) {
+	for i, origin := range itemOrigins(before, after) {
 		if origin < 0 {
 			rebased[i] = after[i]
 		} else {
@@ -90,9 +90,9 @@ func rebaseList(current, before, after []any) []any {
 	return rebased
 }
 
-// origins tells for each item of after which item of before it was, -1 if it is new: one that is the same, where it was before
+// itemOrigins tells for each item of after which item of before it was, -1 if it is new: one that is the same, where it was before
 // if possible; else one of the same name; else the one in the same place.
-func origins(before, after []any) []int {
+func itemOrigins(before, after []any) []int {
 	origin := slices.Repeat([]int{-1}, len(after))
 	taken := make([]bool, len(before))
 	claim := func(key func(any) (string, bool)) {

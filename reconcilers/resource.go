@@ -5,20 +5,16 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/duck"
-	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
-	"github.com/espalier-dev/espalier/validation"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -57,6 +53,10 @@ type ResourceReconciler[Type client.Object] struct {
 	// ResourceReconciler.
 	Name string
 
+	// ControllerName is the name of the controller in metrics and logs, which controller-runtime wants to be unique within a program. Two
+	// roots for one kind need one. Default: that of controller-runtime, the kind in lower case.
+	ControllerName string
+
 	// Setup adds watches and indexes, before those of the tree. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
@@ -72,6 +72,12 @@ type ResourceReconciler[Type client.Object] struct {
 
 	// SyncStatusDuringFinalization writes the status of terminating resources too. Default: false.
 	SyncStatusDuringFinalization bool
+
+	// PatchStatusAlone has the patch that writes the status of a duck type hold the status and nothing else, and apply only to the
+	// version of the resource that it was made for: another is a conflict, as for an update. Other types are always updated.
+	// Default: false, where the patch holds whatever differs from the resource as fetched, defaults included, and always
+	// applies.
+	PatchStatusAlone bool
 
 	// KeepResultAfterStatusUpdate returns the result of the tree also after a successful write of the status, and comes back by itself
 	// after a conflicting one. Set it for a controller whose predicates filter the events of status changes. Default: false.
@@ -97,10 +103,9 @@ type ResourceReconciler[Type client.Object] struct {
 	// Config is what the tree works with. Required for all but Validate.
 	Config Config
 
+	root
+
 	initOnce sync.Once
-	memories memories
-	// identity tells the controller of this root apart from others; empty until it is set up.
-	identity string
 }
 
 var _ reconcile.Reconciler = (*ResourceReconciler[client.Object])(nil)
@@ -114,27 +119,25 @@ func (r *ResourceReconciler[T]) init() {
 	})
 }
 
-// config is what the tree works with. It is Config itself until the root is set up.
-func (r *ResourceReconciler[T]) config() Config {
-	config := r.Config
-	if r.identity != "" && config.Tracker != nil {
-		// Two controllers for one kind may share a config. What one has tracked is not for the other to sweep.
-		config.Tracker = tracker.ForController(config.Tracker, r.identity)
+func (r *ResourceReconciler[T]) parts() rootParts[T] {
+	return rootParts[T]{
+		kind:           "ResourceReconciler",
+		name:           r.Name,
+		controllerName: r.ControllerName,
+		resourceType:   r.Type,
+		config:         r.configOf(r.Config),
+		tree:           r.Reconciler,
+		setup:          r.Setup,
+		before:         r.BeforeReconcile,
+		after:          r.AfterReconcile,
 	}
-	return config
 }
 
-func (r *ResourceReconciler[T]) check() error {
+func (r *ResourceReconciler[T]) check(parts *rootParts[T]) error {
 	if isNilNode(r.Reconciler) {
 		return fmt.Errorf("ResourceReconciler %q must define Reconciler", r.Name)
 	}
-	if isNil(r.Type) {
-		return fmt.Errorf("ResourceReconciler %q must define Type since none can be made of %s", r.Name, reflect.TypeFor[T]())
-	}
-	if lacksKind(r.Type) {
-		return fmt.Errorf("ResourceReconciler %q must define Type with apiVersion and kind since it is unstructured", r.Name)
-	}
-	return nil
+	return parts.checkType()
 }
 
 // SetupWithManager builds a controller for the tree and adds it to the manager.
@@ -147,40 +150,25 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 // watches while it runs. The whole tree is validated first.
 func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
 	r.init()
-	r.identity = fmt.Sprintf("%s %p", r.Name, r)
-	ctx = r.prepare(ctx, Request{}, nil)
-	if err := r.Validate(validation.WithRecursive(ctx)); err != nil {
-		return nil, err
-	}
-	ctx = derive(ctx, func(s *scope) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
-
-	bldr := ctrl.NewControllerManagedBy(mgr).For(watchable(r.Type, mgr.GetScheme()), r.SetupForOptions...)
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return nil, err
-	}
-	return bldr.Build(r)
+	r.identify(r.Name)
+	parts := r.parts()
+	return parts.setUp(ctx, mgr, rootSetup{
+		root:     r,
+		validate: r.Validate,
+		watch:    func(bldr *Builder) { bldr.For(watchable(r.Type, mgr.GetScheme()), r.SetupForOptions...) },
+	})
 }
 
 // Validate checks that the required fields are set and, if recursive, the tree. It logs what is unusual about the status of
 // the type.
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
-	if err := r.check(); err != nil {
+	parts := r.parts()
+	if err := r.check(&parts); err != nil {
 		return err
 	}
-	config := r.config()
-	nested := derive(ctx, func(s *scope) {
-		s.setConfig(config)
-		s.originalConfig, s.hasOriginalConfig = config, true
-		s.resourceType, s.originalResourceType = r.Type, r.Type
-	})
-	if err := validateNested(nested, r.Reconciler); err != nil {
-		return fmt.Errorf("ResourceReconciler %q must have a valid Reconciler: %w", r.Name, err)
+	if err := parts.validateTree(ctx); err != nil {
+		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	for _, remark := range describeStatus(reflect.TypeOf(r.Type)) {
@@ -209,62 +197,17 @@ func (r *ResourceReconciler[T]) Describe() Description {
 	}
 }
 
-// prepare returns the context for a request, or for the set-up.
-func (r *ResourceReconciler[T]) prepare(ctx context.Context, req Request, p *pass) context.Context {
-	config := r.config()
-	s := *scopeOf(ctx)
-	s.Context = ctx
-	s.request = req
-	s.setConfig(config)
-	s.originalConfig, s.hasOriginalConfig = config, true
-	s.resourceType, s.originalResourceType = r.Type, r.Type
-	s.pass = p
-	return enter(&s, r.Name)
-}
-
 // Reconcile handles one request, see [ResourceReconciler].
 func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
 	r.init()
-	if err := r.check(); err != nil {
+	parts := r.parts()
+	if err := r.check(&parts); err != nil {
 		return Result{}, err
 	}
-	if r.Config.Client == nil {
-		return Result{}, fmt.Errorf("ResourceReconciler %q must define Config to reconcile", r.Name)
+	if err := parts.checkConfig(); err != nil {
+		return Result{}, err
 	}
-	p := &pass{}
-	ctx = stash.WithContext(ctx)
-	ctx = rtime.StashNow(ctx, time.Now())
-	ctx = r.prepare(ctx, req, p)
-
-	if r.SkipRequest != nil && r.SkipRequest(ctx, req) {
-		return Result{}, nil
-	}
-	result, err := r.between(ctx, req, p)
-	if isQuiet(err) {
-		return withRequeue(result, true), nil
-	}
-	return result, locateError(p, err)
-}
-
-// between runs the hooks around the request.
-func (r *ResourceReconciler[T]) between(ctx context.Context, req Request, p *pass) (Result, error) {
-	before := Result{}
-	if r.BeforeReconcile != nil {
-		replaced, result, err := r.BeforeReconcile(ctx, req)
-		if err != nil {
-			return result, err
-		}
-		before = result
-		if replaced != nil {
-			ctx = replaced
-		}
-	}
-	result, err := r.reconcile(ctx, req, p)
-	result = AggregateResults(before, result)
-	if r.AfterReconcile != nil {
-		return r.AfterReconcile(ctx, req, result, err)
-	}
-	return result, err
+	return parts.serve(ctx, req, r.SkipRequest, r.reconcile)
 }
 
 // reconcile fetches the resource, runs the tree, and writes the status.
@@ -279,10 +222,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *p
 			r.forget(config, req)
 			return Result{}, nil
 		}
-		if !isQuiet(err) {
-			logr.FromContextOrDiscard(ctx).Error(err, "unable to fetch resource")
-		}
-		return Result{}, err
+		return Result{}, fetchFailed(ctx, err)
 	}
 	p.memory = r.memories.of(original)
 	if newer, ok := p.memory.barrier.resolve(original, rtime.RetrieveNow(ctx)).(T); ok {
@@ -340,15 +280,12 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *pass,
 	var result Result
 	var err error
 	if resource.GetDeletionTimestamp() == nil || len(resource.GetFinalizers()) > 0 {
-		if rounds, ok := config.Tracker.(tracker.Rounds); ok {
-			rounds.BeginRound(resource)
-			defer func() { rounds.EndRound(resource, err == nil) }()
-		}
-		// A panic must not end the round as a complete one.
-		err = errPanicked
-		result, err = r.Reconciler.Reconcile(ctx, resource)
-		noteUnlocated(ctx, err)
-		p.memory.sweep()
+		inRound(config, resource, func() bool {
+			result, err = r.Reconciler.Reconcile(ctx, resource)
+			noteUnlocated(ctx, err)
+			p.memory.sweep()
+			return err == nil
+		})
 	}
 	if err == nil || isHalt(err) {
 		statusOf(resource).setObservedGeneration(resource.GetGeneration())

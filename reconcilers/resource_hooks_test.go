@@ -83,7 +83,7 @@ func TestResourceReconcilerHooks(t *testing.T) {
 				return nil, minute, errBoom
 			}, second),
 			calls:              []string{"before default/gadget"},
-			ReconcilerTestCase: rtest{GivenObjects: []client.Object{widget}, ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+			ReconcilerTestCase: rtest{GivenObjects: []client.Object{widget}, ShouldErr: true, Verify: returnsBoth(errBoom, reconcilers.Result{})},
 		},
 		// Issue 1.9.
 		"before fails quietly": {
@@ -121,7 +121,7 @@ func TestResourceReconcilerHooks(t *testing.T) {
 		"after makes an error": {
 			root:               after(nil, second, errBoom),
 			calls:              []string{"tree", "after false"},
-			ReconcilerTestCase: rtest{GivenObjects: steady, ShouldErr: true, Verify: returnsBoth(errBoom, second)},
+			ReconcilerTestCase: rtest{GivenObjects: steady, ShouldErr: true, Verify: returnsBoth(errBoom, reconcilers.Result{})},
 		},
 		"after is quiet": {
 			root:               after(nil, reconcilers.Result{}, reconcilers.ErrQuiet),

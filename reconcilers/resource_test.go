@@ -104,7 +104,7 @@ func TestResourceReconciler(t *testing.T) {
 		"steady, fails": {
 			root:               steps(minute, errBoom),
 			calls:              []string{"tree"},
-			ReconcilerTestCase: rtest{GivenObjects: steady, ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+			ReconcilerTestCase: rtest{GivenObjects: steady, ShouldErr: true, Verify: returnsBoth(errBoom, reconcilers.Result{})},
 		},
 		"steady, fails quietly": {
 			root:               steps(reconcilers.Result{}, fmt.Errorf("not yet: %w", reconcilers.ErrQuiet)),
@@ -185,7 +185,7 @@ func TestResourceReconciler(t *testing.T) {
 				ExpectStatusUpdates: written,
 				ExpectEvents:        []rtesting.Event{warning("StatusUpdateFailed", "Failed to update status: boom")},
 				ShouldErr:           true,
-				Verify:              returnsBoth(errBoom, minute),
+				Verify:              returnsBoth(errBoom, reconcilers.Result{}),
 			},
 		},
 		"the tree changes the status, which cannot be written, quietly": {
@@ -202,7 +202,7 @@ func TestResourceReconciler(t *testing.T) {
 			ReconcilerTestCase: rtest{
 				GivenObjects: []client.Object{widget},
 				ShouldErr:    true,
-				Verify:       returnsBoth(reconcilers.ErrSkipStatusUpdate, minute),
+				Verify:       returnsBoth(reconcilers.ErrSkipStatusUpdate, reconcilers.Result{}),
 			},
 		},
 		"the tree changes the status and skips its update quietly": {

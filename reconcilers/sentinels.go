@@ -16,7 +16,9 @@ var (
 	// generation counts as observed and the status is written. It is quiet.
 	ErrHaltSubReconcilers = fmt.Errorf("stop processing SubReconcilers, without returning an error: %w", ErrQuiet)
 
-	// ErrDurable marks an error that another attempt will not mend. It is quiet and halts.
+	// ErrDurable marks an error that another attempt will not mend. It is quiet and halts. The root does not come back because
+	// of it: only when something changes, or after a delay that a node asked for. In a join it speaks for the members that say nothing
+	// of themselves, not for one that is quiet, or halts, without being durable: that one wants another attempt.
 	ErrDurable = errors.Join(ErrQuiet, ErrHaltSubReconcilers)
 
 	// ErrSkipStatusUpdate keeps the root from writing the status in this request. It is not quiet: join it with ErrQuiet where
@@ -30,9 +32,6 @@ var (
 	OnlyReconcileChildStatus = errors.New("skip reconciler create/update/delete behavior for the child resource, while still reflecting the existing child's status on the reconciled resource")
 )
 
-// errPanicked is what a request counts as until the tree has returned.
-var errPanicked = errors.New("the tree panicked")
-
 func isQuiet(err error) bool {
 	return errors.Is(err, ErrQuiet)
 }
@@ -42,17 +41,46 @@ func isHalt(err error) bool {
 }
 
 // isOnlyHalt tells whether err stops the tree and says nothing else: neither that another attempt will not mend it, nor
-// what failed, as a halt that is joined with another error does.
+// that one is wanted, nor what failed, as a halt that is joined with another error does.
 func isOnlyHalt(err error) bool {
-	return isHalt(err) && !errors.Is(err, ErrDurable) && isOnlyMarks(err)
+	if err == ErrHaltSubReconcilers {
+		return true
+	}
+	members := membersOf(err)
+	return len(members) > 0 && !slices.ContainsFunc(members, func(err error) bool { return !isOnlyHalt(err) })
 }
 
-func isOnlyMarks(err error) bool {
+// isDurable tells whether another attempt at what failed is of no use: err is marked so, and nothing in it wants one. Errors
+// without a mark are spoken for by the [ErrDurable] that they are joined with.
+func isDurable(err error) bool {
+	return errors.Is(err, ErrDurable) && !wantsRetry(err)
+}
+
+// wantsRetry tells whether err, or a member of it, is quiet and is not durable.
+func wantsRetry(err error) bool {
+	switch {
+	case err == ErrDurable, !isQuiet(err):
+		// The members of ErrDurable itself are quiet, and mean no more than it does.
+		return false
+	case !errors.Is(err, ErrDurable):
+		return true
+	default:
+		return slices.ContainsFunc(membersOf(err), wantsRetry)
+	}
+}
+
+// membersOf returns the errors that err wraps or joins, none if it stands for itself.
+func membersOf(err error) []error {
 	switch wrapper := err.(type) {
 	case interface{ Unwrap() error }:
-		return isOnlyMarks(wrapper.Unwrap())
+		if wrapped := wrapper.Unwrap(); wrapped != nil {
+			return []error{wrapped}
+		}
 	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(wrapper.Unwrap(), func(err error) bool { return !isOnlyMarks(err) })
+		return wrapper.Unwrap()
+	case interface{ Errors() []error }:
+		// The aggregates of the API machinery.
+		return wrapper.Errors()
 	}
-	return err == ErrQuiet
+	return nil
 }

@@ -30,6 +30,10 @@ func (r *ResourceReconciler[T]) settle(ctx context.Context, config Config, origi
 	write := r.updateStatus
 	if duck.IsDuck(resource, config.Scheme()) {
 		write = r.patchStatus
+		if r.PatchStatusAlone {
+			// What the tree changed beside the status stays out of the patch.
+			resource = withStatusOf(original, resource)
+		}
 	}
 	writeErr := write(ctx, config, original, resource)
 	if writeErr == nil && version != "" && version == resource.GetResourceVersion() {
@@ -68,10 +72,12 @@ func (r *ResourceReconciler[T]) afterWrite(result Result, err, writeErr error) (
 	}
 }
 
-// joinLoud joins the error of a tree, which may be nil, and that of a write. It drops a quiet one beside one that is not: a join
+// joinLoud joins the error of a tree and that of a write, each of which may be nil. It drops a quiet one beside one that is not: a join
 // is quiet as soon as one of its members is, and would silence the other.
 func joinLoud(err, writeErr error) error {
 	switch {
+	case writeErr == nil:
+		return err
 	case err == nil, isQuiet(err) && !isQuiet(writeErr):
 		return writeErr
 	case !isQuiet(err) && isQuiet(writeErr):
@@ -100,8 +106,32 @@ func (r *ResourceReconciler[T]) patchStatus(ctx context.Context, config Config, 
 	if log.Enabled() {
 		log.Info("patching status", "diff", statusDiff(original, resource))
 	}
-	err := config.Status().Patch(ctx, resource, client.MergeFrom(original))
+	err := config.Status().Patch(ctx, resource, r.statusPatch(original, resource))
+	if r.PatchStatusAlone && apierrs.IsConflict(err) {
+		log.Info("unable to patch status", "error", err.Error())
+		return errStatusConflict
+	}
 	return r.reportStatus(ctx, config, resource, err, statusWrite{verb: "patch", done: "StatusPatched", note: "Patched status", failed: "StatusPatchFailed"})
+}
+
+// statusPatch is a merge patch. A lock takes a version, which objects made up for tests may not have.
+func (r *ResourceReconciler[T]) statusPatch(original, resource T) client.Patch {
+	version := resource.GetResourceVersion()
+	if !r.PatchStatusAlone || version == "" {
+		return client.MergeFrom(original)
+	}
+	base := copyOf(original)
+	// Nodes may have written the resource since it was fetched.
+	base.SetResourceVersion(version)
+	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+}
+
+// withStatusOf returns a copy of original, which is of a duck type, with the status of resource, and its version.
+func withStatusOf[T client.Object](original, resource T) T {
+	patched := copyOf(original)
+	patched.SetResourceVersion(resource.GetResourceVersion())
+	statusOf(patched).take(statusOf(copyOf(resource)))
+	return patched
 }
 
 // statusWrite is how a way of writing the status is spoken of in logs and events.

@@ -125,6 +125,11 @@ func (s status) differs(before status) bool {
 	return !equality.Semantic.DeepEqual(a, b)
 }
 
+// take makes the status that of another object of the same Go type. Both must have one.
+func (s status) take(from status) {
+	s.value.Set(from.value)
+}
+
 // initializeConditions lets the status set up its conditions, if it knows how to.
 func (s status) initializeConditions(ctx context.Context) {
 	if s.shape == nil {

@@ -52,6 +52,8 @@ type recorder struct {
 	mu        sync.Mutex
 	reactors  []Reactor
 	generated int
+	// journal is where the order of all writes is kept; nil keeps none.
+	journal *journal
 }
 
 var (
@@ -143,11 +145,12 @@ func (r *recorder) react(action Action) (answer runtime.Object, err error) {
 	return answer, nil
 }
 
-// note appends an action to one of the slices of r.
-func note[A Action](r *recorder, actions *[]A, action A) {
+// note appends an action on the named object to one of the slices of r.
+func note[A Action](r *recorder, actions *[]A, action A, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*actions = append(*actions, action)
+	r.journal.add(writeEntry(action, name))
 }
 
 // resourceOf returns what stands for the kind of obj in an action.
@@ -210,7 +213,7 @@ func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client
 	action := clientgotesting.NewCreateActionWithOptions(resource, obj.GetNamespace(), obj, options)
 	recorded := action
 	recorded.Object = obj.DeepCopyObject()
-	note(r, &r.CreateActions, CreateAction(recorded))
+	note(r, &r.CreateActions, CreateAction(recorded), nameOrPattern(obj))
 	if _, err := r.react(action); err != nil {
 		return err
 	}
@@ -227,7 +230,7 @@ func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client
 	action := clientgotesting.NewUpdateActionWithOptions(resource, obj.GetNamespace(), obj, options)
 	recorded := action
 	recorded.Object = obj.DeepCopyObject()
-	note(r, &r.UpdateActions, UpdateAction(recorded))
+	note(r, &r.UpdateActions, UpdateAction(recorded), obj.GetName())
 	if _, err := r.react(action); err != nil {
 		return err
 	}
@@ -241,7 +244,7 @@ func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Pa
 	if err != nil {
 		return err
 	}
-	note(r, &r.PatchActions, PatchAction(action))
+	note(r, &r.PatchActions, PatchAction(action), obj.GetName())
 	if _, err := r.react(action); err != nil {
 		return err
 	}
@@ -270,7 +273,7 @@ func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, op
 	if err != nil {
 		return err
 	}
-	note(r, &r.ApplyActions, ApplyAction(action.snapshot()))
+	note(r, &r.ApplyActions, ApplyAction(action.snapshot()), action.Name)
 	if _, err := r.react(action); err != nil {
 		return err
 	}
@@ -285,7 +288,7 @@ func (r *recorder) Delete(ctx context.Context, obj client.Object, opts ...client
 	}
 	options := *(&client.DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions()
 	action := clientgotesting.NewDeleteActionWithOptions(resource, obj.GetNamespace(), obj.GetName(), options)
-	note(r, &r.DeleteActions, DeleteAction(action))
+	note(r, &r.DeleteActions, DeleteAction(action), obj.GetName())
 	if _, err := r.react(action); err != nil {
 		return err
 	}
@@ -301,7 +304,7 @@ func (r *recorder) DeleteAllOf(ctx context.Context, obj client.Object, opts ...c
 	options := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
 	action := clientgotesting.NewDeleteCollectionActionWithOptions(
 		resource, options.Namespace, *options.AsDeleteOptions(), *options.AsListOptions())
-	note(r, &r.DeleteCollectionActions, DeleteCollectionAction(action))
+	note(r, &r.DeleteCollectionActions, DeleteCollectionAction(action), "*")
 	if _, err := r.react(action); err != nil {
 		return err
 	}

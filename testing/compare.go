@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
+	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Options for go-cmp, of which [DefaultDiffer] is made.
@@ -52,7 +54,34 @@ var (
 
 	// NormalizeApplyConfiguration compares apply configurations by what they send, whatever their Go types.
 	NormalizeApplyConfiguration cmp.Option = cmp.Transformer("runtime.ApplyConfiguration", sent)
+
+	// NormalizePatch compares the bytes of patches, in fields of that name, by what they say. The operations of a JSON
+	// patch are compared in order. If one side is not JSON then both are compared as bytes.
+	NormalizePatch cmp.Option = cmp.FilterPath(
+		func(path cmp.Path) bool { return fieldAt(path, -1) == "Patch" },
+		cmp.FilterValues(areJSON, cmp.Transformer("JSON", fromJSON)),
+	)
+
+	// normalizeOperation compares operations of a JSON patch by what they send, whatever the Go types of their values.
+	normalizeOperation cmp.Option = cmp.Transformer("jsonpatch.Operation", func(o jsonpatch.Operation) any {
+		raw, err := json.Marshal(&o)
+		if err != nil {
+			return map[string]any{"error": fmt.Sprintf("cannot marshal the value for %s: %v", o.Path, err)}
+		}
+		return fromJSON(raw)
+	})
 )
+
+func areJSON(a, b []byte) bool { return json.Valid(a) && json.Valid(b) }
+
+// fromJSON returns the value that valid JSON stands for. Whole numbers are not rounded.
+func fromJSON(raw []byte) any {
+	var value any
+	if err := utiljson.Unmarshal(raw, &value); err != nil {
+		return err.Error()
+	}
+	return value
+}
 
 // sent returns what is sent of an apply configuration; nil of nil.
 func sent(ac runtime.ApplyConfiguration) map[string]any {

@@ -28,8 +28,8 @@ import (
 //	... c.Config() ...
 //	c.AssertExpectations(t)
 //
-// Expectations are compared in the order of the calls, each kind for itself: a create may come before or after a delete.
-// Use it by pointer.
+// Expectations are compared in the order of the calls, each kind for itself: a create may come before or after a delete,
+// unless ExpectOrder says more. Use it by pointer.
 type ExpectConfig struct {
 	// Name stands in failure messages; empty or "default" leaves it out.
 	Name string
@@ -80,6 +80,22 @@ type ExpectConfig struct {
 	// ExpectStatusApplies are the server-side applies of a status.
 	ExpectStatusApplies []ApplyRef
 
+	// ExpectOrder is the order of all writes, whatever their kind, one line for each:
+	//
+	//	create ConfigMap default/settings
+	//	create ConfigMap default/settings-*      (a name to be generated)
+	//	update Widget/status default/gadget
+	//	patch Namespace acme (dry run)
+	//	delete-collection ConfigMap default/*
+	//
+	// If it has lines about events or tracks, all of these have to be in it too:
+	//
+	//	event Created Widget default/gadget
+	//	track Secret default/*                   (by a selector)
+	//
+	// Nil is any order; empty is no write at all.
+	ExpectOrder []string
+
 	// parts is what Config made, nil before. A copy of an ExpectConfig that was used shares them.
 	parts *parts
 }
@@ -91,6 +107,7 @@ type parts struct {
 	client   *recorder
 	events   *eventList
 	tracker  *recordingTracker
+	journal  *journal
 	problems []string
 	// failures are the messages of failed assertions.
 	failures []string
@@ -115,7 +132,8 @@ func (c *ExpectConfig) made() *parts {
 }
 
 func (c *ExpectConfig) make() *parts {
-	p := &parts{events: &eventList{scheme: c.Scheme}}
+	p := &parts{journal: &journal{}}
+	p.events = &eventList{scheme: c.Scheme, journal: p.journal}
 	mapper, problems := restMapper(c.GivenAPIResources)
 	p.problems = append(p.problems, problems...)
 	reader := (*recorder)(nil)
@@ -129,7 +147,8 @@ func (c *ExpectConfig) make() *parts {
 	} else {
 		p.client, reader = c.newClient(p, c.GivenObjects, mapper), c.newClient(p, c.APIGivenObjects, mapper)
 	}
-	if p.tracker, err = newRecordingTracker(c.Scheme, c.GivenTracks); err != nil {
+	p.client.journal = p.journal
+	if p.tracker, err = newRecordingTracker(c.Scheme, c.GivenTracks, p.journal); err != nil {
 		p.problems = append(p.problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
 	}
 	p.config = reconcilers.Config{

@@ -44,10 +44,27 @@ type Differ interface {
 
 // DefaultDiffer is used by test cases without a Differ of their own. It ignores unexported fields and transition times of
 // conditions; and, for objects that are created, updated or stashed, what the server or the client sets: type meta,
-// creation timestamp and resource version. An empty list or map equals nil.
+// creation timestamp and resource version. An empty list or map equals nil. Patches and server-side applies are compared as
+// structures.
 var DefaultDiffer Differ = differ{}
 
-type differ struct{}
+// StrictDiffer is DefaultDiffer, but compares the transition times of conditions too. Set the Now of the test case, in full
+// seconds, so that they are the same each time it runs: a condition that changes has that time, one that does not keeps
+// the time it was given with.
+var StrictDiffer Differ = differ{strict: true}
+
+type differ struct {
+	// strict compares transition times.
+	strict bool
+}
+
+// times returns what to do about transition times.
+func (d differ) times() cmp.Options {
+	if d.strict {
+		return nil
+	}
+	return cmp.Options{IgnoreLastTransitionTime}
+}
 
 func (differ) Result(expected, actual reconcilers.Result) string {
 	return cmp.Diff(expected, actual)
@@ -66,7 +83,7 @@ func (differ) ApplyRef(expected, actual ApplyRef) string {
 }
 
 func (differ) PatchRef(expected, actual PatchRef) string {
-	return cmp.Diff(expected, actual)
+	return cmp.Diff(expected.inJSON(), actual.inJSON(), NormalizePatch)
 }
 
 func (differ) DeleteRef(expected, actual DeleteRef) string {
@@ -77,36 +94,42 @@ func (differ) DeleteCollectionRef(expected, actual DeleteCollectionRef) string {
 	return cmp.Diff(expected, actual, NormalizeLabelSelector, NormalizeFieldSelector)
 }
 
-func (differ) StashedValue(expected, actual any, _ stash.Key) string {
-	return cmp.Diff(expected, actual, writtenObject)
+func (d differ) StashedValue(expected, actual any, _ stash.Key) string {
+	return cmp.Diff(expected, actual, writtenObject, d.times())
 }
 
-func (differ) Resource(expected, actual client.Object) string {
-	return cmp.Diff(expected, actual,
-		reconcilers.IgnoreAllUnexported, IgnoreLastTransitionTime, IgnoreTypeMeta, cmpopts.EquateEmpty())
+func (d differ) Resource(expected, actual client.Object) string {
+	return cmp.Diff(expected, actual, reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty())
 }
 
-func (differ) ResourceStatusUpdate(expected, actual client.Object) string {
-	return cmp.Diff(expected, actual,
-		statusOnly, reconcilers.IgnoreAllUnexported, IgnoreLastTransitionTime, cmpopts.EquateEmpty())
+func (d differ) ResourceStatusUpdate(expected, actual client.Object) string {
+	return cmp.Diff(expected, actual, statusOnly, reconcilers.IgnoreAllUnexported, d.times(), cmpopts.EquateEmpty())
 }
 
-func (differ) ResourceUpdate(expected, actual client.Object) string {
-	return cmp.Diff(expected, actual, writtenObject)
+func (d differ) ResourceUpdate(expected, actual client.Object) string {
+	return cmp.Diff(expected, actual, writtenObject, d.times())
 }
 
-func (differ) ResourceCreate(expected, actual client.Object) string {
-	return cmp.Diff(expected, actual, writtenObject)
+func (d differ) ResourceCreate(expected, actual client.Object) string {
+	return cmp.Diff(expected, actual, writtenObject, d.times())
 }
 
 func (differ) WebhookResponse(expected, actual admission.Response) string {
-	return cmp.Diff(expected, actual, reconcilers.IgnoreAllUnexported)
+	return cmp.Diff(withoutDerivedPatch(expected), withoutDerivedPatch(actual),
+		NormalizePatch, normalizeOperation, reconcilers.IgnoreAllUnexported)
+}
+
+// withoutDerivedPatch returns the response without the bytes that stand for its patches.
+func withoutDerivedPatch(r admission.Response) admission.Response {
+	if len(r.Patches) > 0 {
+		r.Patch = nil
+	}
+	return r
 }
 
 // writtenObject compares what a caller decides of an object that it writes.
 var writtenObject = cmp.Options{
 	reconcilers.IgnoreAllUnexported,
-	IgnoreLastTransitionTime,
 	IgnoreTypeMeta,
 	IgnoreCreationTimestamp,
 	IgnoreResourceVersion,

@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
 // Event is a recorded event. Make one with [NewEvent] or [NewEventf].
@@ -89,7 +89,8 @@ func aboutBoth(regarding, related runtime.Object, scheme *runtime.Scheme) (Event
 
 // eventList is what both recorders of a Config append to.
 type eventList struct {
-	scheme *runtime.Scheme
+	scheme  *runtime.Scheme
+	journal *journal
 
 	mu     sync.Mutex
 	events []Event
@@ -110,6 +111,7 @@ func (l *eventList) add(event Event, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events = append(l.events, event)
+	l.journal.add(eventEntry + event.Reason + " " + event.Kind + " " + targetOf(event.Namespace, event.Name))
 }
 
 // oldRecorder records events of the API that came before events.k8s.io.
@@ -139,7 +141,7 @@ func (r oldRecorder) AnnotatedEventf(
 // newRecorder records events of the API events.k8s.io.
 type newRecorder struct{ *eventList }
 
-var _ events.EventRecorder = newRecorder{}
+var _ ctrlrecorder.EventRecorder = newRecorder{}
 
 // Eventf implements [events.EventRecorder].
 func (r newRecorder) Eventf(
@@ -148,4 +150,12 @@ func (r newRecorder) Eventf(
 	event, err := aboutBoth(regarding, related, r.scheme)
 	event.Type, event.Reason, event.Action, event.Note = eventtype, reason, action, fmt.Sprintf(note, args...)
 	r.add(event, err)
+}
+
+// AnnotatedEventf implements [events.AnnotatedEventRecorder]. The annotations are dropped.
+func (r newRecorder) AnnotatedEventf(
+	regarding runtime.Object, related runtime.Object, _ map[string]string,
+	eventtype, reason, action, note string, args ...interface{},
+) {
+	r.Eventf(regarding, related, eventtype, reason, action, note, args...)
 }

@@ -5,15 +5,20 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/literal"
 )
 
 // AssertExpectations fails the test for everything that differs from what is expected: calls to the client, events,
-// tracks. With a nil t nothing fails.
+// tracks, and their order. With a nil t nothing fails.
 func (c *ExpectConfig) AssertExpectations(t *testing.T) {
 	c.AssertClientExpectations(t)
 	c.AssertRecorderExpectations(t)
 	c.AssertTrackerExpectations(t)
+	c.AssertOrderExpectations(t)
 }
 
 // AssertClientExpectations is the part of [ExpectConfig.AssertExpectations] about the client.
@@ -107,6 +112,18 @@ func (c *ExpectConfig) AssertTrackerExpectations(t *testing.T) {
 		found: func(request TrackRequest) TrackRequest { return request },
 		diff:  c.differ().TrackRequest,
 	}.assert(c, t, expected, c.made().tracker.list.all())
+}
+
+// AssertOrderExpectations asserts ExpectOrder.
+func (c *ExpectConfig) AssertOrderExpectations(t *testing.T) {
+	if c.ExpectOrder == nil {
+		return
+	}
+	actual := c.made().journal.comparable(c.ExpectOrder)
+	if diff := cmp.Diff(c.ExpectOrder, actual, cmpopts.EquateEmpty()); diff != "" {
+		c.errorf(t, "ExpectOrder differs%s %s:\n%s\nTo expect it, set ExpectOrder to:\n%s,",
+			c.suffix(), legend(), ColorizeDiff(diff), literal.Of(actual))
+	}
 }
 
 func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected []ApplyRef, actions []ApplyAction) {

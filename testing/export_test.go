@@ -1,4 +1,9 @@
 package testing
 
+import "time"
+
 // Failures returns the messages of the assertions that failed.
 func (c *ExpectConfig) Failures() []string { return c.made().failures }
+
+// SetPatience sets for how long set-up cases wait. It is for processes in which one test runs.
+func SetPatience(d time.Duration) { patience = d }

@@ -32,6 +32,13 @@ type scenario struct {
 
 func nothing(context.Context, *corev1.ConfigMap) error { return nil }
 
+var errOops = errors.New("oops")
+
+// fails is the metadata of a case whose sub-reconciler returns err.
+func fails(err error) map[string]any {
+	return does(func(context.Context, *corev1.ConfigMap) error { return err })
+}
+
 func one(tc cmCase) func(t *testing.T) {
 	return func(t *testing.T) {
 		if tc.Resource == nil {
@@ -66,6 +73,42 @@ var scenarios = map[string]scenario{
 	"result": {
 		run:  one(cmCase{ExpectedResult: reconcilers.Result{RequeueAfter: 1}}),
 		want: []string{"ExpectedResult differs (-expected, +actual):\n"},
+	},
+	"another error": {
+		run:      one(cmCase{ExpectedErr: reconcilers.ErrQuiet, Metadata: fails(errOops)}),
+		want:     []string{"Reconcile() error = oops, ExpectedErr "},
+		unwanted: []string{"ShouldErr", "ExpectedResult"},
+	},
+	"no error, one expected": {
+		run:  one(cmCase{ExpectedErr: errOops, ShouldErr: true}),
+		want: []string{"Reconcile() error = <nil>, ExpectedErr oops"},
+	},
+	"result beside an error": {
+		run:      one(cmCase{ExpectedErr: errOops, ExpectedResult: reconcilers.Result{RequeueAfter: 1}, Metadata: fails(errOops)}),
+		want:     []string{"ExpectedResult differs (-expected, +actual):\n"},
+		unwanted: []string{"ExpectedErr"},
+	},
+	"result beside an error of a whole": {
+		run: func(t *testing.T) {
+			rtesting.ReconcilerTests{"case": {
+				Request: request, GivenObjects: []client.Object{settings},
+				WithReactors:   []rtesting.ReactionFunc{rtesting.InduceFailure("get", "ConfigMap")},
+				ExpectedErr:    errors.New("inducing failure for get ConfigMap"),
+				ExpectedResult: reconcilers.Result{RequeueAfter: 1},
+			}}.Run(t, scheme, newCopier)
+		},
+		want:     []string{"ExpectedResult differs (-expected, +actual):\n"},
+		unwanted: []string{"ExpectedErr"},
+	},
+	"order": {
+		run: one(cmCase{
+			ExpectOrder:   []string{"create ConfigMap default/settings"},
+			ExpectUpdates: []client.Object{changed},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				return reconcilers.RetrieveConfigOrDie(ctx).Update(ctx, changed.Object())
+			}),
+		}),
+		want: []string{"ExpectOrder differs (-expected, +actual):\n", "To expect it, set ExpectOrder to:"},
 	},
 	"resource": {
 		run:  one(cmCase{ExpectResource: changed.Object()}),

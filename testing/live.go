@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/duck"
@@ -93,11 +94,12 @@ func (c *ExpectConfig) Release(ctx context.Context) error {
 		}
 	}
 	for _, action := range r.ApplyActions {
-		applied := &metav1.PartialObjectMetadata{}
-		applied.SetGroupVersionKind(action.GetResource().GroupVersion().WithKind(action.GetResource().Resource))
-		applied.SetNamespace(action.GetNamespace())
-		applied.SetName(nameOf(action))
-		objs = append(objs, applied)
+		objs = append(objs, targetObject(action))
+	}
+	for _, action := range r.PatchActions {
+		if action.GetPatchType() == types.ApplyPatchType {
+			objs = append(objs, targetObject(action))
+		}
 	}
 	var errs []error
 	for _, obj := range objs {
@@ -106,6 +108,15 @@ func (c *ExpectConfig) Release(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// targetObject returns an object that stands for the one that an action is about.
+func targetObject(action Action) client.Object {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(action.GetResource().GroupVersion().WithKind(action.GetResource().Resource))
+	obj.SetNamespace(action.GetNamespace())
+	obj.SetName(nameOf(action))
+	return obj
 }
 
 func release(ctx context.Context, server client.Client, obj client.Object) error {

@@ -36,19 +36,19 @@ func optionsOf(obj client.Object) WriteOptions {
 
 // diff tells how the options of a call differ from those that o sets.
 func (o WriteOptions) diff(action Action) string {
-	manager, dryRun := "", []string(nil)
+	manager := ""
 	switch a := action.(type) {
 	case clientgotesting.CreateActionImpl:
-		manager, dryRun = a.CreateOptions.FieldManager, a.CreateOptions.DryRun
+		manager = a.CreateOptions.FieldManager
 	case clientgotesting.UpdateActionImpl:
-		manager, dryRun = a.UpdateOptions.FieldManager, a.UpdateOptions.DryRun
+		manager = a.UpdateOptions.FieldManager
 	}
 	actual := WriteOptions{}
 	if o.FieldOwner != "" {
 		actual.FieldOwner = manager
 	}
 	if o.DryRun != nil {
-		actual.DryRun = new(isDryRun(dryRun))
+		actual.DryRun = new(isDryRun(dryRunOf(action)))
 	}
 	return cmp.Diff(o, actual)
 }

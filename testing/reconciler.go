@@ -93,6 +93,12 @@ type ReconcilerTestCase struct {
 	// Server runs the case against a real API server, see ExpectConfig.Server; what there is of the case there goes at
 	// its end. Nil runs it in memory. Prepare may set it.
 	Server client.WithWatch
+
+	// ExpectOrder is the order of all that is written, see ExpectConfig.ExpectOrder; nil for any.
+	ExpectOrder []string
+	// ExpectedErr is the error that the reconcile must return: one that errors.Is finds, or one of the same text. It
+	// implies ShouldErr; and other than with ShouldErr alone, ExpectedResult is compared too. Nil says nothing.
+	ExpectedErr error
 }
 
 // ReconcilerTests are cases by name. They run in no particular order.
@@ -136,9 +142,9 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 	ctx := tc.prepare(t)
 	var configs []*ExpectConfig
 	defer func() { releaseAll(t, configs) }()
-	defer tc.cleanUp(t, ctx)
+	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
 
-	expect := tc.expectConfig(scheme)
+	expect := expectConfigOf(tc, scheme)
 	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
 	configs = append(others.configs(), expect)
 	ctx = others.stash(ctx)
@@ -153,8 +159,8 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 	result, err := r.Reconcile(ctx, tc.Request)
 
 	outcome{
-		result: result, err: err,
-		expectedResult: tc.ExpectedResult, shouldErr: tc.ShouldErr, verify: tc.Verify, differ: tc.Differ,
+		result: result, err: err, expectedResult: tc.ExpectedResult,
+		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t)
 	expect.AssertExpectations(t)
 	others.assert(t)
@@ -170,54 +176,9 @@ func (tc *ReconcilerTestCase) prepare(t *testing.T) context.Context {
 		tc.Metadata = map[string]interface{}{}
 	}
 	ctx := newContext(t, tc.Now)
-	if tc.Prepare != nil {
-		prepared, err := tc.Prepare(t, ctx, tc)
-		if err != nil {
-			t.Fatalf("error during prepare: %s", err)
-		}
-		if prepared != nil {
-			ctx = prepared
-		}
-	}
+	ctx = prepare(t, ctx, tc, tc.Prepare)
 	if tc.Differ == nil {
 		tc.Differ = DefaultDiffer
 	}
 	return ctx
-}
-
-func (tc *ReconcilerTestCase) cleanUp(t *testing.T, ctx context.Context) {
-	t.Helper()
-	if tc.CleanUp == nil {
-		return
-	}
-	if err := tc.CleanUp(t, ctx, tc); err != nil {
-		t.Errorf("error during clean up: %s", err)
-	}
-}
-
-func (tc *ReconcilerTestCase) expectConfig(scheme *runtime.Scheme) *ExpectConfig {
-	return &ExpectConfig{
-		Name:                    "default",
-		Scheme:                  scheme,
-		StatusSubResourceTypes:  tc.StatusSubResourceTypes,
-		GivenObjects:            tc.GivenObjects,
-		APIGivenObjects:         tc.APIGivenObjects,
-		GivenAPIResources:       tc.GivenAPIResources,
-		WithClientBuilder:       tc.WithClientBuilder,
-		WithReactors:            tc.WithReactors,
-		GivenTracks:             tc.GivenTracks,
-		Differ:                  tc.Differ,
-		Server:                  tc.Server,
-		ExpectTracks:            tc.ExpectTracks,
-		ExpectEvents:            tc.ExpectEvents,
-		ExpectApplies:           tc.ExpectApplies,
-		ExpectCreates:           tc.ExpectCreates,
-		ExpectUpdates:           tc.ExpectUpdates,
-		ExpectPatches:           tc.ExpectPatches,
-		ExpectDeletes:           tc.ExpectDeletes,
-		ExpectDeleteCollections: tc.ExpectDeleteCollections,
-		ExpectStatusUpdates:     tc.ExpectStatusUpdates,
-		ExpectStatusPatches:     tc.ExpectStatusPatches,
-		ExpectStatusApplies:     tc.ExpectStatusApplies,
-	}
 }

@@ -11,9 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
 )
 
-// PatchRef is an expected patch. The options at the end are compared only if they are set.
+// PatchRef is an expected patch. By default patches in JSON are compared by what they say, not byte by byte. The options at
+// the end are compared only if they are set.
 type PatchRef struct {
 	Group       string
 	Kind        string
@@ -49,6 +51,16 @@ func (r PatchRef) observed(action PatchAction) PatchRef {
 	ref := NewPatchRef(action)
 	ref.FieldOwner, ref.Force, ref.DryRun = observedPatchOptions(action, r.FieldOwner, r.Force, r.DryRun)
 	return ref
+}
+
+// inJSON returns the ref with JSON for a patch that is YAML, as server-side apply allows.
+func (r PatchRef) inJSON() PatchRef {
+	if r.PatchType == types.ApplyYAMLPatchType {
+		if raw, err := yaml.YAMLToJSON(r.Patch); err == nil {
+			r.Patch = raw
+		}
+	}
+	return r
 }
 
 // DeleteRef is an expected delete. The options at the end are compared only if they are set.

@@ -108,6 +108,12 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// remembers of one call it has in the next. Each is a case of its own, with its own objects and expectations. They
 	// cannot have a focus.
 	AdditionalReconciles []SubReconcilerTestCase[Type]
+
+	// ExpectOrder is the order of all that is written, see ExpectConfig.ExpectOrder; nil for any.
+	ExpectOrder []string
+	// ExpectedErr is the error that the reconcile must return: one that errors.Is finds, or one of the same text. It
+	// implies ShouldErr; and other than with ShouldErr alone, ExpectedResult is compared too. Nil says nothing.
+	ExpectedErr error
 }
 
 // VerifyStashedValueFunc compares a value of the stash with the expected one.
@@ -157,7 +163,7 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 	ctx := tc.prepare(t)
 	var configs []*ExpectConfig
 	defer func() { releaseAll(t, configs) }()
-	defer tc.cleanUp(t, ctx)
+	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
 
 	if isNil(tc.Resource) {
 		t.Fatal("Resource field is required")
@@ -191,15 +197,7 @@ func (tc *SubReconcilerTestCase[Type]) prepare(t *testing.T) context.Context {
 		tc.Metadata = map[string]interface{}{}
 	}
 	ctx := stash.WithContext(newContext(t, tc.Now))
-	if tc.Prepare != nil {
-		prepared, err := tc.Prepare(t, ctx, tc)
-		if err != nil {
-			t.Fatalf("error during prepare: %s", err)
-		}
-		if prepared != nil {
-			ctx = prepared
-		}
-	}
+	ctx = prepare(t, ctx, tc, tc.Prepare)
 	if tc.Differ == nil {
 		tc.Differ = DefaultDiffer
 	}
@@ -237,8 +235,8 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(
 	result, err := tc.call(t, ctx, r, resource)
 
 	outcome{
-		result: result, err: err,
-		expectedResult: tc.ExpectedResult, shouldErr: tc.ShouldErr, verify: tc.Verify, differ: tc.Differ,
+		result: result, err: err, expectedResult: tc.ExpectedResult,
+		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t)
 	if tc.Server != nil {
 		withServerFields(expected, resource)
@@ -278,41 +276,11 @@ func (tc *SubReconcilerTestCase[Type]) compareStashedValue(t *testing.T, key sta
 	}
 }
 
-func (tc *SubReconcilerTestCase[Type]) cleanUp(t *testing.T, ctx context.Context) {
-	t.Helper()
-	if tc.CleanUp == nil {
-		return
-	}
-	if err := tc.CleanUp(t, ctx, tc); err != nil {
-		t.Errorf("error during clean up: %s", err)
-	}
-}
-
 func (tc *SubReconcilerTestCase[Type]) expectConfig(scheme *runtime.Scheme) *ExpectConfig {
-	return &ExpectConfig{
-		Name:                    "default",
-		Scheme:                  scheme,
-		StatusSubResourceTypes:  tc.StatusSubResourceTypes,
-		GivenObjects:            withLast(tc.GivenObjects, tc.Resource),
-		APIGivenObjects:         withLast(tc.APIGivenObjects, tc.Resource),
-		GivenAPIResources:       tc.GivenAPIResources,
-		WithClientBuilder:       tc.WithClientBuilder,
-		WithReactors:            tc.WithReactors,
-		GivenTracks:             tc.GivenTracks,
-		Differ:                  tc.Differ,
-		Server:                  tc.Server,
-		ExpectTracks:            tc.ExpectTracks,
-		ExpectEvents:            tc.ExpectEvents,
-		ExpectApplies:           tc.ExpectApplies,
-		ExpectCreates:           tc.ExpectCreates,
-		ExpectUpdates:           tc.ExpectUpdates,
-		ExpectPatches:           tc.ExpectPatches,
-		ExpectDeletes:           tc.ExpectDeletes,
-		ExpectDeleteCollections: tc.ExpectDeleteCollections,
-		ExpectStatusUpdates:     tc.ExpectStatusUpdates,
-		ExpectStatusPatches:     tc.ExpectStatusPatches,
-		ExpectStatusApplies:     tc.ExpectStatusApplies,
-	}
+	c := expectConfigOf(tc, scheme)
+	c.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
+	c.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
+	return c
 }
 
 // withLast returns a new slice: objects often belongs to several cases.

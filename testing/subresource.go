@@ -82,7 +82,7 @@ func (s *subresourceRecorder) Create(
 	if !s.isStatus() {
 		recorded := action
 		recorded.Object = subResource.DeepCopyObject()
-		note(s.recorder, &s.recorder.SubResourceActions, Action(recorded))
+		note(s.recorder, &s.recorder.SubResourceActions, Action(recorded), obj.GetName())
 	}
 	if _, err := s.recorder.react(action); err != nil {
 		return err
@@ -109,9 +109,9 @@ func (s *subresourceRecorder) Update(ctx context.Context, obj client.Object, opt
 	recorded := action
 	recorded.Object = body.DeepCopyObject()
 	if s.isStatus() {
-		note(s.recorder, &s.recorder.StatusUpdateActions, UpdateAction(recorded))
+		note(s.recorder, &s.recorder.StatusUpdateActions, UpdateAction(recorded), obj.GetName())
 	} else {
-		note(s.recorder, &s.recorder.SubResourceActions, Action(recorded))
+		note(s.recorder, &s.recorder.SubResourceActions, Action(recorded), obj.GetName())
 	}
 	if _, err := s.recorder.react(action); err != nil || !s.isServed("update") {
 		return err
@@ -137,9 +137,9 @@ func (s *subresourceRecorder) Patch(
 		return err
 	}
 	if s.isStatus() {
-		note(s.recorder, &s.recorder.StatusPatchActions, PatchAction(action))
+		note(s.recorder, &s.recorder.StatusPatchActions, PatchAction(action), obj.GetName())
 	} else {
-		note(s.recorder, &s.recorder.SubResourceActions, Action(action))
+		note(s.recorder, &s.recorder.SubResourceActions, Action(action), obj.GetName())
 	}
 	if _, err := s.recorder.react(action); err != nil || !s.isServed("patch") {
 		return err
@@ -157,9 +157,9 @@ func (s *subresourceRecorder) Apply(
 		return err
 	}
 	if s.isStatus() {
-		note(s.recorder, &s.recorder.StatusApplyActions, ApplyAction(action.snapshot()))
+		note(s.recorder, &s.recorder.StatusApplyActions, ApplyAction(action.snapshot()), action.Name)
 	} else {
-		note(s.recorder, &s.recorder.SubResourceActions, Action(action.snapshot()))
+		note(s.recorder, &s.recorder.SubResourceActions, Action(action.snapshot()), action.Name)
 	}
 	if _, err := s.recorder.react(action); err != nil || !s.isServed("apply") {
 		return err

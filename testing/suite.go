@@ -62,17 +62,24 @@ type outcome struct {
 	err            error
 	expectedResult reconcilers.Result
 	shouldErr      bool
+	expectedErr    error
 	verify         VerifyFunc
 	differ         Differ
 }
 
 func (o outcome) assert(t *testing.T) {
 	t.Helper()
-	if (o.err != nil) != o.shouldErr {
+	switch {
+	case o.expectedErr != nil:
+		if !isExpected(o.expectedErr, o.err) {
+			t.Errorf("Reconcile() error = %v, ExpectedErr %v", o.err, o.expectedErr)
+		}
+	case (o.err != nil) != o.shouldErr:
 		t.Errorf("Reconcile() error = %v, ShouldErr %v", o.err, o.shouldErr)
 	}
-	if o.err == nil {
-		// The result matters only to a caller that got no error.
+	if o.err == nil || o.expectedErr != nil {
+		// Next to an error the result matters to the nodes above only, so tables that say no more than that there is one
+		// need not know it.
 		if diff := o.differ.Result(normalized(o.expectedResult), normalized(o.result)); diff != "" {
 			t.Errorf("ExpectedResult differs %s:\n%s", legend(), ColorizeDiff(diff))
 		}

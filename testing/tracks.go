@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -81,6 +82,8 @@ const trackLease = 24 * time.Hour
 
 // trackList is what all views of a recording tracker append to.
 type trackList struct {
+	journal *journal
+
 	mu       sync.Mutex
 	requests []TrackRequest
 }
@@ -89,6 +92,8 @@ func (l *trackList) add(request TrackRequest) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests = append(l.requests, request)
+	ref := request.TrackedReference
+	l.journal.add(trackEntry + ref.Kind + " " + targetOf(ref.Namespace, cmp.Or(ref.Name, "*")))
 }
 
 func (l *trackList) all() []TrackRequest {
@@ -111,8 +116,8 @@ var (
 )
 
 // newRecordingTracker returns a tracker that already has the given requests, which it does not record.
-func newRecordingTracker(scheme *runtime.Scheme, given []TrackRequest) (*recordingTracker, error) {
-	t := &recordingTracker{Tracker: tracker.New(scheme, trackLease), scheme: scheme, list: &trackList{}}
+func newRecordingTracker(scheme *runtime.Scheme, given []TrackRequest, journal *journal) (*recordingTracker, error) {
+	t := &recordingTracker{Tracker: tracker.New(scheme, trackLease), scheme: scheme, list: &trackList{journal: journal}}
 	for _, request := range given {
 		request = request.normalized()
 		by := &metav1.PartialObjectMetadata{

@@ -120,10 +120,11 @@ func TestOf(t *testing.T) {
 			requirement,
 			`func() labels.Selector { s, err := labels.Parse("a in (b,c)"); if err != nil { panic(err) }; return s }()`,
 		},
-		"field":          {fields.OneTermEqualSelector("a", "b"), `fields.ParseSelectorOrDie("a=b")`},
-		"function":       {generic[func()]{func() {}}, "literal_test.generic[func()]{Value: nil}"},
-		"generic":        {generic[corev1.Secret]{}, "literal_test.generic[corev1.Secret]{}"},
-		"own unexported": {loop{skip: 1}, "literal_test.loop{}"},
+		"field":              {fields.OneTermEqualSelector("a", "b"), `fields.ParseSelectorOrDie("a=b")`},
+		"function":           {generic[func()]{func() {}}, "literal_test.generic[func()]{Value: nil}"},
+		"generic":            {generic[corev1.Secret]{}, "literal_test.generic[corev1.Secret]{}"},
+		"exported elsewhere": {[]client.Object{&corev1.Secret{}}, "[]client.Object{&corev1.Secret{}}"},
+		"own unexported":     {loop{skip: 1}, "literal_test.loop{}"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

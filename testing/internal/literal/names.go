@@ -65,6 +65,9 @@ func aliasOf(importPath, name string) string {
 		return "rtesting"
 	case strings.HasSuffix(importPath, "espalier/time"):
 		return "rtime"
+	case strings.HasPrefix(importPath, "sigs.k8s.io/controller-runtime/") && name == "cacheapi":
+		// Where controller-runtime defines what its package client exports.
+		return "client"
 	case !versionName.MatchString(name):
 		return name
 	}

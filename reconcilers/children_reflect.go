@@ -12,42 +12,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reflect writes the outcome onto the resource, or returns an error that is not for the user to see there.
-func (r *ChildReconciler[T, CT, CLT]) reflect(ctx context.Context, config Config, resource T, child, desired CT, err error) error {
-	var none CT
+// outcome is what came of one child.
+type outcome[CT client.Object] struct {
+	// child is the child as it is now, nil if there is none.
+	child CT
+	// reflected is an error that the user is to see on the resource, nil if there is none.
+	reflected error
+	// returned is an error that the node returns. Nothing is reflected then.
+	returned error
+}
+
+// judge tells who is to see the error that came of a child: the user, on the resource, or the caller of the node.
+func (k *children[T, CT, CLT]) judge(ctx context.Context, config Config, resource T, child, desired CT, err error) outcome[CT] {
 	if err == nil {
-		return r.reflectOn(ctx, resource, child, nil)
+		return outcome[CT]{child: child}
 	}
 	reason := apierrs.ReasonForError(err)
-	if !slices.Contains(r.ReflectedChildErrorReasons, reason) {
-		return err
+	if !slices.Contains(k.reasons, reason) {
+		return outcome[CT]{returned: err}
 	}
 	if reason == metav1.StatusReasonAlreadyExists {
-		foreign, lookupErr := r.blockedByForeign(ctx, config, resource, desired, err)
+		foreign, lookupErr := k.blockedByForeign(ctx, config, resource, desired, err)
 		if lookupErr != nil {
-			return lookupErr
+			return outcome[CT]{returned: lookupErr}
 		}
 		if !foreign {
 			// The child is there and ours: the cache lags behind, and the next attempt will see it.
-			scopeOf(ctx).pass.fail(positionOf(ctx), r.describeChild(desired), ClassConflict, err)
-			return err
+			scopeOf(ctx).pass.fail(positionOf(ctx), k.describe(desired), ClassConflict, err)
+			return outcome[CT]{returned: err}
 		}
 	}
-	return r.reflectOn(ctx, resource, none, err)
-}
-
-func (r *ChildReconciler[T, CT, CLT]) reflectOn(ctx context.Context, resource T, child CT, err error) error {
-	if r.ReflectChildStatusOnParentWithError != nil {
-		return r.ReflectChildStatusOnParentWithError(ctx, resource, child, err)
-	}
-	r.ReflectChildStatusOnParent(ctx, resource, child, err)
-	return nil
+	return outcome[CT]{reflected: err}
 }
 
 // blockedByForeign reads the object that has the name of the desired child, past the cache, and tells whether it belongs to
 // somebody else. If so, the resource is woken when it changes.
-func (r *ChildReconciler[T, CT, CLT]) blockedByForeign(ctx context.Context, config Config, resource T, desired CT, err error) (bool, error) {
-	blocker := copyOf(r.ChildType)
+func (k *children[T, CT, CLT]) blockedByForeign(ctx context.Context, config Config, resource T, desired CT, err error) (bool, error) {
+	blocker := copyOf(k.childType)
 	key := blockerKey(resource, desired, err)
 	if config.APIReader == nil {
 		// Nobody can tell. If it is ours, the cache shows it soon.
@@ -58,18 +59,18 @@ func (r *ChildReconciler[T, CT, CLT]) blockedByForeign(ctx context.Context, conf
 	}
 	if lookupErr := config.APIReader.Get(ctx, key, blocker); lookupErr != nil {
 		if !apierrs.IsNotFound(lookupErr) {
-			return false, fmt.Errorf("ChildReconciler %q is unable to read %s %s, which exists already: %w", r.Name, typeName(r.ChildType), key, lookupErr)
+			return false, fmt.Errorf("%s %q is unable to read %s %s, which exists already: %w", k.kind, k.name, typeName(k.childType), key, lookupErr)
 		}
 		blocker.SetNamespace(key.Namespace)
 		blocker.SetName(key.Name)
-	} else if r.ours(resource, blocker) {
+	} else if k.ours(resource, blocker) {
 		return false, nil
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
 		"child", describeObject(blocker), "ownerRefs", blocker.GetOwnerReferences())
-	if !r.skipOwnerReference() && config.Tracker != nil {
+	if !k.unowned && config.Tracker != nil {
 		if trackErr := config.track(ctx, blocker, resource); trackErr != nil {
-			return false, fmt.Errorf("ChildReconciler %q is unable to track %s: %w", r.Name, describeObject(blocker), trackErr)
+			return false, fmt.Errorf("%s %q is unable to track %s: %w", k.kind, k.name, describeObject(blocker), trackErr)
 		}
 	}
 	return true, nil

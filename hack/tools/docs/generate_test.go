@@ -1,0 +1,183 @@
+package main
+
+import (
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the pages in testdata")
+
+const garden = "testdata/garden"
+
+func TestGenerate(t *testing.T) {
+	if *update {
+		if err := generate(garden); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := t.TempDir()
+	if err := os.CopyFS(root, os.DirFS(garden)); err != nil {
+		t.Fatal(err)
+	}
+	want := readTree(t, filepath.Join(root, docsFolder))
+	if err := os.RemoveAll(filepath.Join(root, nodesFolder)); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, root, indexFile, "out of date")
+
+	generateTwice := func() {
+		for range 2 {
+			if err := generate(root); err != nil {
+				t.Fatal(err)
+			}
+			compareTrees(t, readTree(t, filepath.Join(root, docsFolder)), want)
+		}
+	}
+	generateTwice()
+
+	writeFile(t, root, "docs/nodes/gone.md", mark+"# Gone\n")
+	writeFile(t, root, "docs/nodes/row.md", "out of date")
+	writeFile(t, root, "docs/nodes/notes.md", "# Somebody's notes\n")
+	want["nodes/notes.md"] = "# Somebody's notes\n"
+	generateTwice()
+}
+
+func TestGenerateFails(t *testing.T) {
+	untitled := t.TempDir()
+	if err := os.CopyFS(filepath.Join(untitled, packageFolder), os.DirFS(filepath.Join(garden, packageFolder))); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, untitled, "docs/untitled.md", "no title")
+	unreadable := t.TempDir()
+	writeFile(t, unreadable, "reconcilers/broken.go", "package reconcilers\n\nfunc {")
+
+	for _, tc := range []struct{ root, want string }{
+		{"testdata/bare", `this is missing:
+	Unchecked has no example with checked output: func ExampleUnchecked
+	Undocumented has no doc comment
+	Undocumented.Alone has no doc comment
+	Undocumented.Both, Two has no doc comment
+	Undocumented.Context has no doc comment
+	Undocumented has no example with checked output: func ExampleUndocumented`},
+		{"testdata/empty", "this is missing:\n\tpackage reconcilers has no nodes"},
+		{untitled, `untitled.md has no title, a line that begins with "# "`},
+		{unreadable, "broken.go:3:6: expected 'IDENT', found '{'"},
+		{filepath.Join(unreadable, "none"), "could not find the package"},
+	} {
+		t.Run(filepath.Base(tc.root), func(t *testing.T) {
+			err := generate(tc.root)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got\n\t%v\nwant\n\t%s", err, tc.want)
+			}
+			if _, err := os.Stat(filepath.Join(tc.root, indexFile)); err == nil {
+				t.Error("pages were written")
+			}
+		})
+	}
+}
+
+// The pages of this repository are those that "make check" compares with their sources; here it is that links lead somewhere.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, root := range []string{garden, "../../.."} {
+		for page, content := range readTree(t, filepath.Join(root, docsFolder)) {
+			for _, link := range deadLinks(t, filepath.Join(root, docsFolder), page, content) {
+				t.Errorf("%s/%s links to %s, which does not exist", root, page, link)
+			}
+		}
+	}
+}
+
+func TestDeadLinks(t *testing.T) {
+	folder := t.TempDir()
+	writeFile(t, folder, "there.md", "# There\n\n## Some Words\n")
+	const content = "[a](there.md) [b](there.md#some-words) [c](https://example.test/none) [d](none.md)\n" +
+		"```\n[e](none.md)\n```\n[f](there.md#none)\n"
+	got := strings.Join(deadLinks(t, folder, "page.md", content), " ")
+	if want := "none.md there.md#none"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+var (
+	fences   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	links    = regexp.MustCompile(`\]\(([^)]+)\)`)
+	headings = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// deadLinks returns the links of a page to files and headings that do not exist.
+func deadLinks(t *testing.T, folder, page, content string) []string {
+	t.Helper()
+	var dead []string
+	for _, match := range links.FindAllStringSubmatch(fences.ReplaceAllString(content, ""), -1) {
+		link := match[1]
+		file, anchor, _ := strings.Cut(link, "#")
+		if strings.Contains(file, "://") {
+			continue
+		}
+		target, err := os.ReadFile(filepath.Join(folder, filepath.Dir(page), file))
+		if err != nil || anchor != "" && !hasHeading(string(target), anchor) {
+			dead = append(dead, link)
+		}
+	}
+	return dead
+}
+
+func hasHeading(content, anchor string) bool {
+	for _, match := range headings.FindAllStringSubmatch(content, -1) {
+		if strings.ReplaceAll(strings.ToLower(match[1]), " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+func readTree(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	tree := os.DirFS(folder)
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(tree, name)
+		files[name] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func compareTrees(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for name := range want {
+		if _, ok := got[name]; !ok {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	for name, content := range got {
+		switch wanted, ok := want[name]; {
+		case !ok:
+			t.Errorf("%s is there, with\n%s", name, content)
+		case content != wanted:
+			t.Errorf("%s is\n%s\nwant (go test -update accepts)\n%s", name, content, wanted)
+		}
+	}
+}
+
+func writeFile(t *testing.T, root, name, content string) {
+	t.Helper()
+	file := filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"path"
+	"strings"
+)
+
+// pageOf returns the page of a node.
+func (v *vocabulary) pageOf(n node) string {
+	g := groups[n.group]
+	parts := []string{
+		mark + "# " + n.name,
+		"A [" + g.a + "](../" + path.Base(indexFile) + "#" + strings.ToLower(g.title) + "): `" + n.declaration + "`",
+		v.markdown(n.doc, textWidth),
+	}
+	if len(n.fields) > 0 {
+		parts = append(parts, "## Fields")
+	}
+	for _, f := range n.fields {
+		parts = append(parts, listItem("- ", "`"+f.declaration()+"`\n\n"+v.markdown(f.doc, textWidth-2)))
+	}
+	for _, example := range n.examples {
+		parts = append(parts, v.exampleParts(example)...)
+	}
+	return strings.Join(parts, "\n\n") + "\n"
+}
+
+func (f field) declaration() string {
+	if f.embedded {
+		return f.typeExpr
+	}
+	return strings.Join(f.names, ", ") + " " + f.typeExpr
+}
+
+// index returns the page that lists all nodes and guides.
+func (v *vocabulary) index(guides []guide) string {
+	parts := []string{
+		mark + "# Documentation",
+		wrapped("A controller is a tree of nodes of package ["+v.pkg.Name+"]("+reference+"/"+v.pkg.ImportPath+"). Each node has a "+
+			"page: its contract, its fields, and an example that is run as a test.", textWidth),
+	}
+	for _, g := range groups {
+		var items []string
+		for _, n := range v.nodes {
+			if n.group == g.group {
+				items = append(items, v.indexItem(n))
+			}
+		}
+		if len(items) > 0 {
+			parts = append(parts, "## "+g.title, g.about, strings.Join(items, "\n"))
+		}
+	}
+	var items []string
+	for _, g := range guides {
+		items = append(items, "- ["+g.title+"]("+g.file+")")
+	}
+	if len(items) > 0 {
+		parts = append(parts, "## More", strings.Join(items, "\n"))
+	}
+	return strings.Join(parts, "\n\n") + "\n"
+}
+
+// indexItem is the first sentence of the doc comment, in which the name of the node links to its page.
+func (v *vocabulary) indexItem(n node) string {
+	link := "[" + n.name + "](" + path.Join(path.Base(nodesFolder), n.page()) + ")"
+	sentence := v.pkg.Synopsis(n.doc)
+	rest, ok := strings.CutPrefix(sentence, n.name+" ")
+	if !ok {
+		rest, link = sentence, link+":"
+	}
+	return listItem("- ", wrapped(link+" "+v.markdown(rest, textWidth), textWidth-2))
+}

@@ -1,0 +1,8 @@
+package reconcilers_test
+
+func ExampleComplete() {
+	// Output:
+}
+
+func ExampleUnchecked() {
+}

@@ -1,0 +1,2 @@
+// Package reconcilers has no nodes.
+package reconcilers

@@ -1,0 +1,124 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Advice runs functions before, around and after a node, which need not know of them: to measure it, to run it again, to run
+// it only sometimes, to look at what it returns.
+//
+//   - Runs: Before, Around, which runs the node, and After, in this order.
+//   - Stops: at an error of Before; neither Around nor After runs then.
+//   - On error: an error of Before is returned with its result. An error of Around goes to After, which decides.
+//   - On deletion: the same.
+type Advice[Type client.Object] struct {
+	// Name identifies the node in paths and logs. Default: Advice.
+	Name string
+
+	// Setup adds watches and indexes, before those of the nested node. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Reconciler is the nested node. Required.
+	Reconciler SubReconciler[Type]
+
+	// Before runs first. The context that it returns is used from there on; nil keeps the current one. Its result is
+	// aggregated with that of Around. Default: does nothing.
+	Before func(ctx context.Context, resource Type) (context.Context, Result, error)
+
+	// Around runs the nested node, which it is given: once, several times or not at all. Default: once.
+	Around func(ctx context.Context, resource Type, reconciler SubReconciler[Type]) (Result, error)
+
+	// After gets the results of Before and Around, aggregated, and the error of Around, and returns the outcome of the node.
+	// Default: returns what it gets.
+	After func(ctx context.Context, resource Type, result Result, err error) (Result, error)
+
+	initOnce sync.Once
+}
+
+var _ SubReconciler[client.Object] = (*Advice[client.Object])(nil)
+
+func (r *Advice[Type]) init() {
+	r.initOnce.Do(func() {
+		if r.Name == "" {
+			r.Name = "Advice"
+		}
+		if r.Before == nil {
+			r.Before = func(context.Context, Type) (context.Context, Result, error) { return nil, Result{}, nil }
+		}
+		if r.Around == nil {
+			r.Around = func(ctx context.Context, resource Type, reconciler SubReconciler[Type]) (Result, error) {
+				return reconciler.Reconcile(ctx, resource)
+			}
+		}
+		if r.After == nil {
+			r.After = func(_ context.Context, _ Type, result Result, err error) (Result, error) { return result, err }
+		}
+	})
+}
+
+// SetupWithManager validates, then sets up the node itself and the nested node.
+func (r *Advice[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	ctx = enter(ctx, r.Name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+}
+
+// Validate checks that the required field is set and, if recursive, the nested node.
+func (r *Advice[Type]) Validate(ctx context.Context) error {
+	r.init()
+	if err := r.check(); err != nil {
+		return err
+	}
+	if err := validateNested(ctx, r.Reconciler); err != nil {
+		return fmt.Errorf("Advice %q must have a valid Reconciler: %w", r.Name, err)
+	}
+	return nil
+}
+
+func (r *Advice[Type]) check() error {
+	if isNilNode(r.Reconciler) {
+		return fmt.Errorf("Advice %q must implement Reconciler", r.Name)
+	}
+	return nil
+}
+
+// Reconcile runs the functions, see [Advice].
+func (r *Advice[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
+	r.init()
+	if err := r.check(); err != nil {
+		return Result{}, err
+	}
+	ctx = enter(ctx, r.Name)
+
+	replaced, before, err := r.Before(ctx, resource)
+	if err != nil {
+		noteUnlocated(ctx, err)
+		return before, err
+	}
+	if replaced != nil {
+		ctx = replaced
+	}
+	result, err := r.Around(ctx, resource, r.Reconciler)
+	noteUnlocated(ctx, err)
+	result, err = r.After(ctx, resource, aggregateResult(before, result), err)
+	noteUnlocated(ctx, err)
+	return result, err
+}
+
+// Describe shows the nested node.
+func (r *Advice[Type]) Describe() Description {
+	r.init()
+	return Description{Kind: "Advice", Name: r.Name, Nodes: []Description{Describe(r.Reconciler)}}
+}

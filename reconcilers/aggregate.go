@@ -1,0 +1,234 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/espalier-dev/espalier/validation"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// AggregateReconciler is the root of a tree that reconciles one object, which it makes itself: what one knows of many others, say
+// a summary, a registry, a merged configuration. It is an ordinary [reconcile.Reconciler].
+//
+// For each request it reads the object, or starts with an empty one of its name, runs the tree with a fresh stash, asks
+// DesiredResource, and has the object manager make the cluster agree:
+//
+//   - Runs: the tree, whether or not the object exists; then DesiredResource, and the object manager. Requests for other names
+//     do nothing.
+//   - Stops: when BeforeReconcile, the tree or DesiredResource return an error. A halt of the tree is none: what is desired is made
+//     so, and the result of the tree is kept.
+//   - On error: the error is returned, and the object stays as it is. Quiet errors become a requeue. An error of the tree comes as an
+//     [Error] that says where it came up.
+//   - On deletion: does nothing while the object is terminating, so a [WithFinalizer] has no place in the tree. When it is gone, it is
+//     made anew, if it is desired.
+//
+// The request is due once at the start of the controller, after each event of the object, and whenever nodes have it woken: by
+// what they track ([Config.TrackAndList]) and by children.
+//
+// Changes that the tree makes to the object are what is desired, unless DesiredResource says otherwise. Defaults are not filled in,
+// conditions are not initialised, and the status is not written: it goes with the object if MergeBeforeUpdate copies it, and
+// its type has no separate status.
+//
+// An object that does not exist has no UID, and nothing can be owned by what has none: the API server refuses such a child. Put
+// nodes with owned children under an [IfThen] that asks for the UID; they run when the event of the new object comes.
+//
+// While nothing changes, it makes no request. A cache that lags behind the root's own write is noticed: the object is not made twice.
+type AggregateReconciler[Type client.Object] struct {
+	// Name identifies the root in paths and logs; it is not the name of the controller. Default: the kind followed by
+	// AggregateReconciler.
+	Name string
+
+	// ControllerName is the name of the controller in metrics and logs, which controller-runtime wants to be unique within a program. Two
+	// roots for one kind need one. Default: that of controller-runtime, the kind in lower case.
+	ControllerName string
+
+	// Setup adds watches and indexes, before those of the tree. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// SetupForOptions are given to the builder for the watch of the object itself, of which no other name gets through. An
+	// option of another package that is none for other watches too takes the place of that filter, and other names are sorted out
+	// later. Optional.
+	SetupForOptions []builder.ForOption
+
+	// Type is an object of the resource's type. It is required for unstructured and duck types, which have to carry their
+	// kind. Default: an empty Type.
+	Type Type
+
+	// Request names the object. Its name is required; the namespace is empty for a type that has none.
+	Request Request
+
+	// Reconciler is the tree. Default: an empty [Sequence].
+	Reconciler SubReconciler[Type]
+
+	// DesiredResource returns the object as it should be, or nil if there should be none. It gets a copy of the object as the tree left
+	// it, which it may change and return, and must return one of the same name. It must not depend on the time, or on chance,
+	// else the object is written in each request. What it tracks wakes the object, as what the tree tracks. Default: returns what it
+	// gets.
+	DesiredResource func(ctx context.Context, resource Type) (Type, error)
+
+	// AggregateObjectManager creates, updates and deletes the object. It compares what is desired with the object as it was read. What it
+	// tracks goes nowhere, as the object is watched anyway. Required, unless the short form is used.
+	AggregateObjectManager ObjectManager[Type]
+
+	// MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as AggregateObjectManager, which must then be
+	// nil. MergeBeforeUpdate copies onto current what is desired.
+	MergeBeforeUpdate func(current, desired Type)
+	// Sanitize returns what may be logged of the object. See MergeBeforeUpdate.
+	Sanitize func(resource Type) interface{}
+
+	// BeforeReconcile is called before the object is read, with a context that has all but the object. The context it returns,
+	// if not nil, is used from there on; its result is aggregated with the tree's. An error ends the request. Optional.
+	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
+
+	// AfterReconcile is called last and may replace the outcome. It is not called if BeforeReconcile returned an error.
+	// Optional.
+	AfterReconcile func(ctx context.Context, req Request, res Result, err error) (Result, error)
+
+	// Config is what the tree works with. Required for all but Validate.
+	Config Config
+
+	root
+
+	initOnce sync.Once
+	manager  ObjectManager[Type]
+}
+
+var _ reconcile.Reconciler = (*AggregateReconciler[client.Object])(nil)
+
+func (r *AggregateReconciler[T]) init() {
+	r.initOnce.Do(func() {
+		r.Type = defaultType(r.Type)
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("%sAggregateReconciler", typeName(r.Type))
+		}
+		if r.Reconciler == nil {
+			r.Reconciler = Sequence[T]{}
+		}
+		if r.DesiredResource == nil {
+			r.DesiredResource = func(_ context.Context, resource T) (T, error) { return resource, nil }
+		}
+		r.manager = r.AggregateObjectManager
+		if isNilNode(r.AggregateObjectManager) && r.MergeBeforeUpdate != nil {
+			r.manager = &UpdatingObjectManager[T]{
+				Name:              r.Name,
+				Type:              r.Type,
+				MergeBeforeUpdate: r.MergeBeforeUpdate,
+				Sanitize:          r.Sanitize,
+			}
+		}
+	})
+}
+
+func (r *AggregateReconciler[T]) parts() rootParts[T] {
+	return rootParts[T]{
+		kind:           "AggregateReconciler",
+		name:           r.Name,
+		controllerName: r.ControllerName,
+		resourceType:   r.Type,
+		config:         r.configOf(r.Config),
+		tree:           r.Reconciler,
+		setup:          r.Setup,
+		before:         r.BeforeReconcile,
+		after:          r.AfterReconcile,
+	}
+}
+
+func (r *AggregateReconciler[T]) check(parts *rootParts[T]) error {
+	switch {
+	case r.Request.Name == "":
+		return fmt.Errorf("AggregateReconciler %q must define Request", r.Name)
+	case isNilNode(r.manager):
+		return fmt.Errorf("AggregateReconciler %q must define AggregateObjectManager", r.Name)
+	case !isNilNode(r.AggregateObjectManager) && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
+		return fmt.Errorf("AggregateReconciler %q may not define both AggregateObjectManager and MergeBeforeUpdate or Sanitize", r.Name)
+	case isNilNode(r.Reconciler):
+		return fmt.Errorf("AggregateReconciler %q must have a valid Reconciler: %w", r.Name, errNilNode)
+	}
+	return parts.checkType()
+}
+
+// SetupWithManager builds a controller for the tree and adds it to the manager.
+func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager) error {
+	_, err := r.SetupWithManagerYieldingController(ctx, mgr)
+	return err
+}
+
+// SetupWithManagerYieldingController is [AggregateReconciler.SetupWithManager] for those who need the controller, to add
+// watches while it runs. The whole tree is validated first, the object manager included.
+func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+	r.init()
+	r.identify(r.Name)
+	parts := r.parts()
+	return parts.setUp(ctx, mgr, rootSetup{
+		root:     r,
+		request:  r.Request,
+		validate: r.validateAll,
+		watch:    func(bldr *Builder) { r.watch(mgr, bldr) },
+		finish: func(ctx context.Context, mgr Manager, bldr *Builder) error {
+			return r.manager.SetupWithManager(ctx, mgr, bldr)
+		},
+	})
+}
+
+func (r *AggregateReconciler[T]) validateAll(ctx context.Context) error {
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	if err := validateNested(ctx, r.manager); err != nil {
+		return fmt.Errorf("AggregateReconciler %q must have a valid AggregateObjectManager: %w", r.Name, err)
+	}
+	return nil
+}
+
+// Validate checks that the required fields are set and, if recursive, the tree. The object manager is validated when it is set
+// up.
+func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
+	r.init()
+	parts := r.parts()
+	if err := r.check(&parts); err != nil {
+		return err
+	}
+	return parts.validateTree(ctx)
+}
+
+var _ validation.Validator = (*AggregateReconciler[client.Object])(nil)
+
+// Reconcile handles one request, see [AggregateReconciler].
+func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Result, error) {
+	r.init()
+	parts := r.parts()
+	if err := r.check(&parts); err != nil {
+		return Result{}, err
+	}
+	if req != r.Request {
+		return Result{}, nil
+	}
+	if err := parts.checkConfig(); err != nil {
+		return Result{}, err
+	}
+	return parts.serve(ctx, req, nil, r.reconcile)
+}
+
+// Describe shows the tree, and what the root itself and its object manager do with the object.
+func (r *AggregateReconciler[T]) Describe() Description {
+	r.init()
+	uses := []Access{
+		{Object: r.Type, Verbs: []string{"get", "list", "watch"}},
+		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
+	}
+	return Description{
+		Kind:     "AggregateReconciler",
+		Name:     r.Name,
+		Detail:   typeName(r.Type),
+		Resource: r.Type,
+		Uses:     append(uses, managerAccess(r.manager, r.Type)...),
+		Nodes:    []Description{Describe(r.Reconciler)},
+	}
+}

@@ -1,0 +1,292 @@
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+	rtime "github.com/espalier-dev/espalier/time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// aggregateWorld is an aggregate over a lagging client, and the cluster behind it. Reads past the cache are calls too.
+type aggregateWorld struct {
+	*testing.T
+	*lagging
+	root *widgetAggregate
+	now  time.Time
+	// color is what is desired; none if empty.
+	color string
+}
+
+func newAggregateWorld(t *testing.T, change ...func(*widgetAggregate)) *aggregateWorld {
+	calls := &trace{}
+	births := 0
+	// The server adds a field to what it is given, and another UID each time.
+	serve := func(action rtesting.Action) (bool, runtime.Object, error) {
+		update, ok := action.(rtesting.UpdateAction)
+		if !ok || action.GetSubresource() != "" {
+			return false, nil, nil
+		}
+		w, ok := update.GetObject().(*resources.Widget)
+		if !ok {
+			return false, nil, nil
+		}
+		if action.GetVerb() == "create" {
+			births++
+			w.UID = types.UID(fmt.Sprint("uid-", births))
+			w.CreationTimestamp = metav1.NewTime(time.UnixMilli(1000))
+		}
+		w.Spec.Fields["default"] = "added"
+		return false, nil, nil
+	}
+	expect := expectWidget()
+	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, serve}
+	config := expect.Config()
+	world := &aggregateWorld{T: t, lagging: &lagging{Client: config.Client, calls: calls}, now: requestTime, color: "blue"}
+	config.Client, config.APIReader = world.lagging, world.lagging.Client
+	world.root = &widgetAggregate{
+		Request: widgetRequest,
+		DesiredResource: func(_ context.Context, w *resources.Widget) (*resources.Widget, error) {
+			if world.color == "" {
+				return nil, nil
+			}
+			desired := &resources.Widget{}
+			desired.Namespace, desired.Name = w.Namespace, w.Name
+			desired.Spec.Fields = map[string]string{"color": world.color}
+			return desired, nil
+		},
+		MergeBeforeUpdate: mergeWidget,
+		Config:            config,
+	}
+	for _, c := range change {
+		c(world.root)
+	}
+	world.catchUp(t)
+	calls.reads = true
+	return world
+}
+
+func (w *aggregateWorld) catchUpWith() {
+	w.Helper()
+	w.calls.reads = false
+	w.catchUp(w.T)
+	w.calls.reads = true
+}
+
+// reconcile reconciles and checks the calls that it makes.
+func (w *aggregateWorld) reconcile(step string, expected ...string) {
+	w.Helper()
+	w.calls.calls = nil
+	if _, err := w.root.Reconcile(rtime.StashNow(w.Context(), w.now), widgetRequest); err != nil {
+		w.Errorf("%s: %v", step, err)
+	}
+	if !slices.Equal(w.calls.calls, expected) {
+		w.Errorf("%s: called %v, expected %v", step, w.calls.calls, expected)
+	}
+}
+
+// live is the object as it really is.
+func (w *aggregateWorld) live() *resources.Widget {
+	w.Helper()
+	live := &resources.Widget{}
+	if err := w.lagging.Client.Get(w.Context(), widgetKey, live); err != nil {
+		w.Fatal(err)
+	}
+	return live
+}
+
+// A cache that does not show the object that was made must not have it made again, nor updated from nothing.
+func TestAggregateIsNotMadeTwice(t *testing.T) {
+	world := newAggregateWorld(t)
+	world.reconcile("first", "create Widget")
+	world.reconcile("the cache lags", "get Widget")
+	world.color = "green"
+	world.reconcile("desired otherwise, and the cache lags", "get Widget", "update Widget")
+	world.reconcile("the cache still lags", "get Widget")
+	world.catchUpWith()
+	world.reconcile("the cache caught up")
+	world.reconcile("again")
+	if live := world.live(); live.Spec.Fields["color"] != "green" {
+		t.Errorf("it is %v", live.Spec.Fields)
+	}
+}
+
+func TestAggregateIsNotMadeTwiceWithoutAWayToAsk(t *testing.T) {
+	world := newAggregateWorld(t, func(root *widgetAggregate) { root.Config.APIReader = nil })
+	world.reconcile("first", "create Widget")
+	world.reconcile("the cache lags")
+	world.catchUpWith()
+	world.reconcile("the cache caught up")
+}
+
+// Somebody deletes the object before the cache has shown it.
+func TestAggregateThatWasNeverSeenIsMadeAgain(t *testing.T) {
+	world := newAggregateWorld(t)
+	world.reconcile("first", "create Widget")
+	if err := world.lagging.Client.Delete(t.Context(), world.live()); err != nil {
+		t.Fatal(err)
+	}
+	world.reconcile("it is gone", "get Widget", "create Widget")
+	world.catchUpWith()
+	world.reconcile("the cache caught up")
+	if live := world.live(); live.UID != "uid-2" {
+		t.Errorf("it is %s", live.UID)
+	}
+}
+
+// The API server must not be asked once more for each request of an object that is wanted by nobody, or gone.
+func TestAggregateThatIsAbsentCostsNothing(t *testing.T) {
+	world := newAggregateWorld(t)
+	world.color = ""
+	for range 3 {
+		world.reconcile("not desired")
+	}
+}
+
+func TestStaleCacheCausesNoSecondUpdateOfAnAggregate(t *testing.T) {
+	world := newAggregateWorld(t)
+	world.reconcile("first", "create Widget")
+	world.catchUpWith()
+	world.color = "green"
+	world.reconcile("desired otherwise", "update Widget")
+	world.reconcile("the cache lags")
+	world.catchUpWith()
+	world.reconcile("the cache caught up")
+}
+
+func TestStaleCacheCausesNoSecondDeleteOfAnAggregate(t *testing.T) {
+	world := newAggregateWorld(t)
+	world.reconcile("first", "create Widget")
+	world.catchUpWith()
+	world.color = ""
+	world.reconcile("not desired", "delete Widget")
+	world.reconcile("the cache lags")
+	world.color = "green"
+	world.reconcile("desired again, and the cache lags")
+	world.catchUpWith()
+	world.reconcile("the cache caught up", "create Widget")
+	world.catchUpWith()
+	world.reconcile("again")
+}
+
+// A deletion that did not take hold, or not for ever, is noticed all the same.
+func TestADeletionOfAnAggregateIsNotBelievedForEver(t *testing.T) {
+	world := newAggregateWorld(t)
+	world.reconcile("first", "create Widget")
+	world.catchUpWith()
+	world.color = ""
+	world.reconcile("not desired", "delete Widget")
+	world.now = world.now.Add(time.Hour)
+	world.reconcile("it lags for longer than a cache may", "delete Widget")
+}
+
+// Law L1: what the server added when the object was made is known, although there was no object to know it of.
+func TestL1LessonsOfAnAggregateOutliveItsCreation(t *testing.T) {
+	world := newAggregateWorld(t)
+	world.reconcile("first", "create Widget")
+	world.catchUpWith()
+	for range 3 {
+		world.reconcile("steady")
+	}
+	live := world.live()
+	live.Annotations = map[string]string{"touched": "true"}
+	live.Labels = nil
+	world.calls.reads = false
+	if err := world.lagging.Client.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	world.catchUpWith()
+	world.reconcile("touched by others")
+}
+
+// The finalizer that a node puts on the object changes its version, which must not make the update of the same request late.
+func TestAggregateIsUpdatedAfterAPatchOfOurs(t *testing.T) {
+	world := newAggregateWorld(t, func(root *widgetAggregate) {
+		root.Reconciler = &widgetSync{Sync: func(ctx context.Context, w *resources.Widget) error {
+			if w.UID == "" {
+				return nil
+			}
+			return reconcilers.AddFinalizer(ctx, w, ours)
+		}}
+	})
+	world.reconcile("first", "create Widget")
+	world.catchUpWith()
+	world.color = "green"
+	world.reconcile("desired otherwise", "patch Widget", "update Widget")
+	world.reconcile("the cache lags")
+	world.catchUpWith()
+	world.reconcile("the cache caught up")
+	if live := world.live(); live.Spec.Fields["color"] != "green" || !slices.Equal(live.Finalizers, []string{ours}) {
+		t.Errorf("it is %+v", live)
+	}
+}
+
+// What the tree is given belongs to the tree, not to the cache, and not to what is compared.
+func TestAggregateDoesNotChangeTheCache(t *testing.T) {
+	world := newAggregateWorld(t, func(root *widgetAggregate) {
+		root.Reconciler = &widgetSync{Sync: func(_ context.Context, w *resources.Widget) error {
+			if w.Spec.Fields != nil {
+				w.Spec.Fields["color"] = "changed in memory"
+			}
+			return nil
+		}}
+	})
+	world.reconcile("first", "create Widget")
+	world.catchUpWith()
+	world.reconcile("again")
+	for _, seen := range world.seen[reflect.TypeFor[*resources.Widget]()] {
+		if color := seen.(*resources.Widget).Spec.Fields["color"]; color != "blue" {
+			t.Errorf("the cache shows %q", color)
+		}
+	}
+}
+
+// Tracks of an object that does not exist stay: they are what has it made.
+func TestAggregateKeepsItsTracksWhileItIsAbsent(t *testing.T) {
+	input := types.NamespacedName{Namespace: widgetKey.Namespace, Name: "input"}
+	halts := false
+	world := newAggregateWorld(t, func(root *widgetAggregate) {
+		root.Reconciler = &widgetSync{Sync: func(ctx context.Context, _ *resources.Widget) error {
+			if halts {
+				return reconcilers.ErrHaltSubReconcilers
+			}
+			err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, input, &resources.Widget{})
+			return client.IgnoreNotFound(err)
+		}}
+		root.Config = root.Config.WithTracker()
+	})
+	world.color = ""
+	observers := func() []types.NamespacedName {
+		t.Helper()
+		in := &resources.Widget{}
+		in.Namespace, in.Name = input.Namespace, input.Name
+		names, err := world.root.Config.Tracker.GetObservers(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	for range 3 {
+		world.reconcile("not desired")
+		if got := observers(); !slices.Equal(got, []types.NamespacedName{widgetKey}) {
+			t.Fatalf("observers are %v", got)
+		}
+	}
+	// A halt keeps nodes from tracking what they want to.
+	halts = true
+	world.reconcile("halts")
+	if got := observers(); len(got) != 1 {
+		t.Errorf("after a halt observers are %v", got)
+	}
+}

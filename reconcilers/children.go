@@ -1,0 +1,255 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// children is how a node deals with its children of one type: it finds them, owns them, has the object manager make them agree
+// with what is desired, and tells which errors are for the user to see. [ChildReconciler] does so with one child,
+// [ChildSetReconciler] with many.
+type children[T, CT client.Object, CLT client.ObjectList] struct {
+	// kind and name are those of the node, for errors.
+	kind, name string
+	// node stands for the node itself, as a key.
+	node any
+
+	childType CT
+	listType  CLT
+	manager   ObjectManager[CT]
+	// unowned leaves the owner reference away.
+	unowned bool
+	// reasons are the API reasons of errors that are reflected.
+	reasons     []metav1.StatusReason
+	listOptions func(ctx context.Context, resource T) []client.ListOption
+	ourChild    func(resource T, child CT) bool
+}
+
+// defaultChildTypes makes what the author did not give: empty values, and the kind of an unstructured list.
+func defaultChildTypes[CT client.Object, CLT client.ObjectList](child CT, list CLT) (CT, CLT) {
+	child, list = defaultType(child), defaultType(list)
+	if u, ok := any(list).(*unstructured.UnstructuredList); ok && u != nil && u.GetKind() == "" && !isNil(child) {
+		gvk := child.GetObjectKind().GroupVersionKind()
+		u.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	}
+	return child, list
+}
+
+// defaultReasons are those of errors that the user can mend, and another attempt cannot.
+func defaultReasons(given []metav1.StatusReason) []metav1.StatusReason {
+	if given != nil {
+		return given
+	}
+	return []metav1.StatusReason{metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid}
+}
+
+// check finds what keeps the node from working with its children, beyond its functions.
+func (k *children[T, CT, CLT]) check() error {
+	switch {
+	case k.unowned && k.ourChild == nil:
+		return fmt.Errorf("%s %q must implement OurChild since owner references are not used", k.kind, k.name)
+	case k.unowned && k.listOptions == nil:
+		return fmt.Errorf("%s %q must implement ListOptions since owner references are not used", k.kind, k.name)
+	}
+	return nil
+}
+
+// checkTypes finds generic types that fit the signature and nothing else, which the compiler cannot.
+func (k *children[T, CT, CLT]) checkTypes() error {
+	if isNil(k.childType) {
+		return fmt.Errorf("%s %q must define ChildType since none can be made of %s", k.kind, k.name, reflect.TypeFor[CT]())
+	}
+	if lacksKind(k.childType) {
+		return fmt.Errorf("%s %q must define ChildType with apiVersion and kind since it is unstructured", k.kind, k.name)
+	}
+	if isNil(k.listType) {
+		return fmt.Errorf("%s %q must define ChildListType since none can be made of %s", k.kind, k.name, reflect.TypeFor[CLT]())
+	}
+	if _, ok := any(k.listType).(*unstructured.UnstructuredList); ok {
+		return nil
+	}
+	items, err := meta.GetItemsPtr(k.listType)
+	if err != nil {
+		return fmt.Errorf("%s %q must have a ChildListType with items: %w", k.kind, k.name, err)
+	}
+	item := reflect.TypeOf(items).Elem().Elem()
+	if item.Kind() == reflect.Struct {
+		item = reflect.PointerTo(item)
+	}
+	if child := reflect.TypeFor[CT](); !item.AssignableTo(child) {
+		return fmt.Errorf("%s %q must have a ChildListType of its ChildType: the items of %T are %s, not %s", k.kind, k.name, k.listType, item, child)
+	}
+	return nil
+}
+
+// validate validates the object manager, if the validation is recursive.
+func (k *children[T, CT, CLT]) validate(ctx context.Context) error {
+	if err := validateNested(ctx, k.manager); err != nil {
+		return fmt.Errorf("%s %q must have a valid ChildObjectManager: %w", k.kind, k.name, err)
+	}
+	return nil
+}
+
+// setUp watches the type of the children, indexes it by owner, and sets up the object manager.
+func (k *children[T, CT, CLT]) setUp(ctx context.Context, mgr Manager, bldr *Builder) error {
+	if !k.unowned {
+		if err := k.watch(ctx, mgr, bldr); err != nil {
+			return fmt.Errorf("%s %q is unable to watch %s: %w", k.kind, k.name, typeName(k.childType), err)
+		}
+	}
+	return k.manager.SetupWithManager(ctx, mgr, bldr)
+}
+
+func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Builder) error {
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		return err
+	}
+	if err := watchOwned(ctx, mgr, bldr, k.childType); err != nil {
+		return err
+	}
+	if err := watchTracked(ctx, bldr, k.childType); err != nil {
+		return err
+	}
+	return config.owners.register(ctx, config.Client, k.childType)
+}
+
+// converge makes the cluster agree with what is desired of one child, or with the error that came in its place. found are the objects that are
+// this child: one, as a rule. It returns the child as it is now.
+func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, resource T, found []CT, desired CT, err error) (CT, error) {
+	var none CT
+	actual, extras := only(found)
+	switch {
+	case resource.GetDeletionTimestamp() != nil:
+		desired = none
+	case errors.Is(err, OnlyReconcileChildStatus):
+		return actual, nil
+	case err != nil:
+		return none, err
+	case !isNil(desired):
+		if err := k.own(ctx, config, resource, desired); err != nil {
+			return none, err
+		}
+	}
+
+	if len(extras) > 0 {
+		for _, extra := range append([]CT{actual}, extras...) {
+			logr.FromContextOrDiscard(ctx).Info("extra child detected", "child", describeObject(extra))
+			if _, err := k.manage(ctx, config, resource, extra, none); err != nil {
+				return none, err
+			}
+		}
+		if isNil(desired) {
+			// That they were asked to go does not mean that they are gone: a finalizer has to wait for the next request.
+			return none, nil
+		}
+		actual = none
+	}
+	if isNil(actual) {
+		actual = copyOf(k.childType)
+		if err := k.checkScope(config, desired); err != nil {
+			return none, err
+		}
+	}
+	return k.manage(ctx, config, resource, actual, desired)
+}
+
+// only picks the object that counts as the child, and returns the others that do too. One that is about to go counts only if
+// there is no other: it makes way.
+func only[CT client.Object](found []CT) (actual CT, extras []CT) {
+	for _, child := range found {
+		switch {
+		case isNil(actual), actual.GetDeletionTimestamp() != nil && child.GetDeletionTimestamp() == nil:
+			actual = child
+		case child.GetDeletionTimestamp() == nil:
+			extras = append(extras, child)
+		}
+	}
+	return actual, extras
+}
+
+func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
+	child, err := k.manager.Manage(ctx, resource, actual, desired)
+	if remembersChildren(ctx) && (err == nil || !isNil(child)) {
+		knowChild(ctx, k.family(config), actual, child)
+	}
+	return child, err
+}
+
+// own makes the resource the controller of desired, unless owner references are not used.
+func (k *children[T, CT, CLT]) own(ctx context.Context, config Config, resource T, desired CT) error {
+	if !k.unowned {
+		ref, err := controllerRef(ctx, config, resource)
+		if err == nil {
+			err = setController(resource, ref, desired)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %q is unable to make %s the controller of %s: %w",
+				k.kind, k.name, describeObject(resource), describeObject(desired), err)
+		}
+	}
+	if !k.ours(resource, desired) {
+		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, this can result in orphaned children",
+			"child", describeObject(desired))
+	}
+	return nil
+}
+
+// checkScope finds a child without the namespace that its type needs, which the API server would refuse in words that do
+// not name the object.
+func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
+	if isNil(desired) || desired.GetNamespace() != "" {
+		return nil
+	}
+	namespaced, err := config.IsObjectNamespaced(desired)
+	if err != nil || !namespaced {
+		// A type that the mapper does not know is the API server's to judge.
+		return nil
+	}
+	return fmt.Errorf("%s %q is unable to create %s: the type is namespaced, and no namespace is desired", k.kind, k.name, describeObject(desired))
+}
+
+// describe names child, or the type where there is none, for errors.
+func (k *children[T, CT, CLT]) describe(child CT) string {
+	if isNil(child) {
+		return typeName(k.childType)
+	}
+	return describeObject(child)
+}
+
+// uses is what the node does with the type of its children, and with the resource for their sake.
+func (k *children[T, CT, CLT]) uses() []Access {
+	uses := []Access{{Object: k.childType, Verbs: []string{"get", "list", "watch"}}}
+	uses = append(uses, managerAccess(k.manager, k.childType)...)
+	return append(uses, finalizerAccess("", !k.unowned)...)
+}
+
+// managerAccess is what an object manager does with objects of the type of managed. One that does not say may do all that there
+// is to do.
+func managerAccess(manager any, managed client.Object) []Access {
+	if d, ok := manager.(Describer); ok && !isNilNode(manager) {
+		return d.Describe().Uses
+	}
+	return []Access{{Object: managed, Verbs: []string{"create", "update", "patch", "delete"}}}
+}
+
+// finalizerAccess is what a node needs of the resource itself: to patch its finalizers, and to have children block its
+// deletion, which clusters that enforce owner reference permissions ask for.
+func finalizerAccess(finalizer string, owns bool) []Access {
+	var access []Access
+	if finalizer != "" {
+		access = append(access, Access{Verbs: []string{"patch"}})
+	}
+	if owns {
+		access = append(access, Access{Subresource: "finalizers", Verbs: []string{"update"}})
+	}
+	return access
+}

@@ -1,0 +1,367 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ChildSetReconciler keeps a set of children of one type as it should be: it creates, updates and deletes each of them as
+// [ChildReconciler] does with one. Children are told apart by an identity that IdentifyChild reads from them.
+//
+//   - Runs: looks the children up through the cache, asks DesiredChildren once, has the object manager make each child agree, in the
+//     order of the identities, and reflects all of them on the resource at once.
+//   - Stops: at the first child whose error is returned. What came of those before is reflected.
+//   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected with its child, and the others go on. Every
+//     other error is returned. An error of DesiredChildren, and identities that are empty or not unique, are returned before anything
+//     is changed, and nothing is reflected.
+//   - On deletion: deletes all children, without asking DesiredChildren, and reflects an empty result. Owned children would go with the
+//     resource anyway; those without an owner reference need a Finalizer.
+//
+// The identity has to be one that the child carries: its name, or a label. A known child whose identity is not desired is deleted, the empty identity
+// included. If several known children have one identity, all of them are deleted and the desired one is created anew.
+//
+// With a Finalizer, the resource stays until the last child is gone: not only asked to go. The children are tracked while it waits.
+//
+// While nothing changes, it makes no request, and it costs as much as there are children.
+type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
+	// Name identifies the node in paths and logs; each child's identity is a segment below it. Default: the child's kind followed
+	// by ChildSetReconciler.
+	Name string
+
+	// ChildType is an object of the children's type. It is required for unstructured and duck types, which have to carry their
+	// kind. Default: an empty ChildType.
+	ChildType ChildType
+	// ChildListType is a list of the children's type, required where ChildType is. Default: an empty ChildListType.
+	ChildListType ChildListType
+
+	// Finalizer is put on the resource before any child is created, and taken off when the last child is gone. It is for children that
+	// the resource does not own, and implies SkipOwnerReference. Optional.
+	Finalizer string
+
+	// SkipOwnerReference leaves the owner reference away, for children that may not have it: those in another namespace or
+	// cluster, or those that are to outlive the resource. ListOptions and OurChild then have to find them. Default: false.
+	SkipOwnerReference bool
+
+	// Setup adds watches and indexes beyond that of the children's type. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time, or on chance. It can
+	// see what there is by [RetrieveKnownChildren]. [OnlyReconcileChildStatus] leaves all children as they are and reflects them. The objects
+	// returned belong to this node; it is not called for a terminating resource. Required.
+	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
+
+	// ChildObjectManager creates, updates and deletes the children. Required, unless the short form is used.
+	ChildObjectManager ObjectManager[ChildType]
+	// MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as ChildObjectManager, which must then be nil.
+	MergeBeforeUpdate func(current, desired ChildType)
+	// Sanitize returns what may be logged of a child. See MergeBeforeUpdate.
+	Sanitize func(child ChildType) interface{}
+
+	// ReflectChildrenStatusOnParent writes onto the resource what the children tell, sorted by identity. It must not change the children. One of the
+	// three ReflectChildrenStatusOnParent functions is required.
+	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
+	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent for those who may fail. It wins over
+	// ReflectChildrenStatusOnParent.
+	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
+	// ReflectChildrenStatusOnParentWithResult is ReflectChildrenStatusOnParentWithError for those who also ask for a delay. It wins
+	// over the others.
+	ReflectChildrenStatusOnParentWithResult func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) (Result, error)
+
+	// ReflectedChildErrorReasons are the API reasons of errors that are reflected rather than returned. Default (nil):
+	// AlreadyExists, Forbidden, Invalid. Empty: none.
+	ReflectedChildErrorReasons []metav1.StatusReason
+
+	// ListOptions narrow where the children are looked for. Default: the resource's namespace. Required without owner references.
+	ListOptions func(ctx context.Context, resource Type) []client.ListOption
+
+	// OurChild tells whether an object is one of this node's children. It must not change the object. Default: whatever the resource
+	// controls. Required without owner references.
+	OurChild func(resource Type, child ChildType) bool
+
+	// IdentifyChild returns the identity of a child, desired or known. It must not change the child. Required.
+	IdentifyChild func(child ChildType) string
+
+	initOnce sync.Once
+	children *children[Type, ChildType, ChildListType]
+	invalid  error
+}
+
+var _ SubReconciler[client.Object] = (*ChildSetReconciler[client.Object, client.Object, client.ObjectList])(nil)
+
+func (r *ChildSetReconciler[T, CT, CLT]) init() {
+	r.initOnce.Do(func() {
+		r.ChildType, r.ChildListType = defaultChildTypes(r.ChildType, r.ChildListType)
+		r.ReflectedChildErrorReasons = defaultReasons(r.ReflectedChildErrorReasons)
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("%sChildSetReconciler", typeName(r.ChildType))
+		}
+		r.children = &children[T, CT, CLT]{
+			kind: "ChildSetReconciler", name: r.Name, node: r,
+			childType: r.ChildType, listType: r.ChildListType,
+			manager:     r.ChildObjectManager,
+			unowned:     r.SkipOwnerReference || r.Finalizer != "",
+			reasons:     r.ReflectedChildErrorReasons,
+			listOptions: r.ListOptions,
+			ourChild:    r.OurChild,
+		}
+		if isNilNode(r.ChildObjectManager) && r.MergeBeforeUpdate != nil {
+			r.children.manager = &UpdatingObjectManager[CT]{
+				Name:              r.Name,
+				Type:              r.ChildType,
+				TrackDesired:      r.children.unowned,
+				MergeBeforeUpdate: r.MergeBeforeUpdate,
+				Sanitize:          r.Sanitize,
+			}
+		}
+		r.invalid = r.check()
+	})
+}
+
+// SetupWithManager validates, watches the children's type, indexes it by owner, and sets up the object manager.
+func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	ctx = enter(ctx, r.Name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	if r.Finalizer != "" {
+		if err := watchTracked(ctx, bldr, r.ChildType); err != nil {
+			return fmt.Errorf("ChildSetReconciler %q is unable to watch %s: %w", r.Name, typeName(r.ChildType), err)
+		}
+	}
+	if err := r.children.setUp(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if r.Setup == nil {
+		return nil
+	}
+	return r.Setup(ctx, mgr, bldr)
+}
+
+// Validate checks that the fields are set as they must be and, if recursive, the object manager.
+func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
+	r.init()
+	if r.invalid != nil {
+		return r.invalid
+	}
+	return r.children.validate(ctx)
+}
+
+func (r *ChildSetReconciler[T, CT, CLT]) check() error {
+	if r.DesiredChildren == nil {
+		return fmt.Errorf("ChildSetReconciler %q must implement DesiredChildren", r.Name)
+	}
+	if r.ReflectChildrenStatusOnParent == nil && r.ReflectChildrenStatusOnParentWithError == nil && r.ReflectChildrenStatusOnParentWithResult == nil {
+		return fmt.Errorf("ChildSetReconciler %q must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError", r.Name)
+	}
+	if err := r.children.check(); err != nil {
+		return err
+	}
+	switch {
+	case r.IdentifyChild == nil:
+		return fmt.Errorf("ChildSetReconciler %q must implement IdentifyChild", r.Name)
+	case isNilNode(r.children.manager):
+		return fmt.Errorf("ChildSetReconciler %q must implement ChildObjectManager", r.Name)
+	case !isNilNode(r.ChildObjectManager) && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
+		return fmt.Errorf("ChildSetReconciler %q may not implement both ChildObjectManager and MergeBeforeUpdate or Sanitize", r.Name)
+	}
+	return r.children.checkTypes()
+}
+
+// Reconcile makes the children as they should be, see [ChildSetReconciler]. The result is that of
+// ReflectChildrenStatusOnParentWithResult, empty without it.
+func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	if r.invalid != nil {
+		return Result{}, r.invalid
+	}
+	ctx = enter(ctx, r.Name)
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		return Result{}, fmt.Errorf("ChildSetReconciler %q: %w", r.Name, err)
+	}
+	known, err := r.children.find(ctx, config, resource)
+	if err != nil {
+		noteFailure(ctx, typeName(r.ChildType), err)
+		return Result{}, err
+	}
+	ctx = stashKnownChildren(ctx, known)
+
+	var desired []CT
+	if resource.GetDeletionTimestamp() == nil {
+		desired, err = r.DesiredChildren(ctx, resource)
+	}
+	statusOnly := errors.Is(err, OnlyReconcileChildStatus)
+	if statusOnly {
+		desired, err = nil, nil
+	}
+	var slots []childSlot[CT]
+	if err == nil {
+		slots, err = slotsOf(r.IdentifyChild, desired, known)
+	}
+	if err != nil {
+		noteFailure(ctx, typeName(r.ChildType), err)
+		return Result{}, err
+	}
+
+	result, err := r.converge(ctx, config, resource, slots, statusOnly)
+	requeue, reflectErr := r.reflect(ctx, resource, result)
+	noteFailure(ctx, typeName(r.ChildType), reflectErr)
+	if err != nil {
+		return requeue, joinLoud(err, reflectErr)
+	}
+	if reflectErr != nil || resource.GetDeletionTimestamp() == nil {
+		return requeue, reflectErr
+	}
+	wait, err := r.release(ctx, config, resource, known)
+	return aggregateResult(requeue, wait), err
+}
+
+// converge makes the cluster agree on one child after the other.
+func (r *ChildSetReconciler[T, CT, CLT]) converge(
+	ctx context.Context, config Config, resource T, slots []childSlot[CT], statusOnly bool,
+) (ChildSetResult[CT], error) {
+	result := ChildSetResult[CT]{}
+	terminating := resource.GetDeletionTimestamp() != nil
+	if !terminating {
+		if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
+			return result, err
+		}
+		result.Children = make([]ChildSetPartialResult[CT], 0, len(slots))
+	}
+	if len(slots) == 0 && !statusOnly {
+		// A manager may hold a finalizer of its own until there is nothing left.
+		var none CT
+		_, err := r.children.manager.Manage(ctx, resource, copyOf(r.ChildType), none)
+		return result, err
+	}
+
+	var desiredErr error
+	if statusOnly {
+		desiredErr = OnlyReconcileChildStatus
+	}
+	parent := positionOf(ctx)
+	// One allocation for the contexts of all children.
+	positions := make([]position, len(slots))
+	for i, slot := range slots {
+		positions[i] = position{Context: ctx, name: slot.id, parent: parent}
+		ctx := &positions[i]
+		child, err := r.children.converge(ctx, config, resource, slot.known, slot.desired, desiredErr)
+		if !terminating {
+			outcome := r.children.judge(ctx, config, resource, child, slot.desired, err)
+			err = outcome.returned
+			if err == nil {
+				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: slot.id, Child: outcome.child, Err: outcome.reflected})
+			}
+		}
+		if err != nil {
+			noteFailure(ctx, r.children.describe(slot.desired), err)
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// release takes the finalizer off a terminating resource once no child is left, known being those that were there at the start of the request.
+func (r *ChildSetReconciler[T, CT, CLT]) release(ctx context.Context, config Config, resource T, known []CT) (Result, error) {
+	if r.Finalizer == "" {
+		return Result{}, nil
+	}
+	if len(known) == 0 {
+		return Result{}, ClearFinalizer(ctx, resource, r.Finalizer)
+	}
+	if config.Tracker == nil {
+		// Nothing else will tell when they are gone.
+		return withRequeue(Result{}, true), nil
+	}
+	if r.MergeBeforeUpdate != nil {
+		// The manager of the short form tracks what it deletes.
+		return Result{}, nil
+	}
+	for _, child := range known {
+		if err := config.track(ctx, child, resource); err != nil {
+			noteFailure(ctx, describeObject(child), err)
+			return Result{}, err
+		}
+	}
+	return Result{}, nil
+}
+
+func (r *ChildSetReconciler[T, CT, CLT]) reflect(ctx context.Context, resource T, result ChildSetResult[CT]) (Result, error) {
+	switch {
+	case r.ReflectChildrenStatusOnParentWithResult != nil:
+		return r.ReflectChildrenStatusOnParentWithResult(ctx, resource, result)
+	case r.ReflectChildrenStatusOnParentWithError != nil:
+		return Result{}, r.ReflectChildrenStatusOnParentWithError(ctx, resource, result)
+	default:
+		r.ReflectChildrenStatusOnParent(ctx, resource, result)
+		return Result{}, nil
+	}
+}
+
+// Describe tells what the node does with the children's type.
+func (r *ChildSetReconciler[T, CT, CLT]) Describe() Description {
+	r.init()
+	return Description{
+		Kind:   "ChildSetReconciler",
+		Name:   r.Name,
+		Detail: typeName(r.ChildType),
+		Uses:   append(r.children.uses(), finalizerAccess(r.Finalizer, false)...),
+	}
+}
+
+// childSlot is all that goes by one identity.
+type childSlot[CT client.Object] struct {
+	id      string
+	desired CT
+	known   []CT
+}
+
+var errNoIdentity = errors.New("desired child id may not be empty")
+
+// slotsOf brings desired and known children of one identity together, sorted by identity.
+func slotsOf[CT client.Object](identify func(CT) string, desired, known []CT) ([]childSlot[CT], error) {
+	slots := make([]childSlot[CT], 0, max(len(desired), len(known)))
+	at := make(map[string]int, cap(slots))
+	slot := func(id string) (_ *childSlot[CT], fresh bool) {
+		i, ok := at[id]
+		if !ok {
+			i = len(slots)
+			at[id] = i
+			slots = append(slots, childSlot[CT]{id: id})
+		}
+		return &slots[i], !ok
+	}
+	for i, child := range desired {
+		if isNil(child) {
+			return nil, fmt.Errorf("desired child %d is nil", i)
+		}
+		id := identify(child)
+		if id == "" {
+			return nil, errNoIdentity
+		}
+		s, fresh := slot(id)
+		if !fresh {
+			return nil, fmt.Errorf("duplicate child id found: %s", id)
+		}
+		s.desired = child
+	}
+	for i, child := range known {
+		s, _ := slot(identify(child))
+		if s.known == nil {
+			// Most identities have one child, which needs no list of its own.
+			s.known = known[i : i+1 : i+1]
+			continue
+		}
+		s.known = append(s.known, child)
+	}
+	slices.SortFunc(slots, func(a, b childSlot[CT]) int { return strings.Compare(a.id, b.id) })
+	return slots, nil
+}

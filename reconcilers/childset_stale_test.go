@@ -1,0 +1,47 @@
+package reconcilers_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A cache that lags behind our own writes must not make a set create its children twice, delete them again, or take two of
+// its own for duplicates.
+func TestStaleCacheDoesNotConfuseAChildSet(t *testing.T) {
+	ids := []string{"a", "b"}
+	set := func(calls *trace) widgetNode {
+		node := reflectingSet(calls)
+		node.DesiredChildren = func(_ context.Context, _ *resources.Widget) ([]*corev1.ConfigMap, error) {
+			var desired []*corev1.ConfigMap
+			for _, id := range ids {
+				child := part(id)
+				child.OwnerReferences, child.Name, child.GenerateName = nil, "", "gadget-"
+				desired = append(desired, child)
+			}
+			return desired, nil
+		}
+		return node
+	}
+	world := newStaleWorld(t, set)
+	world.reconcile("first", "create ConfigMap", "create ConfigMap")
+	world.reconcile("the cache lags")
+	ids = []string{"b", "c"}
+	world.reconcile("desired otherwise, while the cache lags", "delete ConfigMap", "create ConfigMap")
+	world.reconcile("the cache lags again")
+	world.catchUp(t)
+	world.reconcile("the cache caught up")
+
+	var there []string
+	for _, child := range world.children() {
+		there = append(there, child.Labels[setLabel])
+	}
+	slices.Sort(there)
+	if !slices.Equal(there, ids) {
+		t.Errorf("there are %v", there)
+	}
+}

@@ -1,0 +1,472 @@
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+type configMapSet = reconcilers.ChildSetReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]
+
+const setLabel = "part"
+
+// part is a ConfigMap of the set with the given identity, as it is desired.
+func part(id string) *corev1.ConfigMap {
+	return configMap.With(func(c *corev1.ConfigMap) {
+		c.Name = "gadget-" + id
+		c.Labels = map[string]string{setLabel: id}
+	}).Object()
+}
+
+// givenPart is part in the cluster.
+func givenPart(id string, changes ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	c := part(id)
+	c.UID = types.UID(c.Name + "-uid")
+	c.CreationTimestamp = metav1.NewTime(time.UnixMilli(1000))
+	for _, change := range changes {
+		change(c)
+	}
+	return c
+}
+
+func renamed(name string) func(*corev1.ConfigMap) {
+	return func(c *corev1.ConfigMap) { c.Name, c.UID = name, types.UID(name+"-uid") }
+}
+
+func coloured(color string) func(*corev1.ConfigMap) {
+	return func(c *corev1.ConfigMap) { c.Data = map[string]string{"color": color} }
+}
+
+func leaving(c *corev1.ConfigMap) {
+	c.DeletionTimestamp = new(metav1.NewTime(time.UnixMilli(2000)))
+	c.Finalizers = []string{theirs}
+}
+
+// reflectingSet keeps the parts with the given identities, and records what it is asked.
+func reflectingSet(calls *trace, ids ...string) *configMapSet {
+	return &configMapSet{
+		DesiredChildren: func(ctx context.Context, w *resources.Widget) ([]*corev1.ConfigMap, error) {
+			calls.add("desired children of %d known", len(reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx)))
+			var desired []*corev1.ConfigMap
+			for _, id := range ids {
+				child := part(id)
+				child.OwnerReferences = nil
+				desired = append(desired, child)
+			}
+			return desired, nil
+		},
+		ReflectChildrenStatusOnParent: func(_ context.Context, w *resources.Widget, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+			var parts []string
+			for _, child := range result.Children {
+				name := "nothing"
+				if child.Child != nil {
+					name = child.Child.Name
+				}
+				part := fmt.Sprintf("%s: %s", child.Id, name)
+				if child.Err != nil {
+					part += fmt.Sprintf(" (%v)", child.Err)
+				}
+				parts = append(parts, part)
+			}
+			calls.add("reflect [%s]", strings.Join(parts, ", "))
+		},
+		ChildObjectManager: &configMaps{MergeBeforeUpdate: mergeConfigMap},
+		IdentifyChild:      func(child *corev1.ConfigMap) string { return child.Labels[setLabel] },
+	}
+}
+
+// changedSet is reflectingSet with changes.
+func changedSet(ids []string, changes ...func(*configMapSet)) func(*trace) widgetNode {
+	return func(calls *trace) widgetNode {
+		node := reflectingSet(calls, ids...)
+		for _, change := range changes {
+			change(node)
+		}
+		return node
+	}
+}
+
+func setFailsToDesire(err error) func(*configMapSet) {
+	return func(node *configMapSet) {
+		usual := node.DesiredChildren
+		node.DesiredChildren = func(ctx context.Context, w *resources.Widget) ([]*corev1.ConfigMap, error) {
+			_, _ = usual(ctx, w)
+			return nil, err
+		}
+	}
+}
+
+func createdEvent(name string) rtesting.Event {
+	return normal("Created", fmt.Sprintf("Created ConfigMap %q", name))
+}
+
+func deletedEvent(name string) rtesting.Event {
+	return normal("Deleted", fmt.Sprintf("Deleted ConfigMap %q", name))
+}
+
+func TestChildSetReconciler(t *testing.T) {
+	none := []string{}
+	abc := []string{"c", "a", "b"}
+	forbidden := apierrs.NewForbidden(configMapResource, "gadget-b", errBoom)
+	given := func(children ...*corev1.ConfigMap) []client.Object {
+		objects := []client.Object{
+			givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.OwnerReferences = "nobodys", nil }),
+		}
+		for _, child := range children {
+			objects = append(objects, child)
+		}
+		return objects
+	}
+
+	nodeTests{
+		"created, in the order of the identities": {
+			node: changedSet(abc),
+			calls: []string{
+				"desired children of 0 known", "create ConfigMap", "create ConfigMap", "create ConfigMap",
+				"reflect [a: gadget-a, b: gadget-b, c: gadget-c]",
+			},
+			widgetCase: widgetCase{
+				GivenObjects:  given(),
+				ExpectCreates: []client.Object{part("a"), part("b"), part("c")},
+				ExpectEvents:  []rtesting.Event{createdEvent("gadget-a"), createdEvent("gadget-b"), createdEvent("gadget-c")},
+			},
+		},
+		"in sync": {
+			node:       changedSet(abc),
+			calls:      []string{"desired children of 3 known", "reflect [a: gadget-a, b: gadget-b, c: gadget-c]"},
+			widgetCase: widgetCase{GivenObjects: given(givenPart("a"), givenPart("b"), givenPart("c"))},
+		},
+		"one is created, one updated, one deleted": {
+			node: changedSet([]string{"a", "b"}),
+			calls: []string{
+				"desired children of 2 known", "create ConfigMap", "update ConfigMap", "delete ConfigMap",
+				"reflect [a: gadget-a, b: gadget-b, x: nothing]",
+			},
+			widgetCase: widgetCase{
+				GivenObjects:  given(givenPart("b", coloured("red")), givenPart("x")),
+				ExpectCreates: []client.Object{part("a")},
+				ExpectUpdates: []client.Object{givenPart("b")},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("x"))},
+				ExpectEvents: []rtesting.Event{
+					createdEvent("gadget-a"), normal("Updated", `Updated ConfigMap "gadget-b"`), deletedEvent("gadget-x"),
+				},
+			},
+		},
+		"a known child without an identity is deleted, first": {
+			node: changedSet([]string{"a"}),
+			calls: []string{
+				"desired children of 1 known", "delete ConfigMap", "create ConfigMap", "reflect [: nothing, a: gadget-a]",
+			},
+			widgetCase: widgetCase{
+				GivenObjects:  given(givenPart("x", func(c *corev1.ConfigMap) { c.Labels = nil })),
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("x"))},
+				ExpectCreates: []client.Object{part("a")},
+				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-x"), createdEvent("gadget-a")},
+			},
+		},
+		"several with one identity are deleted, and one is created": {
+			node: changedSet([]string{"a", "b"}),
+			calls: []string{
+				"desired children of 3 known", "delete ConfigMap", "delete ConfigMap", "create ConfigMap",
+				"reflect [a: gadget-a, b: gadget-b]",
+			},
+			widgetCase: widgetCase{
+				GivenObjects:  given(givenPart("a"), givenPart("a", renamed("twin")), givenPart("b")),
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("a")), deleteOf(givenPart("a", renamed("twin")))},
+				ExpectCreates: []client.Object{part("a")},
+				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a"), deletedEvent("twin"), createdEvent("gadget-a")},
+			},
+		},
+		"one that is being deleted makes way for the other of its identity": {
+			node:       changedSet([]string{"a"}),
+			calls:      []string{"desired children of 2 known", "reflect [a: twin]"},
+			widgetCase: widgetCase{GivenObjects: given(givenPart("a", leaving), givenPart("a", renamed("twin")))},
+		},
+		"nothing is desired and nothing there": {
+			node:       changedSet(none),
+			calls:      []string{"desired children of 0 known", "reflect []"},
+			widgetCase: widgetCase{GivenObjects: given()},
+		},
+		"what is desired is not known": {
+			node:       changedSet(abc, setFailsToDesire(errBoom)),
+			calls:      []string{"desired children of 1 known"},
+			widgetCase: widgetCase{GivenObjects: given(givenPart("a")), ShouldErr: true, Verify: returns(errBoom)},
+		},
+		"only the status is asked for": {
+			node:  changedSet(abc, setFailsToDesire(fmt.Errorf("paused: %w", reconcilers.OnlyReconcileChildStatus))),
+			calls: []string{"desired children of 3 known", "reflect [a: gadget-a, x: gadget-x]"},
+			widgetCase: widgetCase{
+				GivenObjects: given(givenPart("a", coloured("red")), givenPart("a", renamed("twin")), givenPart("x")),
+			},
+		},
+		"only the status is asked for, of nothing": {
+			node:  changedSet(abc, setFailsToDesire(reconcilers.OnlyReconcileChildStatus)),
+			calls: []string{"desired children of 0 known", "reflect []"},
+		},
+		"a desired child has no identity": {
+			node:  changedSet([]string{"a", ""}),
+			calls: []string{"desired children of 1 known"},
+			widgetCase: widgetCase{
+				GivenObjects: given(givenPart("x")), ShouldErr: true, Verify: returnsText("desired child id may not be empty"),
+			},
+		},
+		"two desired children have one identity": {
+			node:  changedSet([]string{"a", "b", "a"}),
+			calls: []string{"desired children of 1 known"},
+			widgetCase: widgetCase{
+				GivenObjects: given(givenPart("x")), ShouldErr: true, Verify: returnsText("duplicate child id found: a"),
+			},
+		},
+		"a desired child is nil": {
+			node: changedSet(abc, func(node *configMapSet) {
+				node.DesiredChildren = func(context.Context, *resources.Widget) ([]*corev1.ConfigMap, error) {
+					return []*corev1.ConfigMap{part("a"), nil}, nil
+				}
+			}),
+			calls:      []string{},
+			widgetCase: widgetCase{ShouldErr: true, Verify: returnsText("desired child 1 is nil")},
+		},
+		"an error that is reflected does not keep the others waiting": {
+			node: changedSet(abc),
+			calls: []string{
+				"desired children of 0 known", "create ConfigMap", "create ConfigMap", "create ConfigMap",
+				`reflect [a: gadget-a, b: nothing (configmaps "gadget-b" is forbidden: boom), c: gadget-c]`,
+			},
+			widgetCase: widgetCase{
+				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden, Name: "gadget-b"})},
+				ExpectCreates: []client.Object{part("a"), part("b"), part("c")},
+				ExpectEvents: []rtesting.Event{
+					createdEvent("gadget-a"),
+					warning("CreationFailed", `Failed to create ConfigMap "gadget-b": configmaps "gadget-b" is forbidden: boom`),
+					createdEvent("gadget-c"),
+				},
+			},
+		},
+		"an error that is returned stops the rest, and what came before is reflected": {
+			node: changedSet(abc),
+			calls: []string{
+				"desired children of 0 known", "create ConfigMap", "create ConfigMap", "reflect [a: gadget-a]",
+			},
+			widgetCase: widgetCase{
+				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom, Name: "gadget-b"})},
+				ExpectCreates: []client.Object{part("a"), part("b")},
+				ExpectEvents:  []rtesting.Event{createdEvent("gadget-a"), warning("CreationFailed", `Failed to create ConfigMap "gadget-b": boom`)},
+				ShouldErr:     true,
+				Verify:        returns(errBoom),
+			},
+		},
+		"the reflection fails too": {
+			node: changedSet([]string{"a"}, func(node *configMapSet) {
+				node.ReflectChildrenStatusOnParentWithError = func(context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
+					return errReflect
+				}
+			}),
+			widgetCase: widgetCase{
+				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
+				ExpectCreates: []client.Object{part("a")},
+				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget-a": boom`)},
+				ShouldErr:     true,
+				Verify: func(t *testing.T, result reconcilers.Result, err error) {
+					returns(errBoom)(t, result, err)
+					returns(errReflect)(t, result, err)
+				},
+			},
+		},
+		// Issue 4.5
+		"the reflection asks for a delay": {
+			node: changedSet([]string{"a"}, func(node *configMapSet) {
+				node.ReflectChildrenStatusOnParentWithResult = func(context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap]) (reconcilers.Result, error) {
+					return minute, nil
+				}
+			}),
+			widgetCase: widgetCase{GivenObjects: given(givenPart("a")), ExpectedResult: minute},
+		},
+		"cannot be listed": {
+			node:  changedSet(abc),
+			calls: []string{},
+			widgetCase: widgetCase{
+				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("list", "ConfigMapList", rtesting.InduceFailureOpts{Error: errBoom})},
+				ShouldErr:    true,
+				Verify:       returns(errBoom),
+			},
+		},
+		"terminating": {
+			node:  changedSet(abc),
+			calls: []string{"delete ConfigMap", "delete ConfigMap", "reflect []"},
+			widgetCase: widgetCase{
+				Resource:      terminatingWidget.Object(),
+				GivenObjects:  given(givenPart("a"), givenPart("x")),
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("a")), deleteOf(givenPart("x"))},
+				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a"), deletedEvent("gadget-x")},
+			},
+		},
+	}.run(t)
+}
+
+var errReflect = fmt.Errorf("cannot be reflected")
+
+func returnsText(text string) rtesting.VerifyFunc {
+	return func(t *testing.T, _ reconcilers.Result, err error) {
+		t.Helper()
+		if err == nil || err.Error() != text {
+			t.Errorf("returned %v, expected %s", err, text)
+		}
+	}
+}
+
+// guardedSet guards the children by a finalizer.
+func guardedSet(node *configMapSet) {
+	node.Finalizer = ours
+	node.ListOptions = func(_ context.Context, w *resources.Widget) []client.ListOption {
+		return []client.ListOption{client.InNamespace(w.Namespace), client.HasLabels{setLabel}}
+	}
+	node.OurChild = func(w *resources.Widget, child *corev1.ConfigMap) bool {
+		return strings.HasPrefix(child.Name, w.Name+"-")
+	}
+}
+
+func shortFormSet(node *configMapSet) {
+	node.ChildObjectManager = nil
+	node.MergeBeforeUpdate = mergeConfigMap
+}
+
+func ownerless(c *corev1.ConfigMap) { c.OwnerReferences = nil }
+
+func TestChildSetReconcilerWithFinalizer(t *testing.T) {
+	patched := normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)
+	a, b, x := givenPart("a", ownerless), givenPart("b", ownerless), givenPart("x", ownerless)
+	unowned := part("a")
+	unowned.OwnerReferences = nil
+	dying := widget.With(terminating(ours))
+	tracks := func(children ...*corev1.ConfigMap) (requests []rtesting.TrackRequest) {
+		for _, child := range children {
+			requests = append(requests, rtesting.NewTrackRequest(child, widget, widgetScheme))
+		}
+		return requests
+	}
+
+	nodeTests{
+		"it is on before the first child is there": {
+			node:  changedSet([]string{"a"}, guardedSet),
+			calls: []string{"desired children of 0 known", "patch Widget", "create ConfigMap", "reflect [a: gadget-a]"},
+			widgetCase: widgetCase{
+				ExpectResource: widget.With(patchedBy(ours)).Object(),
+				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectCreates:  []client.Object{unowned},
+				ExpectEvents:   []rtesting.Event{patched, createdEvent("gadget-a")},
+			},
+		},
+		"without it there is no child": {
+			node:  changedSet([]string{"a"}, guardedSet),
+			calls: []string{"desired children of 0 known", "patch Widget", "reflect []"},
+			widgetCase: widgetCase{
+				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: errBoom})},
+				ExpectPatches: []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectEvents:  []rtesting.Event{warning("FinalizerPatchFailed", `Failed to patch finalizer "`+ours+`": boom`)},
+				ShouldErr:     true,
+				Verify:        returns(errBoom),
+			},
+		},
+		// Issue 1.2: the finalizer implies that there are no owner references, for finding the children too.
+		"a child that is not desired any more is deleted": {
+			node:  changedSet([]string{"a"}, guardedSet),
+			calls: []string{"desired children of 2 known", "delete ConfigMap", "reflect [a: gadget-a, x: nothing]"},
+			widgetCase: widgetCase{
+				Resource:      widget.With(patchedBy(ours)).Object(),
+				GivenObjects:  []client.Object{a, x},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(x)},
+				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-x")},
+			},
+		},
+		// Issue 1.6: that children were asked to go does not mean that they are gone.
+		"terminating, the finalizer waits for the children": {
+			node:  changedSet([]string{"a"}, guardedSet),
+			calls: []string{"delete ConfigMap", "delete ConfigMap", "reflect []"},
+			widgetCase: widgetCase{
+				Resource:      dying.Object(),
+				GivenObjects:  []client.Object{a, b},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a), deleteOf(b)},
+				ExpectTracks:  tracks(a, b),
+				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a"), deletedEvent("gadget-b")},
+			},
+		},
+		"terminating, the short form tracks once": {
+			node:  changedSet([]string{"a"}, guardedSet, shortFormSet),
+			calls: []string{"delete ConfigMap", "reflect []"},
+			widgetCase: widgetCase{
+				Resource:      dying.Object(),
+				GivenObjects:  []client.Object{a},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
+				ExpectTracks:  tracks(a),
+				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a")},
+			},
+		},
+		"terminating, the children are on their way": {
+			node:  changedSet([]string{"a"}, guardedSet),
+			calls: []string{"reflect []"},
+			widgetCase: widgetCase{
+				Resource:     dying.Object(),
+				GivenObjects: []client.Object{givenPart("a", ownerless, leaving)},
+				ExpectTracks: tracks(a),
+			},
+		},
+		"terminating, the children are gone": {
+			node:  changedSet([]string{"a"}, guardedSet),
+			calls: []string{"reflect []", "patch Widget"},
+			widgetCase: widgetCase{
+				Resource:       dying.Object(),
+				ExpectResource: dying.With(patchedBy()).Object(),
+				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectEvents:   []rtesting.Event{patched},
+			},
+		},
+		"terminating, the cache does not show a child yet": {
+			node:  changedSet([]string{"a"}, guardedSet),
+			calls: []string{"delete ConfigMap", "reflect []"},
+			widgetCase: widgetCase{
+				Resource:        dying.Object(),
+				APIGivenObjects: []client.Object{a},
+				ExpectDeletes:   []rtesting.DeleteRef{deleteOf(a)},
+				ExpectTracks:    tracks(a),
+			},
+		},
+		"terminating, a child cannot be deleted": {
+			node:  changedSet([]string{"a"}, guardedSet),
+			calls: []string{"delete ConfigMap", "reflect []"},
+			widgetCase: widgetCase{
+				Resource:      dying.Object(),
+				GivenObjects:  []client.Object{a},
+				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
+				ExpectEvents:  []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "gadget-a": boom`)},
+				ShouldErr:     true,
+				Verify:        returns(errBoom),
+			},
+		},
+		// The object manager may hold a finalizer too: it goes when the last child has.
+		"terminating, the manager's own finalizer": {
+			node: changedSet([]string{"a"}, func(node *configMapSet) {
+				node.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap, Finalizer: ours}
+			}),
+			calls: []string{"patch Widget", "reflect []"},
+			widgetCase: widgetCase{
+				Resource:       dying.Object(),
+				ExpectResource: dying.With(patchedBy()).Object(),
+				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectEvents:   []rtesting.Event{patched},
+			},
+		},
+	}.run(t)
+}

@@ -1,0 +1,74 @@
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// idleManager is a manager that is never started, and so needs no API server. It wants the names of controllers to be unique.
+func idleManager(t *testing.T) ctrl.Manager {
+	t.Helper()
+	mgr, err := ctrl.NewManager(&rest.Config{Host: "https://localhost:1"}, ctrl.Options{
+		Scheme:  resources.NewScheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mgr
+}
+
+// controllerNameRuns counts the runs of the test, as names are taken for as long as the program runs.
+var controllerNameRuns atomic.Int64
+
+// Issue 4.7: two roots for one kind are told apart by the name of the controller, and whoever forgets it is told so.
+func TestControllerName(t *testing.T) {
+	mgr := idleManager(t)
+	run := fmt.Sprintf("controller-name-test-%d-", controllerNameRuns.Add(1))
+	setUp := func(root *widgetRoot) error {
+		root.Reconciler = widgetSequence{}
+		root.Config = expectWidget().Config()
+		return root.SetupWithManager(t.Context(), mgr)
+	}
+	if err := setUp(&widgetRoot{ControllerName: run + "a"}); err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	if err := setUp(&widgetRoot{ControllerName: run + "b"}); err != nil {
+		t.Errorf("the second: %v", err)
+	}
+	err := setUp(&widgetRoot{Name: "third", ControllerName: run + "a"})
+	expected := `ResourceReconciler "third" must define another ControllerName, which tells two controllers for one kind apart: ` +
+		`controller with name ` + run + `a already exists.`
+	if err == nil || !strings.HasPrefix(err.Error(), expected) {
+		t.Errorf("the third: %v", err)
+	}
+	// Who names the controller in Setup has the last word, as ever.
+	err = setUp(&widgetRoot{
+		ControllerName: run + "a",
+		Setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+			bldr.Named(run + "c")
+			return nil
+		},
+	})
+	if err != nil {
+		t.Errorf("the fourth: %v", err)
+	}
+}
+
+func TestControllerThatCannotBeBuilt(t *testing.T) {
+	root := &reconcilers.ResourceReconciler[*statusless]{Reconciler: reconcilers.Sequence[*statusless]{}, Config: expectWidget().Config()}
+	err := root.SetupWithManager(t.Context(), idleManager(t))
+	if err == nil || !strings.HasPrefix(err.Error(), `ResourceReconciler "statuslessResourceReconciler" is unable to build its controller: `) {
+		t.Errorf("set-up returned %v", err)
+	}
+}

@@ -1,0 +1,7 @@
+package reconcilers
+
+// What is decided about errors, for the tests of the decisions.
+var (
+	IsDurable  = isDurable
+	IsOnlyHalt = isOnlyHalt
+)

@@ -1,0 +1,101 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OverrideSetup replaces the set-up of a node, and leaves what it does in a request as it is.
+//
+//   - Runs: the nested node, if there is one.
+//   - Stops: never on its own.
+//   - On error: returns the nested node's error and result, unchanged.
+//   - On deletion: the same.
+//
+// What the set-up of the nested node would have added is missing: the watches that wake the resource, and the index by which
+// children are found. Children are then found by listing their namespace.
+type OverrideSetup[Type client.Object] struct {
+	// Name identifies the node in paths and logs. Default: SkipSetup.
+	Name string
+
+	// Setup adds watches and indexes, in place of the nested node's set-up. Required without a Reconciler. Default: adds none.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Reconciler is the nested node. Its set-up is never run. Required without a Setup. Default: does nothing.
+	Reconciler SubReconciler[Type]
+
+	initOnce sync.Once
+}
+
+var _ SubReconciler[client.Object] = (*OverrideSetup[client.Object])(nil)
+
+func (r *OverrideSetup[Type]) init() {
+	r.initOnce.Do(func() {
+		if r.Name == "" {
+			r.Name = "SkipSetup"
+		}
+	})
+}
+
+// SetupWithManager validates, and calls Setup if there is one.
+func (r *OverrideSetup[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	ctx = enter(ctx, r.Name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	if r.Setup == nil {
+		return nil
+	}
+	return r.Setup(ctx, mgr, bldr)
+}
+
+// Validate checks that one of the fields is set and, if recursive, the nested node.
+func (r *OverrideSetup[Type]) Validate(ctx context.Context) error {
+	r.init()
+	if err := r.check(); err != nil {
+		return err
+	}
+	if isNilNode(r.Reconciler) {
+		return nil
+	}
+	if err := validateNested(ctx, r.Reconciler); err != nil {
+		return fmt.Errorf("OverrideSetup %q must have a valid Reconciler: %w", r.Name, err)
+	}
+	return nil
+}
+
+func (r *OverrideSetup[Type]) check() error {
+	if r.Setup == nil && isNilNode(r.Reconciler) {
+		return fmt.Errorf("OverrideSetup %q must implement at least one of Setup or Reconciler", r.Name)
+	}
+	return nil
+}
+
+// Reconcile runs the nested node, see [OverrideSetup].
+func (r *OverrideSetup[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
+	r.init()
+	if err := r.check(); err != nil {
+		return Result{}, err
+	}
+	if isNilNode(r.Reconciler) {
+		return Result{}, nil
+	}
+	ctx = enter(ctx, r.Name)
+	result, err := r.Reconciler.Reconcile(ctx, resource)
+	noteUnlocated(ctx, err)
+	return result, err
+}
+
+// Describe shows the nested node, if there is one.
+func (r *OverrideSetup[Type]) Describe() Description {
+	r.init()
+	d := Description{Kind: "OverrideSetup", Name: r.Name}
+	if !isNilNode(r.Reconciler) {
+		d.Nodes = []Description{Describe(r.Reconciler)}
+	}
+	return d
+}

@@ -1,0 +1,156 @@
+package reconcilers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+type (
+	duckSync = reconcilers.SyncReconciler[*duckWidget]
+	duckRoot = reconcilers.ResourceReconciler[*duckWidget]
+)
+
+var duckType = metav1.TypeMeta{APIVersion: "test.espalier.dev/v1", Kind: "Widget"}
+
+// reflectsDuck changes the status, and more than that.
+func reflectsDuck(_ context.Context, d *duckWidget) error {
+	d.Labels = map[string]string{"stray": "true"}
+	d.Status.Fields = map[string]string{"tree": "ran"}
+	return nil
+}
+
+// Issue 1.25: with PatchStatusAlone the patch has the status, the version that it was made for, and nothing else.
+func TestPatchStatusAlone(t *testing.T) {
+	const conditional = `{"metadata":{"resourceVersion":"999"},"status":{"fields":{"tree":"ran"}}}`
+	conflict := rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: statusConflict})
+	given := &duckWidget{TypeMeta: duckType, ObjectMeta: metav1.ObjectMeta{Namespace: widgetKey.Namespace, Name: widgetKey.Name}}
+	for name, test := range map[string]struct {
+		alone, keep bool
+		tree        func(context.Context, *duckWidget) error
+		reactors    []rtesting.ReactionFunc
+		patch       string
+		events      []rtesting.Event
+		result      reconcilers.Result
+		fails       bool
+	}{
+		"off": {
+			tree:   reflectsDuck,
+			patch:  `{"metadata":{"labels":{"stray":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
+			events: []rtesting.Event{normal("StatusPatched", "Patched status")},
+		},
+		"on": {
+			alone: true, tree: reflectsDuck, patch: conditional,
+			events: []rtesting.Event{normal("StatusPatched", "Patched status")},
+		},
+		"on, after a patch of ours": {
+			alone: true,
+			tree: func(ctx context.Context, d *duckWidget) error {
+				if err := reconcilers.AddFinalizer(ctx, d, ours); err != nil {
+					return err
+				}
+				return reflectsDuck(ctx, d)
+			},
+			patch: `{"metadata":{"resourceVersion":"1000"},"status":{"fields":{"tree":"ran"}}}`,
+			events: []rtesting.Event{
+				normal("FinalizerPatched", `Patched finalizer "`+ours+`"`),
+				normal("StatusPatched", "Patched status"),
+			},
+		},
+		"on, nothing but the status is as it was": {
+			alone: true,
+			tree: func(_ context.Context, d *duckWidget) error {
+				d.Labels = map[string]string{"stray": "true"}
+				return nil
+			},
+		},
+		"on, conflict":           {alone: true, tree: reflectsDuck, patch: conditional, reactors: []rtesting.ReactionFunc{conflict}},
+		"on, conflict, filtered": {alone: true, keep: true, tree: reflectsDuck, patch: conditional, reactors: []rtesting.ReactionFunc{conflict}, result: requeue},
+		"off, conflict": {
+			tree: reflectsDuck, reactors: []rtesting.ReactionFunc{conflict}, fails: true,
+			patch:  `{"metadata":{"labels":{"stray":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
+			events: []rtesting.Event{warning("StatusPatchFailed", "Failed to patch status: "+statusConflict.Error())},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect := &rtesting.ExpectConfig{
+				Scheme: widgetScheme, GivenObjects: []client.Object{given}, WithReactors: test.reactors, ExpectEvents: test.events,
+				StatusSubResourceTypes: []client.Object{&duckWidget{TypeMeta: duckType}},
+			}
+			if test.patch != "" {
+				expect.ExpectStatusPatches = []rtesting.PatchRef{{
+					Group: resources.GroupVersion.Group, Kind: "Widget", Namespace: widgetKey.Namespace, Name: widgetKey.Name,
+					SubResource: "status", PatchType: types.MergePatchType, Patch: []byte(test.patch),
+				}}
+			}
+			root := &duckRoot{
+				Type: &duckWidget{TypeMeta: duckType}, Reconciler: &duckSync{Sync: test.tree},
+				PatchStatusAlone: test.alone, KeepResultAfterStatusUpdate: test.keep, Config: expect.Config(),
+			}
+			result, err := root.Reconcile(t.Context(), widgetRequest)
+			if (err != nil) != test.fails || result != test.result {
+				t.Errorf("returned %+v, %v", result, err)
+			}
+			expect.AssertClientStatusPatchExpectations(t)
+			expect.AssertRecorderExpectations(t)
+		})
+	}
+}
+
+// Somebody else changes the resource while the tree runs. Only a real API server tells whether the lock holds.
+func TestPatchStatusAloneIsRefusedForAnotherVersion(t *testing.T) {
+	c := live(t)
+	namespace := plane.Namespace(t)
+	w := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "widget"}}
+	if err := c.Create(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	interfere := true
+	recorder := record.NewFakeRecorder(10)
+	root := &duckRoot{
+		Type:             &duckWidget{TypeMeta: duckType},
+		PatchStatusAlone: true,
+		Reconciler: &duckSync{Sync: func(ctx context.Context, d *duckWidget) error {
+			if interfere {
+				interfere = false
+				w.Spec.Fields = map[string]string{"changed": "meanwhile"}
+				if err := c.Update(ctx, w); err != nil {
+					return err
+				}
+			}
+			return reflectsDuck(ctx, d)
+		}},
+		Config: reconcilers.Config{Client: duck.NewDuckAwareClientWrapper(c), Recorder: recorder},
+	}
+	request := reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(w)}
+	for attempt, expected := range []string{`{}`, `{"fields":{"tree":"ran"}}`} {
+		result, err := root.Reconcile(t.Context(), request)
+		if err != nil || result != (reconcilers.Result{}) {
+			t.Errorf("attempt %d returned %+v, %v", attempt, result, err)
+		}
+		if err := c.Get(t.Context(), request.NamespacedName, w); err != nil {
+			t.Fatal(err)
+		}
+		if status, err := json.Marshal(w.Status); err != nil || string(status) != expected {
+			t.Errorf("after attempt %d the status is %s, %v", attempt, status, err)
+		}
+	}
+	if len(w.Labels) != 0 || fmt.Sprint(w.Spec.Fields) != "map[changed:meanwhile]" {
+		t.Errorf("the patch changed more than the status: %v, %v", w.Labels, w.Spec.Fields)
+	}
+	if event := <-recorder.Events; event != corev1.EventTypeNormal+" StatusPatched Patched status" || len(recorder.Events) > 0 {
+		t.Errorf("recorded %q and %d more", event, len(recorder.Events))
+	}
+}

@@ -1,0 +1,135 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TryCatch runs a node, lets a function decide what becomes of its outcome, and then runs a node in any case.
+//
+//   - Runs: Try, Catch and Finally, in this order, as far as they are there.
+//   - Stops: never on its own.
+//   - On error: an error of Try goes to Catch, which may drop it, pass it on or return another; without Catch it is returned
+//     once Finally has run. An error of Finally hides the one before it, which is then logged unless it is quiet.
+//   - On deletion: the same.
+//
+// The result is that of Catch, or of Try without Catch, aggregated with that of Finally. Panics are not caught: neither
+// Catch nor Finally runs after one.
+type TryCatch[Type client.Object] struct {
+	// Name identifies the node in paths and logs. Default: TryCatch.
+	Name string
+
+	// Setup adds watches and indexes, before those of the nodes. Optional.
+	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Try runs first. Required.
+	Try SubReconciler[Type]
+
+	// Catch gets the outcome of Try, whether or not that is an error, and returns the outcome to go on with. Default: the outcome
+	// of Try.
+	Catch func(ctx context.Context, resource Type, result Result, err error) (Result, error)
+
+	// Finally runs last, whatever the outcome so far. Optional.
+	Finally SubReconciler[Type]
+
+	initOnce sync.Once
+}
+
+var _ SubReconciler[client.Object] = (*TryCatch[client.Object])(nil)
+
+func (r *TryCatch[Type]) init() {
+	r.initOnce.Do(func() {
+		if r.Name == "" {
+			r.Name = "TryCatch"
+		}
+	})
+}
+
+// SetupWithManager validates, then sets up the node itself, Try and Finally.
+func (r *TryCatch[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	ctx = enter(ctx, r.Name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	if r.Setup != nil {
+		if err := r.Setup(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	if err := r.Try.SetupWithManager(ctx, mgr, bldr); err != nil {
+		return err
+	}
+	if isNilNode(r.Finally) {
+		return nil
+	}
+	return r.Finally.SetupWithManager(ctx, mgr, bldr)
+}
+
+// Validate checks that the required field is set and, if recursive, the nodes.
+func (r *TryCatch[Type]) Validate(ctx context.Context) error {
+	r.init()
+	if err := r.check(); err != nil {
+		return err
+	}
+	if err := validateNested(ctx, r.Try); err != nil {
+		return fmt.Errorf("TryCatch %q must have a valid Try: %w", r.Name, err)
+	}
+	if isNilNode(r.Finally) {
+		return nil
+	}
+	if err := validateNested(ctx, r.Finally); err != nil {
+		return fmt.Errorf("TryCatch %q must have a valid Finally: %w", r.Name, err)
+	}
+	return nil
+}
+
+func (r *TryCatch[Type]) check() error {
+	if isNilNode(r.Try) {
+		return fmt.Errorf("TryCatch %q must implement Try", r.Name)
+	}
+	return nil
+}
+
+// Reconcile runs the nodes, see [TryCatch].
+func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
+	r.init()
+	if err := r.check(); err != nil {
+		return Result{}, err
+	}
+	ctx = enter(ctx, r.Name)
+
+	result, err := r.Try.Reconcile(ctx, resource)
+	noteUnlocated(ctx, err)
+	if r.Catch != nil {
+		result, err = r.Catch(ctx, resource, result, err)
+		noteUnlocated(ctx, err)
+	}
+	if isNilNode(r.Finally) {
+		return result, err
+	}
+	finally, finallyErr := r.Finally.Reconcile(ctx, resource)
+	noteUnlocated(ctx, finallyErr)
+	result = aggregateResult(result, finally)
+	if finallyErr == nil {
+		return result, err
+	}
+	if err != nil && !isQuiet(err) {
+		logr.FromContextOrDiscard(ctx).Error(err, "an error of Finally hides this one")
+	}
+	return result, finallyErr
+}
+
+// Describe shows both nodes.
+func (r *TryCatch[Type]) Describe() Description {
+	r.init()
+	d := Description{Kind: "TryCatch", Name: r.Name, Nodes: []Description{describeAs("Try", r.Try)}}
+	if !isNilNode(r.Finally) {
+		d.Nodes = append(d.Nodes, describeAs("Finally", r.Finally))
+	}
+	return d
+}

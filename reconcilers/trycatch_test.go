@@ -1,0 +1,197 @@
+package reconcilers_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+)
+
+func TestTryCatch(t *testing.T) {
+	bang := errors.New("bang")
+	hour := reconcilers.Result{RequeueAfter: time.Hour}
+	type outcome struct {
+		result reconcilers.Result
+		err    error
+	}
+	type catch = func(context.Context, *resources.Widget, reconcilers.Result, error) (reconcilers.Result, error)
+	catches := func(calls *trace, with outcome) catch {
+		return func(_ context.Context, _ *resources.Widget, result reconcilers.Result, err error) (reconcilers.Result, error) {
+			calls.add("catch %s, %v", result.RequeueAfter, err)
+			return with.result, with.err
+		}
+	}
+	for name, test := range map[string]struct {
+		try     outcome
+		catch   *outcome
+		finally *outcome
+		calls   []string
+		returns outcome
+	}{
+		"success": {
+			try: outcome{result: minute}, calls: []string{"try"}, returns: outcome{result: minute},
+		},
+		"failure": {
+			try: outcome{minute, errBoom}, calls: []string{"try"}, returns: outcome{minute, errBoom},
+		},
+		"catch is called on success": {
+			try: outcome{result: minute}, catch: &outcome{hour, nil},
+			calls: []string{"try", "catch 1m0s, <nil>"}, returns: outcome{result: hour},
+		},
+		"catch injects an error": {
+			try: outcome{result: minute}, catch: &outcome{hour, errBoom},
+			calls: []string{"try", "catch 1m0s, <nil>"}, returns: outcome{hour, errBoom},
+		},
+		"catch suppresses an error": {
+			try: outcome{minute, errBoom}, catch: &outcome{},
+			calls: []string{"try", "catch 1m0s, boom"}, returns: outcome{},
+		},
+		"catch passes an error on": {
+			try: outcome{minute, errBoom}, catch: &outcome{minute, errBoom},
+			calls: []string{"try", "catch 1m0s, boom"}, returns: outcome{minute, errBoom},
+		},
+		"catch returns another error": {
+			try: outcome{minute, errBoom}, catch: &outcome{minute, bang},
+			calls: []string{"try", "catch 1m0s, boom"}, returns: outcome{minute, bang},
+		},
+		"finally after success": {
+			try: outcome{result: hour}, finally: &outcome{result: minute},
+			calls: []string{"try", "finally"}, returns: outcome{result: minute},
+		},
+		"finally after failure": {
+			try: outcome{minute, errBoom}, finally: &outcome{result: hour},
+			calls: []string{"try", "finally"}, returns: outcome{minute, errBoom},
+		},
+		"finally after a halt": {
+			try: outcome{minute, reconcilers.ErrHaltSubReconcilers}, finally: &outcome{result: hour},
+			calls: []string{"try", "finally"}, returns: outcome{minute, reconcilers.ErrHaltSubReconcilers},
+		},
+		"finally fails": {
+			try: outcome{result: hour}, finally: &outcome{minute, bang},
+			calls: []string{"try", "finally"}, returns: outcome{minute, bang},
+		},
+		"finally hides a failure": {
+			try: outcome{hour, errBoom}, finally: &outcome{minute, bang},
+			calls: []string{"try", "finally"}, returns: outcome{minute, bang},
+		},
+		"all three": {
+			try: outcome{minute, errBoom}, catch: &outcome{hour, bang}, finally: &outcome{result: requeue},
+			calls:   []string{"try", "catch 1m0s, boom", "finally"},
+			returns: outcome{reconcilers.AggregateResults(hour, requeue), bang},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for life, resource := range map[string]*resources.Widget{"alive": widget.Object(), "terminating": terminatingWidget.Object()} {
+				calls := &trace{}
+				node := &widgetTryCatch{Try: calls.step("try", test.try.result, test.try.err)}
+				if test.catch != nil {
+					node.Catch = catches(calls, *test.catch)
+				}
+				if test.finally != nil {
+					node.Finally = calls.step("finally", test.finally.result, test.finally.err)
+				}
+				result, err := node.Reconcile(testContext(t, expectWidget().Config()), resource)
+				if result != test.returns.result || err != test.returns.err {
+					t.Errorf("%s: returned %+v, %v, expected %+v", life, result, err, test.returns)
+				}
+				calls.compare(t, test.calls)
+			}
+		})
+	}
+}
+
+// An error that Finally hides is not lost: it is logged, unless nobody is to hear of it.
+func TestTryCatchLogsWhatFinallyHides(t *testing.T) {
+	nothing := reconcilers.Result{}
+	for name, test := range map[string]struct {
+		try, finally error
+		logged       []string
+	}{
+		"both fail": {
+			try:     errBoom,
+			finally: reconcilers.ErrQuiet,
+			logged:  []string{`TryCatch: "msg"="an error of Finally hides this one" "error"="boom"`},
+		},
+		"try fails":     {try: errBoom},
+		"finally fails": {finally: errBoom},
+		"try is quiet":  {try: reconcilers.ErrHaltSubReconcilers, finally: errBoom},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged []string
+			logger := funcr.New(func(prefix, line string) { logged = append(logged, prefix+": "+line) }, funcr.Options{})
+			node := &widgetTryCatch{Try: (&trace{}).step("", nothing, test.try), Finally: (&trace{}).step("", nothing, test.finally)}
+			if _, err := node.Reconcile(logr.NewContext(t.Context(), logger), widget.Object()); err == nil {
+				t.Error("no error is returned")
+			}
+			if !slices.Equal(logged, test.logged) {
+				t.Errorf("logged %q, expected %q", logged, test.logged)
+			}
+		})
+	}
+}
+
+// Panics are not caught: neither Catch nor Finally hears of one.
+func TestTryCatchLetsPanicsPass(t *testing.T) {
+	calls := &trace{}
+	node := &widgetTryCatch{
+		Try: syncing(func(context.Context, *resources.Widget) { panic(errBoom) }),
+		Catch: func(context.Context, *resources.Widget, reconcilers.Result, error) (reconcilers.Result, error) {
+			calls.add("catch")
+			return reconcilers.Result{}, nil
+		},
+		Finally: calls.step("finally", reconcilers.Result{}, nil),
+	}
+	defer func() {
+		if p := recover(); p != errBoom {
+			t.Errorf("recovered %v", p)
+		}
+		calls.compare(t, []string{})
+	}()
+	_, _ = node.Reconcile(t.Context(), widget.Object())
+}
+
+func TestTryCatchValidate(t *testing.T) {
+	valid := &widgetSync{Sync: func(context.Context, *resources.Widget) error { return nil }}
+	invalid := &widgetSync{}
+	const missing = `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`
+	validationTests{
+		"empty":      {node: &widgetTryCatch{}, shallow: `TryCatch "TryCatch" must implement Try`},
+		"no Try":     {node: &widgetTryCatch{Name: "mine", Finally: valid}, shallow: `TryCatch "mine" must implement Try`},
+		"no Finally": {node: &widgetTryCatch{Try: valid}},
+		"all":        {node: &widgetTryCatch{Try: valid, Finally: widgetAlways{}}},
+		"bad Try":    {node: &widgetTryCatch{Try: invalid}, recursive: `TryCatch "TryCatch" must have a valid Try: ` + missing},
+		"bad Finally": {
+			node:      &widgetTryCatch{Try: valid, Finally: invalid},
+			recursive: `TryCatch "TryCatch" must have a valid Finally: ` + missing,
+		},
+	}.run(t)
+}
+
+func TestTryCatchSetup(t *testing.T) {
+	ctx := testContext(t, expectWidget().Config())
+	nothing := reconcilers.Result{}
+	calls := &trace{}
+	node := func(setup, try error) *widgetTryCatch {
+		return &widgetTryCatch{
+			Setup:   calls.setup("itself", setup),
+			Try:     calls.step("try", nothing, try),
+			Finally: calls.step("finally", nothing, nil),
+		}
+	}
+	checkError(t, "all", node(nil, nil).SetupWithManager(ctx, nil, nil), "")
+	calls.compare(t, []string{"set up itself", "set up try", "set up finally"})
+
+	calls.calls = nil
+	checkError(t, "failing Setup", node(errBoom, nil).SetupWithManager(ctx, nil, nil), "boom")
+	checkError(t, "failing Try", node(nil, errBoom).SetupWithManager(ctx, nil, nil), "boom")
+	checkError(t, "only Try", (&widgetTryCatch{Try: calls.step("try", nothing, nil)}).SetupWithManager(ctx, nil, nil), "")
+	checkError(t, "empty", (&widgetTryCatch{}).SetupWithManager(ctx, nil, nil), `TryCatch "TryCatch" must implement Try`)
+	calls.compare(t, []string{"set up itself", "set up itself", "set up try", "set up try"})
+}

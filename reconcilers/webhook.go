@@ -1,0 +1,254 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/stash"
+	rtime "github.com/espalier-dev/espalier/time"
+	"github.com/espalier-dev/espalier/validation"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// AdmissionWebhookAdapter is the root of a tree that answers admission requests for resources of one type: the tree changes
+// the resource in memory, and the webhook answers with a patch, or it refuses the request.
+//
+//   - Runs: the tree, for each request, over the new object with its defaults filled in; in a delete request over the object that is
+//     to go. The result of the tree is ignored.
+//   - Stops: when the object cannot be decoded or its defaults cannot be filled in.
+//   - On error: refuses. Errors with the status of an API server, and so those of [Deny] and [InvalidFields], keep code, reason,
+//     message and details; field errors become an Invalid with a cause each; any other error is an internal one, with its text. A mere
+//     [ErrHaltSubReconcilers] allows. What the author has set as result of the response stays. What is neither quiet nor a refusal that
+//     the author meant is logged, with the path of the node.
+//   - On deletion: runs the tree, see above. A delete request cannot change the object, so none of its changes is sent. Mind that an
+//     update request may be for a terminating resource; nodes then do what they do on deletion.
+//
+// The patch is what the tree changed, and no more: members that the Go type does not know stay as they are at any depth, and so do
+// defaults. They come along only inside of something that the request does not have and the change needs. There is none if the tree
+// has set Patches, Patch or PatchType of the response itself.
+//
+// Nodes answer with [Warn], [Deny] and [InvalidFields], compare with [RetrieveOldResource], and find the rest with
+// [RetrieveAdmissionRequest] and [RetrieveAdmissionResponse]. While the API server only tries a request out ([IsDryRun]), the
+// configs on the context make dry-run requests only, and record no events.
+type AdmissionWebhookAdapter[Type client.Object] struct {
+	// Name identifies the webhook in paths and logs. Default: the kind followed by AdmissionWebhookAdapter.
+	Name string
+
+	// Type is an object of the resource's type. It is required if Type is an interface. Default: an empty Type.
+	Type Type
+
+	// Reconciler is the tree. Required.
+	Reconciler SubReconciler[Type]
+
+	// BeforeHandle is called before the object is decoded, and may set up the response. The context it returns, if not nil, is used
+	// from there on. Optional.
+	BeforeHandle func(ctx context.Context, req admission.Request, resp *admission.Response) context.Context
+
+	// AfterHandle is called last, also after an error, and may change the response. Optional.
+	AfterHandle func(ctx context.Context, req admission.Request, resp *admission.Response)
+
+	// Config is what the tree works with. Optional for a tree that needs none of it.
+	Config Config
+
+	initOnce sync.Once
+}
+
+var _ admission.Handler = (*AdmissionWebhookAdapter[client.Object])(nil)
+
+func (r *AdmissionWebhookAdapter[T]) init() {
+	r.initOnce.Do(func() {
+		r.Type = defaultType(r.Type)
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("%sAdmissionWebhookAdapter", typeName(r.Type))
+		}
+	})
+}
+
+func (r *AdmissionWebhookAdapter[T]) check() error {
+	if isNilNode(r.Reconciler) {
+		return fmt.Errorf("AdmissionWebhookAdapter %q must define Reconciler", r.Name)
+	}
+	if isNil(r.Type) {
+		return fmt.Errorf("AdmissionWebhookAdapter %q must define Type since none can be made of %s", r.Name, reflect.TypeFor[T]())
+	}
+	return nil
+}
+
+// Validate checks that the required fields are set and, if recursive, the tree.
+func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
+	r.init()
+	if err := r.check(); err != nil {
+		return err
+	}
+	nested := derive(ctx, r.configure)
+	if err := validateNested(nested, r.Reconciler); err != nil {
+		return fmt.Errorf("AdmissionWebhookAdapter %q must have a valid Reconciler: %w", r.Name, err)
+	}
+	return nil
+}
+
+// Describe shows the tree.
+func (r *AdmissionWebhookAdapter[T]) Describe() Description {
+	r.init()
+	return Description{
+		Kind:     "AdmissionWebhookAdapter",
+		Name:     r.Name,
+		Detail:   typeName(r.Type),
+		Resource: r.Type,
+		Nodes:    []Description{Describe(r.Reconciler)},
+	}
+}
+
+// Build is [AdmissionWebhookAdapter.BuildWithContext] for those who have no context. It panics if the tree is not valid.
+//
+// Deprecated: use [AdmissionWebhookAdapter.BuildWithContext].
+func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
+	webhook, err := r.BuildWithContext(context.TODO())
+	if err != nil {
+		panic(err)
+	}
+	return webhook
+}
+
+// BuildWithContext returns the webhook, to be registered with the webhook server of a manager. The whole tree is validated
+// first.
+func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*admission.Webhook, error) {
+	r.init()
+	if err := r.Validate(validation.WithRecursive(enter(r.prepare(ctx), r.Name))); err != nil {
+		return nil, err
+	}
+	return &admission.Webhook{Handler: r, WithContextFunc: r.contextOf}, nil
+}
+
+// contextOf returns the context of a call of the webhook.
+func (r *AdmissionWebhookAdapter[T]) contextOf(ctx context.Context, call *http.Request) context.Context {
+	ctx = StashHTTPRequest(r.prepare(ctx), call)
+	return logr.NewContext(ctx, withPath(ctx, logr.FromContextOrDiscard(ctx)))
+}
+
+// withPath returns a logger that tells at which path the webhook was called, if that is known.
+func withPath(ctx context.Context, logger logr.Logger) logr.Logger {
+	if call := RetrieveHTTPRequest(ctx); call != nil && call.URL != nil {
+		return logger.WithValues("webhook", call.URL.Path)
+	}
+	return logger
+}
+
+// preparedKey leads to the adapter that a context was prepared for.
+type preparedKey struct{}
+
+// prepare returns a context with all that does not depend on the request.
+func (r *AdmissionWebhookAdapter[T]) prepare(ctx context.Context) context.Context {
+	ctx = logr.NewContext(ctx, log.FromContext(ctx).WithName("controller-runtime.webhook.webhooks"))
+	ctx = stash.WithContext(ctx)
+	return context.WithValue(derive(ctx, r.configure), preparedKey{}, r)
+}
+
+func (r *AdmissionWebhookAdapter[T]) configure(s *scope) {
+	s.setConfig(r.Config)
+	s.originalConfig, s.hasOriginalConfig = r.Config, true
+	s.resourceType, s.originalResourceType = r.Type, r.Type
+}
+
+// admit returns the context of a request.
+func (r *AdmissionWebhookAdapter[T]) admit(ctx context.Context, req *admission.Request, resp *admission.Response, p *pass) context.Context {
+	if ctx.Value(preparedKey{}) != any(r) {
+		// Called past the webhook that was built, such as by a handler that calls several.
+		ctx = r.prepare(ctx)
+	}
+	ctx = rtime.StashNow(ctx, time.Now())
+	ctx = derive(ctx, func(s *scope) {
+		s.admissionRequest, s.admissionResponse = req, resp
+		s.pass = p
+		if s.dryRun() {
+			s.setConfig(dryRunConfig(s.config))
+			s.originalConfig = dryRunConfig(s.originalConfig)
+			s.additionalConfigs = dryRunConfigs(s.additionalConfigs)
+		}
+	})
+	// The webhook of controller-runtime replaces the logger that the context was prepared with.
+	logger := withPath(ctx, logr.FromContextOrDiscard(ctx)).
+		WithValues("UID", req.UID, "kind", req.Kind, "resource", req.Resource, "operation", req.Operation)
+	return enter(logr.NewContext(ctx, logger), r.Name)
+}
+
+// Handle answers one request, see [AdmissionWebhookAdapter].
+func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
+	r.init()
+	resp := &admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}}
+	p := &pass{}
+	ctx = r.admit(ctx, &req, resp, p)
+	if err := r.check(); err != nil {
+		refuse(ctx, p, req, resp, err)
+		return *resp
+	}
+	if r.BeforeHandle != nil {
+		if replaced := r.BeforeHandle(ctx, req, resp); replaced != nil {
+			ctx = replaced
+		}
+	}
+	if err := r.handle(ctx, req, resp); err != nil {
+		refuse(ctx, p, req, resp, err)
+	}
+	if r.AfterHandle != nil {
+		r.AfterHandle(ctx, req, resp)
+	}
+	return *resp
+}
+
+// handle runs the tree over the object of the request, and sets the patch.
+func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.Request, resp *admission.Response) error {
+	ctx = StashRequest(ctx, Request{NamespacedName: types.NamespacedName{Namespace: req.Namespace, Name: req.Name}})
+	raw := req.Object.Raw
+	if req.Operation == admissionv1.Delete {
+		raw = req.OldObject.Raw
+	}
+	resource, err := r.decode(req, raw)
+	if err != nil {
+		return err
+	}
+	if err := applyDefaults(ctx, resource); err != nil {
+		return err
+	}
+	snapshot := copyOf(resource)
+	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil {
+		noteUnlocated(ctx, err)
+		if !isOnlyHalt(err) {
+			return err
+		}
+	}
+	answered := resp.Patches != nil || resp.Patch != nil || resp.PatchType != nil
+	if answered || req.Operation == admissionv1.Delete || equality.Semantic.DeepEqual(snapshot, resource) {
+		return nil
+	}
+	operations, err := patchFor(raw, snapshot, resource)
+	if err != nil || len(operations) == 0 {
+		return err
+	}
+	logr.FromContextOrDiscard(ctx).Info("mutating resource", "patch", loggable(operations, req, resource))
+	resp.Patches = operations
+	return nil
+}
+
+// decode returns the object that the request is about.
+func (r *AdmissionWebhookAdapter[T]) decode(req admission.Request, raw []byte) (T, error) {
+	resource := copyOf(r.Type)
+	if len(raw) == 0 && req.Operation == admissionv1.Connect {
+		resource.SetNamespace(req.Namespace)
+		resource.SetName(req.Name)
+		return resource, nil
+	}
+	return resource, utiljson.Unmarshal(raw, resource)
+}

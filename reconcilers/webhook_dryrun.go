@@ -1,0 +1,74 @@
+package reconcilers
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// IsDryRun tells whether the tree runs for an admission request that is only tried out: nothing may come of it. The configs on
+// the context see to that for objects of the API server and for events; a node with any other effect has to hold back itself. It is
+// false outside a webhook.
+func IsDryRun(ctx context.Context) bool {
+	return scopeOf(ctx).dryRun()
+}
+
+func (s *scope) dryRun() bool {
+	return s.admissionRequest != nil && s.admissionRequest.DryRun != nil && *s.admissionRequest.DryRun
+}
+
+// fitting returns config as nodes may have it: in a dry run without effects.
+func (s *scope) fitting(config Config) Config {
+	if s.dryRun() {
+		return dryRunConfig(config)
+	}
+	return config
+}
+
+// dryRunClient tells the client of a dry run from others.
+type dryRunClient struct {
+	client.Client
+}
+
+// dryRunConfig returns config without effects: its client makes dry-run requests only, and it records no events.
+func dryRunConfig(config Config) Config {
+	if _, already := config.Client.(*dryRunClient); !already && config.Client != nil {
+		config.Client = &dryRunClient{Client: client.NewDryRunClient(config.Client)}
+	}
+	if config.Recorder != nil {
+		config.Recorder = silentRecorder{}
+	}
+	if config.EventRecorder != nil {
+		config.EventRecorder = silentEventRecorder{}
+	}
+	return config
+}
+
+func dryRunConfigs(configs map[string]Config) map[string]Config {
+	dry := make(map[string]Config, len(configs))
+	for name, config := range configs {
+		dry[name] = dryRunConfig(config)
+	}
+	return dry
+}
+
+type silentRecorder struct{}
+
+var _ record.EventRecorder = silentRecorder{}
+
+func (silentRecorder) Event(runtime.Object, string, string, string) {}
+
+func (silentRecorder) Eventf(runtime.Object, string, string, string, ...any) {}
+
+func (silentRecorder) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {
+}
+
+type silentEventRecorder struct{}
+
+var _ events.EventRecorder = silentEventRecorder{}
+
+func (silentEventRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
+}

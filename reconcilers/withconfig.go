@@ -1,0 +1,122 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// WithConfig runs a node with another config: for another cluster, with another identity, with a tracker of its own.
+//
+//   - Runs: Config once, then the nested node.
+//   - Stops: at an error of Config; the nested node then does not run.
+//   - On error: an error of Config is returned alone, one of the nested node with its result.
+//   - On deletion: the same.
+//
+// Children are read and written with the config that Config returns, which [RetrieveConfig] returns to the nested node.
+// [RetrieveOriginalConfig] stays as it is: the status, the finalizers and the events of the resource belong to where it was
+// loaded from.
+//
+// Watches are always those of the manager's own cluster. What the nested node has or tracks in another cluster does not wake
+// the resource, unless Setup of a [SyncReconciler] adds a source for it:
+//
+//	bldr.WatchesRawSource(source.Kind(other.GetCache(), client.Object(&corev1.ConfigMap{}), reconcilers.EnqueueTracked(ctx)))
+type WithConfig[Type client.Object] struct {
+	// Name identifies the node in paths and logs. Default: WithConfig.
+	Name string
+
+	// Config returns the config for the nested node, given the current one. It is called at set-up and in each request. It
+	// should return the same config each time, for each cluster, rather than make one: an index that set-up registers, and a
+	// tracker, are of one config. Required.
+	Config func(context.Context, Config) (Config, error)
+
+	// Reconciler is the nested node. Required.
+	Reconciler SubReconciler[Type]
+
+	initOnce sync.Once
+}
+
+var _ SubReconciler[client.Object] = (*WithConfig[client.Object])(nil)
+
+func (r *WithConfig[Type]) init() {
+	r.initOnce.Do(func() {
+		if r.Name == "" {
+			r.Name = "WithConfig"
+		}
+	})
+}
+
+// SetupWithManager validates, and sets up the nested node with the config that Config returns.
+func (r *WithConfig[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	ctx = enter(ctx, r.Name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	ctx, err := r.replace(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+}
+
+// Validate checks that the required fields are set and, if recursive, the nested node. It does not call Config: the nested node is
+// validated again, with its own config, when it is set up.
+func (r *WithConfig[Type]) Validate(ctx context.Context) error {
+	r.init()
+	if err := r.check(); err != nil {
+		return err
+	}
+	if err := validateNested(ctx, r.Reconciler); err != nil {
+		return fmt.Errorf("WithConfig %q must have a valid Reconciler: %w", r.Name, err)
+	}
+	return nil
+}
+
+func (r *WithConfig[Type]) check() error {
+	if r.Config == nil {
+		return fmt.Errorf("WithConfig %q must define Config", r.Name)
+	}
+	if isNilNode(r.Reconciler) {
+		return fmt.Errorf("WithConfig %q must define Reconciler", r.Name)
+	}
+	return nil
+}
+
+// Reconcile runs the nested node, see [WithConfig].
+func (r *WithConfig[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
+	r.init()
+	if err := r.check(); err != nil {
+		return Result{}, err
+	}
+	ctx = enter(ctx, r.Name)
+	replaced, err := r.replace(ctx)
+	if err != nil {
+		noteUnlocated(ctx, err)
+		return Result{}, err
+	}
+	result, err := r.Reconciler.Reconcile(replaced, resource)
+	noteUnlocated(ctx, err)
+	return result, err
+}
+
+// replace returns a context with the config for the nested node.
+func (r *WithConfig[Type]) replace(ctx context.Context) (context.Context, error) {
+	current, err := RetrieveConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.Config(ctx, current)
+	if err != nil {
+		return nil, err
+	}
+	return StashConfig(ctx, config), nil
+}
+
+// Describe shows the nested node.
+func (r *WithConfig[Type]) Describe() Description {
+	r.init()
+	return Description{Kind: "WithConfig", Name: r.Name, Nodes: []Description{Describe(r.Reconciler)}}
+}

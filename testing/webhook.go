@@ -1,0 +1,265 @@
+package testing
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/validation"
+)
+
+// AdmissionWebhookTestCase is one request to an admission webhook: what there is, what is asked, and what must come of it.
+// Everything that the webhook writes must be expected.
+type AdmissionWebhookTestCase struct {
+	// Name of the subtest. In a map of cases the key takes its place.
+	Name string
+	// Focus runs only this case and others with a focus. The suite then fails, whatever they do.
+	Focus bool
+	// Skip skips this case.
+	Skip bool
+	// Metadata is for the factory and for Prepare; the harness does not look at it.
+	Metadata map[string]interface{}
+
+	// Request is what the webhook is asked. Required; Prepare may set it.
+	Request *admission.Request
+	// HTTPRequest is the request that brings it, for the WithContextFunc of the webhook. Default: one for the path /.
+	HTTPRequest *http.Request
+
+	// What there is: the members of ExpectConfig of these names.
+
+	WithReactors           []ReactionFunc
+	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
+	StatusSubResourceTypes []client.Object
+	GivenObjects           []client.Object
+	APIGivenObjects        []client.Object
+	GivenAPIResources      []*metav1.APIResourceList
+	GivenTracks            []TrackRequest
+
+	// What the webhook must do: the members of ExpectConfig of these names.
+
+	ExpectTracks            []TrackRequest
+	ExpectEvents            []Event
+	ExpectApplies           []ApplyRef
+	ExpectCreates           []client.Object
+	ExpectUpdates           []client.Object
+	ExpectPatches           []PatchRef
+	ExpectDeletes           []DeleteRef
+	ExpectDeleteCollections []DeleteCollectionRef
+	ExpectStatusUpdates     []client.Object
+	ExpectStatusPatches     []PatchRef
+	ExpectStatusApplies     []ApplyRef
+
+	// ShouldPanic says that the handler must panic. The webhook does not recover from it then, and the response is not
+	// compared.
+	ShouldPanic bool
+	// ExpectedResponse is the answer. It is completed for the request as the webhook does it: the UID, the status code
+	// 200, and the bytes of its patches.
+	ExpectedResponse admission.Response
+
+	// Prepare runs first. It may change the case, and replaces the context by what it returns unless that is nil.
+	Prepare func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) (context.Context, error)
+	// CleanUp runs last, with the context of Prepare, whatever happened in between.
+	CleanUp func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) error
+	// Now is the time of the request; zero is the time the test runs.
+	Now time.Time
+	// Differ compares; nil is DefaultDiffer.
+	Differ Differ
+
+	// AdditionalConfigs are configs for other clusters or identities, by the name under which
+	// reconcilers.RetrieveAdditionalConfigs has them. Scheme and Differ are those of the case unless set.
+	AdditionalConfigs map[string]ExpectConfig
+	// Verify checks the response further. It is not called for a handler that must panic.
+	Verify VerifyResponseFunc
+	// Server runs the case against a real API server, see ExpectConfig.Server; what there is of the case there goes at
+	// its end. Nil runs it in memory. Prepare may set it.
+	Server client.WithWatch
+	// ExpectOrder is the order of all that is written, see ExpectConfig.ExpectOrder; nil for any.
+	ExpectOrder []string
+}
+
+// VerifyResponseFunc checks the answer of a webhook beyond what the fields of a test case can express.
+type VerifyResponseFunc func(t *testing.T, response admission.Response)
+
+// AdmissionWebhookTests are cases by name. They run in no particular order.
+type AdmissionWebhookTests map[string]AdmissionWebhookTestCase
+
+// AdmissionWebhookTestSuite are cases that run in their order.
+type AdmissionWebhookTestSuite []AdmissionWebhookTestCase
+
+// AdmissionWebhookFactory returns the webhook to test.
+//
+// Deprecated: use AdmissionWebhookFactoryWithContext.
+type AdmissionWebhookFactory func(t *testing.T, wtc *AdmissionWebhookTestCase, c reconcilers.Config) *admission.Webhook
+
+// AdmissionWebhookFactoryWithContext returns the webhook to test, which works with c. It is called once per case, after
+// Prepare. The context asks for recursive validation, so a webhook that is built with it has all that is nested in it
+// validated. An error ends the case.
+type AdmissionWebhookFactoryWithContext func(
+	t *testing.T, ctx context.Context, wtc *AdmissionWebhookTestCase, c reconcilers.Config,
+) (*admission.Webhook, error)
+
+// withContext returns the factory as one that takes a context.
+func (f AdmissionWebhookFactory) withContext() AdmissionWebhookFactoryWithContext {
+	return func(
+		t *testing.T, _ context.Context, wtc *AdmissionWebhookTestCase, c reconcilers.Config,
+	) (*admission.Webhook, error) {
+		return f(t, wtc, c), nil
+	}
+}
+
+// Run runs the cases as subtests.
+//
+// Deprecated: use RunWithContext.
+func (wt AdmissionWebhookTests) Run(t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactory) {
+	t.Helper()
+	wt.RunWithContext(t, scheme, factory.withContext())
+}
+
+// RunWithContext runs the cases as subtests.
+func (wt AdmissionWebhookTests) RunWithContext(
+	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
+) {
+	t.Helper()
+	suite := make(AdmissionWebhookTestSuite, 0, len(wt))
+	for name, tc := range wt {
+		tc.Name = name
+		suite = append(suite, tc)
+	}
+	suite.RunWithContext(t, scheme, factory)
+}
+
+// Run runs the cases as subtests.
+//
+// Deprecated: use RunWithContext.
+func (ts AdmissionWebhookTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactory) {
+	t.Helper()
+	ts.RunWithContext(t, scheme, factory.withContext())
+}
+
+// RunWithContext runs the cases as subtests.
+func (ts AdmissionWebhookTestSuite) RunWithContext(
+	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
+) {
+	t.Helper()
+	members := make([]member, len(ts))
+	for i := range ts {
+		tc := ts[i]
+		run := func(t *testing.T) { tc.RunWithContext(t, scheme, factory) }
+		members[i] = member{name: tc.Name, focused: tc.Focus, run: run}
+	}
+	runSuite(t, members)
+}
+
+// Run runs the case.
+//
+// Deprecated: use RunWithContext.
+func (tc *AdmissionWebhookTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactory) {
+	t.Helper()
+	tc.RunWithContext(t, scheme, factory.withContext())
+}
+
+// RunWithContext runs the case.
+func (tc *AdmissionWebhookTestCase) RunWithContext(
+	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
+) {
+	t.Helper()
+	if tc.Skip {
+		t.SkipNow()
+	}
+	ctx := tc.prepare(t)
+	var configs []*ExpectConfig
+	defer func() { releaseAll(t, configs) }()
+	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
+
+	expect := expectConfigOf(tc, scheme)
+	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
+	configs = append(others.configs(), expect)
+	ctx = others.stash(ctx)
+	webhook, err := factory(t, ctx, tc, expect.Config())
+	if err != nil {
+		t.Fatalf("Webhook factory failed: %s", err)
+	}
+	if webhook == nil || webhook.Handler == nil {
+		t.Fatal("Webhook factory returned no webhook with a handler")
+	}
+	if tc.Request == nil {
+		t.Fatal("Request field is required")
+	}
+	tc.handle(t, ctx, webhook)
+	expect.AssertExpectations(t)
+	others.assert(t)
+}
+
+// prepare completes the case and returns its context.
+func (tc *AdmissionWebhookTestCase) prepare(t *testing.T) context.Context {
+	t.Helper()
+	if tc.Now.IsZero() {
+		tc.Now = time.Now()
+	}
+	if tc.Metadata == nil {
+		tc.Metadata = map[string]interface{}{}
+	}
+	ctx := validation.WithRecursive(stash.WithContext(newContext(t, tc.Now)))
+	ctx = prepare(t, ctx, tc, tc.Prepare)
+	if tc.Differ == nil {
+		tc.Differ = DefaultDiffer
+	}
+	if tc.HTTPRequest == nil {
+		tc.HTTPRequest = &http.Request{URL: &url.URL{Path: "/"}}
+	}
+	return ctx
+}
+
+// handle asks the webhook once and asserts its answer.
+func (tc *AdmissionWebhookTestCase) handle(t *testing.T, ctx context.Context, webhook *admission.Webhook) {
+	t.Helper()
+	// The handler may change the request. What is expected is completed for the one that was asked.
+	asked := admission.Request{AdmissionRequest: *tc.Request.DeepCopy()}
+	if webhook.WithContextFunc != nil {
+		ctx = webhook.WithContextFunc(ctx, tc.HTTPRequest)
+	}
+	if tc.ShouldPanic {
+		tc.mustPanic(t, ctx, webhook, asked)
+		return
+	}
+	response := webhook.Handle(ctx, asked)
+
+	expected := admission.Response{
+		Patches: tc.ExpectedResponse.Patches, AdmissionResponse: *tc.ExpectedResponse.DeepCopy(),
+	}
+	if err := expected.Complete(*tc.Request); err != nil {
+		t.Fatalf("ExpectedResponse cannot be completed: %s", err)
+	}
+	if diff := tc.Differ.WebhookResponse(expected, response); diff != "" {
+		t.Errorf("ExpectedResponse differs %s:\n%s", legend(), ColorizeDiff(diff))
+	}
+	if tc.Verify != nil {
+		tc.Verify(t, response)
+	}
+}
+
+// mustPanic asks a webhook that must panic, which it can only if it does not recover.
+func (tc *AdmissionWebhookTestCase) mustPanic(
+	t *testing.T, ctx context.Context, webhook *admission.Webhook, asked admission.Request,
+) {
+	t.Helper()
+	recovers := webhook.RecoverPanic
+	defer func() {
+		webhook.RecoverPanic = recovers
+		if recover() == nil {
+			t.Error("expected Handle() to panic")
+		}
+	}()
+	webhook.RecoverPanic = new(false)
+	webhook.Handle(ctx, asked)
+}
