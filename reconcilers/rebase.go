@@ -96,14 +96,13 @@ func itemOrigins(before, after []any) []int {
 	origin := slices.Repeat([]int{-1}, len(after))
 	taken := make([]bool, len(before))
 	claim := func(key func(any) (string, bool)) {
-		inPlace := make([]bool, len(after))
 		for i, item := range after {
 			is, ok := key(item)
 			if origin[i] >= 0 || !ok || i >= len(before) || taken[i] {
 				continue
 			}
 			if was, ok := key(before[i]); ok && was == is {
-				origin[i], taken[i], inPlace[i] = i, true, true
+				origin[i], taken[i] = i, true
 			}
 		}
 		free := map[string][]int{}
