@@ -290,3 +290,76 @@ func TestAggregateKeepsItsTracksWhileItIsAbsent(t *testing.T) {
 		t.Errorf("after a halt observers are %v", got)
 	}
 }
+
+// What is desired may be made from what is there, and then repeats what others say. Law L1: that is no reason to write. To want
+// it gone is one.
+func TestAggregateThatRepeatsWhatOthersSay(t *testing.T) {
+	drop := map[string]bool{}
+	world := newAggregateWorld(t, func(root *widgetAggregate) {
+		root.DesiredResource = func(_ context.Context, w *resources.Widget) (*resources.Widget, error) {
+			w.Spec.Fields = map[string]string{"color": "blue"}
+			if drop["labels"] {
+				w.Labels = nil
+			}
+			if drop["annotations"] {
+				w.Annotations = nil
+			}
+			if drop["status"] {
+				w.Status = resources.WidgetStatus{}
+			}
+			return w, nil
+		}
+		root.MergeBeforeUpdate = func(current, desired *resources.Widget) {
+			current.Labels, current.Annotations = desired.Labels, desired.Annotations
+			current.Spec, current.Status = desired.Spec, desired.Status
+		}
+	})
+	touch := func(change func(*resources.Widget)) {
+		t.Helper()
+		world.calls.reads = false
+		live := world.live()
+		change(live)
+		// The status is a resource of its own here.
+		status := live.DeepCopy()
+		if err := world.lagging.Client.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		status.ResourceVersion = live.ResourceVersion
+		if err := world.lagging.Client.Status().Update(t.Context(), status); err != nil {
+			t.Fatal(err)
+		}
+		world.catchUpWith()
+	}
+	world.reconcile("first", "create Widget")
+	world.catchUpWith()
+	// What was made from nothing is now made from what is there.
+	world.reconcile("there", "update Widget")
+	world.catchUpWith()
+	world.reconcile("steady")
+	for i := range 3 {
+		touch(func(w *resources.Widget) {
+			w.Labels = map[string]string{"count": fmt.Sprint(i)}
+			w.Annotations = map[string]string{"count": fmt.Sprint(i)}
+			w.Status.AddField("count", fmt.Sprint(i))
+		})
+		if i == 0 {
+			// From now on there is something to repeat.
+			world.reconcile("touched for the first time", "update Widget")
+			world.catchUpWith()
+		}
+		world.reconcile("touched by others")
+	}
+	for _, what := range []string{"labels", "annotations", "status"} {
+		drop[what] = true
+		world.reconcile(what+" dropped", "update Widget")
+		drop[what] = false
+		world.catchUpWith()
+		touch(func(w *resources.Widget) {
+			w.Labels = map[string]string{"count": "again"}
+			w.Annotations = map[string]string{"count": "again"}
+			w.Status.AddField("count", "again")
+		})
+		world.reconcile("whole again", "update Widget")
+		world.catchUpWith()
+	}
+}
