@@ -363,3 +363,33 @@ func TestAggregateThatRepeatsWhatOthersSay(t *testing.T) {
 		world.catchUpWith()
 	}
 }
+
+// What was learned of children that are gone is forgotten, however long the object lives.
+func TestAggregateForgetsChildren(t *testing.T) {
+	expect := expectWidget(widget)
+	births := 0
+	expect.WithReactors = []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
+		if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" {
+			births++
+			child := create.GetObject().(client.Object)
+			child.SetUID(types.UID(fmt.Sprint("child-", births)))
+			child.SetCreationTimestamp(metav1.NewTime(requestTime))
+		}
+		return false, nil, nil
+	}}
+	config := expect.Config()
+	config.APIReader = config.Client
+	root := &widgetAggregate{Request: widgetRequest, MergeBeforeUpdate: mergeWidget, Reconciler: reflectingChild(&trace{}), Config: config}
+	const lives = 500
+	for range lives {
+		if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+			t.Fatal(err)
+		}
+		if err := config.Client.Delete(t.Context(), configMap.Object()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := root.Lessons(); births != lives || n == 0 || n > lives/2 {
+		t.Errorf("of %d children, of which one is there, %d are remembered", births, n)
+	}
+}
