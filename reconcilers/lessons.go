@@ -2,10 +2,12 @@ package reconcilers
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/digest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,8 +21,41 @@ type intent struct {
 
 // intentOf returns the intent of desired. An object that has no digest desires something new each time.
 func intentOf(desired client.Object) intent {
-	sum, ok := digest.Of(desired)
+	return intentTo(desired)
+}
+
+func intentTo(what any) intent {
+	sum, ok := digest.Of(what)
 	return intent{digest: sum, known: ok}
+}
+
+// intentFor is intentOf for an object that may have been made from actual, as an aggregate makes it unless told otherwise. It then
+// repeats what the server and others say about the object, and would be another intent whenever they say something else.
+func intentFor(desired, actual client.Object) intent {
+	if desired.GetResourceVersion() == "" || desired.GetUID() != actual.GetUID() {
+		return intentOf(desired)
+	}
+	own := desired.DeepCopyObject().(client.Object)
+	own.SetUID("")
+	own.SetResourceVersion("")
+	own.SetGeneration(0)
+	own.SetCreationTimestamp(metav1.Time{})
+	own.SetManagedFields(nil)
+	// To repeat something is another intent than to want it gone.
+	var repeats struct{ labels, annotations, status bool }
+	if labels := own.GetLabels(); len(labels) > 0 && maps.Equal(labels, actual.GetLabels()) {
+		own.SetLabels(nil)
+		repeats.labels = true
+	}
+	if annotations := own.GetAnnotations(); len(annotations) > 0 && maps.Equal(annotations, actual.GetAnnotations()) {
+		own.SetAnnotations(nil)
+		repeats.annotations = true
+	}
+	if status := statusOf(own); status.exists() && !status.differs(statusOf(actual)) {
+		status.clear()
+		repeats.status = true
+	}
+	return intentTo([]any{own, repeats})
 }
 
 // lesson is what a manager knows of an object from its last write, or its last comparison.

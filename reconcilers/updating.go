@@ -289,7 +289,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 		}
 	}
 
-	intent := intentOf(desired)
+	intent := intentFor(desired, actual)
 	lesson := m.learned.of(ctx).recall(actual.GetUID(), intent)
 	if lesson.agreed(actual) {
 		// Not even logged: this is what nearly every request comes to.
