@@ -64,10 +64,13 @@ func TestAdmissionPatch(t *testing.T) {
 			operations: `null`,
 		},
 		"members are sorted": {
-			raw:        `{"b":1,"d":1,"newer":1}`,
-			before:     `{"b":1,"d":1,"default":3}`,
-			after:      `{"a":1,"c":{"x":null},"d":2,"default":3}`,
-			operations: `[{"op":"add","path":"/a","value":1},{"op":"remove","path":"/b"},{"op":"add","path":"/c","value":{"x":null}},{"op":"replace","path":"/d","value":2}]`,
+			raw:    `{"b":1,"d":1,"newer":1}`,
+			before: `{"b":1,"d":1,"default":3}`,
+			after:  `{"a":1,"c":{"x":null},"d":2,"default":3}`,
+			operations: `[{"op":"add","path":"/a","value":1},` +
+				`{"op":"remove","path":"/b"},` +
+				`{"op":"add","path":"/c","value":{"x":null}},` +
+				`{"op":"replace","path":"/d","value":2}]`,
 		},
 		"names of members are escaped": {
 			raw:        `{"m":{"example.com/a~b":"1","example.com/newer":"2"}}`,
@@ -100,10 +103,13 @@ func TestAdmissionPatch(t *testing.T) {
 			operations: `[{"op":"add","path":"/spec/a","value":1},{"op":"replace","path":"/zero","value":1}]`,
 		},
 		"a member of another sort": {
-			raw:        `{"a":{"newer":1},"b":[1],"c":1,"d":null}`,
-			before:     `{"a":{},"b":[1],"c":1,"d":{"default":1}}`,
-			after:      `{"a":[2],"b":{"x":1},"c":null,"d":{"default":1,"y":1}}`,
-			operations: `[{"op":"replace","path":"/a","value":[2]},{"op":"replace","path":"/b","value":{"x":1}},{"op":"replace","path":"/c","value":null},{"op":"replace","path":"/d","value":{"default":1,"y":1}}]`,
+			raw:    `{"a":{"newer":1},"b":[1],"c":1,"d":null}`,
+			before: `{"a":{},"b":[1],"c":1,"d":{"default":1}}`,
+			after:  `{"a":[2],"b":{"x":1},"c":null,"d":{"default":1,"y":1}}`,
+			operations: `[{"op":"replace","path":"/a","value":[2]},` +
+				`{"op":"replace","path":"/b","value":{"x":1}},` +
+				`{"op":"replace","path":"/c","value":null},` +
+				`{"op":"replace","path":"/d","value":{"default":1,"y":1}}]`,
 		},
 		"what is written differently stays": {
 			raw:        `{"l":[{"cpu":"1000m","n":1}]}`,
@@ -142,16 +148,19 @@ func TestAdmissionPatch(t *testing.T) {
 			operations: `[{"op":"remove","path":"/l/0"}]`,
 		},
 		"elements that are known by their names": {
-			raw:        `{"l":[{"name":"a","v":1,"newer":1},{"name":"b","v":2,"newer":2}]}`,
-			before:     `{"l":[{"name":"a","v":1},{"name":"b","v":2}]}`,
-			after:      `{"l":[{"name":"new","v":9},{"name":"a","v":5},{"name":"b","v":6}]}`,
-			operations: `[{"op":"replace","path":"/l/0","value":{"name":"new","v":9}},{"op":"replace","path":"/l/1","value":{"name":"a","newer":1,"v":5}},{"op":"add","path":"/l/2","value":{"name":"b","newer":2,"v":6}}]`,
+			raw:    `{"l":[{"name":"a","v":1,"newer":1},{"name":"b","v":2,"newer":2}]}`,
+			before: `{"l":[{"name":"a","v":1},{"name":"b","v":2}]}`,
+			after:  `{"l":[{"name":"new","v":9},{"name":"a","v":5},{"name":"b","v":6}]}`,
+			operations: `[{"op":"replace","path":"/l/0","value":{"name":"new","v":9}},` +
+				`{"op":"replace","path":"/l/1","value":{"name":"a","newer":1,"v":5}},` +
+				`{"op":"add","path":"/l/2","value":{"name":"b","newer":2,"v":6}}]`,
 		},
 		"elements that change places": {
-			raw:        `{"l":[{"name":"a","newer":1},{"name":"b","newer":2}]}`,
-			before:     `{"l":[{"name":"a"},{"name":"b"}]}`,
-			after:      `{"l":[{"name":"b"},{"name":"a"}]}`,
-			operations: `[{"op":"replace","path":"/l/0","value":{"name":"b","newer":2}},{"op":"replace","path":"/l/1","value":{"name":"a","newer":1}}]`,
+			raw:    `{"l":[{"name":"a","newer":1},{"name":"b","newer":2}]}`,
+			before: `{"l":[{"name":"a"},{"name":"b"}]}`,
+			after:  `{"l":[{"name":"b"},{"name":"a"}]}`,
+			operations: `[{"op":"replace","path":"/l/0","value":{"name":"b","newer":2}},` +
+				`{"op":"replace","path":"/l/1","value":{"name":"a","newer":1}}]`,
 		},
 		"an element that takes the place of another one": {
 			raw:        `{"l":[{"name":"a","newer":1},{"name":"b","newer":2}]}`,
@@ -203,7 +212,8 @@ func TestAdmissionPatch(t *testing.T) {
 			if diff := cmp.Diff(test.operations, operations); diff != "" {
 				t.Errorf("the patch differs (-expected, +actual):\n%s", diff)
 			}
-			if diff := cmp.Diff([]any{content(t, test.raw), content(t, test.before), content(t, test.after)}, []any{raw, before, after}); diff != "" {
+			given := []any{content(t, test.raw), content(t, test.before), content(t, test.after)}
+			if diff := cmp.Diff(given, []any{raw, before, after}); diff != "" {
 				t.Errorf("what was given has changed:\n%s", diff)
 			}
 			patched(t, raw, before, after)
