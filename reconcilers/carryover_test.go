@@ -220,7 +220,7 @@ func TestCarryOver(t *testing.T) {
 
 // opaque makes its JSON form itself, and nothing is known of its fields.
 type opaque struct {
-	builder `json:"-"`
+	widgetBuilder `json:"-"`
 }
 
 func (o *opaque) MarshalJSON() ([]byte, error) { return json.Marshal(&o.Widget) }
@@ -236,7 +236,7 @@ func TestCarryOverToOtherForms(t *testing.T) {
 	expected := widget.With(statusField("new", "value")).Object()
 
 	t.Run("a form of its own", func(t *testing.T) {
-		resource := &opaque{builder: builder{Widget: *given.Object()}}
+		resource := &opaque{widgetBuilder: widgetBuilder{Widget: *given.Object()}}
 		if err := edited(t, resource, edit); err != nil {
 			t.Fatal(err)
 		}

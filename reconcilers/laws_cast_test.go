@@ -199,7 +199,7 @@ func TestCastLaws(t *testing.T) {
 				castAndChange(after, func(*statusView) {}),
 				castAndChange(after, func(*appsv1.Deployment) {}),
 				castAndChange(after, func(*unstructured.Unstructured) {}),
-				castAndChange(after, func(*builder) {}),
+				castAndChange(after, func(*widgetBuilder) {}),
 			)
 			if !reflect.DeepEqual(before, after) {
 				err = errors.Join(err, fmt.Errorf("the resource changed:\n%s", cmp.Diff(before, after)))
