@@ -346,7 +346,8 @@ func TestCarryOverOfLists(t *testing.T) {
 		"moved":             {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("a", "1")}, []corev1.Container{b, a}},
 		"moved and edited":  {[]corev1.Container{a, b}, []containerView{view("b", "2"), view("a", "3")}, []corev1.Container{container("b", "2", "of b"), container("a", "3", "of a")}},
 		"removed and added": {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("n", "1")}, []corev1.Container{b, container("n", "1", "")}},
-		"renamed":           {[]corev1.Container{a, b}, []containerView{view("z", "1"), view("b", "1")}, []corev1.Container{container("z", "1", "of a"), b}},
+		// An item of another name is another item, as it is for the API server.
+		"renamed": {[]corev1.Container{a, b}, []containerView{view("z", "1"), view("b", "1")}, []corev1.Container{container("z", "1", ""), b}},
 		"twice the same": {
 			[]corev1.Container{container("a", "1", "first"), container("a", "1", "second")},
 			[]containerView{view("a", "1"), view("a", "2")},
