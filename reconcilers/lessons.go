@@ -39,6 +39,12 @@ func (l lesson) agreed(actual client.Object) bool {
 	return l.version != "" && l.version == actual.GetResourceVersion()
 }
 
+// sameVersion tells whether a and b are one version of an object, and not just two without one.
+func sameVersion(a, b client.Object) bool {
+	version := a.GetResourceVersion()
+	return version != "" && version == b.GetResourceVersion()
+}
+
 // newAdditions is the difference between what was desired (merged into base) and what the server made of it. It applies to
 // desired, whose generation is not that of an object in the cluster.
 func newAdditions(base, written, desired client.Object) (*Patch, error) {
