@@ -17,8 +17,8 @@ type intent struct {
 	known  bool
 }
 
-// intentOf returns the intent of desired. An object that has no digest desires something new each time.
-func intentOf(desired client.Object) intent {
+// intentOf returns the intent of desired. A value that has no digest desires something new each time.
+func intentOf(desired any) intent {
 	sum, ok := digest.Of(desired)
 	return intent{digest: sum, known: ok}
 }
@@ -32,6 +32,8 @@ type lesson struct {
 	round uint64
 	// additions are what the server adds to what is desired; nil if nothing, or not known.
 	additions *Patch
+	// accepted are the differences that an apply leaves; see differences.
+	accepted differences
 }
 
 // agreed tells whether actual is still the very version that agreed with the intent.
