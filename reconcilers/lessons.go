@@ -19,13 +19,9 @@ type intent struct {
 	known  bool
 }
 
-// intentOf returns the intent of desired. An object that has no digest desires something new each time.
-func intentOf(desired client.Object) intent {
-	return intentTo(desired)
-}
-
-func intentTo(what any) intent {
-	sum, ok := digest.Of(what)
+// intentOf returns the intent of desired. A value that has no digest desires something new each time.
+func intentOf(desired any) intent {
+	sum, ok := digest.Of(desired)
 	return intent{digest: sum, known: ok}
 }
 
@@ -55,7 +51,7 @@ func intentFor(desired, actual client.Object) intent {
 		status.clear()
 		repeats.status = true
 	}
-	return intentTo([]any{own, repeats})
+	return intentOf([]any{own, repeats})
 }
 
 // lesson is what a manager knows of an object from its last write, or its last comparison.
@@ -67,11 +63,19 @@ type lesson struct {
 	round uint64
 	// additions are what the server adds to what is desired; nil if nothing, or not known.
 	additions *Patch
+	// accepted are the differences that an apply leaves; see differences.
+	accepted differences
 }
 
 // agreed tells whether actual is still the very version that agreed with the intent.
 func (l lesson) agreed(actual client.Object) bool {
 	return l.version != "" && l.version == actual.GetResourceVersion()
+}
+
+// sameVersion tells whether a and b are one version of an object, and not just two without one.
+func sameVersion(a, b client.Object) bool {
+	version := a.GetResourceVersion()
+	return version != "" && version == b.GetResourceVersion()
 }
 
 // newAdditions is the difference between what was desired (merged into base) and what the server made of it. It applies to
