@@ -338,13 +338,17 @@ func TestCarryOverOfLists(t *testing.T) {
 		after    []containerView
 		expected []corev1.Container
 	}{
-		"edited":            {[]corev1.Container{a, b}, []containerView{view("a", "1"), view("b", "2")}, []corev1.Container{a, container("b", "2", "of b")}},
-		"appended":          {[]corev1.Container{a}, []containerView{view("a", "1"), view("b", "1")}, []corev1.Container{a, container("b", "1", "")}},
-		"prepended":         {[]corev1.Container{a}, []containerView{view("n", "1"), view("a", "1")}, []corev1.Container{container("n", "1", ""), a}},
-		"removed":           {[]corev1.Container{a, b, c}, []containerView{view("a", "1"), view("c", "1")}, []corev1.Container{a, c}},
-		"all removed":       {[]corev1.Container{a, b}, nil, nil},
-		"moved":             {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("a", "1")}, []corev1.Container{b, a}},
-		"moved and edited":  {[]corev1.Container{a, b}, []containerView{view("b", "2"), view("a", "3")}, []corev1.Container{container("b", "2", "of b"), container("a", "3", "of a")}},
+		"edited":      {[]corev1.Container{a, b}, []containerView{view("a", "1"), view("b", "2")}, []corev1.Container{a, container("b", "2", "of b")}},
+		"appended":    {[]corev1.Container{a}, []containerView{view("a", "1"), view("b", "1")}, []corev1.Container{a, container("b", "1", "")}},
+		"prepended":   {[]corev1.Container{a}, []containerView{view("n", "1"), view("a", "1")}, []corev1.Container{container("n", "1", ""), a}},
+		"removed":     {[]corev1.Container{a, b, c}, []containerView{view("a", "1"), view("c", "1")}, []corev1.Container{a, c}},
+		"all removed": {[]corev1.Container{a, b}, nil, nil},
+		"moved":       {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("a", "1")}, []corev1.Container{b, a}},
+		"moved and edited": {
+			[]corev1.Container{a, b},
+			[]containerView{view("b", "2"), view("a", "3")},
+			[]corev1.Container{container("b", "2", "of b"), container("a", "3", "of a")},
+		},
 		"removed and added": {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("n", "1")}, []corev1.Container{b, container("n", "1", "")}},
 		// An item of another name is another item, as it is for the API server.
 		"renamed": {[]corev1.Container{a, b}, []containerView{view("z", "1"), view("b", "1")}, []corev1.Container{container("z", "1", ""), b}},

@@ -129,10 +129,14 @@ func TestSuppressTransientErrorsCountsNoFurtherThanItCan(t *testing.T) {
 
 func TestSuppressTransientErrorsValidate(t *testing.T) {
 	validationTests{
-		"empty":   {node: &widgetSuppress{}, shallow: `SuppressTransientErrors "SuppressTransientErrors" must implement Reconciler`},
-		"nil":     {node: &widgetSuppress{Name: "mine", Reconciler: (*widgetSync)(nil)}, shallow: `SuppressTransientErrors "mine" must implement Reconciler`},
-		"valid":   {node: &widgetSuppress{Reconciler: fails(nil)}},
-		"invalid": {node: &widgetSuppress{Reconciler: &widgetSync{}}, recursive: `SuppressTransientErrors "SuppressTransientErrors" must have a valid Reconciler: SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`},
+		"empty": {node: &widgetSuppress{}, shallow: `SuppressTransientErrors "SuppressTransientErrors" must implement Reconciler`},
+		"nil":   {node: &widgetSuppress{Name: "mine", Reconciler: (*widgetSync)(nil)}, shallow: `SuppressTransientErrors "mine" must implement Reconciler`},
+		"valid": {node: &widgetSuppress{Reconciler: fails(nil)}},
+		"invalid": {
+			node: &widgetSuppress{Reconciler: &widgetSync{}},
+			recursive: `SuppressTransientErrors "SuppressTransientErrors" must have a valid Reconciler: ` +
+				`SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`,
+		},
 		"a list of nothing": {
 			node:    &reconcilers.SuppressTransientErrors[*resources.Widget, client.ObjectList]{Reconciler: fails(nil)},
 			shallow: `SuppressTransientErrors "SuppressTransientErrors" must define ListType since none can be made of client.ObjectList`,
