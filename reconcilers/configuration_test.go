@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// gauge is a custom resource whose author left out omitempty, and used what else Go's JSON has to offer.
-type gauge struct {
+// dial is a custom resource whose author left out omitempty, and used what else Go's JSON has to offer.
+type dial struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              gaugeSpec   `json:"spec"`
@@ -78,19 +78,19 @@ type gaugeStatus struct {
 	Seen int `json:"seen"`
 }
 
-func (g *gauge) DeepCopyObject() runtime.Object {
+func (g *dial) DeepCopyObject() runtime.Object {
 	c := *g
 	return &c
 }
 
 func TestWhatIsApplied(t *testing.T) {
 	scheme := resources.NewScheme()
-	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "test.espalier.dev", Version: "v1", Kind: "Gauge"}, &gauge{})
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "test.espalier.dev", Version: "v1", Kind: "Gauge"}, &dial{})
 	expect := expectWidget()
 	expect.Scheme = scheme
 	c := expect.Config()
 	spec := func(change func(*gaugeSpec)) client.Object {
-		g := &gauge{ObjectMeta: metav1.ObjectMeta{Name: "g"}}
+		g := &dial{ObjectMeta: metav1.ObjectMeta{Name: "g"}}
 		change(&g.Spec)
 		return g
 	}
@@ -102,7 +102,7 @@ func TestWhatIsApplied(t *testing.T) {
 	}{
 		"nothing set": {desired: spec(func(*gaugeSpec) {}), want: `{` + head + `}`},
 		"what the server says": {
-			desired: &gauge{
+			desired: &dial{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: "g", Namespace: "n", ResourceVersion: "1", UID: "u", Generation: 2,
 					CreationTimestamp: metav1.NewTime(requestTime), DeletionTimestamp: new(metav1.NewTime(requestTime)),
