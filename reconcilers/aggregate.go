@@ -24,8 +24,9 @@ import (
 //     do nothing.
 //   - Stops: when BeforeReconcile, the tree or DesiredResource return an error. A halt of the tree is none: what is desired is made
 //     so, and the result of the tree is kept.
-//   - On error: the error is returned, and the object stays as it is. Quiet errors become a requeue. An error of the tree comes as an
-//     [Error] that says where it came up.
+//   - On error: the error is returned, without a delay, which controller-runtime does not heed beside one, and the object stays as it
+//     is. Quiet errors become a requeue, durable ones nothing but the delay that was asked for. An error of the tree comes as an [Error]
+//     that says where it came up.
 //   - On deletion: does nothing while the object is terminating, so a [WithFinalizer] has no place in the tree. When it is gone, it is
 //     made anew, if it is desired.
 //

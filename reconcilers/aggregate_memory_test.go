@@ -290,3 +290,106 @@ func TestAggregateKeepsItsTracksWhileItIsAbsent(t *testing.T) {
 		t.Errorf("after a halt observers are %v", got)
 	}
 }
+
+// What is desired may be made from what is there, and then repeats what others say. Law L1: that is no reason to write. To want
+// it gone is one.
+func TestAggregateThatRepeatsWhatOthersSay(t *testing.T) {
+	drop := map[string]bool{}
+	world := newAggregateWorld(t, func(root *widgetAggregate) {
+		root.DesiredResource = func(_ context.Context, w *resources.Widget) (*resources.Widget, error) {
+			w.Spec.Fields = map[string]string{"color": "blue"}
+			if drop["labels"] {
+				w.Labels = nil
+			}
+			if drop["annotations"] {
+				w.Annotations = nil
+			}
+			if drop["status"] {
+				w.Status = resources.WidgetStatus{}
+			}
+			return w, nil
+		}
+		root.MergeBeforeUpdate = func(current, desired *resources.Widget) {
+			current.Labels, current.Annotations = desired.Labels, desired.Annotations
+			current.Spec, current.Status = desired.Spec, desired.Status
+		}
+	})
+	touch := func(change func(*resources.Widget)) {
+		t.Helper()
+		world.calls.reads = false
+		live := world.live()
+		change(live)
+		// The status is a resource of its own here.
+		status := live.DeepCopy()
+		if err := world.lagging.Client.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		status.ResourceVersion = live.ResourceVersion
+		if err := world.lagging.Client.Status().Update(t.Context(), status); err != nil {
+			t.Fatal(err)
+		}
+		world.catchUpWith()
+	}
+	world.reconcile("first", "create Widget")
+	world.catchUpWith()
+	// What was made from nothing is now made from what is there.
+	world.reconcile("there", "update Widget")
+	world.catchUpWith()
+	world.reconcile("steady")
+	for i := range 3 {
+		touch(func(w *resources.Widget) {
+			w.Labels = map[string]string{"count": fmt.Sprint(i)}
+			w.Annotations = map[string]string{"count": fmt.Sprint(i)}
+			w.Status.AddField("count", fmt.Sprint(i))
+		})
+		if i == 0 {
+			// From now on there is something to repeat.
+			world.reconcile("touched for the first time", "update Widget")
+			world.catchUpWith()
+		}
+		world.reconcile("touched by others")
+	}
+	for _, what := range []string{"labels", "annotations", "status"} {
+		drop[what] = true
+		world.reconcile(what+" dropped", "update Widget")
+		drop[what] = false
+		world.catchUpWith()
+		touch(func(w *resources.Widget) {
+			w.Labels = map[string]string{"count": "again"}
+			w.Annotations = map[string]string{"count": "again"}
+			w.Status.AddField("count", "again")
+		})
+		world.reconcile("whole again", "update Widget")
+		world.catchUpWith()
+	}
+}
+
+// What was learned of children that are gone is forgotten, however long the object lives.
+func TestAggregateForgetsChildren(t *testing.T) {
+	expect := expectWidget(widget)
+	births := 0
+	expect.WithReactors = []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
+		if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" {
+			births++
+			child := create.GetObject().(client.Object)
+			child.SetUID(types.UID(fmt.Sprint("child-", births)))
+			child.SetCreationTimestamp(metav1.NewTime(requestTime))
+		}
+		return false, nil, nil
+	}}
+	config := expect.Config()
+	config.APIReader = config.Client
+	root := &widgetAggregate{Request: widgetRequest, MergeBeforeUpdate: mergeWidget, Reconciler: reflectingChild(&trace{}), Config: config}
+	const lives = 500
+	for range lives {
+		if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+			t.Fatal(err)
+		}
+		if err := config.Client.Delete(t.Context(), configMap.Object()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := root.Lessons(); births != lives || n == 0 || n > lives/2 {
+		t.Errorf("of %d children, of which one is there, %d are remembered", births, n)
+	}
+}

@@ -52,12 +52,8 @@ func (b *barrier) confirm(ctx context.Context, config Config, now time.Time) (cl
 		return nil, nil
 	}
 	alive, err := confirm(ctx, config, &member{object: b.written, written: b.at}, now)
-	if err != nil {
+	if err != nil || alive == nil {
 		return nil, err
-	}
-	if alive == nil {
-		b.written = nil
-		return nil, nil
 	}
 	return alive.DeepCopyObject().(client.Object), nil
 }

@@ -47,8 +47,8 @@ var (
 
 const invalidSync = `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`
 
-// lists are the two nodes that are lists of nodes.
-var lists = map[string]func(nodes ...widgetNode) widgetNode{
+// listNodes are the two nodes that are listNodes of nodes.
+var listNodes = map[string]func(nodes ...widgetNode) widgetNode{
 	"Sequence": func(nodes ...widgetNode) widgetNode { return widgetSequence(nodes) },
 	"Always":   func(nodes ...widgetNode) widgetNode { return reconcilers.Always[*resources.Widget](nodes) },
 }
@@ -66,7 +66,7 @@ func TestListsAggregateResults(t *testing.T) {
 		"one priority":       {high, nothing, high},
 		"the higher of them": {high, low, high},
 	} {
-		for list, of := range lists {
+		for list, of := range listNodes {
 			for order, results := range map[string][2]reconcilers.Result{"as is": {test.a, test.b}, "reversed": {test.b, test.a}} {
 				t.Run(fmt.Sprint(name, "/", list, "/", order), func(t *testing.T) {
 					calls := &trace{}
@@ -113,11 +113,11 @@ func TestListsReturnErrors(t *testing.T) {
 				calls.step("third", minute, test.errs[2]),
 			}
 			ctx := testContext(t, expectWidget().Config())
-			result, err := lists["Sequence"](nodes...).Reconcile(ctx, widget.Object())
+			result, err := listNodes["Sequence"](nodes...).Reconcile(ctx, widget.Object())
 			returnsBoth(test.sequence, test.sequenceResult)(t, result, err)
 
 			calls.calls = nil
-			result, err = lists["Always"](nodes...).Reconcile(ctx, widget.Object())
+			result, err = listNodes["Always"](nodes...).Reconcile(ctx, widget.Object())
 			calls.compare(t, []string{"first", "second", "third"})
 			for _, expected := range test.always {
 				//lint:ignore SA1019 deprecated, not gone
@@ -151,7 +151,7 @@ func TestListsAreValidators(t *testing.T) {
 }
 
 func TestListsSetUpInOrderWithLoggersOfTheirOwn(t *testing.T) {
-	for list, of := range lists {
+	for list, of := range listNodes {
 		t.Run(list, func(t *testing.T) {
 			calls := &trace{}
 			logger := funcr.New(func(prefix, _ string) { calls.add("%s", prefix) }, funcr.Options{})

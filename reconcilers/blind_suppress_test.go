@@ -73,17 +73,6 @@ func TestSuppressTransientErrorsCounts(t *testing.T) {
 	}
 }
 
-func TestSuppressTransientErrorsCountsNoFurtherThanItCan(t *testing.T) {
-	node := &suppress{Threshold: 255, Reconciler: (&trace{}).step("node", nothing, errBoom)}
-	config := expectWidget().Config()
-	for i := 1; i <= 600; i++ {
-		_, err := node.Reconcile(testContext(t, config), widget.Object())
-		if suppressed := errors.Is(err, reconcilers.ErrQuiet); suppressed != (i < 255) {
-			t.Fatalf("error %d: %v", i, err)
-		}
-	}
-}
-
 func TestSuppressTransientErrorsLooksOnceADayWhichAreGone(t *testing.T) {
 	fail := false
 	calls := &trace{reads: true}

@@ -28,7 +28,7 @@ func carryOver(resource client.Object, before, after map[string]any) error {
 		return errNotChangeable
 	}
 	if !isPlainStruct(target.Type().Elem()) {
-		return carryIntoOpaque(target, rebaseObject(current, before, after))
+		return carryIntoOpaque(target, mergeMaps(current, before, after))
 	}
 	var changes assignments
 	if err := changes.add(target.Elem(), current, before, after); err != nil {
@@ -51,7 +51,7 @@ func carryIntoContent(u runtime.Unstructured, current, before, after map[string]
 		if !there {
 			continue
 		}
-		data, err := json.Marshal(rebase(current[name], before[name], is))
+		data, err := json.Marshal(mergeValues(current[name], before[name], is))
 		if err != nil {
 			return err
 		}
@@ -74,8 +74,8 @@ func carryIntoContent(u runtime.Unstructured, current, before, after map[string]
 }
 
 // carryIntoOpaque is carryOver for types with a JSON form of their own making, which can be decoded as a whole only.
-func carryIntoOpaque(target reflect.Value, rebased map[string]any) error {
-	data, err := json.Marshal(rebased)
+func carryIntoOpaque(target reflect.Value, merged map[string]any) error {
+	data, err := json.Marshal(merged)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (a *assignments) add(target reflect.Value, current, before, after map[strin
 			}
 			continue
 		}
-		fresh, err := decodeMember(target.Type(), f.name, rebase(current[f.name], before[name], is))
+		fresh, err := decodeMember(target.Type(), f.name, mergeValues(current[f.name], before[name], is))
 		if err != nil {
 			return err
 		}

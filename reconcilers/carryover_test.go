@@ -164,6 +164,10 @@ func TestCarryOver(t *testing.T) {
 			func(c map[string]any) { delete(c, "status") },
 			func(m *machine) { m.Status = nil },
 		},
+		"a type with a form of its own becomes null": {
+			func(c map[string]any) { c["log"] = nil },
+			func(m *machine) { m.Log = costly{decoded: 1} },
+		},
 		"a type with a form of its own": {
 			func(c map[string]any) { c["log"] = []any{"one", "two"} },
 			func(m *machine) { m.Log = costly{lines: []string{"one", "two"}, decoded: 1} },
@@ -215,7 +219,9 @@ func TestCarryOver(t *testing.T) {
 }
 
 // opaque makes its JSON form itself, and nothing is known of its fields.
-type opaque struct{ builder }
+type opaque struct {
+	widgetBuilder `json:"-"`
+}
 
 func (o *opaque) MarshalJSON() ([]byte, error) { return json.Marshal(&o.Widget) }
 
@@ -230,7 +236,7 @@ func TestCarryOverToOtherForms(t *testing.T) {
 	expected := widget.With(statusField("new", "value")).Object()
 
 	t.Run("a form of its own", func(t *testing.T) {
-		resource := &opaque{builder{Widget: *given.Object()}}
+		resource := &opaque{widgetBuilder: widgetBuilder{Widget: *given.Object()}}
 		if err := edited(t, resource, edit); err != nil {
 			t.Fatal(err)
 		}
@@ -332,15 +338,20 @@ func TestCarryOverOfLists(t *testing.T) {
 		after    []containerView
 		expected []corev1.Container
 	}{
-		"edited":            {[]corev1.Container{a, b}, []containerView{view("a", "1"), view("b", "2")}, []corev1.Container{a, container("b", "2", "of b")}},
-		"appended":          {[]corev1.Container{a}, []containerView{view("a", "1"), view("b", "1")}, []corev1.Container{a, container("b", "1", "")}},
-		"prepended":         {[]corev1.Container{a}, []containerView{view("n", "1"), view("a", "1")}, []corev1.Container{container("n", "1", ""), a}},
-		"removed":           {[]corev1.Container{a, b, c}, []containerView{view("a", "1"), view("c", "1")}, []corev1.Container{a, c}},
-		"all removed":       {[]corev1.Container{a, b}, nil, nil},
-		"moved":             {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("a", "1")}, []corev1.Container{b, a}},
-		"moved and edited":  {[]corev1.Container{a, b}, []containerView{view("b", "2"), view("a", "3")}, []corev1.Container{container("b", "2", "of b"), container("a", "3", "of a")}},
+		"edited":      {[]corev1.Container{a, b}, []containerView{view("a", "1"), view("b", "2")}, []corev1.Container{a, container("b", "2", "of b")}},
+		"appended":    {[]corev1.Container{a}, []containerView{view("a", "1"), view("b", "1")}, []corev1.Container{a, container("b", "1", "")}},
+		"prepended":   {[]corev1.Container{a}, []containerView{view("n", "1"), view("a", "1")}, []corev1.Container{container("n", "1", ""), a}},
+		"removed":     {[]corev1.Container{a, b, c}, []containerView{view("a", "1"), view("c", "1")}, []corev1.Container{a, c}},
+		"all removed": {[]corev1.Container{a, b}, nil, nil},
+		"moved":       {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("a", "1")}, []corev1.Container{b, a}},
+		"moved and edited": {
+			[]corev1.Container{a, b},
+			[]containerView{view("b", "2"), view("a", "3")},
+			[]corev1.Container{container("b", "2", "of b"), container("a", "3", "of a")},
+		},
 		"removed and added": {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("n", "1")}, []corev1.Container{b, container("n", "1", "")}},
-		"renamed":           {[]corev1.Container{a, b}, []containerView{view("z", "1"), view("b", "1")}, []corev1.Container{container("z", "1", "of a"), b}},
+		// An item of another name is another item, as it is for the API server.
+		"renamed": {[]corev1.Container{a, b}, []containerView{view("z", "1"), view("b", "1")}, []corev1.Container{container("z", "1", ""), b}},
 		"twice the same": {
 			[]corev1.Container{container("a", "1", "first"), container("a", "1", "second")},
 			[]containerView{view("a", "1"), view("a", "2")},
@@ -357,5 +368,43 @@ func TestCarryOverOfLists(t *testing.T) {
 				t.Errorf("the containers differ (-expected, +actual):\n%s", diff)
 			}
 		})
+	}
+}
+
+// tolerationView knows a list of items without names.
+type tolerationView struct {
+	podView `json:"-"`
+
+	Tolerations []struct {
+		Key string `json:"key"`
+	} `json:"tolerations"`
+}
+
+func (v *tolerationView) DeepCopyObject() runtime.Object {
+	out := *v
+	return &out
+}
+
+func TestCarryOverOfListsWithoutNames(t *testing.T) {
+	item := func(key, hidden string) any { return map[string]any{"key": key, "hidden": hidden} }
+	resource := &unstructured.Unstructured{Object: map[string]any{
+		"tolerations": []any{item("a", "of a"), item("b", "of b"), item("c", "of c"), item("c", "of c")},
+	}}
+	node := &reconcilers.CastResource[*unstructured.Unstructured, *tolerationView]{
+		Reconciler: &reconcilers.SyncReconciler[*tolerationView]{
+			Sync: func(_ context.Context, v *tolerationView) error {
+				v.Tolerations = v.Tolerations[1:]
+				v.Tolerations[2].Key = "d"
+				return nil
+			},
+		},
+	}
+	if _, err := node.Reconcile(t.Context(), resource); err != nil {
+		t.Fatal(err)
+	}
+	// What was edited while others moved is an item that nobody knows.
+	expected := []any{item("b", "of b"), item("c", "of c"), map[string]any{"key": "d"}}
+	if diff := cmp.Diff(expected, resource.Object["tolerations"]); diff != "" {
+		t.Errorf("the list differs (-expected, +actual):\n%s", diff)
 	}
 }

@@ -205,20 +205,20 @@ func TestCastObjectStandsForTheResource(t *testing.T) {
 	}.run(t)
 }
 
-// builder stands for a Widget: a copy of it is a Widget.
-type builder struct {
+// widgetBuilder stands for a Widget: a copy of it is a Widget.
+type widgetBuilder struct {
 	resources.Widget `json:",inline"`
 	steps            int
 }
 
-func (b *builder) DeepCopyObject() runtime.Object { return b.Widget.DeepCopy() }
+func (b *widgetBuilder) DeepCopyObject() runtime.Object { return b.Widget.DeepCopy() }
 
 func TestCastToABuilder(t *testing.T) {
 	nodeTests{
 		"changed": {
 			node: func(*trace) widgetNode {
-				return &reconcilers.CastResource[*resources.Widget, *builder]{Reconciler: &reconcilers.SyncReconciler[*builder]{
-					Sync: func(ctx context.Context, b *builder) error {
+				return &reconcilers.CastResource[*resources.Widget, *widgetBuilder]{Reconciler: &reconcilers.SyncReconciler[*widgetBuilder]{
+					Sync: func(ctx context.Context, b *widgetBuilder) error {
 						b.steps++
 						b.Status.AddField("built", "true")
 						return reconcilers.AddFinalizer(ctx, b, ours)
@@ -233,8 +233,8 @@ func TestCastToABuilder(t *testing.T) {
 		},
 		"unchanged, but for what has no JSON form": {
 			node: func(*trace) widgetNode {
-				return &reconcilers.CastResource[*resources.Widget, *builder]{Reconciler: &reconcilers.SyncReconciler[*builder]{
-					Sync: func(_ context.Context, b *builder) error { b.steps++; return nil },
+				return &reconcilers.CastResource[*resources.Widget, *widgetBuilder]{Reconciler: &reconcilers.SyncReconciler[*widgetBuilder]{
+					Sync: func(_ context.Context, b *widgetBuilder) error { b.steps++; return nil },
 				}}
 			},
 		},

@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -217,11 +216,8 @@ func (r *CastResource[Type, CastType]) join(ctx context.Context, resource Type, 
 	if err == nil {
 		return carryErr
 	}
-	if isQuiet(err) {
-		// Joined with a quiet error it would be silent.
-		logr.FromContextOrDiscard(ctx).Error(carryErr, "unable to carry over changes")
-	}
-	return errors.Join(err, carryErr)
+	// Joined with a quiet error it would be silent.
+	return joinAll([]error{err, carryErr})
 }
 
 // Describe shows the nested node.

@@ -1,6 +1,7 @@
 package reconcilers_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -92,10 +93,13 @@ func reflecting(name string) *resources.Widget {
 	return widget.With(statusField("child", name)).Object()
 }
 
+// deleteOf is the delete of obj as it was given, and of what it owns.
 func deleteOf(obj client.Object) rtesting.DeleteRef {
 	ref := rtesting.NewDeleteRefFromObject(obj, widgetScheme)
-	uid := obj.DeepCopyObject().(client.Object).GetUID()
-	ref.Preconditions = &metav1.Preconditions{UID: &uid}
+	given := obj.DeepCopyObject().(client.Object)
+	uid, version := given.GetUID(), cmp.Or(given.GetResourceVersion(), "999")
+	ref.Preconditions = &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
+	ref.PropagationPolicy = new(metav1.DeletePropagationBackground)
 	return ref
 }
 

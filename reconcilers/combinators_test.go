@@ -227,24 +227,30 @@ func TestL7MisconfiguredCombinators(t *testing.T) {
 		node  verbs
 		names string
 	}{
-		"always of nil":              {node: widgetAlways{nil}, names: "Always[0]"},
-		"always of a nil pointer":    {node: widgetAlways{widgetAlways{}, (*widgetSync)(nil)}, names: "Always[1]"},
-		"always of nil always":       {node: widgetAlways{(*widgetAlways)(nil)}, names: "Always[0]"},
-		"try":                        {node: &widgetTryCatch{}, names: `TryCatch "TryCatch"`},
-		"try nil":                    {node: &widgetTryCatch{Try: (*widgetSync)(nil)}, names: `TryCatch "TryCatch"`},
-		"advice":                     {node: &widgetAdvice{}, names: `Advice "Advice"`},
-		"advice on nil":              {node: &widgetAdvice{Reconciler: (*widgetSync)(nil)}, names: `Advice "Advice"`},
-		"override":                   {node: &widgetOverrideSetup{}, names: `OverrideSetup "SkipSetup"`},
-		"override nil":               {node: &widgetOverrideSetup{Reconciler: (*widgetSync)(nil)}, names: `OverrideSetup "SkipSetup"`},
-		"while":                      {node: &widgetWhile{}, names: `While "While"`},
-		"while nothing":              {node: &widgetWhile{Condition: always}, names: `While "While"`},
-		"while nil":                  {node: &widgetWhile{Condition: always, Reconciler: (*widgetSync)(nil)}, names: `While "While"`},
-		"for each":                   {node: &widgetForEachString{}, names: `ForEach "ForEach"`},
-		"for each nil":               {node: &widgetForEachString{Items: itemsOf("a"), Reconciler: (*widgetSync)(nil)}, names: `ForEach "ForEach"`},
-		"for each of nothing":        {node: &widgetForEachString{Reconciler: widgetSequence{}}, names: `ForEach "ForEach"`},
-		"with config":                {node: &widgetWithConfig{}, names: `WithConfig "WithConfig"`},
-		"with config, without one":   {node: &widgetWithConfig{Reconciler: widgetSequence{}}, names: `WithConfig "WithConfig"`},
-		"with config, of a nil node": {node: &widgetWithConfig{Config: sameConfig, Reconciler: (*widgetSync)(nil)}, names: `WithConfig "WithConfig"`},
+		"always of nil":           {node: widgetAlways{nil}, names: "Always[0]"},
+		"always of a nil pointer": {node: widgetAlways{widgetAlways{}, (*widgetSync)(nil)}, names: "Always[1]"},
+		"always of nil always":    {node: widgetAlways{(*widgetAlways)(nil)}, names: "Always[0]"},
+		"try":                     {node: &widgetTryCatch{}, names: `TryCatch "TryCatch"`},
+		"try nil":                 {node: &widgetTryCatch{Try: (*widgetSync)(nil)}, names: `TryCatch "TryCatch"`},
+		"advice":                  {node: &widgetAdvice{}, names: `Advice "Advice"`},
+		"advice on nil":           {node: &widgetAdvice{Reconciler: (*widgetSync)(nil)}, names: `Advice "Advice"`},
+		"override":                {node: &widgetOverrideSetup{}, names: `OverrideSetup "SkipSetup"`},
+		"override nil":            {node: &widgetOverrideSetup{Reconciler: (*widgetSync)(nil)}, names: `OverrideSetup "SkipSetup"`},
+		"while":                   {node: &widgetWhile{}, names: `While "While"`},
+		"while nothing":           {node: &widgetWhile{Condition: always}, names: `While "While"`},
+		"while nil":               {node: &widgetWhile{Condition: always, Reconciler: (*widgetSync)(nil)}, names: `While "While"`},
+		"for each":                {node: &widgetForEachString{}, names: `ForEach "ForEach"`},
+		"for each, of a nil node": {
+			node:  &widgetForEachString{Items: itemsOf("a"), Reconciler: (*widgetSync)(nil)},
+			names: `ForEach "ForEach"`,
+		},
+		"for each of nothing":      {node: &widgetForEachString{Reconciler: widgetSequence{}}, names: `ForEach "ForEach"`},
+		"with config":              {node: &widgetWithConfig{}, names: `WithConfig "WithConfig"`},
+		"with config, without one": {node: &widgetWithConfig{Reconciler: widgetSequence{}}, names: `WithConfig "WithConfig"`},
+		"with config, of a nil node": {
+			node:  &widgetWithConfig{Config: sameConfig, Reconciler: (*widgetSync)(nil)},
+			names: `WithConfig "WithConfig"`,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,9 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // idleManager is a manager that is never started, and so needs no API server. It wants the names of controllers to be unique.
@@ -70,5 +72,31 @@ func TestControllerThatCannotBeBuilt(t *testing.T) {
 	err := root.SetupWithManager(t.Context(), idleManager(t))
 	if err == nil || !strings.HasPrefix(err.Error(), `ResourceReconciler "statuslessResourceReconciler" is unable to build its controller: `) {
 		t.Errorf("set-up returned %v", err)
+	}
+}
+
+// The aggregate takes whatever options its watch may have.
+func TestAggregateControllers(t *testing.T) {
+	mgr := idleManager(t)
+	run := fmt.Sprintf("aggregate-controllers-test-%d-", controllerNameRuns.Add(1))
+	setUp := func(name string, options ...builder.ForOption) error {
+		return (&widgetAggregate{
+			ControllerName: run + name, Request: widgetRequest, MergeBeforeUpdate: mergeWidget,
+			SetupForOptions: options, Config: expectWidget().Config(),
+		}).SetupWithManager(t.Context(), mgr)
+	}
+	for name, options := range map[string][]builder.ForOption{
+		"plain":      nil,
+		"metadata":   {builder.OnlyMetadata},
+		"predicates": {builder.WithPredicates(predicate.GenerationChangedPredicate{}), builder.OnlyMetadata},
+		"composed":   {composed{builder.OnlyMetadata}},
+	} {
+		if err := setUp(name, options...); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	err := setUp("plain")
+	if err == nil || !strings.HasPrefix(err.Error(), `AggregateReconciler "WidgetAggregateReconciler" must define another ControllerName`) {
+		t.Errorf("the second of a name: %v", err)
 	}
 }

@@ -25,6 +25,10 @@
 //		ReflectChildStatusOnParent: func(ctx context.Context, tenant *v1.Tenant, quota *corev1.ResourceQuota, err error) { ... },
 //	}
 //
+// As many children as the resource says are a [ChildSetReconciler]. How a child is written is the matter of an [ObjectManager]:
+// by whole updates ([UpdatingObjectManager], which MergeBeforeUpdate is short for), or by server-side apply
+// ([ApplyingObjectManager]). One object that is made of many others has a root of its own, the [AggregateReconciler].
+//
 // # A tree
 //
 // Combinators make a tree of nodes. The literal reads as what it does:
@@ -42,8 +46,28 @@
 //		},
 //	}
 //
-// Each node says in its doc comment what it runs, when it stops, what happens on an error and what on deletion. [Describe]
-// prints the tree back, and [Description.PolicyRules] derives the RBAC rules that it needs.
+// [Sequence] and [Always] run lists of nodes, [IfThen], [While] and [ForEach] choose and repeat, [TryCatch], [SuppressTransientErrors] and
+// [WithFinalizer] guard, [Advice], [OverrideSetup], [WithConfig] and [CastResource] adapt. Each node says in its doc comment what it
+// runs, when it stops, what happens on an error and what on deletion. [Describe] prints the tree back, and
+// [Description.PolicyRules] derives the RBAC rules that it needs.
+//
+// # A webhook
+//
+// The same nodes answer admission requests. What they change of the resource is the patch, and their errors are the reasons for
+// which a request is denied:
+//
+//	webhook, err := (&reconcilers.AdmissionWebhookAdapter[*v1.Tenant]{
+//		Reconciler: &reconcilers.SyncReconciler[*v1.Tenant]{
+//			Sync: func(ctx context.Context, tenant *v1.Tenant) error {
+//				if len(tenant.Spec.Members) == 0 {
+//					reconcilers.Warn(ctx, "nobody will be able to work in this tenant")
+//				}
+//				return reconcilers.InvalidFields(ctx, tenant, validate(tenant))
+//			},
+//		},
+//		Config: config,
+//	}).BuildWithContext(ctx)
+//	mgr.GetWebhookServer().Register("/validate-tenant", webhook)
 //
 // # Values between nodes, and the world
 //
@@ -53,7 +77,8 @@
 //
 // # Tests
 //
-// Package testing runs a single node, or a whole tree, against a table of cases, without a cluster.
+// Package testing runs a single node, a whole tree, a webhook, or the set-up of any of them, against a table of cases, without a
+// cluster.
 //
 // # Adopting it
 //

@@ -41,3 +41,18 @@ func (r *ResourceReconciler[T]) RememberedChildren() int {
 	}
 	return count
 }
+
+// RememberedCounters counts the resources whose errors a root counts.
+func (r *ResourceReconciler[T]) RememberedCounters() int {
+	r.memories.mu.Lock()
+	defer r.memories.mu.Unlock()
+	count := 0
+	for _, m := range r.memories.by {
+		for _, value := range m.values {
+			if counters, ok := value.(*transientCounters); ok {
+				count += len(counters.counted())
+			}
+		}
+	}
+	return count
+}

@@ -13,6 +13,8 @@ import (
 type jsonField struct {
 	name  string
 	index []int
+	// quoted tells whether a scalar is written as a string.
+	quoted bool
 }
 
 // nested returns the struct that is the field of target, if the trees can be followed into it, the new one being is.
@@ -46,36 +48,40 @@ func (f jsonField) copy(target, fresh reflect.Value) {
 	target.Set(fresh)
 }
 
-// jsonFields are the fields of a struct type by name.
-type jsonFields map[string]jsonField
+// jsonFields are the fields of a struct type.
+type jsonFields struct {
+	byName map[string]jsonField
+	// sorted are those that JSON knows, sorted by name.
+	sorted []jsonField
+}
 
 // find finds a field as decoding does: in the right spelling, or else in any case.
-func (s jsonFields) find(name string) (jsonField, bool) {
-	if f, ok := s[name]; ok {
+func (s *jsonFields) find(name string) (jsonField, bool) {
+	if f, ok := s.byName[name]; ok {
 		return f, f.index != nil
 	}
-	for _, f := range s {
-		if f.index != nil && strings.EqualFold(f.name, name) {
+	for _, f := range s.sorted {
+		if strings.EqualFold(f.name, name) {
 			return f, true
 		}
 	}
 	return jsonField{}, false
 }
 
-var knownFields sync.Map // of reflect.Type to jsonFields
+var knownFields sync.Map // of reflect.Type to *jsonFields
 
-func fieldsOf(t reflect.Type) jsonFields {
+func fieldsOf(t reflect.Type) *jsonFields {
 	if known, ok := knownFields.Load(t); ok {
-		return known.(jsonFields)
+		return known.(*jsonFields)
 	}
-	members, _ := knownFields.LoadOrStore(t, inspectFields(t))
-	return members.(jsonFields)
+	fields, _ := knownFields.LoadOrStore(t, inspectFields(t))
+	return fields.(*jsonFields)
 }
 
 // inspectFields follows the rules of package encoding/json: a member of an embedded struct is one of the struct that embeds it,
 // unless that has one of the same name; of several in equally deep structs it is the one with a tag, or none.
-func inspectFields(t reflect.Type) jsonFields {
-	members := jsonFields{}
+func inspectFields(t reflect.Type) *jsonFields {
+	fields := &jsonFields{byName: map[string]jsonField{}}
 	visited := map[reflect.Type]bool{}
 	for level := []embedding{{t: t}}; len(level) > 0; {
 		var deeper []embedding
@@ -92,13 +98,19 @@ func inspectFields(t reflect.Type) jsonFields {
 			}
 		}
 		for name, candidates := range found {
-			if _, hidden := members[name]; !hidden {
-				members[name] = jsonField{name: name, index: dominant(candidates)}
+			if _, hidden := fields.byName[name]; hidden {
+				continue
+			}
+			chosen := dominant(candidates)
+			fields.byName[name] = jsonField{name: name, index: chosen.index, quoted: chosen.quoted}
+			if chosen.index != nil {
+				fields.sorted = append(fields.sorted, fields.byName[name])
 			}
 		}
 		level = deeper
 	}
-	return members
+	slices.SortFunc(fields.sorted, func(a, b jsonField) int { return strings.Compare(a.name, b.name) })
+	return fields
 }
 
 // embedding is a struct type on the way from the one that embeds it.
@@ -108,8 +120,8 @@ type embedding struct {
 }
 
 type candidate struct {
-	index  []int
-	tagged bool
+	index          []int
+	tagged, quoted bool
 }
 
 // collect adds the field to what was found, or returns the struct that it embeds.
@@ -120,7 +132,7 @@ func (e embedding) collect(i int, found map[string][]candidate) (embedding, bool
 		return embedding{}, false
 	}
 	index := append(slices.Clone(e.index), i)
-	name, _, _ := strings.Cut(tag, ",")
+	name, options, _ := strings.Cut(tag, ",")
 	if name == "" && field.Anonymous {
 		t := field.Type
 		if t.Kind() == reflect.Pointer {
@@ -137,19 +149,23 @@ func (e embedding) collect(i int, found map[string][]candidate) (embedding, bool
 	if !tagged {
 		name = field.Name
 	}
-	found[name] = append(found[name], candidate{index: index, tagged: tagged})
+	found[name] = append(found[name], candidate{
+		index:  index,
+		tagged: tagged,
+		quoted: slices.Contains(strings.Split(options, ","), "string"),
+	})
 	return embedding{}, false
 }
 
-// dominant returns the index of the candidate that JSON knows, nil for none.
-func dominant(candidates []candidate) []int {
+// dominant returns the candidate that JSON knows, one without an index for none.
+func dominant(candidates []candidate) candidate {
 	if len(candidates) > 1 {
 		candidates = slices.DeleteFunc(candidates, func(c candidate) bool { return !c.tagged })
 	}
 	if len(candidates) != 1 {
-		return nil
+		return candidate{}
 	}
-	return candidates[0].index
+	return candidates[0]
 }
 
 // ownForms are the interfaces of types that make their JSON form themselves.

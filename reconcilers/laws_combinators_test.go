@@ -306,7 +306,7 @@ func TestL3NestedFinalizers(t *testing.T) {
 		for i := range 1 + f.IntN(5) {
 			names = append(names, fmt.Sprintf("test.espalier.dev/%d", i))
 		}
-		var node widgetNode = f.calls.step("node", reconcilers.Result{}, nil)
+		node := f.calls.step("node", reconcilers.Result{}, nil)
 		for _, name := range slices.Backward(names) {
 			node = &widgetFinalizer{Finalizer: name, Reconciler: f.wrapped(node)}
 		}

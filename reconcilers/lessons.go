@@ -2,10 +2,12 @@ package reconcilers
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/digest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,10 +19,39 @@ type intent struct {
 	known  bool
 }
 
-// intentOf returns the intent of desired. An object that has no digest desires something new each time.
-func intentOf(desired client.Object) intent {
+// intentOf returns the intent of desired. A value that has no digest desires something new each time.
+func intentOf(desired any) intent {
 	sum, ok := digest.Of(desired)
 	return intent{digest: sum, known: ok}
+}
+
+// intentFor is intentOf for an object that may have been made from actual, as an aggregate makes it unless told otherwise. It then
+// repeats what the server and others say about the object, and would be another intent whenever they say something else.
+func intentFor(desired, actual client.Object) intent {
+	if desired.GetResourceVersion() == "" || desired.GetUID() != actual.GetUID() {
+		return intentOf(desired)
+	}
+	own := desired.DeepCopyObject().(client.Object)
+	own.SetUID("")
+	own.SetResourceVersion("")
+	own.SetGeneration(0)
+	own.SetCreationTimestamp(metav1.Time{})
+	own.SetManagedFields(nil)
+	// To repeat something is another intent than to want it gone.
+	var repeats struct{ labels, annotations, status bool }
+	if labels := own.GetLabels(); len(labels) > 0 && maps.Equal(labels, actual.GetLabels()) {
+		own.SetLabels(nil)
+		repeats.labels = true
+	}
+	if annotations := own.GetAnnotations(); len(annotations) > 0 && maps.Equal(annotations, actual.GetAnnotations()) {
+		own.SetAnnotations(nil)
+		repeats.annotations = true
+	}
+	if status := statusOf(own); status.exists() && !status.differs(statusOf(actual)) {
+		status.clear()
+		repeats.status = true
+	}
+	return intentOf([]any{own, repeats})
 }
 
 // lesson is what a manager knows of an object from its last write, or its last comparison.
@@ -32,11 +63,19 @@ type lesson struct {
 	round uint64
 	// additions are what the server adds to what is desired; nil if nothing, or not known.
 	additions *Patch
+	// accepted are the differences that an apply leaves; see differences.
+	accepted differences
 }
 
 // agreed tells whether actual is still the very version that agreed with the intent.
 func (l lesson) agreed(actual client.Object) bool {
 	return l.version != "" && l.version == actual.GetResourceVersion()
+}
+
+// sameVersion tells whether a and b are one version of an object, and not just two without one.
+func sameVersion(a, b client.Object) bool {
+	version := a.GetResourceVersion()
+	return version != "" && version == b.GetResourceVersion()
 }
 
 // newAdditions is the difference between what was desired (merged into base) and what the server made of it. It applies to

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
+	"github.com/espalier-dev/espalier/tracker"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,18 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A root keeps nothing of a resource that is gone.
+// A root keeps nothing of a resource that is gone: neither itself, nor its nodes, nor the tracker.
 func TestResourceReconcilerForgets(t *testing.T) {
 	const owners = 10_000
-	c := expectWidget()
-	config := c.Config()
+	config := expectWidget().Config()
 	all := &churn{Client: config.Client, widgets: map[types.NamespacedName]*resources.Widget{}}
 	config.Client = all
-	root := &widgetRoot{
-		SkipStatusUpdate: true,
-		Reconciler:       reflectingChild(&trace{}),
-		Config:           config,
-	}
+	config.Tracker = tracker.New(widgetScheme, time.Hour)
+	root := &widgetRoot{SkipStatusUpdate: true, Reconciler: rememberingTree(), Config: config}
 	reconcileAll := func() {
 		for i := range owners {
 			request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: fmt.Sprint("owner-", i)}}
@@ -43,13 +43,42 @@ func TestResourceReconcilerForgets(t *testing.T) {
 		all.widgets[client.ObjectKeyFromObject(owner)] = owner
 	}
 	reconcileAll()
-	if root.Remembered() == 0 {
-		t.Error("nothing is remembered, so this test shows nothing")
+	tracked := config.Tracker.(tracker.Sizer)
+	if root.Remembered() != owners || root.RememberedChildren() < 3*owners || root.RememberedCounters() != owners || tracked.Size().Watchers != owners {
+		t.Errorf("%d resources, %d children, %d counters and %v are remembered, so this test shows nothing",
+			root.Remembered(), root.RememberedChildren(), root.RememberedCounters(), tracked.Size())
 	}
 	clear(all.widgets)
 	reconcileAll()
 	if n := root.Remembered(); n != 0 {
 		t.Errorf("%d resources are remembered, of which none is there", n)
+	}
+	if size := tracked.Size(); size != (tracker.Size{}) {
+		t.Errorf("the tracker remembers %+v", size)
+	}
+}
+
+// rememberingTree has each node that remembers something from request to request.
+func rememberingTree() widgetNode {
+	set := fieldsSet()
+	set.DesiredChildren = func(_ context.Context, w *resources.Widget) ([]*corev1.ConfigMap, error) {
+		desired := []*corev1.ConfigMap{part("a"), part("b")}
+		for _, child := range desired {
+			child.Name, child.OwnerReferences = w.Name+"-"+child.Name, nil
+		}
+		return desired, nil
+	}
+	return widgetSequence{
+		reflectingChild(&trace{}),
+		set,
+		&widgetSync{Sync: func(ctx context.Context, w *resources.Widget) error {
+			config := reconcilers.RetrieveConfigOrDie(ctx)
+			key := types.NamespacedName{Namespace: w.Namespace, Name: "shared-" + w.Name}
+			return client.IgnoreNotFound(config.TrackAndGet(ctx, key, &corev1.Secret{}))
+		}},
+		&reconcilers.SuppressTransientErrors[*resources.Widget, *resources.WidgetList]{
+			Reconciler: &widgetSync{Sync: func(context.Context, *resources.Widget) error { return errBoom }},
+		},
 	}
 }
 
@@ -60,6 +89,9 @@ type churn struct {
 }
 
 func (c *churn) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if _, ok := obj.(*resources.Widget); !ok {
+		return apierrs.NewNotFound(schema.GroupResource{}, key.Name)
+	}
 	found, ok := c.widgets[key]
 	if !ok {
 		return apierrs.NewNotFound(schema.GroupResource{}, key.Name)

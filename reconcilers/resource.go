@@ -31,7 +31,8 @@ import (
 //     to hold it, or to clean up.
 //   - Stops: when SkipRequest or SkipResource say so, when BeforeReconcile returns an error, and when the resource is gone.
 //   - On error: the status is written all the same, without the observed generation, and the error is returned, whatever became of the
-//     status write (law L6). Quiet errors become a requeue. An error of the tree comes as an [Error] that says where it came up.
+//     status write (law L6), without a delay, which controller-runtime does not heed beside one. Quiet errors become a requeue, durable
+//     ones nothing but the delay that was asked for. An error of the tree comes as an [Error] that says where it came up.
 //   - On deletion: runs the tree, so that its nodes clean up. The status is written only with SyncStatusDuringFinalization.
 //
 // The status counts as changed if it differs by [k8s.io/apimachinery/pkg/api/equality.Semantic]. If it has them, the root

@@ -130,6 +130,15 @@ func (s status) take(from status) {
 	s.value.Set(from.value)
 }
 
+// clear empties the status.
+func (s status) clear() {
+	if s.shape != nil {
+		s.value.SetZero()
+	} else {
+		delete(s.content, "status")
+	}
+}
+
 // initializeConditions lets the status set up its conditions, if it knows how to.
 func (s status) initializeConditions(ctx context.Context) {
 	if s.shape == nil {

@@ -69,6 +69,19 @@ func TestPatchStatusAlone(t *testing.T) {
 				normal("StatusPatched", "Patched status"),
 			},
 		},
+		"on, after a write of the node's own": {
+			alone: true,
+			tree: func(ctx context.Context, d *duckWidget) error {
+				before := d.DeepCopyObject().(client.Object)
+				d.Annotations = map[string]string{"written": "true"}
+				if err := reconcilers.RetrieveConfigOrDie(ctx).Patch(ctx, d, client.MergeFrom(before)); err != nil {
+					return err
+				}
+				return reflectsDuck(ctx, d)
+			},
+			patch:  `{"metadata":{"resourceVersion":"1000"},"status":{"fields":{"tree":"ran"}}}`,
+			events: []rtesting.Event{normal("StatusPatched", "Patched status")},
+		},
 		"on, nothing but the status is as it was": {
 			alone: true,
 			tree: func(_ context.Context, d *duckWidget) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -14,7 +13,8 @@ import (
 //   - Runs: Try, Catch and Finally, in this order, as far as they are there.
 //   - Stops: never on its own.
 //   - On error: an error of Try goes to Catch, which may drop it, pass it on or return another; without Catch it is returned
-//     once Finally has run. An error of Finally hides the one before it, which is then logged unless it is quiet.
+//     once Finally has run. An error of Finally is returned beside the one before it; of the two, one that is quiet gives way to one
+//     that is not.
 //   - On deletion: the same.
 //
 // The result is that of Catch, or of Try without Catch, aggregated with that of Finally. Panics are not caught: neither
@@ -115,13 +115,14 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	finally, finallyErr := r.Finally.Reconcile(ctx, resource)
 	noteUnlocated(ctx, finallyErr)
 	result = aggregateResult(result, finally)
-	if finallyErr == nil {
+	switch {
+	case finallyErr == nil:
 		return result, err
+	case err == nil:
+		return result, finallyErr
+	default:
+		return result, joinAll([]error{err, finallyErr})
 	}
-	if err != nil && !isQuiet(err) {
-		logr.FromContextOrDiscard(ctx).Error(err, "an error of Finally hides this one")
-	}
-	return result, finallyErr
 }
 
 // Describe shows both nodes.

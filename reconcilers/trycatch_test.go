@@ -3,15 +3,11 @@ package reconcilers_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
-
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 )
 
 func TestTryCatch(t *testing.T) {
@@ -77,10 +73,6 @@ func TestTryCatch(t *testing.T) {
 			try: outcome{result: hour}, finally: &outcome{minute, bang},
 			calls: []string{"try", "finally"}, returns: outcome{minute, bang},
 		},
-		"finally hides a failure": {
-			try: outcome{hour, errBoom}, finally: &outcome{minute, bang},
-			calls: []string{"try", "finally"}, returns: outcome{minute, bang},
-		},
 		"all three": {
 			try: outcome{minute, errBoom}, catch: &outcome{hour, bang}, finally: &outcome{result: requeue},
 			calls:   []string{"try", "catch 1m0s, boom", "finally"},
@@ -107,32 +99,26 @@ func TestTryCatch(t *testing.T) {
 	}
 }
 
-// An error that Finally hides is not lost: it is logged, unless nobody is to hear of it.
-func TestTryCatchLogsWhatFinallyHides(t *testing.T) {
-	nothing := reconcilers.Result{}
+// Law L6: an error of Finally does not hide the one before it.
+func TestL6FinallyHidesNoError(t *testing.T) {
+	result := reconcilers.Result{}
+	bang := errors.New("bang")
 	for name, test := range map[string]struct {
 		try, finally error
-		logged       []string
+		text         string
 	}{
-		"both fail": {
-			try:     errBoom,
-			finally: reconcilers.ErrQuiet,
-			logged:  []string{`TryCatch: "msg"="an error of Finally hides this one" "error"="boom"`},
+		"both fail":        {try: errBoom, finally: bang, text: "boom\nbang"},
+		"finally is quiet": {try: errBoom, finally: reconcilers.ErrQuiet, text: "boom"},
+		"try is quiet":     {try: reconcilers.ErrHaltSubReconcilers, finally: bang, text: "bang"},
+		"try fails, and wants no status": {
+			try: errors.Join(reconcilers.ErrQuiet, reconcilers.ErrSkipStatusUpdate), finally: bang,
+			text: reconcilers.ErrSkipStatusUpdate.Error() + "\nbang",
 		},
-		"try fails":     {try: errBoom},
-		"finally fails": {finally: errBoom},
-		"try is quiet":  {try: reconcilers.ErrHaltSubReconcilers, finally: errBoom},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var logged []string
-			logger := funcr.New(func(prefix, line string) { logged = append(logged, prefix+": "+line) }, funcr.Options{})
-			node := &widgetTryCatch{Try: (&trace{}).step("", nothing, test.try), Finally: (&trace{}).step("", nothing, test.finally)}
-			if _, err := node.Reconcile(logr.NewContext(t.Context(), logger), widget.Object()); err == nil {
-				t.Error("no error is returned")
-			}
-			if !slices.Equal(logged, test.logged) {
-				t.Errorf("logged %q, expected %q", logged, test.logged)
-			}
+			node := &widgetTryCatch{Try: (&trace{}).step("", result, test.try), Finally: (&trace{}).step("", result, test.finally)}
+			_, err := node.Reconcile(t.Context(), widget.Object())
+			checkError(t, "", err, test.text)
 		})
 	}
 }
@@ -162,12 +148,15 @@ func TestTryCatchValidate(t *testing.T) {
 	invalid := &widgetSync{}
 	const missing = `SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`
 	validationTests{
-		"empty":       {node: &widgetTryCatch{}, shallow: `TryCatch "TryCatch" must implement Try`},
-		"no Try":      {node: &widgetTryCatch{Name: "mine", Finally: valid}, shallow: `TryCatch "mine" must implement Try`},
-		"no Finally":  {node: &widgetTryCatch{Try: valid}},
-		"all":         {node: &widgetTryCatch{Try: valid, Finally: widgetAlways{}}},
-		"bad Try":     {node: &widgetTryCatch{Try: invalid}, recursive: `TryCatch "TryCatch" must have a valid Try: ` + missing},
-		"bad Finally": {node: &widgetTryCatch{Try: valid, Finally: invalid}, recursive: `TryCatch "TryCatch" must have a valid Finally: ` + missing},
+		"empty":      {node: &widgetTryCatch{}, shallow: `TryCatch "TryCatch" must implement Try`},
+		"no Try":     {node: &widgetTryCatch{Name: "mine", Finally: valid}, shallow: `TryCatch "mine" must implement Try`},
+		"no Finally": {node: &widgetTryCatch{Try: valid}},
+		"all":        {node: &widgetTryCatch{Try: valid, Finally: widgetAlways{}}},
+		"bad Try":    {node: &widgetTryCatch{Try: invalid}, recursive: `TryCatch "TryCatch" must have a valid Try: ` + missing},
+		"bad Finally": {
+			node:      &widgetTryCatch{Try: valid, Finally: invalid},
+			recursive: `TryCatch "TryCatch" must have a valid Finally: ` + missing,
+		},
 	}.run(t)
 }
 

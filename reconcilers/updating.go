@@ -9,9 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -22,7 +21,10 @@ import (
 // each write and does not count as a difference, as long as what is desired stays the same. So an object is written once after a
 // change of what is desired, and once more after a restart of the program if anything had been added to it; never again.
 //
-// Each write checks that it meets the object it was decided on: an update carries the resource version, a delete the UID.
+// Each write checks that it meets the object it was decided on, as it was then: an update carries the resource version, a delete
+// that and the UID. What was changed in the meantime is a conflict, which is returned, for another attempt with a fresh read. An
+// object that is terminating is not written any more, whether it is desired or not: it is returned as it is.
+//
 // The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned as they are.
 // Secret values are not logged, whether or not Sanitize is set.
 type UpdatingObjectManager[Type client.Object] struct {
@@ -40,6 +42,9 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// TrackDesired wakes the reconciled resource when the object changes or goes. It is for objects that the resource does not
 	// own. Default: false.
 	TrackDesired bool
+
+	// DeletionPropagation says what becomes of what the object owns when it is deleted. Default: Background, they go too.
+	DeletionPropagation metav1.DeletionPropagation
 
 	// HarmonizeImmutableFields copies onto desired the fields of current that may not change after creation. It may change
 	// desired only. Optional.
@@ -99,6 +104,9 @@ func (m *UpdatingObjectManager[Type]) Validate(ctx context.Context) error {
 	if m.MergeBeforeUpdate == nil {
 		return fmt.Errorf("UpdatingObjectManager %q must define MergeBeforeUpdate", m.Name)
 	}
+	if err := checkPropagation(m.DeletionPropagation); err != nil {
+		return fmt.Errorf("UpdatingObjectManager %q %w", m.Name, err)
+	}
 	if m.DangerouslyAllowDuckTypes || isNil(m.Type) {
 		return nil
 	}
@@ -132,165 +140,60 @@ func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	if m.MergeBeforeUpdate == nil {
 		return none, m.Validate(ctx)
 	}
-	w, err := m.worksite(ctx, resource)
-	if err != nil {
+	w := worksite[Type]{
+		resource:    resource,
+		finalizer:   m.Finalizer,
+		tracks:      m.TrackDesired,
+		propagation: m.DeletionPropagation,
+		sanitize:    m.Sanitize,
+		lessons:     m.learned.of(ctx),
+	}
+	if err := w.locate(ctx); err != nil {
 		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
+	}
+	if m.DangerouslyAllowDuckTypes {
+		w.config = w.config.WithDangerousDuckClientOperations()
 	}
 	if err := normalize(desired); err != nil {
 		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
 	}
-	switch {
-	case isNil(desired) && isAbsent(actual):
-		return none, ClearFinalizer(ctx, resource, m.Finalizer)
-	case isNil(desired):
-		return none, m.delete(ctx, w, actual)
-	case isAbsent(actual):
-		return m.create(ctx, w, desired)
-	default:
-		return m.update(ctx, w, actual, desired)
-	}
+	return w.manage(ctx, m, actual, desired)
 }
 
-// worksite is what one call of Manage works with.
-type worksite struct {
-	// config reads, writes and tracks the object.
-	config Config
-	// events are recorded through original, on regarding: the resource as the root loaded it.
-	original  Config
-	resource  client.Object
-	regarding client.Object
-}
+var _ craft[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
 
-func (m *UpdatingObjectManager[Type]) worksite(ctx context.Context, resource client.Object) (worksite, error) {
-	original, err := RetrieveOriginalConfig(ctx)
-	if err != nil {
-		return worksite{}, err
-	}
-	config, err := RetrieveConfig(ctx)
-	if err != nil {
-		return worksite{}, err
-	}
-	if m.DangerouslyAllowDuckTypes {
-		config = config.WithDangerousDuckClientOperations()
-	}
-	regarding, _ := originalOf(ctx, resource)
-	return worksite{config: config, original: original, resource: resource, regarding: regarding}, nil
-}
-
-// attempt is how one way of writing an object is spoken of in logs and events.
-type attempt struct {
-	verb, logged, done, failed string
-}
-
-var (
-	creating = attempt{verb: "create", logged: "create resource", done: "Created", failed: "CreationFailed"}
-	updating = attempt{verb: "update", logged: "update resource", done: "Updated", failed: "UpdateFailed"}
-	deleting = attempt{verb: "delete", logged: "delete unwanted resource", done: "Deleted", failed: "DeleteFailed"}
-)
-
-// succeeded records what was done to obj.
-func (w worksite) succeeded(a attempt, obj client.Object) {
-	w.original.record(w.regarding, corev1.EventTypeNormal, a.done, "%s %s %q", a.done, typeName(obj), obj.GetName())
-}
-
-// failed records what could not be done to obj, and returns err.
-func (w worksite) failed(ctx context.Context, a attempt, obj client.Object, loggable any, err error) error {
-	if isQuiet(err) {
-		return err
-	}
-	logr.FromContextOrDiscard(ctx).Error(err, "unable to "+a.logged, "resource", loggable)
-	w.original.record(w.regarding, corev1.EventTypeWarning, a.failed, "Failed to %s %s %q: %v", a.verb, typeName(obj), obj.GetName(), err)
-	return err
-}
-
-func (m *UpdatingObjectManager[Type]) delete(ctx context.Context, w worksite, actual Type) error {
-	if m.TrackDesired {
-		// After a restart nothing else knows that the resource waits for this object to go.
-		if err := w.config.track(ctx, actual, w.resource); err != nil {
-			return err
-		}
-	}
-	if actual.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	log := logr.FromContextOrDiscard(ctx)
-	if log.Enabled() {
-		log.Info("deleting unwanted resource", "resource", m.loggable(actual))
-	}
-	err := w.config.Delete(ctx, actual, deleteOptions(actual)...)
-	if apierrs.IsNotFound(err) {
-		// The cache showed what is gone already.
-		return nil
-	}
-	if err != nil {
-		return w.failed(ctx, deleting, actual, m.loggable(actual), err)
-	}
-	m.learned.of(ctx).forget(actual.GetUID())
-	w.succeeded(deleting, actual)
-	return nil
-}
-
-// deleteOptions make sure that the object deleted is the one that was decided on, and not another of its name.
-func deleteOptions(obj client.Object) []client.DeleteOption {
-	uid := obj.GetUID()
-	if uid == "" {
-		return nil
-	}
-	return []client.DeleteOption{client.Preconditions{UID: &uid}}
-}
-
-func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w worksite, desired Type) (Type, error) {
-	var none Type
-	if err := AddFinalizer(ctx, w.resource, m.Finalizer); err != nil {
-		return none, err
-	}
-	log := logr.FromContextOrDiscard(ctx)
-	if log.Enabled() {
-		log.Info("creating resource", "resource", m.loggable(desired))
-	}
-	if m.TrackDesired && w.config.Tracker == nil {
-		return none, fmt.Errorf("unable to track %s: %w", describeObject(desired), errNoTracker)
-	}
+// post creates desired, see craft.
+func (m *UpdatingObjectManager[Type]) post(ctx context.Context, w worksite[Type], desired Type) (Type, error) {
 	created := copyOf(desired)
 	if err := w.config.Create(ctx, created); err != nil {
-		return none, w.failed(ctx, creating, desired, m.loggable(desired), err)
+		var none Type
+		return none, err
 	}
 	if m.HarmonizeImmutableFields != nil {
 		// The next update will desire this.
 		desired = copyOf(desired)
 		m.HarmonizeImmutableFields(copyOf(created), desired)
 		if err := normalize(desired); err != nil {
-			return created, err
+			logr.FromContextOrDiscard(ctx).Info("unable to learn from what was created", "error", err.Error())
+			return created, nil
 		}
 	}
-	m.learn(ctx, created, desired, intentOf(desired))
-	w.succeeded(creating, created)
-	if m.TrackDesired {
-		// The name may have been generated, so it can be tracked only now. The object is there whatever becomes of that.
-		return created, w.config.track(ctx, created, w.resource)
-	}
+	m.learn(ctx, w, created, desired, intentOf(desired))
 	return created, nil
 }
 
-func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, actual, desired Type) (Type, error) {
+// change updates actual, see craft.
+func (m *UpdatingObjectManager[Type]) change(ctx context.Context, w worksite[Type], actual, desired Type) (Type, error) {
 	var none Type
-	if err := AddFinalizer(ctx, w.resource, m.Finalizer); err != nil {
-		return none, err
-	}
 	if m.HarmonizeImmutableFields != nil {
 		m.HarmonizeImmutableFields(actual, desired)
 		if err := normalize(desired); err != nil {
 			return none, err
 		}
 	}
-	if m.TrackDesired {
-		if err := w.config.track(ctx, actual, w.resource); err != nil {
-			return none, err
-		}
-	}
 
-	intent := intentOf(desired)
-	lesson := m.learned.of(ctx).recall(actual.GetUID(), intent)
+	intent := intentFor(desired, actual)
+	lesson := w.lessons.recall(actual.GetUID(), intent)
 	if lesson.agreed(actual) {
 		// Not even logged: this is what nearly every request comes to.
 		return actual, nil
@@ -302,18 +205,18 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w worksite, ac
 	}
 	if equality.Semantic.DeepEqual(actual, current) {
 		log.Info("resource is in sync, no update required")
-		m.learned.of(ctx).agree(actual, intent, lesson)
+		w.lessons.agree(actual, intent, lesson)
 		return actual, nil
 	}
 
 	if log.Enabled() {
-		log.Info("updating resource", "diff", cmp.Diff(m.loggable(actual), m.loggable(current), IgnoreAllUnexported))
+		log.Info("updating resource", "diff", cmp.Diff(w.loggable(actual), w.loggable(current), IgnoreAllUnexported))
 	}
 	if err := w.config.Update(ctx, current); err != nil {
-		return none, w.failed(ctx, updating, actual, m.loggable(actual), err)
+		return none, w.failed(ctx, updating, actual, err)
 	}
-	m.learn(ctx, current, desired, intent)
-	if version := current.GetResourceVersion(); version != "" && version == actual.GetResourceVersion() {
+	m.learn(ctx, w, current, desired, intent)
+	if sameVersion(current, actual) {
 		// The server added to what was written just what had been there, and stored nothing.
 		return current, nil
 	}
@@ -338,12 +241,12 @@ func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired
 }
 
 // learn keeps what the server added to what was desired, written being its answer.
-func (m *UpdatingObjectManager[Type]) learn(ctx context.Context, written, desired Type, intent intent) {
+func (m *UpdatingObjectManager[Type]) learn(ctx context.Context, w worksite[Type], written, desired Type, intent intent) {
 	additions, err := m.additions(ctx, written, desired)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Info("unable to generate mutation patch", "error", err.Error())
 	}
-	m.learned.of(ctx).agree(written, intent, lesson{additions: additions})
+	w.lessons.agree(written, intent, lesson{additions: additions})
 }
 
 // additions returns what, added to desired, makes written of it, and nil if that cannot be told: a list into which the
@@ -362,9 +265,4 @@ func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, de
 		return nil, err
 	}
 	return additions, nil
-}
-
-// loggable returns what may be logged of obj.
-func (m *UpdatingObjectManager[Type]) loggable(obj Type) any {
-	return sanitize(obj, m.Sanitize)
 }

@@ -12,6 +12,7 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +70,9 @@ func guarding(m *configMaps) { m.Finalizer = ours }
 
 func tracking(m *configMaps) { m.TrackDesired = true }
 
+const changedSince = `Operation cannot be fulfilled on configmaps "gadget": the ResourceVersion in the precondition (999) does not match ` +
+	`the ResourceVersion in record (1001). The object might have been modified`
+
 func TestUpdatingObjectManager(t *testing.T) {
 	guarded := widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} })
 	add := finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)
@@ -85,7 +89,10 @@ func TestUpdatingObjectManager(t *testing.T) {
 		c.DeletionTimestamp = new(metav1.NewTime(time.UnixMilli(2000)))
 		c.Finalizers = []string{theirs}
 	})
+	leavingRed := leaving.With(func(c *corev1.ConfigMap) { c.Data = map[string]string{"color": "red"} })
 	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(given, widget, widgetScheme)}
+	orphaning := deleteOf(given)
+	orphaning.PropagationPolicy = new(metav1.DeletePropagationOrphan)
 	fails := func(verb, kind string, err error) []rtesting.ReactionFunc {
 		return []rtesting.ReactionFunc{rtesting.InduceFailure(verb, kind, rtesting.InduceFailureOpts{Error: err})}
 	}
@@ -130,6 +137,37 @@ func TestUpdatingObjectManager(t *testing.T) {
 				ExpectEvents:  []rtesting.Event{deleted},
 			},
 		},
+		"present, not desired, what it owns stays": {
+			node: manages(quietly(func(m *configMaps) { m.DeletionPropagation = metav1.DeletePropagationOrphan }), given.Object(), nil),
+			widgetCase: widgetCase{
+				GivenObjects:  []client.Object{given},
+				ExpectDeletes: []rtesting.DeleteRef{orphaning},
+				ExpectEvents:  []rtesting.Event{deleted},
+			},
+		},
+		"present, not desired, gone already": {
+			node:  manages(quietly(), given.Object(), nil),
+			calls: []string{"delete ConfigMap", "nothing"},
+			widgetCase: widgetCase{
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(given)},
+			},
+		},
+		// Somebody changed it since it was read: that may be why it is wanted after all.
+		"present, not desired, changed since": {
+			node:  manages(quietly(), given.Object(), nil),
+			calls: []string{"delete ConfigMap", "nothing"},
+			widgetCase: widgetCase{
+				GivenObjects:  []client.Object{given.With(func(c *corev1.ConfigMap) { c.ResourceVersion = "1001" })},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(given)},
+				ShouldErr:     true,
+				ExpectEvents:  []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "gadget": `+changedSince)},
+				Verify: func(t *testing.T, _ reconcilers.Result, err error) {
+					if !apierrs.IsConflict(err) {
+						t.Errorf("returned %v, expected a conflict", err)
+					}
+				},
+			},
+		},
 		"present, not desired, cannot be deleted": {
 			node:  manages(quietly(guarding), given.Object(), nil),
 			calls: []string{"delete ConfigMap", "nothing"},
@@ -154,17 +192,42 @@ func TestUpdatingObjectManager(t *testing.T) {
 				Verify:        returns(errBoom),
 			},
 		},
+		// It is there still, so that is what is returned, and the finalizer stays.
 		"terminating, not desired": {
 			node:       manages(quietly(guarding), leaving.Object(), nil),
-			calls:      []string{"nothing"},
+			calls:      []string{"gadget blue"},
 			widgetCase: widgetCase{Resource: guarded.Object(), GivenObjects: []client.Object{leaving}},
 		},
 		// Issue 1.19: the finalizer waits for an event, so that has to arrive also where nothing else tracked the object, as
 		// after a restart.
 		"terminating, not desired, tracked": {
 			node:       manages(quietly(guarding, tracking), leaving.Object(), nil),
-			calls:      []string{"nothing"},
+			calls:      []string{"gadget blue"},
 			widgetCase: widgetCase{Resource: guarded.Object(), GivenObjects: []client.Object{leaving}, ExpectTracks: tracks},
+		},
+		// What were written to it would go with it. Its going wakes the resource, and another can be created.
+		"terminating, desired otherwise, guarded and tracked": {
+			node:  manages(quietly(guarding, tracking), leavingRed.Object(), desired),
+			calls: []string{"patch Widget", "gadget red"},
+			widgetCase: widgetCase{
+				ExpectResource: widget.With(patchedBy(ours)).Object(),
+				GivenObjects:   []client.Object{leavingRed},
+				ExpectPatches:  []rtesting.PatchRef{add},
+				ExpectEvents:   []rtesting.Event{patched},
+				ExpectTracks:   tracks,
+			},
+		},
+		"terminating, desired, cannot be guarded": {
+			node:  manages(quietly(guarding, tracking), leavingRed.Object(), desired),
+			calls: []string{"patch Widget", "nothing"},
+			widgetCase: widgetCase{
+				GivenObjects:  []client.Object{leavingRed},
+				WithReactors:  fails("patch", "Widget", errBoom),
+				ExpectPatches: []rtesting.PatchRef{add},
+				ExpectEvents:  []rtesting.Event{warning("FinalizerPatchFailed", `Failed to patch finalizer "`+ours+`": boom`)},
+				ShouldErr:     true,
+				Verify:        returns(errBoom),
+			},
 		},
 		"present, not desired, tracked": {
 			node:  manages(quietly(tracking), given.Object(), nil),
@@ -339,6 +402,10 @@ func TestUpdatingObjectManagerValidate(t *testing.T) {
 		"duck, unnamed": {
 			node:    &duckManager{Type: quacks, MergeBeforeUpdate: merge},
 			shallow: `UpdatingObjectManager "" must enable DangerouslyAllowDuckTypes to use a duck type`,
+		},
+		"unknown propagation": {
+			node:    &configMaps{Name: "mine", MergeBeforeUpdate: mergeConfigMap, DeletionPropagation: "Sometimes"},
+			shallow: `UpdatingObjectManager "mine" must have a known DeletionPropagation, not "Sometimes"`,
 		},
 		"duck allowed": {node: &duckManager{Type: quacks, MergeBeforeUpdate: merge, DangerouslyAllowDuckTypes: true}},
 	}.run(t)

@@ -8,8 +8,10 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // watches are those that the nodes of one tree asked for: each type is watched once, however many nodes use it, and one
@@ -20,6 +22,8 @@ type watches struct {
 
 type watchedType struct {
 	builder *Builder
+	// home is the cluster that the objects are in; nil for that of the manager.
+	home cluster.Cluster
 	indexedType
 }
 
@@ -84,7 +88,8 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 	if err != nil {
 		return nil, err
 	}
-	key := watchedType{builder: bldr, indexedType: indexedTypeOf(config.Client, obj)}
+	home := elsewhere(ctx, config)
+	key := watchedType{builder: bldr, home: home, indexedType: indexedTypeOf(config.Client, obj)}
 	registered := scopeOf(ctx).watches
 	if registered != nil {
 		if fan, ok := registered.byType[key]; ok {
@@ -92,11 +97,25 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 		}
 	}
 	fan := &fanOut{}
-	bldr.Watches(watchable(obj, config.Scheme()), fan)
+	if home == nil {
+		bldr.Watches(watchable(obj, config.Scheme()), fan)
+	} else {
+		// The builder knows the cache of the manager only.
+		bldr.WatchesRawSource(source.TypedKind[client.Object, Request](home.GetCache(), watchable(obj, config.Scheme()), fan))
+	}
 	if registered != nil {
 		registered.byType[key] = fan
 	}
 	return fan, nil
+}
+
+// elsewhere returns the cluster that config is for, nil if it is that of the root: a [WithConfig] may have replaced it.
+func elsewhere(ctx context.Context, config Config) cluster.Cluster {
+	original, err := RetrieveOriginalConfig(ctx)
+	if err != nil || config.home == original.home {
+		return nil
+	}
+	return config.home
 }
 
 var _ handler.EventHandler = (*fanOut)(nil)

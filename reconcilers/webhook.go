@@ -163,7 +163,9 @@ func (r *AdmissionWebhookAdapter[T]) configure(s *scope) {
 }
 
 // admit returns the context of a request.
-func (r *AdmissionWebhookAdapter[T]) admit(ctx context.Context, req *admission.Request, resp *admission.Response, p *pass) context.Context {
+func (r *AdmissionWebhookAdapter[T]) admit(
+	ctx context.Context, req *admission.Request, resp *admission.Response, p *pass,
+) context.Context {
 	if ctx.Value(preparedKey{}) != any(r) {
 		// Called past the webhook that was built, such as by a handler that calls several.
 		ctx = r.prepare(ctx)

@@ -65,21 +65,28 @@ func TestAdmissionWebhookAdapterErrors(t *testing.T) {
 		// nowhere is set for an error of a type that cannot be told where it came up.
 		nowhere bool
 	}{
-		"nothing":                        {},
-		"a halt":                         {err: reconcilers.ErrHaltSubReconcilers},
-		"a halt that is wrapped":         {err: fmt.Errorf("enough: %w", reconcilers.ErrHaltSubReconcilers)},
-		"a quiet error":                  {err: reconcilers.ErrQuiet, expected: new(boomed(reconcilers.ErrQuiet.Error()))},
-		"a durable error":                {err: reconcilers.ErrDurable, expected: new(boomed(reconcilers.ErrDurable.Error()))},
-		"a halt because of something":    {err: errors.Join(reconcilers.ErrHaltSubReconcilers, errBoom), expected: new(boomed(reconcilers.ErrHaltSubReconcilers.Error() + "\nboom"))},
-		"any other error":                {err: errBoom, expected: new(boomed("boom")), logged: true},
-		"an error that wraps nothing":    {err: wrapsNothing{}, expected: new(boomed("wraps nothing")), logged: true},
-		"the status is not for webhooks": {err: reconcilers.ErrSkipStatusUpdate, expected: new(boomed(reconcilers.ErrSkipStatusUpdate.Error())), logged: true},
+		"nothing":                {},
+		"a halt":                 {err: reconcilers.ErrHaltSubReconcilers},
+		"a halt that is wrapped": {err: fmt.Errorf("enough: %w", reconcilers.ErrHaltSubReconcilers)},
+		"a quiet error":          {err: reconcilers.ErrQuiet, expected: new(boomed(reconcilers.ErrQuiet.Error()))},
+		"a durable error":        {err: reconcilers.ErrDurable, expected: new(boomed(reconcilers.ErrDurable.Error()))},
+		"a halt because of something": {
+			err:      errors.Join(reconcilers.ErrHaltSubReconcilers, errBoom),
+			expected: new(boomed(reconcilers.ErrHaltSubReconcilers.Error() + "\nboom")),
+		},
+		"any other error":             {err: errBoom, expected: new(boomed("boom")), logged: true},
+		"an error that wraps nothing": {err: wrapsNothing{}, expected: new(boomed("wraps nothing")), logged: true},
+		"the status is not for webhooks": {
+			err: reconcilers.ErrSkipStatusUpdate, expected: new(boomed(reconcilers.ErrSkipStatusUpdate.Error())), logged: true,
+		},
 
 		"a conflict":                 {err: conflict, expected: &conflict.ErrStatus, logged: true},
 		"a conflict that is wrapped": {err: fmt.Errorf("no: %w", conflict), expected: &conflict.ErrStatus, logged: true},
 		"a conflict among others":    {err: errors.Join(errBoom, conflict), expected: &conflict.ErrStatus, logged: true},
-		"a conflict in an aggregate": {err: utilerrors.NewAggregate([]error{errBoom, conflict}), expected: &conflict.ErrStatus, logged: true, nowhere: true},
-		"a quiet conflict":           {err: errors.Join(reconcilers.ErrQuiet, conflict), expected: &conflict.ErrStatus},
+		"a conflict in an aggregate": {
+			err: utilerrors.NewAggregate([]error{errBoom, conflict}), expected: &conflict.ErrStatus, logged: true, nowhere: true,
+		},
+		"a quiet conflict": {err: errors.Join(reconcilers.ErrQuiet, conflict), expected: &conflict.ErrStatus},
 		"an invalid object elsewhere": {
 			err: apierrs.NewInvalid(gaugeKind, "gadget", field.ErrorList{badUnit}), expected: new(invalidGauge(badUnit)), logged: true,
 		},
@@ -196,12 +203,13 @@ func TestResultsOutsideOfAWebhook(t *testing.T) {
 
 func TestInvalidFieldsNamesTheResource(t *testing.T) {
 	ctx := testContext(t, expectWidget().Config())
+	kind := metav1.TypeMeta{APIVersion: "a/v1", Kind: "K"}
 	for name, test := range map[string]struct {
 		ctx      context.Context
 		resource client.Object
 		expected string
 	}{
-		"by its kind":    {t.Context(), &gauge{TypeMeta: metav1.TypeMeta{APIVersion: "a/v1", Kind: "K"}, ObjectMeta: metav1.ObjectMeta{Name: "n"}}, `K.a "n"`},
+		"by its kind":    {t.Context(), &gauge{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Name: "n"}}, `K.a "n"`},
 		"by the scheme":  {ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, `Secret "n"`},
 		"by the Go type": {ctx, &gauge{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}, `gauge "n-*"`},
 		"not at all":     {ctx, nil, ` "gadget"`},
@@ -353,7 +361,8 @@ func TestL9WebhooksDoNotLogSecrets(t *testing.T) {
 		g.Unit = "km"
 		return nil
 	}), gaugeRequest(admissionv1.Create))
-	if !strings.Contains(heard, `"msg"="mutating resource"`) || !strings.Contains(heard, `"patch"=[{"op"="add" "path"="/unit" "value"="km"}]`) {
+	if !strings.Contains(heard, `"msg"="mutating resource"`) ||
+		!strings.Contains(heard, `"patch"=[{"op"="add" "path"="/unit" "value"="km"}]`) {
 		t.Errorf("logged %s", heard)
 	}
 }

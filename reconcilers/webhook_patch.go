@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,7 +18,7 @@ import (
 // patchFor returns the operations that do to the object of a request, given as it came, what a tree did to its decoded and
 // defaulted form. There are none for what is not an object.
 func patchFor(raw []byte, before, after client.Object) ([]jsonpatch.JsonPatchOperation, error) {
-	from, err := decodeContent(raw)
+	from, err := decodeTree(raw)
 	if err != nil {
 		return nil, fmt.Errorf("unable to decode the object of the request: %w", err)
 	}
@@ -43,32 +42,13 @@ func patchFor(raw []byte, before, after client.Object) ([]jsonpatch.JsonPatchOpe
 }
 
 func contentOf(obj client.Object) (map[string]any, error) {
-	data, err := json.Marshal(obj)
-	if err != nil {
-		return nil, fmt.Errorf("unable to marshal the resource: %w", err)
-	}
-	content, err := decodeContent(data)
+	content, err := treeOf(obj)
 	if err != nil {
 		return nil, fmt.Errorf("unable to marshal the resource: %w", err)
 	}
 	if content == nil {
 		content = map[string]any{}
 	}
-	return content, nil
-}
-
-// decodeContent decodes a JSON object, nil if it is none. Numbers stay as they are written.
-func decodeContent(data []byte) (map[string]any, error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var decoded any
-	if err := decoder.Decode(&decoded); err != nil {
-		return nil, err
-	}
-	content, _ := decoded.(map[string]any)
 	return content, nil
 }
 

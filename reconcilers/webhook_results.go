@@ -37,14 +37,15 @@ func Warn(ctx context.Context, format string, args ...any) {
 	}
 }
 
-// warningText returns what a header of HTTP can carry of text: the API server drops a warning that it cannot.
+// warningText returns what a header of HTTP can carry of text: the API server drops a warning that it cannot. What is no UTF-8 is
+// replaced on the way.
 func warningText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
+	}, text)
 	return strings.TrimSpace(text)
 }
 

@@ -135,7 +135,7 @@ func TestWhileEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := &trace{}
 	node := &widgetWhile{
-		Condition: func(ctx context.Context, _ *resources.Widget) bool { return true },
+		Condition: iterationsBelow(10),
 		Reconciler: syncing(func(ctx context.Context, _ *resources.Widget) {
 			calls.add("%d", reconcilers.RetrieveIteration(ctx))
 			if reconcilers.RetrieveIteration(ctx) == 2 {

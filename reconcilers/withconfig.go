@@ -19,8 +19,9 @@ import (
 // [RetrieveOriginalConfig] stays as it is: the status, the finalizers and the events of the resource belong to where it was
 // loaded from.
 //
-// Watches are always those of the manager's own cluster. What the nested node has or tracks in another cluster does not wake
-// the resource, unless Setup of a [SyncReconciler] adds a source for it:
+// Children and what object managers track are watched in the cluster that the config is for, see [Config.WithCluster]; whoever makes
+// that cluster adds it to the manager, so that its cache runs. What a function tracks in another cluster needs a source for it, as it
+// needs a watch at home:
 //
 //	bldr.WatchesRawSource(source.Kind(other.GetCache(), client.Object(&corev1.ConfigMap{}), reconcilers.EnqueueTracked(ctx)))
 type WithConfig[Type client.Object] struct {

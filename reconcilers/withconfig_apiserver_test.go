@@ -67,17 +67,68 @@ func TestWithConfigOfAnotherTracker(t *testing.T) {
 	}
 }
 
-// The way to hear of another cluster that the documentation of WithConfig shows: the namespace that is tracked is out of sight for
-// the manager.
-func TestWithConfigOfAnotherCluster(t *testing.T) {
+// A child in another cluster is watched there: nothing else tells that it is gone.
+func TestWithConfigWatchesChildrenInTheirCluster(t *testing.T) {
 	elsewhere := plane.Namespace(t)
+	other := clusterOf(t, elsewhere)
+	op, _ := startOperator(t, func(config reconcilers.Config) *widgetRoot {
+		foreign := config.WithCluster(other)
+		child := trackedChild("a").(*configMapNode)
+		child.ListOptions = func(context.Context, *resources.Widget) []client.ListOption {
+			return []client.ListOption{client.InNamespace(elsewhere), client.MatchingLabels{"part": "a"}}
+		}
+		at := child.DesiredChild
+		child.DesiredChild = func(ctx context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+			desired, err := at(ctx, w)
+			desired.Namespace = elsewhere
+			return desired, err
+		}
+		return &widgetRoot{
+			Config: config,
+			Setup: func(_ context.Context, mgr reconcilers.Manager, _ *reconcilers.Builder) error {
+				return mgr.Add(other)
+			},
+			Reconciler: &widgetWithConfig{
+				Config:     func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return foreign, nil },
+				Reconciler: child,
+			},
+		}
+	})
+	c := live(t)
+	w := op.createWidget(t, c)
+	child := &corev1.ConfigMap{}
+	key := types.NamespacedName{Namespace: elsewhere, Name: w.Name + "-a"}
+	eventually(t, "it is not created", func(ctx context.Context) error { return c.Get(ctx, key, child) })
+	old := child.UID
+	if err := c.Delete(t.Context(), child); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it does not come back", func(ctx context.Context) error {
+		if err := c.Get(ctx, key, child); err != nil || child.UID != old {
+			return err
+		}
+		return fmt.Errorf("it is the old one")
+	})
+}
+
+// clusterOf returns a cluster in which only one namespace is in sight, which is out of sight for the manager.
+func clusterOf(t *testing.T, namespace string) cluster.Cluster {
+	t.Helper()
 	other, err := cluster.New(plane.Config(t), func(options *cluster.Options) {
 		options.Scheme = resources.NewScheme()
-		options.Cache = cache.Options{DefaultNamespaces: map[string]cache.Config{elsewhere: {}}}
+		options.Cache = cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return other
+}
+
+// The way to hear of another cluster that the documentation of WithConfig shows: the namespace that is tracked is out of sight for
+// the manager.
+func TestWithConfigOfAnotherCluster(t *testing.T) {
+	elsewhere := plane.Namespace(t)
+	other := clusterOf(t, elsewhere)
 	key := types.NamespacedName{Namespace: elsewhere, Name: "settings"}
 	op, _ := startOperator(t, func(config reconcilers.Config) *widgetRoot {
 		foreign := config.WithCluster(other)

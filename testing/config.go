@@ -39,7 +39,7 @@ type ExpectConfig struct {
 	StatusSubResourceTypes []client.Object
 	// GivenObjects are those that the client has.
 	GivenObjects []client.Object
-	// APIGivenObjects are those that the APIReader has.
+	// APIGivenObjects are those that the APIReader has. They are not given to the client.
 	APIGivenObjects []client.Object
 	// GivenAPIResources are those that discovery and the REST mapper know.
 	GivenAPIResources []*metav1.APIResourceList

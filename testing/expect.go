@@ -156,7 +156,10 @@ func assertObjects[A CreateAction](
 	}
 	expectation[client.Object, A]{
 		field: field, kind: kind,
-		found:    func(action A) client.Object { return action.GetObject().(client.Object) },
+		found: func(action A) client.Object { return action.GetObject().(client.Object) },
+		observed: func(expected client.Object, action A) client.Object {
+			return inTypeOf(expected, action.GetObject().(client.Object))
+		},
 		diff:     diff,
 		pastable: func(obj client.Object) any { return sentPart(obj, c.Scheme) },
 	}.assert(c, t, realObjects(expected), actions)

@@ -74,15 +74,27 @@ func TestOrder(t *testing.T) {
 		expect []string
 		want   []string
 	}{
-		"not compared":  {do: everything},
-		"writes":        {do: everything, expect: everyWrite},
-		"with tracks":   {do: everything, expect: withTracks},
-		"with events":   {do: everything, expect: withEvents},
-		"nothing":       {do: kinds["Track"].do, expect: []string{}},
-		"missing":       {do: kinds["Event"].do, expect: []string{"create ConfigMap a"}, want: []string{`-`, `"create ConfigMap a"`}},
-		"unexpected":    {do: kinds["Delete"].do, expect: []string{}, want: []string{"+", "\nTo expect it, set ExpectOrder to:\n", `[]string{"delete ConfigMap default/settings"}`}},
-		"swapped":       {do: everything, expect: swapped, want: []string{"ExpectOrder differs for config \"other\" (-expected, +actual):\n"}},
-		"events differ": {do: kinds["Event"].do, expect: []string{"event Gone ConfigMap a"}, want: []string{"event Seen ConfigMap default/settings"}},
+		"not compared": {do: everything},
+		"writes":       {do: everything, expect: everyWrite},
+		"with tracks":  {do: everything, expect: withTracks},
+		"with events":  {do: everything, expect: withEvents},
+		"nothing":      {do: kinds["Track"].do, expect: []string{}},
+		"missing": {
+			do: kinds["Event"].do, expect: []string{"create ConfigMap a"},
+			want: []string{`-`, `"create ConfigMap a"`},
+		},
+		"unexpected": {
+			do: kinds["Delete"].do, expect: []string{},
+			want: []string{"+", "\nTo expect it, set ExpectOrder to:\n", `[]string{"delete ConfigMap default/settings"}`},
+		},
+		"swapped": {
+			do: everything, expect: swapped,
+			want: []string{"ExpectOrder differs for config \"other\" (-expected, +actual):\n"},
+		},
+		"events differ": {
+			do: kinds["Event"].do, expect: []string{"event Gone ConfigMap a"},
+			want: []string{"event Seen ConfigMap default/settings"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newExpectConfig()

@@ -101,8 +101,11 @@ func init() {
 			want: []string{"ExpectWatches differs", "&corev1.Pod{}, &corev1.Pod{}"},
 		},
 		"watch missing": {
-			run:  setsUp(setupCase{ExpectWatches: []client.Object{&resources.Widget{}, dynamicPod, nil, &unregistered{}}}),
-			want: []string{"ExpectWatches differs", `"v1 Pod (unstructured)"`, `"nil"`, "the kind of *testing_test.unregistered is neither in the scheme"},
+			run: setsUp(setupCase{ExpectWatches: []client.Object{&resources.Widget{}, dynamicPod, nil, &unregistered{}}}),
+			want: []string{
+				"ExpectWatches differs", `"v1 Pod (unstructured)"`, `"nil"`,
+				"the kind of *testing_test.unregistered is neither in the scheme",
+			},
 		},
 		"index": {
 			run:  setsUp(setupCase{Metadata: sets(child("a")), ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}}}),
@@ -168,14 +171,41 @@ func init() {
 				"Events[0] (deleted *testing_test.unregistered ) cannot happen: ",
 			},
 		},
-		"set-up fails":        {run: setsUp(setupCase{Metadata: fails(errOops), ExpectedErr: errOops}), want: []string{"Setup factory returned nothing to set up"}},
-		"error of set-up":     {run: setsUp(setupCase{ShouldErr: true}), want: []string{"SetupWithManager() error = <nil>, ShouldErr true"}},
-		"other error":         {run: setsUp(setupCase{Metadata: failingSetup(), ExpectedErr: reconcilers.ErrQuiet}), want: []string{"SetupWithManager() error = oops, ExpectedErr "}},
-		"no error of set-up":  {run: setsUp(setupCase{Metadata: failingSetup()}), want: []string{"SetupWithManager() error = oops, ShouldErr false"}, unwanted: []string{"ExpectWatches"}},
-		"verified set-up":     {run: setsUp(setupCase{Verify: func(t *testing.T, err error) { t.Errorf("verified %v", err) }}), want: []string{"verified <nil>"}},
-		"prepare of set-up":   {run: setsUp(setupCase{Prepare: func(*testing.T, context.Context, *setupCase) (context.Context, error) { return nil, errOops }}), want: []string{"error during prepare: oops"}},
-		"clean up of set-up":  {run: setsUp(setupCase{CleanUp: func(*testing.T, context.Context, *setupCase) error { return errOops }}), want: []string{"error during clean up: oops"}},
-		"write during set-up": {run: setsUp(setupCase{Metadata: writingSetup()}), want: []string{"Unexpected Create observed: "}},
+		"nothing to set up": {
+			run:  setsUp(setupCase{Metadata: fails(errOops)}),
+			want: []string{"Setup factory returned nothing to set up"},
+		},
+		"error of set-up": {
+			run:  setsUp(setupCase{ShouldErr: true}),
+			want: []string{"SetupWithManager() error = <nil>, ShouldErr true"},
+		},
+		"other error of set-up": {
+			run:  setsUp(setupCase{Metadata: failingSetup(), ExpectedErr: reconcilers.ErrQuiet}),
+			want: []string{"SetupWithManager() error = oops, ExpectedErr "},
+		},
+		"no error of set-up": {
+			run:      setsUp(setupCase{Metadata: failingSetup()}),
+			want:     []string{"SetupWithManager() error = oops, ShouldErr false"},
+			unwanted: []string{"ExpectWatches"},
+		},
+		"verified set-up": {
+			run:  setsUp(setupCase{Verify: func(t *testing.T, err error) { t.Errorf("verified %v", err) }}),
+			want: []string{"verified <nil>"},
+		},
+		"prepare of set-up": {
+			run: setsUp(setupCase{Prepare: func(*testing.T, context.Context, *setupCase) (context.Context, error) {
+				return nil, errOops
+			}}),
+			want: []string{"error during prepare: oops"},
+		},
+		"clean up of set-up": {
+			run:  setsUp(setupCase{CleanUp: func(*testing.T, context.Context, *setupCase) error { return errOops }}),
+			want: []string{"error during clean up: oops"},
+		},
+		"write during set-up": {
+			run:  setsUp(setupCase{Metadata: writingSetup()}),
+			want: []string{"Unexpected Create observed: "},
+		},
 		"focus of set-up": {
 			run: func(t *testing.T) {
 				rtesting.SetupTestSuite{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -149,11 +151,11 @@ func TestSetupOfATree(t *testing.T) {
 			ExpectWatches: []client.Object{&resources.Widget{}, &corev1.Pod{}, dynamicPod, &corev1.Pod{}, partialSecret},
 			Events: []rtesting.SetupEvent{
 				{Created: running, ExpectRequests: []reconcilers.Request{
-					requestFor("*v1.Pod", "web"), requestFor("*unstructured.Unstructured", "web"),
+					requestFor("*v1.Pod ", "web"), requestFor("*unstructured.Unstructured Pod", "web"),
 				}},
 				{
 					Deleted:        &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tls"}},
-					ExpectRequests: []reconcilers.Request{requestFor("*v1.PartialObjectMetadata", "tls")},
+					ExpectRequests: []reconcilers.Request{requestFor("*v1.PartialObjectMetadata Secret", "tls")},
 				},
 			},
 		},
@@ -179,8 +181,9 @@ func TestSetupOfATree(t *testing.T) {
 			ExpectedErr: errOops,
 		},
 		"is not valid": {
-			Metadata:    sets(&widgetChild{Name: "a"}),
-			ExpectedErr: errors.New(`ResourceReconciler "WidgetResourceReconciler" must have a valid Reconciler: Sequence must have a valid Sequence[0]: ChildReconciler "a" must implement DesiredChild`),
+			Metadata: sets(&widgetChild{Name: "a"}),
+			ExpectedErr: errors.New(`ResourceReconciler "WidgetResourceReconciler" must have a valid Reconciler: ` +
+				`Sequence must have a valid Sequence[0]: ChildReconciler "a" must implement DesiredChild`),
 			Verify: func(t *testing.T, err error) {
 				if err == nil {
 					t.Error("there is no error")
@@ -214,7 +217,8 @@ type typed[Type client.Object] struct{ handler.Funcs }
 
 func (typed[Type]) add(obj client.Object, q workqueue.TypedRateLimitingInterface[reconcilers.Request]) {
 	if _, ok := obj.(Type); ok {
-		q.AddRateLimited(requestFor(fmt.Sprintf("%T", obj), obj.GetName()))
+		// A type that is decoded into does not carry its kind.
+		q.AddRateLimited(requestFor(fmt.Sprintf("%T %s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj.GetName()))
 	}
 }
 
@@ -264,7 +268,7 @@ func TestSetupByHand(t *testing.T) {
 			}
 			started := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcilers.Request]) error {
 				q.AddAfter(requestFor("default", "started"), 1)
-				go q.Add(requestFor("default", "later"))
+				time.AfterFunc(10*time.Millisecond, func() { q.Add(requestFor("default", "later")) })
 				return nil
 			})
 			if err := mgr.Add(manager.RunnableFunc(func(context.Context) error { return errOops })); err != nil {
@@ -294,4 +298,53 @@ func TestSetupByHand(t *testing.T) {
 			},
 		},
 	}}.Run(t, scheme, newSetup)
+}
+
+// An owner is woken in the namespace of what it owns, unless it has none.
+func TestSetupKnowsScopes(t *testing.T) {
+	ownedBy := func(apiVersion, kind string) client.Object {
+		return settings.With(func(c *corev1.ConfigMap) {
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "gadget", Controller: new(true)}}
+		})
+	}
+	cases := rtesting.SetupTests{}
+	for name, tc := range map[string]struct {
+		owner     client.Object
+		resources []*metav1.APIResourceList
+		want      reconcilers.Request
+	}{
+		"of the scheme": {owner: &resources.Widget{}, want: gadget},
+		"given": {
+			owner: &resources.Widget{},
+			resources: []*metav1.APIResourceList{{
+				GroupVersion: resources.GroupVersion.String(),
+				APIResources: []metav1.APIResource{{Name: "widgets", SingularName: "widget", Kind: "Widget"}},
+			}},
+			want: requestFor("", "gadget"),
+		},
+		"built in": {owner: &corev1.Node{}, want: requestFor("", "gadget")},
+		"unknown": {
+			owner: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Gadget"}},
+			want:  gadget,
+		},
+	} {
+		kind, err := apiutil.GVKForObject(tc.owner, widgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases[name] = setupCase{
+			GivenAPIResources: tc.resources,
+			ExpectWatches:     []client.Object{tc.owner, &corev1.ConfigMap{}},
+			Events: []rtesting.SetupEvent{
+				{Created: ownedBy(kind.GroupVersion().String(), kind.Kind), ExpectRequests: []reconcilers.Request{tc.want}},
+			},
+			Metadata: map[string]any{"setup": rtesting.SetupFunc(func(_ context.Context, mgr reconcilers.Manager) error {
+				return ctrl.NewControllerManagedBy(mgr).For(tc.owner).Owns(&corev1.ConfigMap{}).Complete(
+					reconcile.Func(func(context.Context, reconcilers.Request) (reconcilers.Result, error) {
+						return reconcilers.Result{}, nil
+					}))
+			})},
+		}
+	}
+	cases.Run(t, widgets, newSetup)
 }

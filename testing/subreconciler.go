@@ -35,20 +35,16 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	Resource Type
 	// GivenStashedValues are in the stash.
 	GivenStashedValues map[stash.Key]interface{}
-	// WithReactors react to the calls to the client and to the reads through the APIReader; the first listed is asked first.
-	WithReactors []ReactionFunc
-	// WithClientBuilder completes the builders of the fake clients, also that of the APIReader. What it sets wins.
-	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
-	// StatusSubResourceTypes are the types, besides the built-in ones, whose status is written on its own.
+
+	// What there is, beside the resource: the members of ExpectConfig of these names.
+
+	WithReactors           []ReactionFunc
+	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
 	StatusSubResourceTypes []client.Object
-	// GivenObjects are those that the client has, beside the resource.
-	GivenObjects []client.Object
-	// APIGivenObjects are those that the APIReader has, beside the resource. They are not given to the client.
-	APIGivenObjects []client.Object
-	// GivenAPIResources are those that discovery and the REST mapper know.
-	GivenAPIResources []*metav1.APIResourceList
-	// GivenTracks are those that the tracker has.
-	GivenTracks []TrackRequest
+	GivenObjects           []client.Object
+	APIGivenObjects        []client.Object
+	GivenAPIResources      []*metav1.APIResourceList
+	GivenTracks            []TrackRequest
 
 	// ExpectResource is the resource as the sub-reconciler leaves it in memory; nil if it must not change.
 	ExpectResource Type
@@ -56,34 +52,26 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	ExpectStashedValues map[stash.Key]interface{}
 	// VerifyStashedValue compares a stashed value; nil compares with the Differ.
 	VerifyStashedValue VerifyStashedValueFunc
-	// ExpectTracks are the requests to the tracker.
-	ExpectTracks []TrackRequest
-	// ExpectEvents are the events.
-	ExpectEvents []Event
-	// ExpectApplies are the server-side applies.
-	ExpectApplies []ApplyRef
-	// ExpectCreates are the objects created.
-	ExpectCreates []client.Object
-	// ExpectUpdates are the objects updated, as sent.
-	ExpectUpdates []client.Object
-	// ExpectPatches are the patches.
-	ExpectPatches []PatchRef
-	// ExpectDeletes are the deletes.
-	ExpectDeletes []DeleteRef
-	// ExpectDeleteCollections are the deletes of collections.
+
+	// What the sub-reconciler must do: the members of ExpectConfig of these names.
+
+	ExpectTracks            []TrackRequest
+	ExpectEvents            []Event
+	ExpectApplies           []ApplyRef
+	ExpectCreates           []client.Object
+	ExpectUpdates           []client.Object
+	ExpectPatches           []PatchRef
+	ExpectDeletes           []DeleteRef
 	ExpectDeleteCollections []DeleteCollectionRef
-	// ExpectStatusUpdates are the objects whose status is updated, as sent.
-	ExpectStatusUpdates []client.Object
-	// ExpectStatusPatches are the patches of a status.
-	ExpectStatusPatches []PatchRef
-	// ExpectStatusApplies are the server-side applies of a status.
-	ExpectStatusApplies []ApplyRef
+	ExpectStatusUpdates     []client.Object
+	ExpectStatusPatches     []PatchRef
+	ExpectStatusApplies     []ApplyRef
 
 	// AdditionalConfigs are configs for other clusters or identities, by the name under which
 	// reconcilers.RetrieveAdditionalConfigs has them. Scheme and Differ are those of the case unless set.
 	AdditionalConfigs map[string]ExpectConfig
 
-	// ShouldErr says that the reconcile must return an error. ExpectedResult is then not compared.
+	// ShouldErr says that the reconcile must return an error. ExpectedResult is then not compared, unless ExpectedErr is set.
 	ShouldErr bool
 	// ShouldPanic says that the reconcile must panic.
 	ShouldPanic bool
@@ -112,7 +100,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// ExpectOrder is the order of all that is written, see ExpectConfig.ExpectOrder; nil for any.
 	ExpectOrder []string
 	// ExpectedErr is the error that the reconcile must return: one that errors.Is finds, or one of the same text. It
-	// implies ShouldErr; and other than with ShouldErr alone, ExpectedResult is compared too. Nil says nothing.
+	// implies ShouldErr, and ExpectedResult is compared too. Nil says nothing.
 	ExpectedErr error
 }
 

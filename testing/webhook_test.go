@@ -64,6 +64,7 @@ type pathKey struct{}
 
 func TestAdmissionWebhookTests(t *testing.T) {
 	now := time.Unix(1000, 0)
+	mine := asked()
 	webhookTests{
 		"allowed": {Request: asked(), ExpectedResponse: allowed, Metadata: answers(allows)},
 		"denied": {
@@ -74,7 +75,7 @@ func TestAdmissionWebhookTests(t *testing.T) {
 			}),
 		},
 		"patched": {
-			Request: asked(),
+			Request: mine,
 			ExpectedResponse: admission.Response{
 				Patches: []jsonpatch.Operation{
 					// The Go types of the values do not matter.
@@ -89,6 +90,9 @@ func TestAdmissionWebhookTests(t *testing.T) {
 					jsonpatch.NewOperation("add", "/data/n", map[string]any{"a": "b"}), jsonpatch.NewOperation("remove", "/data/k", nil))
 			}),
 			Verify: func(t *testing.T, response admission.Response) {
+				if mine.Object.Raw[0] != '{' {
+					t.Error("the handler changed the request of the table")
+				}
 				if response.UID != "one" || len(response.Patches) != 2 {
 					t.Errorf("the response is not completed: %#v", response)
 				}

@@ -5,17 +5,19 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Apply merges the configuration of one manager into an object, which it creates if there is none. Fields that another
 // manager owns with another value conflict unless the options force it; fields that the manager no longer applies and
-// nobody else owns go.
+// nobody else owns go. If nothing changes, nothing is stored, and the version stays.
 func (s *Server) Apply(gvr schema.GroupVersionResource, config runtime.Object, ns string, opts ...metav1.PatchOptions) error {
 	opt := only(opts)
 	given, err := asObject(config)
@@ -36,6 +38,9 @@ func (s *Server) Apply(gvr schema.GroupVersionResource, config runtime.Object, n
 	if live == nil && in.subresource != "" {
 		return apierrors.NewNotFound(gvr.GroupResource(), in.object.GetName())
 	}
+	if err := checkIdentity(kind, live, in); err != nil {
+		return err
+	}
 	merged, err := s.merge(kind, live, in)
 	if err != nil {
 		return err
@@ -54,8 +59,39 @@ func (s *Server) Apply(gvr schema.GroupVersionResource, config runtime.Object, n
 	if dryRun(opt.DryRun) {
 		return &dryRunResult{object: write.New}
 	}
+	if live != nil && saysTheSame(live.object, write.New) {
+		return nil
+	}
 	s.put(gvr, &record{object: write.New}, event)
 	return nil
+}
+
+// checkIdentity refuses what is applied to another object of the name than the one that is there. A real server takes that for an
+// attempt to change the UID.
+func checkIdentity(kind schema.GroupVersionKind, live *record, in intent) error {
+	given := in.object.GetUID()
+	if live == nil || given == "" || given == live.object.GetUID() {
+		return nil
+	}
+	return apierrors.NewInvalid(kind.GroupKind(), in.object.GetName(), field.ErrorList{
+		field.Invalid(field.NewPath("metadata", "uid"), string(given), "field is immutable"),
+	})
+}
+
+// saysTheSame tells whether storing next in the place of live would change nothing: a server then stores nothing.
+func saysTheSame(live, next client.Object) bool {
+	timeless := func(obj client.Object) client.Object {
+		obj = copyOf(obj)
+		obj.SetResourceVersion("")
+		entries := obj.GetManagedFields()
+		for i := range entries {
+			entries[i].Time = nil
+		}
+		obj.SetManagedFields(entries)
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		return obj
+	}
+	return equality.Semantic.DeepEqual(timeless(live), timeless(next))
 }
 
 // merge returns what an apply makes of a stored object, nil if there is none.

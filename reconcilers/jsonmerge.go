@@ -1,12 +1,14 @@
 package reconcilers
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 )
 
-// The functions below do to a value as a client wrote it (raw) what was done to the same value as a Go type knows it: before
-// and after. All values are decoded JSON, and none is changed; what they return may share parts with them.
+// The functions of this file do to a value in full (raw: as a client wrote it, or as the type of the resource has it) what was done to
+// the same value as another Go type knows it: before and after. All values are trees, and none is changed; what the functions
+// return may share parts with them.
 
 // mergeValues returns raw with what made after of before. Before is nil if the Go type does not show it.
 func mergeValues(raw, before, after any) any {
@@ -112,8 +114,8 @@ func alike(a, b []any) bool {
 }
 
 // origins tells for each element of after which one of before it is, -1 for none: those of the common head and tail, those of the same
-// name where no other has that name, and the rest of a list of the same length by their places, unless their names tell
-// that they are others.
+// name where no other has that name, those without a name that are equal, and the rest of a list of the same length by their
+// places, unless their names tell that they are others.
 func origins(before, after []any) []int {
 	head, tail := commonEnds(before, after)
 	shift := len(before) - len(after)
@@ -136,6 +138,7 @@ func origins(before, after []any) []int {
 			taken[origin[i]] = true
 		}
 	}
+	matchEqual(before, after, origin, taken)
 	if shift != 0 {
 		return origin
 	}
@@ -145,6 +148,28 @@ func origins(before, after []any) []int {
 		}
 	}
 	return origin
+}
+
+// matchEqual finds the origins of elements without a name that are the same as one which is not taken.
+func matchEqual(before, after []any, origin []int, taken []bool) {
+	free := map[string][]int{}
+	for i, element := range before {
+		if key, err := json.Marshal(element); err == nil && !taken[i] && nameOf(element) == "" {
+			free[string(key)] = append(free[string(key)], i)
+		}
+	}
+	if len(free) == 0 {
+		return
+	}
+	for i, element := range after {
+		if origin[i] >= 0 || nameOf(element) != "" {
+			continue
+		}
+		key, err := json.Marshal(element)
+		if same := free[string(key)]; err == nil && len(same) > 0 {
+			origin[i], taken[same[0]], free[string(key)] = same[0], true, same[1:]
+		}
+	}
 }
 
 // distinct tells whether a and b have names, different ones, that no other element of their lists has.

@@ -1,0 +1,37 @@
+package reconcilers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The first two errors on end are quiet: the request comes back, and nobody is alarmed.
+func ExampleSuppressTransientErrors() {
+	node := &reconcilers.SuppressTransientErrors[*resources.Widget, *resources.WidgetList]{
+		Reconciler: &reconcilers.SyncReconciler[*resources.Widget]{
+			Sync: func(_ context.Context, widget *resources.Widget) error {
+				fmt.Println("ask the directory about", widget.Name)
+				return errors.New("the directory is busy")
+			},
+		},
+	}
+	ctx, _ := exampleCluster()
+	gadget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Name: "gadget", UID: "gadget-uid"}}
+	for range 3 {
+		_, err := node.Reconcile(ctx, gadget)
+		fmt.Println("quiet:", errors.Is(err, reconcilers.ErrQuiet))
+	}
+	// Output:
+	// ask the directory about gadget
+	// quiet: true
+	// ask the directory about gadget
+	// quiet: true
+	// ask the directory about gadget
+	// quiet: false
+}
