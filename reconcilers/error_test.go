@@ -51,11 +51,11 @@ func TestClassify(t *testing.T) {
 		err      error
 		expected reconcilers.Class
 	}{
-		"unknown":      {err: errBoom, expected: reconcilers.ClassRetry},
-		"quiet":        {err: reconcilers.ErrQuiet, expected: reconcilers.ClassRetry},
-		"halt":         {err: reconcilers.ErrHaltSubReconcilers, expected: reconcilers.ClassWait},
-		"durable":      {err: fmt.Errorf("%w: %w", errBoom, reconcilers.ErrDurable), expected: reconcilers.ClassTerminal},
-		"terminal":     {err: fmt.Errorf("hopeless: %w", reconcile.TerminalError(errBoom)), expected: reconcilers.ClassTerminal},
+		"unknown":  {err: errBoom, expected: reconcilers.ClassRetry},
+		"quiet":    {err: reconcilers.ErrQuiet, expected: reconcilers.ClassRetry},
+		"halt":     {err: reconcilers.ErrHaltSubReconcilers, expected: reconcilers.ClassWait},
+		"durable":  {err: fmt.Errorf("%w: %w", errBoom, reconcilers.ErrDurable), expected: reconcilers.ClassTerminal},
+		"terminal": {err: fmt.Errorf("hopeless: %w", reconcile.TerminalError(errBoom)), expected: reconcilers.ClassTerminal},
 		"fields": {
 			err:      &reconcilers.ApplyConflictError{Object: "ConfigMap a", Err: apierrs.NewConflict(configMapResource, "a", errBoom)},
 			expected: reconcilers.ClassNotOurs,
