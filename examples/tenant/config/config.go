@@ -12,6 +12,7 @@ import (
 )
 
 //go:generate controller-gen crd paths=../api/... output:crd:dir=crd
+//go:generate controller-gen webhook paths=../controller output:webhook:dir=webhook
 //go:generate go run ./generate
 
 var (

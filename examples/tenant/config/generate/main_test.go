@@ -53,7 +53,7 @@ func TestWrite(t *testing.T) {
 	if err := write(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"rbac/role.yaml", "tree.txt"} {
+	for _, name := range []string{"rbac/role.yaml", "rbac/registry_role.yaml", "tree.txt"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
