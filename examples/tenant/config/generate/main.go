@@ -60,22 +60,34 @@ func derive() (map[string][]byte, error) {
 		return nil, err
 	}
 
-	files := map[string][]byte{"tree.txt": []byte(controller.Describe(options))}
-	meta := func(kind, name string) (metav1.TypeMeta, metav1.ObjectMeta) {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}, metav1.ObjectMeta{Name: name}
+	defaults, err := reconcilers.Describe(controller.Defaults()).PolicyRules(scheme, nil)
+	if err != nil {
+		return nil, err
 	}
-	clusterRole := rbacv1.ClusterRole{Rules: merge(tenants, looks)}
-	clusterRole.TypeMeta, clusterRole.ObjectMeta = meta("ClusterRole", "tenant-operator")
-	role := rbacv1.Role{Rules: writes}
-	role.TypeMeta, role.ObjectMeta = meta("Role", "tenant-operator-registry")
-	for name, object := range map[string]any{"rbac/role.yaml": clusterRole, "rbac/registry_role.yaml": role} {
-		manifest, err := yaml.Marshal(object)
+
+	files := map[string][]byte{"tree.txt": []byte(controller.Describe(options))}
+	for name, role := range map[string]any{
+		"rbac/role.yaml": rbacv1.ClusterRole{
+			TypeMeta: typeMeta("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator"}, Rules: merge(tenants, looks),
+		},
+		"rbac/registry_role.yaml": rbacv1.Role{
+			TypeMeta: typeMeta("Role"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator-registry"}, Rules: writes,
+		},
+		"rbac/hub_role.yaml": rbacv1.ClusterRole{
+			TypeMeta: typeMeta("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator-hub"}, Rules: defaults,
+		},
+	} {
+		manifest, err := yaml.Marshal(role)
 		if err != nil {
 			return nil, err
 		}
 		files[name] = append([]byte("# Derived from the tree. DO NOT EDIT: run make generate.\n"), manifest...)
 	}
 	return files, nil
+}
+
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
 // merge adds rules to others of the kind that a tree derives: one for each resource.
