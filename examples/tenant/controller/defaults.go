@@ -64,15 +64,15 @@ var defaultsStash = reconcilers.NewStasher[defaults]("tenancy.example.com/defaul
 
 // Defaults reads the ConfigMap of defaults that the tenant names, and hears of it when that changes. The nodes after it find
 // the defaults in the stash, if they make sense.
-func Defaults() reconcilers.SubReconciler[*v1alpha1.Tenant] {
-	return defaultsNode(func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-		bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
-		return nil
-	})
-}
-
-// DefaultsOf is [Defaults] for defaults that are kept on another cluster, a hub. The config is that of the tree.
-func DefaultsOf(hub cluster.Cluster, config reconcilers.Config) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+//
+// The config is that of the tree. The ConfigMaps are on the hub, unless that is nil.
+func Defaults(config reconcilers.Config, hub cluster.Cluster) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+	if hub == nil {
+		return defaultsNode(func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+			bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
+			return nil
+		})
+	}
 	// Each config of the hub has clients of its own, so it is made once.
 	config = config.WithCluster(hub)
 	return &reconcilers.WithConfig[*v1alpha1.Tenant]{

@@ -35,15 +35,11 @@ type Options struct {
 
 // New returns the root of the tree that gives each tenant what it is to have.
 func New(config reconcilers.Config, options Options) *reconcilers.ResourceReconciler[*v1alpha1.Tenant] {
-	readDefaults := Defaults()
-	if options.DefaultsCluster != nil {
-		readDefaults = DefaultsOf(options.DefaultsCluster, config)
-	}
 	return &reconcilers.ResourceReconciler[*v1alpha1.Tenant]{
 		Name:   "Tenant",
 		Config: config,
 		Reconciler: reconcilers.Sequence[*v1alpha1.Tenant]{
-			readDefaults,
+			Defaults(config, options.DefaultsCluster),
 			Namespace(options.ReservedNames),
 			&reconcilers.IfThen[*v1alpha1.Tenant]{
 				Name: "HasNamespace",

@@ -60,7 +60,7 @@ func derive() (map[string][]byte, error) {
 		return nil, err
 	}
 
-	defaults, err := reconcilers.Describe(controller.Defaults()).PolicyRules(scheme, nil)
+	defaults, err := reconcilers.Describe(controller.Defaults(reconcilers.Config{}, nil)).PolicyRules(scheme, nil)
 	if err != nil {
 		return nil, err
 	}
