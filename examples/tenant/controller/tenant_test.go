@@ -126,7 +126,7 @@ func TestTenant(t *testing.T) {
 		},
 		"it is gone": {},
 	}
-	runTenants(t, table, &directory.Memory{})
+	runTenants(t, table, func() directory.Directory { return &directory.Memory{} })
 }
 
 func TestTenantWithMembers(t *testing.T) {
@@ -144,7 +144,7 @@ func TestTenantWithMembers(t *testing.T) {
 			ExpectEvents:        []rtesting.Event{created(teamEdits), created(annViews), normal("StatusUpdated", "Updated status")},
 			ExpectStatusUpdates: []object{bound},
 		},
-	}, dir)
+	}, func() directory.Directory { return dir })
 	if _, members, _ := dir.Lookup("acme"); !slices.Equal(members, []directory.Member{teamGroup, ann}) {
 		t.Errorf("the directory knows %v", members)
 	}
@@ -175,13 +175,14 @@ func TestTenantWithoutDirectory(t *testing.T) {
 			GivenObjects:   []object{unlisted.With(terminating)},
 			ExpectedResult: again,
 		},
-	}, dir)
+	}, func() directory.Directory { return dir })
 	if _, _, ok := dir.Lookup("acme"); !ok {
 		t.Error("the directory does not list it")
 	}
 }
 
-func runTenants(t *testing.T, table rtesting.ReconcilerTests, dir directory.Directory) {
+// runTenants runs a table with the directory that newDirectory returns for each case.
+func runTenants(t *testing.T, table rtesting.ReconcilerTests, newDirectory func() directory.Directory) {
 	t.Helper()
 	for name, tc := range table {
 		tc.Request.Name = "acme"
@@ -189,6 +190,6 @@ func runTenants(t *testing.T, table rtesting.ReconcilerTests, dir directory.Dire
 		table[name] = tc
 	}
 	table.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
-		return controller.New(c, controller.Options{Directory: dir})
+		return controller.New(c, controller.Options{Directory: newDirectory()})
 	})
 }
