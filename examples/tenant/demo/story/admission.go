@@ -135,6 +135,19 @@ func isWarnedOf(ctx context.Context, w *World) error {
 	return nil
 }
 
+// needsRoles holds when each member needs a role, of its own or that of the tenant, which the schema sees to.
+func needsRoles(ctx context.Context, w *World) error {
+	tenant := newTenant(dryTenant)
+	tenant.Spec.Role = ""
+	tenant.Spec.Members[0].Role = "guest"
+	err := w.client.Create(ctx, tenant.DeepCopy(), client.DryRunAll)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "each member needs a role") {
+		return fmt.Errorf("the answer to a member without a role is %w", orNone(err))
+	}
+	tenant.Spec.Members[1].Role = "guest"
+	return w.client.Create(ctx, tenant, client.DryRunAll)
+}
+
 // isProtected holds when the API server does not let anybody delete a tenant.
 func isProtected(tenant string) check {
 	return func(ctx context.Context, w *World) error {

@@ -69,6 +69,7 @@ func beginning() []Step {
 				{"the first has got a display name, and says who has ordered it", isCompleted},
 				{"the second is refused, with a cause for each field", isRefusedByFields},
 				{"the third gets a warning", isWarnedOf},
+				{"each member needs a role, which the schema sees to", needsRoles},
 				{"nothing came of it", allOf(isGone[v1alpha1.Tenant]("", dryTenant), isGone[corev1.Namespace]("", dryTenant), registryLists())},
 			},
 		},
