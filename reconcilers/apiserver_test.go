@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 var plane = controlplanetest.Shared{Options: controlplane.Options{
@@ -218,7 +219,7 @@ func (op *operator) createWidget(t testing.TB, c client.Client) *resources.Widge
 
 // reconcileSteadily reconciles a widget until that makes no request, and then again some times, which must make none. It
 // returns how many requests it took to get there.
-func reconcileSteadily(t *testing.T, op *operator, root *widgetRoot, widget *resources.Widget) int {
+func reconcileSteadily(t *testing.T, op *operator, root reconcile.Reconciler, widget *resources.Widget) int {
 	t.Helper()
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(widget)}
 	total := 0

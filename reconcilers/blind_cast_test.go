@@ -114,6 +114,18 @@ func TestCastResourceConverts(t *testing.T) {
 				return minute, errBoom
 			}),
 		},
+		"has a change that does not fit, which a halt does not silence": {
+			widgetCase: widgetCase{ShouldErr: true, Verify: func(t *testing.T, result reconcilers.Result, err error) {
+				returnsBoth(err, minute)(t, result, err)
+				if errors.Is(err, reconcilers.ErrQuiet) {
+					t.Errorf("silenced: %v", err)
+				}
+			}},
+			node: cast(func(_ context.Context, w *looseWidget) (reconcilers.Result, error) {
+				w.Spec.Fields = "a text"
+				return minute, reconcilers.ErrHaltSubReconcilers
+			}),
+		},
 		"knows both types, and its kind": {
 			node: func(calls *trace) widgetNode {
 				return &castLoose{Reconciler: &reconcilers.SyncReconciler[*looseWidget]{Sync: func(ctx context.Context, w *looseWidget) error {

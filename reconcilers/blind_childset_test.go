@@ -354,6 +354,19 @@ func TestChildSetErrors(t *testing.T) {
 			},
 			calls: []string{"desired", "delete ConfigMap", "reflect with error"},
 		},
+		"is not silenced by a quiet one of the reflection": {
+			widgetCase: widgetCase{
+				WithReactors:  []rtesting.ReactionFunc{failing("create", "part-a", errBoom)},
+				ExpectCreates: []client.Object{member("a")},
+				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "part-a": boom`)},
+				ShouldErr:     true, Verify: loud(errBoom),
+			},
+			node: func(calls *trace) widgetNode {
+				node := set(calls, member("a"))
+				node.ReflectChildrenStatusOnParentWithError = func(context.Context, *resources.Widget, partResult) error { return errQuiet }
+				return node
+			},
+		},
 	}.run(t)
 }
 

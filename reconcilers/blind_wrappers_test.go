@@ -2,6 +2,7 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/resources"
@@ -117,6 +118,17 @@ func TestAdviceOrder(t *testing.T) {
 	}.run(t)
 }
 
+// loud checks that an error is returned, and that nothing silences it.
+func loud(expected error) rtesting.VerifyFunc {
+	return func(t *testing.T, result reconcilers.Result, err error) {
+		t.Helper()
+		returns(expected)(t, result, err)
+		if errors.Is(err, reconcilers.ErrQuiet) {
+			t.Errorf("%v is silenced", err)
+		}
+	}
+}
+
 func TestTryCatchOutcomes(t *testing.T) {
 	catch := func(calls *trace, result reconcilers.Result, err error) func(context.Context, *resources.Widget, reconcilers.Result, error) (reconcilers.Result, error) {
 		return func(_ context.Context, _ *resources.Widget, r reconcilers.Result, e error) (reconcilers.Result, error) {
@@ -162,7 +174,6 @@ func TestTryCatchOutcomes(t *testing.T) {
 			},
 			calls: []string{"try", "finally"},
 		},
-		// There it hides the one before it, which law L6 does not let happen.
 		"an error of finally stands beside the other": {
 			widgetCase: widgetCase{ShouldErr: true, Verify: func(t *testing.T, result reconcilers.Result, err error) {
 				returnsBoth(errOther, minute)(t, result, err)
@@ -176,6 +187,24 @@ func TestTryCatchOutcomes(t *testing.T) {
 				}
 			},
 			calls: []string{"try", "catch 0s, boom", "finally"},
+		},
+		"a halt does not silence finally": {
+			widgetCase: widgetCase{ShouldErr: true, Verify: loud(errOther)},
+			node: func(calls *trace) widgetNode {
+				return &tryCatch{
+					Try:     calls.step("try", nothing, reconcilers.ErrHaltSubReconcilers),
+					Finally: calls.step("finally", nothing, errOther),
+				}
+			},
+		},
+		"a halt of finally does not silence an error": {
+			widgetCase: widgetCase{ShouldErr: true, Verify: loud(errBoom)},
+			node: func(calls *trace) widgetNode {
+				return &tryCatch{
+					Try:     calls.step("try", nothing, errBoom),
+					Finally: calls.step("finally", nothing, reconcilers.ErrHaltSubReconcilers),
+				}
+			},
 		},
 		"a panic is not caught": {
 			widgetCase: widgetCase{ShouldPanic: true},

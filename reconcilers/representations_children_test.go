@@ -1,0 +1,275 @@
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+	"github.com/espalier-dev/espalier/tracker"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// manager is that of the children.
+func (r childRepresentation[CT, CL]) manager() *reconcilers.UpdatingObjectManager[CT] {
+	return &reconcilers.UpdatingObjectManager[CT]{Type: r.empty(), MergeBeforeUpdate: r.merge}
+}
+
+// childNode is a node that desires one child, which has the color of the resource; none if that has no color.
+func (f family[T, TL, CT, CL]) childNode(reflect func(resource T, child string, err error)) *reconcilers.ChildReconciler[T, CT, CL] {
+	return &reconcilers.ChildReconciler[T, CT, CL]{
+		ChildType: f.child.empty(), ChildListType: f.child.list(),
+		DesiredChild: func(_ context.Context, resource T) (none CT, err error) {
+			if f.color(resource) == "" {
+				return none, nil
+			}
+			return f.child.of(&corev1.ConfigMap{
+				ObjectMeta: configMapMeta(resource, ""),
+				Data:       map[string]string{"color": f.color(resource)},
+			}), nil
+		},
+		ChildObjectManager: f.child.manager(),
+		ReflectChildStatusOnParent: func(_ context.Context, resource T, child CT, err error) {
+			color := ""
+			if !isNone(child) {
+				color = f.child.color(child)
+			}
+			reflect(resource, color, err)
+		},
+	}
+}
+
+// isNone tells that there is no object.
+func isNone[O client.Object](obj O) bool { return any(obj) == any(*new(O)) }
+
+// configMapMeta is that of a desired child of resource: of one in a set if it has an identity.
+func configMapMeta(resource client.Object, id string) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Namespace: resource.GetNamespace(), Name: resource.GetName()}
+	if id != "" {
+		meta.Name += "-" + id
+		meta.Labels = map[string]string{"part": id}
+	}
+	return meta
+}
+
+// listTrack is the track of all ConfigMaps of a namespace.
+func listTrack(namespace string) rtesting.TrackRequest {
+	return rtesting.TrackRequest{Tracker: widgetKey, TrackedReference: tracker.Reference{
+		Kind: "ConfigMap", Namespace: namespace, Selector: labels.Everything(),
+	}}
+}
+
+func (f family[T, TL, CT, CL]) hasChild(t *testing.T) {
+	node := func(calls *trace) reconcilers.SubReconciler[T] {
+		return f.childNode(func(_ T, child string, err error) { calls.add("reflect %q %v", child, err) })
+	}
+	blue, colorless := f.of(blueWidget.Object()), f.of(widget.With(seenBefore).Object())
+	runRepresented(t, map[string]representedCase[T]{
+		"is created": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
+				Resource: blue, WithReactors: []rtesting.ReactionFunc{born},
+				ExpectCreates: []client.Object{f.child.of(configMap.Object())}, ExpectEvents: []rtesting.Event{memberEvent("Created", "gadget")},
+			},
+			node: node, calls: []string{"create ConfigMap", `reflect "blue" <nil>`},
+		},
+		"is in sync": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{Resource: blue, GivenObjects: []client.Object{givenConfigMap}},
+			node:                  node, calls: []string{`reflect "blue" <nil>`},
+		},
+		"is updated": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
+				Resource: blue, GivenObjects: []client.Object{givenConfigMap.With(redden)},
+				ExpectUpdates: []client.Object{f.child.of(givenConfigMap.Object())}, ExpectEvents: []rtesting.Event{memberEvent("Updated", "gadget")},
+			},
+			node: node, calls: []string{"update ConfigMap", `reflect "blue" <nil>`},
+		},
+		"is deleted": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
+				Resource: colorless, GivenObjects: []client.Object{givenConfigMap},
+				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "gadget")},
+			},
+			node: node, calls: []string{"delete ConfigMap", `reflect "" <nil>`},
+		},
+		"is deleted with the resource": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
+				Resource: f.of(blueWidget.With(terminating("f.io/f")).Object()), GivenObjects: []client.Object{givenConfigMap},
+				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "gadget")},
+			},
+			node: node, calls: []string{"delete ConfigMap"},
+		},
+		"is that of another": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
+				Resource:        blue,
+				APIGivenObjects: []client.Object{givenConfigMap.With(disown)},
+				GivenObjects:    []client.Object{givenConfigMap.With(disown)},
+				ExpectCreates:   []client.Object{f.child.of(configMap.Object())},
+				ExpectEvents:    []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": configmaps "gadget" already exists`)},
+				ExpectTracks:    []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, widgetScheme)},
+			},
+			node: node, calls: []string{"create ConfigMap", `reflect "" configmaps "gadget" already exists`},
+		},
+	})
+}
+
+func (f family[T, TL, CT, CL]) hasChildren(t *testing.T) {
+	node := func(calls *trace) reconcilers.SubReconciler[T] {
+		return &reconcilers.ChildSetReconciler[T, CT, CL]{
+			ChildType: f.child.empty(), ChildListType: f.child.list(),
+			DesiredChildren: func(ctx context.Context, resource T) (children []CT, err error) {
+				calls.add("known %d", len(reconcilers.RetrieveKnownChildren[CT](ctx)))
+				for _, id := range []string{"c", "b"} {
+					children = append(children, f.child.of(&corev1.ConfigMap{
+						ObjectMeta: configMapMeta(resource, id), Data: map[string]string{"color": f.color(resource)},
+					}))
+				}
+				return children, nil
+			},
+			IdentifyChild:      func(child CT) string { return child.GetLabels()["part"] },
+			ChildObjectManager: f.child.manager(),
+			ReflectChildrenStatusOnParent: func(_ context.Context, _ T, result reconcilers.ChildSetResult[CT]) {
+				text := ""
+				for _, partial := range result.Children {
+					text += " " + partial.Id
+					if !isNone(partial.Child) {
+						text += "=" + f.child.color(partial.Child)
+					}
+				}
+				calls.add("reflect%s", text)
+			},
+		}
+	}
+	at := func(id string) func(*corev1.ConfigMap) {
+		return func(child *corev1.ConfigMap) {
+			child.Name = "gadget-" + id
+			if child.UID != "" {
+				child.UID = types.UID(child.Name + "-uid")
+			}
+		}
+	}
+	runRepresented(t, map[string]representedCase[T]{
+		"come and go": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
+				Resource: f.of(blueWidget.Object()), WithReactors: []rtesting.ReactionFunc{born},
+				GivenObjects:  []client.Object{givenMember("a").With(at("a")), givenMember("b").With(at("b"), redden)},
+				ExpectDeletes: deletes(member("a").With(at("a"))),
+				ExpectUpdates: []client.Object{f.child.of(givenMember("b").With(at("b")).Object())},
+				ExpectCreates: []client.Object{f.child.of(member("c").With(at("c")).Object())},
+				ExpectEvents:  []rtesting.Event{memberEvent("Deleted", "gadget-a"), memberEvent("Updated", "gadget-b"), memberEvent("Created", "gadget-c")},
+			},
+			node: node, calls: []string{"known 2", "delete ConfigMap", "update ConfigMap", "create ConfigMap", "reflect a b=blue c=blue"},
+		},
+		"are in sync": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
+				Resource:     f.of(blueWidget.Object()),
+				GivenObjects: []client.Object{givenMember("b").With(at("b")), givenMember("c").With(at("c"))},
+			},
+			node: node, calls: []string{"known 2", "reflect b=blue c=blue"},
+		},
+		"go with the resource": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
+				Resource:      f.of(blueWidget.With(terminating("f.io/f")).Object()),
+				GivenObjects:  []client.Object{givenMember("b").With(at("b"))},
+				ExpectDeletes: deletes(member("b").With(at("b"))), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "gadget-b")},
+			},
+			node: node, calls: []string{"delete ConfigMap", "reflect"},
+		},
+	})
+}
+
+func (f family[T, TL, CT, CL]) tracks(t *testing.T) {
+	node := func(calls *trace) reconcilers.SubReconciler[T] {
+		return &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, _ T) error {
+			c, obj := reconcilers.RetrieveConfigOrDie(ctx), f.child.empty()
+			err := c.TrackAndGet(ctx, client.ObjectKeyFromObject(configMap.Object()), obj)
+			observers, observersErr := c.Tracker.GetObservers(f.child.of(configMap.Object()))
+			calls.add("%s, %v, wakes %v %v", f.child.color(obj), client.IgnoreNotFound(err), observers, observersErr)
+			list := f.child.list()
+			err = c.TrackAndList(ctx, list, client.InNamespace("elsewhere"))
+			calls.add("%v", err)
+			return nil
+		}}
+	}
+	everywhere := rtesting.NewTrackRequest(configMap, widget, widgetScheme)
+	expected := []rtesting.TrackRequest{everywhere, listTrack("elsewhere")}
+	wakes := fmt.Sprintf("<nil>, wakes [%s] <nil>", widgetKey)
+	runRepresented(t, map[string]representedCase[T]{
+		"what is there": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
+				Resource: f.of(blueWidget.Object()), GivenObjects: []client.Object{givenConfigMap}, ExpectTracks: expected,
+			},
+			node: node, calls: []string{"blue, " + wakes, "<nil>"},
+		},
+		"what is not": {
+			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{Resource: f.of(blueWidget.Object()), ExpectTracks: expected},
+			node:                  node, calls: []string{", " + wakes, "<nil>"},
+		},
+	})
+	// A change of what is tracked wakes the resource, whoever sees it how.
+	rtesting.SetupTests{"wakes": {
+		GivenTracks:   []rtesting.TrackRequest{everywhere},
+		ExpectWatches: []client.Object{f.watched, f.child.empty()},
+		Events: []rtesting.SetupEvent{
+			{Updated: f.child.of(givenConfigMap.Object()), ExpectRequests: []reconcilers.Request{widgetRequest}},
+			{Updated: f.child.of(givenMember("other").Object())},
+		},
+	}}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
+		return &reconcilers.ResourceReconciler[T]{Type: f.empty(), Config: c, Reconciler: &reconcilers.SyncReconciler[T]{
+			Sync: func(context.Context, T) error { return nil },
+			Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+				bldr.Watches(f.child.empty(), reconcilers.EnqueueTracked(ctx))
+				return nil
+			},
+		}}
+	})
+}
+
+func (r childRepresentation[CT, CL]) isAggregated(t *testing.T) {
+	root := func(color string) *reconcilers.AggregateReconciler[CT] {
+		return &reconcilers.AggregateReconciler[CT]{
+			Type: r.empty(), Request: summaryRequest, MergeBeforeUpdate: r.merge,
+			DesiredResource: func(context.Context, CT) (none CT, err error) {
+				if color == "" {
+					return none, nil
+				}
+				return r.of(blueSummary.With(func(s *corev1.ConfigMap) { s.Data["color"] = color }).Object()), nil
+			},
+		}
+	}
+	for name, test := range map[string]struct {
+		rtesting.ReconcilerTestCase
+		color string
+	}{
+		"is created": {rtesting.ReconcilerTestCase{
+			WithReactors:  []rtesting.ReactionFunc{born},
+			ExpectCreates: []client.Object{r.of(blueSummary.Object())},
+			ExpectEvents:  []rtesting.Event{summaryEvent("Created", `Created ConfigMap "summary"`)},
+		}, "blue"},
+		"is in sync": {rtesting.ReconcilerTestCase{GivenObjects: []client.Object{givenSummary}}, "blue"},
+		"is updated": {rtesting.ReconcilerTestCase{
+			GivenObjects:  []client.Object{givenSummary},
+			ExpectUpdates: []client.Object{r.of(givenSummary.With(red).Object())},
+			ExpectEvents:  []rtesting.Event{summaryEvent("Updated", `Updated ConfigMap "summary"`)},
+		}, "red"},
+		"is deleted": {rtesting.ReconcilerTestCase{
+			GivenObjects:  []client.Object{givenSummary},
+			ExpectDeletes: deletes(blueSummary),
+			ExpectEvents:  []rtesting.Event{summaryEvent("Deleted", `Deleted ConfigMap "summary"`)},
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.Request = summaryRequest
+			test.ReconcilerTestCase.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+				aggregate := root(test.color)
+				aggregate.Config = c
+				return aggregate
+			})
+		})
+	}
+}
