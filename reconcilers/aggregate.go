@@ -75,7 +75,8 @@ type AggregateReconciler[Type client.Object] struct {
 	DesiredResource func(ctx context.Context, resource Type) (Type, error)
 
 	// AggregateObjectManager creates, updates and deletes the object. It compares what is desired with the object as it was read. What it
-	// tracks goes nowhere, as the object is watched anyway. Required, unless the short form is used.
+	// tracks goes nowhere, as the object is watched anyway. An [ApplyingObjectManager] needs a DesiredResource that makes the object from
+	// scratch: it would claim all fields of a copy. Required, unless the short form is used.
 	AggregateObjectManager ObjectManager[Type]
 
 	// MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as AggregateObjectManager, which must then be
@@ -99,6 +100,8 @@ type AggregateReconciler[Type client.Object] struct {
 
 	initOnce sync.Once
 	manager  ObjectManager[Type]
+	// desiresWhole is true if the author does not say what is desired, so that it is the whole object.
+	desiresWhole bool
 }
 
 var _ reconcile.Reconciler = (*AggregateReconciler[client.Object])(nil)
@@ -113,6 +116,7 @@ func (r *AggregateReconciler[T]) init() {
 			r.Reconciler = Sequence[T]{}
 		}
 		if r.DesiredResource == nil {
+			r.desiresWhole = true
 			r.DesiredResource = func(_ context.Context, resource T) (T, error) { return resource, nil }
 		}
 		r.manager = r.AggregateObjectManager
@@ -149,6 +153,8 @@ func (r *AggregateReconciler[T]) check(parts *rootParts[T]) error {
 		return fmt.Errorf("AggregateReconciler %q must define AggregateObjectManager", r.Name)
 	case !isNilNode(r.AggregateObjectManager) && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
 		return fmt.Errorf("AggregateReconciler %q may not define both AggregateObjectManager and MergeBeforeUpdate or Sanitize", r.Name)
+	case r.desiresWhole && needsIntent(r.manager):
+		return fmt.Errorf("AggregateReconciler %q must define DesiredResource, since its AggregateObjectManager applies all that is desired", r.Name)
 	case isNilNode(r.Reconciler):
 		return fmt.Errorf("AggregateReconciler %q must have a valid Reconciler: %w", r.Name, errNilNode)
 	}

@@ -78,6 +78,9 @@ func (r *AggregateReconciler[T]) wish(ctx context.Context, config Config, actual
 
 func (r *AggregateReconciler[T]) desired(ctx context.Context, actual, resource T) (T, error) {
 	var none T
+	if err := normalize(resource); err != nil {
+		return none, err
+	}
 	desired, err := r.DesiredResource(ctx, copyOf(resource))
 	if err != nil || isNil(desired) {
 		return none, err

@@ -26,11 +26,17 @@ type application[Type client.Object] struct {
 
 var _ craft[client.Object] = (*application[client.Object])(nil)
 
+// errNotFromScratch guards what others own: to apply a copy of an object is to claim all of its fields.
+var errNotFromScratch = errors.New("what is desired must be made from scratch, not of the object that is there, or ApplyConfiguration be defined")
+
 var errNoApplyConfiguration = errors.New("ApplyConfiguration returned nothing to apply")
 
 // ask asks the author what is to be applied in place of desired.
 func (a *application[Type]) ask(ctx context.Context, resource client.Object, desired Type) error {
 	if a.manager.ApplyConfiguration == nil {
+		if desired.GetResourceVersion() != "" {
+			return fmt.Errorf("ApplyingObjectManager %q is unable to apply %s: %w", a.manager.Name, describeObject(desired), errNotFromScratch)
+		}
 		a.intent = intentOf(desired)
 		return nil
 	}

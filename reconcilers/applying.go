@@ -180,3 +180,13 @@ func (m *ApplyingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	}
 	return w.manage(ctx, how, actual, desired)
 }
+
+// needsIntent tells whether manager applies all that is desired, so that what is desired has to be made from scratch.
+func needsIntent(manager any) bool {
+	m, ok := manager.(interface{ needsIntent() bool })
+	return ok && m.needsIntent()
+}
+
+func (m *ApplyingObjectManager[Type]) needsIntent() bool {
+	return m.ApplyConfiguration == nil
+}

@@ -31,7 +31,7 @@ import (
 // say otherwise, and those that they disable the cache for.
 //
 // An object of the desired name that belongs to somebody else is left alone: the error is reflected, with reason
-// AlreadyExists, and the resource is woken when that object changes.
+// AlreadyExists, and the resource is woken when that object changes; without owner references only in the short form.
 type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
 	// Name identifies the node in paths and logs. Default: the child's kind followed by ChildReconciler.
 	Name string
@@ -110,6 +110,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			ourChild:    r.OurChild,
 		}
 		if isNilNode(r.ChildObjectManager) && r.MergeBeforeUpdate != nil {
+			r.children.tracked = r.children.unowned
 			r.children.manager = &UpdatingObjectManager[CT]{
 				Name:              r.Name,
 				Type:              r.ChildType,

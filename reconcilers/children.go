@@ -25,6 +25,8 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	childType CT
 	listType  CLT
 	manager   ObjectManager[CT]
+	// tracked tells whether the resource is woken by what the node tracks although it does not own its children.
+	tracked bool
 	// unowned leaves the owner reference away.
 	unowned bool
 	// reasons are the API reasons of errors that are reflected.

@@ -68,7 +68,7 @@ func (k *children[T, CT, CLT]) blockedByForeign(ctx context.Context, config Conf
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
 		"child", describeObject(blocker), "ownerRefs", blocker.GetOwnerReferences())
-	if !k.unowned && config.Tracker != nil {
+	if (!k.unowned || k.tracked) && config.Tracker != nil {
 		if trackErr := config.track(ctx, blocker, resource); trackErr != nil {
 			return false, fmt.Errorf("%s %q is unable to track %s: %w", k.kind, k.name, describeObject(blocker), trackErr)
 		}

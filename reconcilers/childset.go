@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -112,6 +113,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			ourChild:    r.OurChild,
 		}
 		if isNilNode(r.ChildObjectManager) && r.MergeBeforeUpdate != nil {
+			r.children.tracked = r.children.unowned
 			r.children.manager = &UpdatingObjectManager[CT]{
 				Name:              r.Name,
 				Type:              r.ChildType,
@@ -211,6 +213,9 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 		return Result{}, err
 	}
 
+	if err := r.trackLast(ctx, config, resource, known); err != nil {
+		return Result{}, err
+	}
 	result, err := r.converge(ctx, config, resource, slots, statusOnly)
 	requeue, reflectErr := r.reflect(ctx, resource, result)
 	noteFailure(ctx, typeName(r.ChildType), reflectErr)
@@ -269,26 +274,40 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 	return result, nil
 }
 
-// release takes the finalizer off a terminating resource once no child is left, known being those that were there at the start of the request.
-func (r *ChildSetReconciler[T, CT, CLT]) release(ctx context.Context, config Config, resource T, known []CT) (Result, error) {
-	if r.Finalizer == "" {
-		return Result{}, nil
-	}
-	if len(known) == 0 {
-		return Result{}, ClearFinalizer(ctx, resource, r.Finalizer)
-	}
-	if config.Tracker == nil {
-		// Nothing else will tell when they are gone.
-		return withRequeue(Result{}, true), nil
-	}
-	if r.MergeBeforeUpdate != nil {
+// trackLast has a terminating resource woken when its children go. It comes before they are deleted: the event of one that goes at once
+// may be there before the request ends.
+func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config Config, resource T, known []CT) error {
+	if r.Finalizer == "" || resource.GetDeletionTimestamp() == nil || config.Tracker == nil || r.MergeBeforeUpdate != nil {
 		// The manager of the short form tracks what it deletes.
-		return Result{}, nil
+		return nil
 	}
 	for _, child := range known {
 		if err := config.track(ctx, child, resource); err != nil {
 			noteFailure(ctx, describeObject(child), err)
-			return Result{}, err
+			return err
+		}
+	}
+	return nil
+}
+
+// release takes the finalizer off a terminating resource once no child is left, known being those that were there at the start of the request.
+func (r *ChildSetReconciler[T, CT, CLT]) release(ctx context.Context, config Config, resource T, known []CT) (Result, error) {
+	switch {
+	case r.Finalizer == "":
+		return Result{}, nil
+	case len(known) == 0:
+		return Result{}, ClearFinalizer(ctx, resource, r.Finalizer)
+	case config.Tracker == nil:
+		// Nothing else will tell when they are gone.
+		return withRequeue(Result{}, true), nil
+	}
+	for _, child := range known {
+		if child.GetDeletionTimestamp() == nil {
+			continue
+		}
+		if err := config.Get(ctx, client.ObjectKeyFromObject(child), copyOf(r.ChildType)); apierrs.IsNotFound(err) {
+			// Its last event may have come before it was tracked.
+			return withRequeue(Result{}, true), nil
 		}
 	}
 	return Result{}, nil

@@ -450,6 +450,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				GivenObjects:  []client.Object{a},
 				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
+				ExpectTracks:  tracks(a),
 				ExpectEvents:  []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "gadget-a": boom`)},
 				ShouldErr:     true,
 				Verify:        returns(errBoom),

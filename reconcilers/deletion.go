@@ -29,6 +29,10 @@ func (w worksite[Type]) delete(ctx context.Context, actual Type) (Type, error) {
 	err := w.config.Delete(ctx, actual, deleteOptions(actual, w.propagation)...)
 	if apierrs.IsNotFound(err) {
 		// The cache showed what is gone already.
+		if w.finalizer != "" {
+			// Its last event may be past, and the finalizer goes only when the cache shows nothing.
+			return none, fmt.Errorf("the cache still shows %s, which is gone: %w", describeObject(actual), ErrQuiet)
+		}
 		return none, nil
 	}
 	if err != nil {

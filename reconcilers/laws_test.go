@@ -128,6 +128,11 @@ func (c l6Case) check(result reconcilers.Result, err error) []string {
 		if result != (reconcilers.Result{}) {
 			wrong = append(wrong, "a result beside an error")
 		}
+	case !loud(c.tree) && c.tree != nil && reconcilers.HidesFailure(c.tree) && !c.durable(), writeErr != nil && reconcilers.HidesFailure(writeErr):
+		// A failure that is silent brings the request back as one that is not, and not only after the delay.
+		if result != requeue {
+			wrong = append(wrong, "a silent failure is not tried again with back-off")
+		}
 	case result.RequeueAfter != c.delay:
 		wrong = append(wrong, "the delay is lost")
 	}

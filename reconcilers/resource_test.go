@@ -194,7 +194,8 @@ func TestResourceReconciler(t *testing.T) {
 				GivenObjects:        steady,
 				WithReactors:        failStatusWrite(fmt.Errorf("%w: %w", errBoom, reconcilers.ErrQuiet)),
 				ExpectStatusUpdates: written,
-				ExpectedResult:      minute,
+				// A failure is tried again with back-off, whether or not it is silent, and then asks for the delay again.
+				ExpectedResult: requeue,
 			},
 		},
 		"the tree changes the status and skips its update": {

@@ -116,6 +116,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := how.validate(validation.WithRecursive(ctx)); err != nil {
 		return nil, err
 	}
+	if err := r.checkConfig(); err != nil {
+		return nil, err
+	}
 	ctx = derive(ctx, func(s *scope) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
 
 	bldr := ctrl.NewControllerManagedBy(mgr)
@@ -197,7 +200,8 @@ func (r *rootParts[T]) between(
 
 // conclude decides what controller-runtime gets of the outcome of a request:
 //
-//   - a quiet error becomes a requeue with back-off, beside the delay that was asked for;
+//   - a quiet error becomes a requeue with back-off, or the delay that was asked for, which controller-runtime prefers;
+//   - a failure that is to be silent becomes a requeue with back-off, without a delay: it is to be tried again as one that is not;
 //   - a durable one becomes nothing but what was asked for, as another attempt will not mend it;
 //   - any other error is returned, without a delay or a requeue. Controller-runtime heeds neither beside an error, and warns of
 //     them: it comes back with back-off, and after a [reconcile.TerminalError] not at all. So law L6 is kept: what is dropped
@@ -206,6 +210,8 @@ func conclude(result Result, err error) (Result, error) {
 	switch {
 	case err == nil, isDurable(err):
 		return result, nil
+	case isQuiet(err) && hidesFailure(err):
+		return withRequeue(Result{Priority: result.Priority}, true), nil
 	case isQuiet(err):
 		return withRequeue(result, true), nil
 	default:

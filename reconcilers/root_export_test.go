@@ -2,8 +2,9 @@ package reconcilers
 
 // What is decided about errors, for the tests of the decisions.
 var (
-	IsDurable  = isDurable
-	IsOnlyHalt = isOnlyHalt
+	IsDurable    = isDurable
+	IsOnlyHalt   = isOnlyHalt
+	HidesFailure = hidesFailure
 )
 
 // Lessons counts what any root has learned, of all children of all resources.

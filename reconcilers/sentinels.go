@@ -69,6 +69,14 @@ func wantsRetry(err error) bool {
 	}
 }
 
+// hidesFailure tells whether something failed that a mark of being quiet keeps silent, rather than there being marks only.
+func hidesFailure(err error) bool {
+	if members := membersOf(err); len(members) > 0 {
+		return slices.ContainsFunc(members, hidesFailure)
+	}
+	return err != ErrQuiet && err != ErrSkipStatusUpdate
+}
+
 // membersOf returns the errors that err wraps or joins, none if it stands for itself.
 func membersOf(err error) []error {
 	switch wrapper := err.(type) {

@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,6 +28,10 @@ func (r *refusal) Unwrap() error {
 
 // refuse makes resp the answer to a request that ended with err.
 func refuse(ctx context.Context, p *pass, req admission.Request, resp *admission.Response, err error) {
+	if isNil(err) {
+		// A nil pointer that became an error on its way through an interface has no text.
+		err = fmt.Errorf("the tree returned a %T that is nil", err)
+	}
 	found := findings{}
 	found.add(err)
 	if !isQuiet(err) && !found.meant() {
@@ -76,6 +81,11 @@ func (f *findings) add(err error) {
 	case apierrs.APIStatus:
 		f.statuses = append(f.statuses, err.Status())
 	case *field.Error:
+		if err == nil {
+			// A nil pointer that became an error on its way through an interface.
+			f.failed = true
+			return
+		}
 		f.fields = append(f.fields, err)
 		f.bare = true
 	case interface{ Errors() []error }:
