@@ -49,7 +49,7 @@ const (
 	ClassConflict Class = "Conflict"
 	// ClassForbidden: the identity that the request was made with may not do this.
 	ClassForbidden Class = "Forbidden"
-	// ClassNotOurs: an object of that name exists and belongs to somebody else.
+	// ClassNotOurs: an object of that name, or a field of the object, is there and belongs to somebody else.
 	ClassNotOurs Class = "NotOurs"
 )
 
@@ -57,6 +57,7 @@ const (
 // package, by controller-runtime's terminal error and by the reasons of the API server.
 func Classify(err error) Class {
 	var located *Error
+	var fields *ApplyConflictError
 	switch {
 	case errors.As(err, &located):
 		return located.Class
@@ -64,7 +65,7 @@ func Classify(err error) Class {
 		return ClassTerminal
 	case errors.Is(err, ErrHaltSubReconcilers):
 		return ClassWait
-	case apierrs.IsAlreadyExists(err):
+	case apierrs.IsAlreadyExists(err), errors.As(err, &fields):
 		return ClassNotOurs
 	case apierrs.IsConflict(err):
 		return ClassConflict

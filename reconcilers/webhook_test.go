@@ -434,10 +434,8 @@ func TestAdmissionWebhookAdapterBuild(t *testing.T) {
 				t.Error("Build did not panic")
 			}
 		}()
-		//lint:ignore SA1019 deprecated, not gone
 		invalid.Build()
 	}()
-	//lint:ignore SA1019 deprecated, not gone
 	if webhook := gaugeTree(func(context.Context, *gauge) error { return nil }).Build(); webhook.Handler == nil {
 		t.Error("Build returned no webhook")
 	}
@@ -472,9 +470,7 @@ func TestAdmissionWebhookAdapterWithAChild(t *testing.T) {
 		Namespace: "default", Name: "gadget-settings", Labels: map[string]string{"part": "settings"},
 		OwnerReferences: []metav1.OwnerReference{controlledBy(widget.Object())},
 	}, Data: map[string]string{"image": "app:1"}}}
-	expect.ExpectEvents = []rtesting.Event{
-		rtesting.NewEvent(widget.Object(), widgetScheme, corev1.EventTypeNormal, "Created", `Created ConfigMap "gadget-settings"`),
-	}
+	expect.ExpectEvents = []rtesting.Event{normal("Created", `Created ConfigMap "gadget-settings"`)}
 	hook := &reconcilers.AdmissionWebhookAdapter[*resources.Widget]{Reconciler: configMapChild("settings"), Config: expect.Config()}
 	raw := widget.With(func(w *resources.Widget) { w.Spec.Fields = map[string]string{"image": "app:1"} }).Object()
 	raw.TypeMeta = metav1.TypeMeta{APIVersion: "test.espalier.dev/v1", Kind: "Widget"}

@@ -11,10 +11,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
@@ -26,11 +30,14 @@ import (
 const syncPeriod = 10 * time.Hour
 
 type flags struct {
-	metricsAddress string
-	probeAddress   string
-	leaderElection bool
-	reserved       string
-	describe       bool
+	metricsAddress     string
+	probeAddress       string
+	leaderElection     bool
+	namespace          string
+	reserved           string
+	defaultsKubeconfig string
+	webhookCertDir     string
+	describe           bool
 }
 
 func main() {
@@ -38,8 +45,11 @@ func main() {
 	flag.StringVar(&f.metricsAddress, "metrics-bind-address", "0", "the address that metrics are served at; 0 serves none")
 	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "the address that health is served at")
 	flag.BoolVar(&f.leaderElection, "leader-elect", false, "let one of several operators be the one that works")
+	flag.StringVar(&f.namespace, "namespace", "default", "the namespace of the operator, where it keeps the list of all tenants")
 	flag.StringVar(&f.reserved, "reserved-names", "", "names that no tenant may have, separated by commas")
-	flag.BoolVar(&f.describe, "describe", false, "print the tree and exit")
+	flag.StringVar(&f.defaultsKubeconfig, "defaults-kubeconfig", "", "leads to the cluster that has the defaults of tenants, if it is another one")
+	flag.StringVar(&f.webhookCertDir, "webhook-cert-dir", "", "the folder with tls.crt and tls.key for the webhooks; without it, none are served")
+	flag.BoolVar(&f.describe, "describe", false, "print the trees and exit")
 	flag.Parse() // --kubeconfig is a flag of controller-runtime
 
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
@@ -52,11 +62,12 @@ func main() {
 func run(ctx context.Context, f flags) error {
 	options := controller.Options{
 		// A real operator would have a client of the company's directory here.
-		Directory:     &directory.Memory{},
-		ReservedNames: strings.Split(f.reserved, ","),
+		Directory:         &directory.Memory{},
+		ReservedNames:     strings.FieldsFunc(f.reserved, func(r rune) bool { return r == ',' }),
+		RegistryNamespace: f.namespace,
 	}
 	if f.describe {
-		_, err := fmt.Print(controller.New(reconcilers.Config{}, options).Describe())
+		_, err := fmt.Print(controller.Describe(options))
 		return err
 	}
 
@@ -64,26 +75,27 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	restConfig, err := ctrl.GetConfig()
-	if err != nil {
-		return err
-	}
-	period := syncPeriod
-	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:                 scheme,
-		Cache:                  cache.Options{SyncPeriod: &period},
-		Metrics:                metricsserver.Options{BindAddress: f.metricsAddress},
-		HealthProbeBindAddress: f.probeAddress,
-		LeaderElection:         f.leaderElection,
-		LeaderElectionID:       v1alpha1.GroupVersion.Group,
-	})
+	mgr, err := newManager(f, scheme)
 	if err != nil {
 		return fmt.Errorf("unable to make the manager: %w", err)
+	}
+	if f.defaultsKubeconfig != "" {
+		if options.DefaultsCluster, err = addHub(mgr, f.defaultsKubeconfig, scheme); err != nil {
+			return fmt.Errorf("unable to add the cluster with the defaults: %w", err)
+		}
 	}
 
 	config := reconcilers.NewConfig(mgr, &v1alpha1.Tenant{}, syncPeriod)
 	if err := controller.New(config, options).SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("unable to set up the controller of tenants: %w", err)
+	}
+	if err := controller.NewRegistry(config, options).SetupWithManager(ctx, mgr); err != nil {
+		return fmt.Errorf("unable to set up the controller of the registry: %w", err)
+	}
+	if f.webhookCertDir != "" {
+		if err := controller.SetupWebhooks(ctx, mgr.GetWebhookServer(), options); err != nil {
+			return fmt.Errorf("unable to set up the webhooks: %w", err)
+		}
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		return err
@@ -92,4 +104,35 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+func newManager(f flags, scheme *runtime.Scheme) (ctrl.Manager, error) {
+	restConfig, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, err
+	}
+	period := syncPeriod
+	return ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  cache.Options{SyncPeriod: &period},
+		Metrics:                metricsserver.Options{BindAddress: f.metricsAddress},
+		HealthProbeBindAddress: f.probeAddress,
+		LeaderElection:         f.leaderElection,
+		LeaderElectionID:       v1alpha1.GroupVersion.Group,
+		// It starts only if something is served there.
+		WebhookServer: webhook.NewServer(webhook.Options{CertDir: f.webhookCertDir}),
+	})
+}
+
+// addHub connects to the cluster of a kubeconfig, and has the manager start its cache.
+func addHub(mgr ctrl.Manager, kubeconfig string, scheme *runtime.Scheme) (cluster.Cluster, error) {
+	restConfig, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	hub, err := cluster.New(restConfig, func(options *cluster.Options) { options.Scheme = scheme })
+	if err != nil {
+		return nil, err
+	}
+	return hub, mgr.Add(hub)
 }

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 what is deprecated is part of the promise too
+
 package surface_test
 
 import (
@@ -75,7 +77,7 @@ var (
 	_ string                                       = apis.ConditionReady
 	_ string                                       = apis.ConditionSucceeded
 
-	_ func(apis.ConditionSet, apis.ConditionsAccessor) apis.ConditionManager                  = apis.ConditionSet.Manage //lint:ignore SA1019 deprecated, not gone
+	_ func(apis.ConditionSet, apis.ConditionsAccessor) apis.ConditionManager                  = apis.ConditionSet.Manage
 	_ func(apis.ConditionSet, context.Context, apis.ConditionsAccessor) apis.ConditionManager = apis.ConditionSet.ManageWithContext
 
 	_ interface {

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 what is deprecated is part of the promise too
+
 package surface_test
 
 import (

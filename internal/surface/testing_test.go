@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 what is deprecated is part of the promise too
+
 package surface_test
 
 import (
@@ -43,7 +45,6 @@ var (
 	_ func() stash.Stasher[child]                                               = rtesting.ObjectManagerReconcilerTestHarnessDesiredStasher[child]
 	_ func() stash.Stasher[child]                                               = rtesting.ObjectManagerReconcilerTestHarnessResultStasher[child]
 
-	//lint:ignore SA1019 deprecated, not gone
 	_ func(client.Object, *runtime.Scheme, string, string, string, ...interface{}) rtesting.Event                        = rtesting.NewEvent
 	_ func(client.Object, client.Object, *runtime.Scheme, string, string, string, string, ...interface{}) rtesting.Event = rtesting.NewEventf
 

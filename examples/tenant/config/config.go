@@ -1,17 +1,21 @@
-// Package config has what a cluster needs to know before the operator runs: the definition of the Tenant and the roles of the
-// operator. "make generate" writes crd/ from the types of the API, and rbac/role.yaml and tree.txt from the tree.
+// Package config has what a cluster needs to know before the operator runs: the definition of the Tenant, the roles of the
+// operator, and its webhooks. "make generate" writes crd/ from the types of the API, webhook/ from the markers of the webhooks, and
+// tree.txt and most of rbac/ from the trees.
 package config
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
 //go:generate controller-gen crd paths=../api/... output:crd:dir=crd
+//go:generate controller-gen webhook paths=../controller output:webhook:dir=webhook
 //go:generate go run ./generate
 
 var (
@@ -21,6 +25,12 @@ var (
 	role []byte
 	//go:embed rbac/bind_role.yaml
 	bindRole []byte
+	//go:embed rbac/registry_role.yaml
+	registryRole []byte
+	//go:embed rbac/hub_role.yaml
+	hubRole []byte
+	//go:embed webhook/manifests.yaml
+	webhooks []byte
 )
 
 // CRD returns the definition of the Tenant.
@@ -28,7 +38,7 @@ func CRD() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return decode[apiextensionsv1.CustomResourceDefinition](crd)
 }
 
-// Roles returns the roles of the operator: what its tree needs, and which roles it may give to members.
+// Roles returns the roles of the operator in the cluster: what its trees need, and which roles it may give to members.
 func Roles() ([]*rbacv1.ClusterRole, error) {
 	needs, err := decode[rbacv1.ClusterRole](role)
 	if err != nil {
@@ -39,6 +49,33 @@ func Roles() ([]*rbacv1.ClusterRole, error) {
 		return nil, err
 	}
 	return []*rbacv1.ClusterRole{needs, gives}, nil
+}
+
+// RegistryRole returns the role of the operator in the namespace where it keeps the list of all tenants. It has no namespace yet.
+func RegistryRole() (*rbacv1.Role, error) {
+	return decode[rbacv1.Role](registryRole)
+}
+
+// HubRole returns the role that the operator needs on a cluster which has nothing but the defaults of tenants.
+func HubRole() (*rbacv1.ClusterRole, error) {
+	return decode[rbacv1.ClusterRole](hubRole)
+}
+
+// Webhooks returns the configurations of the webhooks, for an operator that is reached through a Service. The certificate is for
+// whoever installs them to add.
+func Webhooks() (
+	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error,
+) {
+	parts := bytes.Split(bytes.TrimPrefix(webhooks, []byte("---\n")), []byte("\n---\n"))
+	if len(parts) != 2 {
+		return nil, nil, fmt.Errorf("there are %d manifests of webhooks, not two", len(parts))
+	}
+	mutating, err := decode[admissionregistrationv1.MutatingWebhookConfiguration](parts[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	validating, err := decode[admissionregistrationv1.ValidatingWebhookConfiguration](parts[1])
+	return mutating, validating, err
 }
 
 func decode[T any](manifest []byte) (*T, error) {

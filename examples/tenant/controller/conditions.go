@@ -44,7 +44,7 @@ func explain(err error) (reason, message string) {
 
 // invalid says that a tenant asks for what it cannot have, where the schema cannot know. A node that returns it changes
 // nothing and reflects it.
-func invalid(tenant *v1alpha1.Tenant, problem *field.Error) error {
+func invalid(tenant *v1alpha1.Tenant, problems ...*field.Error) error {
 	kind := v1alpha1.GroupVersion.WithKind("Tenant").GroupKind()
-	return apierrors.NewInvalid(kind, tenant.Name, field.ErrorList{problem})
+	return apierrors.NewInvalid(kind, tenant.Name, problems)
 }

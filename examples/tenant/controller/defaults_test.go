@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
+	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
@@ -45,7 +46,7 @@ func TestDefaults(t *testing.T) {
 			ShouldErr:    true,
 			ExpectTracks: tracked,
 		},
-	}, controller.Defaults)
+	}, func() node { return controller.Defaults(reconcilers.Config{}, nil) })
 }
 
 func FuzzParseDefaults(f *testing.F) {

@@ -135,3 +135,10 @@ func tracks(group, kind, namespace, name string) []rtesting.TrackRequest {
 func deletes(obj object) []rtesting.DeleteRef {
 	return []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(obj, scheme)}
 }
+
+// outcome is a node that does nothing, with that outcome.
+func outcome(result reconcilers.Result, err error) node {
+	return &reconcilers.SyncReconciler[*v1alpha1.Tenant]{
+		SyncWithResult: func(context.Context, *v1alpha1.Tenant) (reconcilers.Result, error) { return result, err },
+	}
+}

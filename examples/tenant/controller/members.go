@@ -2,83 +2,109 @@ package controller
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// Members keeps the RoleBinding that lets the members do what their role says.
+// Members keeps a RoleBinding for each member, which lets the member do what the role says.
 //
-// The role of a binding cannot be changed, so a binding to another role is deleted first: its going brings the tenant
-// back, and then the new one is made.
+// The role of a binding cannot be changed, so it is part of the binding's identity: a member who gets another role gets another
+// binding, and loses the one before.
+//
+// While any role is not known, nobody gets or loses anything: a slip of the pen is not to lock people out.
 func Members() reconcilers.SubReconciler[*v1alpha1.Tenant] {
-	return &reconcilers.ChildReconciler[*v1alpha1.Tenant, *rbacv1.RoleBinding, *rbacv1.RoleBindingList]{
+	return &reconcilers.ChildSetReconciler[*v1alpha1.Tenant, *rbacv1.RoleBinding, *rbacv1.RoleBindingList]{
 		Name: "Members",
-		DesiredChild: func(ctx context.Context, tenant *v1alpha1.Tenant) (*rbacv1.RoleBinding, error) {
-			desired, err := bindingOf(tenant, defaultsStash.RetrieveOrDie(ctx).Roles)
-			if err != nil || desired == nil {
-				return nil, err
+		DesiredChildren: func(ctx context.Context, tenant *v1alpha1.Tenant) ([]*rbacv1.RoleBinding, error) {
+			bindings, problems := bindingsOf(tenant, defaultsStash.RetrieveOrDie(ctx).Roles)
+			if len(problems) > 0 {
+				return nil, reconcilers.OnlyReconcileChildStatus
 			}
-			replaced, err := bindsAnotherRole(ctx, tenant, desired)
-			if err != nil || replaced {
-				return nil, err
-			}
-			return desired, nil
+			return bindings, nil
 		},
+		IdentifyChild: identityOf,
 		MergeBeforeUpdate: func(current, desired *rbacv1.RoleBinding) {
 			mergeLabels(current, desired)
 			current.Subjects = desired.Subjects
 		},
-		ReflectChildStatusOnParent: reflectMembers,
+		ReflectChildrenStatusOnParent: reflectMembers,
 	}
 }
 
-// bindingOf returns nil for a tenant without members.
-func bindingOf(tenant *v1alpha1.Tenant, roles map[string]string) (*rbacv1.RoleBinding, error) {
-	if len(tenant.Spec.Members) == 0 {
-		return nil, nil
+// bindingsOf finds all roles that are not known, in the order of the members.
+func bindingsOf(tenant *v1alpha1.Tenant, roles map[string]string) ([]*rbacv1.RoleBinding, field.ErrorList) {
+	var bindings []*rbacv1.RoleBinding
+	var problems field.ErrorList
+	spec := field.NewPath("spec")
+	for i, member := range tenant.Spec.Members {
+		path, role := spec.Child("role"), tenant.Spec.Role
+		if member.Role != "" {
+			path, role = spec.Child("members").Index(i).Child("role"), member.Role
+		}
+		clusterRole, ok := roles[role]
+		if !ok {
+			problems = append(problems, field.NotSupported(path, role, slices.Sorted(maps.Keys(roles))))
+			continue
+		}
+		bindings = append(bindings, bindingOf(tenant, member, clusterRole))
 	}
-	clusterRole, ok := roles[tenant.Spec.Role]
-	if !ok {
-		return nil, invalid(tenant, field.NotSupported(field.NewPath("spec", "role"), tenant.Spec.Role, slices.Sorted(maps.Keys(roles))))
-	}
-	subjects := make([]rbacv1.Subject, 0, len(tenant.Spec.Members))
-	for _, member := range tenant.Spec.Members {
-		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: member.Kind, Name: member.Name})
-	}
+	return bindings, problems
+}
+
+func bindingOf(tenant *v1alpha1.Tenant, member v1alpha1.Member, clusterRole string) *rbacv1.RoleBinding {
+	name := bindingName(identity(member.Kind, clusterRole, member.Name))
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Name, Name: "members", Labels: labelsOf(tenant)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Name, Name: name, Labels: labelsOf(tenant)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
-		Subjects:   subjects,
-	}, nil
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: member.Kind, Name: member.Name}},
+	}
 }
 
-// bindsAnotherRole tells whether the tenant's binding is one that desired cannot be made of.
-func bindsAnotherRole(ctx context.Context, tenant *v1alpha1.Tenant, desired *rbacv1.RoleBinding) (bool, error) {
-	var current rbacv1.RoleBinding
-	err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, client.ObjectKeyFromObject(desired), &current)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("unable to read the RoleBinding of the members: %w", err)
-	}
-	return metav1.IsControlledBy(&current, tenant) && current.RoleRef != desired.RoleRef, nil
+// identity says who may do what. The name comes last, as members may be called anything.
+func identity(kind, clusterRole, name string) string {
+	return strings.Join([]string{kind, clusterRole, name}, "/")
 }
 
-func reflectMembers(ctx context.Context, tenant *v1alpha1.Tenant, binding *rbacv1.RoleBinding, err error) {
-	if err == nil && binding == nil && len(tenant.Spec.Members) > 0 {
-		tenant.Status.Manage(ctx).MarkUnknown(v1alpha1.MembersReady, "RoleChanging", "the members lose their old role before they get the new one")
-		return
+// identityOf reads the identity of a binding from it. A binding that somebody has turned into another one has none, and makes way.
+func identityOf(binding *rbacv1.RoleBinding) string {
+	if len(binding.Subjects) != 1 {
+		return ""
 	}
-	reflected[*rbacv1.RoleBinding](v1alpha1.MembersReady, "Bound", "NoMembers")(ctx, tenant, binding, err)
+	id := identity(binding.Subjects[0].Kind, binding.RoleRef.Name, binding.Subjects[0].Name)
+	if binding.Name != bindingName(id) {
+		return ""
+	}
+	return id
+}
+
+func bindingName(identity string) string {
+	hash := sha256.Sum256([]byte(identity))
+	return fmt.Sprintf("member-%x", hash[:8])
+}
+
+func reflectMembers(ctx context.Context, tenant *v1alpha1.Tenant, result reconcilers.ChildSetResult[*rbacv1.RoleBinding]) {
+	conditions := tenant.Status.Manage(ctx)
+	err := result.AggregateError()
+	if _, problems := bindingsOf(tenant, defaultsStash.RetrieveOrDie(ctx).Roles); len(problems) > 0 {
+		err = invalid(tenant, problems...)
+	}
+	switch {
+	case err != nil:
+		reason, message := explain(err)
+		conditions.MarkFalse(v1alpha1.MembersReady, reason, "%s", message)
+	case len(tenant.Spec.Members) == 0:
+		conditions.MarkTrue(v1alpha1.MembersReady, "NoMembers", "")
+	default:
+		conditions.MarkTrue(v1alpha1.MembersReady, "Bound", "")
+	}
 }

@@ -1,99 +1,196 @@
 package controller_test
 
 import (
+	"errors"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
-var binding = rtesting.NewFixture(&rbacv1.RoleBinding{
-	ObjectMeta: childMeta("acme", "members"),
-	RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-	Subjects: []rbacv1.Subject{
-		{APIGroup: rbacv1.GroupName, Kind: "User", Name: "ann"},
-		{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "team"},
-	},
-})
+// bound returns the binding of a member. The names are those that the operator has always given: another one would have it make all
+// bindings anew.
+func bound(name, kind, member, role string) rtesting.Fixture[*rbacv1.RoleBinding] {
+	return rtesting.NewFixture(&rbacv1.RoleBinding{
+		ObjectMeta: childMeta("acme", name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: kind, Name: member}},
+	})
+}
+
+var (
+	annEdits  = bound("member-61ee7e5ab2b69619", "User", "ann", "edit")
+	annViews  = bound("member-60f24a0b71051318", "User", "ann", "view")
+	teamEdits = bound("member-a7c426b0f0578762", "Group", "team", "edit")
+)
+
+// team has two members, of whom ann has the role given, and the others that of the tenant.
+func team(role string) rtesting.Fixture[*v1alpha1.Tenant] {
+	return tenant.With(func(t *v1alpha1.Tenant) {
+		t.Spec.Role = "developer"
+		t.Spec.Members = []v1alpha1.Member{{Kind: "User", Name: "ann", Role: role}, {Kind: "Group", Name: "team"}}
+	})
+}
+
+func annLeaves(t *v1alpha1.Tenant) { t.Spec.Members = t.Spec.Members[1:] }
+
+func created(binding rtesting.Fixture[*rbacv1.RoleBinding]) rtesting.Event {
+	return normal("Created", `Created RoleBinding "`+binding.Object().Name+`"`)
+}
+
+func deleted(binding rtesting.Fixture[*rbacv1.RoleBinding]) rtesting.Event {
+	return normal("Deleted", `Deleted RoleBinding "`+binding.Object().Name+`"`)
+}
 
 func TestMembers(t *testing.T) {
-	team := tenant.With(func(t *v1alpha1.Tenant) {
-		t.Spec.Role = "developer"
-		t.Spec.Members = []v1alpha1.Member{{Kind: "User", Name: "ann"}, {Kind: "Group", Name: "team"}}
-	})
-	role := func(name string) func(*v1alpha1.Tenant) {
-		return func(t *v1alpha1.Tenant) { t.Spec.Role = name }
-	}
-	bound := isTrue(v1alpha1.MembersReady, "Bound")
+	allBound := isTrue(v1alpha1.MembersReady, "Bound")
 
 	run(t, tests{
-		"they are bound": {
-			Resource:           team.Object(),
+		"they get the role of the tenant": {
+			Resource:           team("").Object(),
 			GivenStashedValues: parsed(),
-			ExpectResource:     team.With(bound).Object(),
-			ExpectCreates:      []object{binding},
-			ExpectEvents:       []rtesting.Event{normal("Created", `Created RoleBinding "members"`)},
+			ExpectResource:     team("").With(allBound).Object(),
+			ExpectCreates:      []object{teamEdits, annEdits},
+			ExpectEvents:       []rtesting.Event{created(teamEdits), created(annEdits)},
 		},
-		"one has left": {
-			Resource:           team.With(func(t *v1alpha1.Tenant) { t.Spec.Members = t.Spec.Members[:1] }).Object(),
+		"they agree": {
+			Resource:           team("").Object(),
 			GivenStashedValues: parsed(),
-			GivenObjects:       []object{binding},
-			ExpectResource:     team.With(func(t *v1alpha1.Tenant) { t.Spec.Members = t.Spec.Members[:1] }, bound).Object(),
-			ExpectUpdates:      []object{binding.With(func(b *rbacv1.RoleBinding) { b.Subjects = b.Subjects[:1] })},
-			ExpectEvents:       []rtesting.Event{normal("Updated", `Updated RoleBinding "members"`)},
+			GivenObjects:       []object{annEdits, teamEdits},
+			ExpectResource:     team("").With(allBound).Object(),
+		},
+		"one gets another role": {
+			Resource:           team("guest").Object(),
+			GivenStashedValues: parsed(),
+			GivenObjects:       []object{annEdits, teamEdits},
+			ExpectResource:     team("guest").With(allBound).Object(),
+			ExpectCreates:      []object{annViews},
+			ExpectDeletes:      deletes(annEdits),
+			ExpectEvents:       []rtesting.Event{deleted(annEdits), created(annViews)},
+		},
+		"all have roles of their own": {
+			Resource: team("guest").With(annAlone, noRole).Object(), GivenStashedValues: parsed(),
+			ExpectResource: team("guest").With(annAlone, noRole, allBound).Object(),
+			ExpectCreates:  []object{annViews},
+			ExpectEvents:   []rtesting.Event{created(annViews)},
+		},
+		"a role means something else now": {
+			Resource:           team("").With(annAlone).Object(),
+			GivenStashedValues: parsed("role.developer", "view"),
+			GivenObjects:       []object{annEdits},
+			ExpectResource:     team("").With(annAlone, allBound).Object(),
+			ExpectCreates:      []object{annViews},
+			ExpectDeletes:      deletes(annEdits),
+			ExpectEvents:       []rtesting.Event{deleted(annEdits), created(annViews)},
+		},
+		"one leaves": {
+			Resource:           team("").With(annLeaves).Object(),
+			GivenStashedValues: parsed(),
+			GivenObjects:       []object{annEdits, teamEdits},
+			ExpectResource:     team("").With(annLeaves, allBound).Object(),
+			ExpectDeletes:      deletes(annEdits),
+			ExpectEvents:       []rtesting.Event{deleted(annEdits)},
 		},
 		"there are none": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed(),
-			GivenObjects:       []object{binding},
+			GivenObjects:       []object{annEdits},
 			ExpectResource:     tenant.With(isTrue(v1alpha1.MembersReady, "NoMembers")).Object(),
-			ExpectDeletes:      deletes(binding),
-			ExpectEvents:       []rtesting.Event{normal("Deleted", `Deleted RoleBinding "members"`)},
+			ExpectDeletes:      deletes(annEdits),
+			ExpectEvents:       []rtesting.Event{deleted(annEdits)},
 		},
-		"they get another role": {
-			Resource:           team.With(role("guest")).Object(),
+		"somebody let somebody else in": {
+			Resource:           team("").With(annAlone).Object(),
 			GivenStashedValues: parsed(),
-			GivenObjects:       []object{binding},
-			ExpectResource: team.With(role("guest"), isUnknown(v1alpha1.MembersReady, "RoleChanging",
-				"the members lose their old role before they get the new one")).Object(),
-			ExpectDeletes: deletes(binding),
-			ExpectEvents:  []rtesting.Event{normal("Deleted", `Deleted RoleBinding "members"`)},
-			AdditionalReconciles: []rtesting.SubReconcilerTestCase[*v1alpha1.Tenant]{{
-				Name:               "when the old binding is gone",
-				Resource:           team.With(role("guest")).Object(),
-				GivenStashedValues: parsed(),
-				ExpectResource:     team.With(role("guest"), bound).Object(),
-				ExpectCreates:      []object{binding.With(func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" })},
-				ExpectEvents:       []rtesting.Event{normal("Created", `Created RoleBinding "members"`)},
-			}},
+			GivenObjects:       []object{annEdits.With(subject("mallory"))},
+			ExpectResource:     team("").With(annAlone, allBound).Object(),
+			ExpectCreates:      []object{annEdits},
+			ExpectDeletes:      deletes(annEdits),
+			ExpectEvents:       []rtesting.Event{deleted(annEdits), created(annEdits)},
 		},
-		"the role does not exist": {
-			Resource:           team.With(role("wizard")).Object(),
+		"somebody let nobody in": {
+			Resource:           team("").With(annAlone).Object(),
 			GivenStashedValues: parsed(),
-			GivenObjects:       []object{binding},
-			ExpectResource: team.With(role("wizard"), isFalse(v1alpha1.MembersReady, "Invalid",
-				`Tenant.tenancy.example.com "acme" is invalid: spec.role: Unsupported value: "wizard": supported values: "developer", "guest"`)).Object(),
+			GivenObjects:       []object{annEdits.With(func(b *rbacv1.RoleBinding) { b.Subjects = nil })},
+			ExpectResource:     team("").With(annAlone, allBound).Object(),
+			ExpectCreates:      []object{annEdits},
+			ExpectDeletes:      deletes(annEdits),
+			ExpectEvents:       []rtesting.Event{deleted(annEdits), created(annEdits)},
+		},
+		"somebody took the label off": {
+			Resource:           team("").With(annAlone).Object(),
+			GivenStashedValues: parsed(),
+			GivenObjects:       []object{annEdits.With(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{"theirs": "stays"} })},
+			ExpectResource:     team("").With(annAlone, allBound).Object(),
+			ExpectUpdates:      []object{annEdits.With(func(b *rbacv1.RoleBinding) { b.Labels["theirs"] = "stays" })},
+			ExpectEvents:       []rtesting.Event{normal("Updated", `Updated RoleBinding "`+annEdits.Object().Name+`"`)},
+		},
+	}, controller.Members)
+}
+
+func TestMembersThatCannotHaveTheirRoles(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, "", errors.New("not today"))
+
+	run(t, tests{
+		"there are no such roles: everybody keeps what he has": {
+			Resource:           team("wizard").With(role("owner")).Object(),
+			GivenStashedValues: parsed(),
+			GivenObjects:       []object{annViews},
+			ExpectResource: team("wizard").With(role("owner"), isFalse(v1alpha1.MembersReady, "Invalid",
+				`Tenant.tenancy.example.com "acme" is invalid: [`+
+					`spec.members[0].role: Unsupported value: "wizard": supported values: "developer", "guest", `+
+					`spec.role: Unsupported value: "owner": supported values: "developer", "guest"]`)).Object(),
+		},
+		"one may not be given: the others get theirs": {
+			Resource:           team("guest").Object(),
+			GivenStashedValues: parsed(),
+			GivenObjects:       []object{annEdits},
+			WithReactors: []rtesting.ReactionFunc{
+				rtesting.InduceFailure("create", "RoleBinding", rtesting.InduceFailureOpts{Name: annViews.Object().Name, Error: forbidden}),
+			},
+			ExpectResource: team("guest").With(isFalse(v1alpha1.MembersReady, "Forbidden", forbidden.Error())).Object(),
+			ExpectCreates:  []object{teamEdits, annViews},
+			ExpectDeletes:  deletes(annEdits),
+			ExpectEvents: []rtesting.Event{
+				created(teamEdits),
+				deleted(annEdits),
+				warning("CreationFailed", `Failed to create RoleBinding "`+annViews.Object().Name+`": `+forbidden.Error()),
+			},
 		},
 		"somebody else has the name": {
-			Resource:           team.With(role("guest")).Object(),
+			Resource:           team("").With(annAlone).Object(),
 			GivenStashedValues: parsed(),
-			GivenObjects:       []object{binding.With(foreign[*rbacv1.RoleBinding])},
-			APIGivenObjects:    []object{binding.With(foreign[*rbacv1.RoleBinding])},
-			ExpectResource: team.With(role("guest"), isFalse(v1alpha1.MembersReady, "NotOurs",
-				`rolebindings.rbac.authorization.k8s.io "members" already exists and does not belong to this tenant`)).Object(),
-			ExpectCreates: []object{binding.With(func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" })},
-			ExpectTracks:  tracks(rbacv1.GroupName, "RoleBinding", "acme", "members"),
-			ExpectEvents: []rtesting.Event{warning("CreationFailed",
-				`Failed to create RoleBinding "members": rolebindings.rbac.authorization.k8s.io "members" already exists`)},
+			GivenObjects:       []object{annEdits.With(foreign[*rbacv1.RoleBinding])},
+			APIGivenObjects:    []object{annEdits.With(foreign[*rbacv1.RoleBinding])},
+			ExpectResource: team("").With(annAlone, isFalse(v1alpha1.MembersReady, "NotOurs",
+				`rolebindings.rbac.authorization.k8s.io "`+annEdits.Object().Name+`" already exists and does not belong to this tenant`)).Object(),
+			ExpectCreates: []object{annEdits},
+			ExpectTracks:  tracks(rbacv1.GroupName, "RoleBinding", "acme", annEdits.Object().Name),
+			ExpectEvents: []rtesting.Event{warning("CreationFailed", `Failed to create RoleBinding "`+annEdits.Object().Name+
+				`": rolebindings.rbac.authorization.k8s.io "`+annEdits.Object().Name+`" already exists`)},
 		},
-		"the binding cannot be read": {
-			Resource:           team.Object(),
+		"the bindings cannot be read": {
+			Resource:           team("").Object(),
 			GivenStashedValues: parsed(),
-			WithReactors:       []rtesting.ReactionFunc{rtesting.InduceFailure("get", "RoleBinding")},
+			WithReactors:       []rtesting.ReactionFunc{rtesting.InduceFailure("list", "RoleBindingList")},
 			ShouldErr:          true,
 		},
 	}, controller.Members)
+}
+
+func annAlone(t *v1alpha1.Tenant) { t.Spec.Members = t.Spec.Members[:1] }
+
+func noRole(t *v1alpha1.Tenant) { t.Spec.Role = "" }
+
+func role(name string) func(*v1alpha1.Tenant) {
+	return func(t *v1alpha1.Tenant) { t.Spec.Role = name }
+}
+
+func subject(name string) func(*rbacv1.RoleBinding) {
+	return func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = name }
 }

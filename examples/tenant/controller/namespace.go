@@ -18,8 +18,8 @@ func Namespace(reserved []string) reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	return &reconcilers.ChildReconciler[*v1alpha1.Tenant, *corev1.Namespace, *corev1.NamespaceList]{
 		Name: "Namespace",
 		DesiredChild: func(_ context.Context, tenant *v1alpha1.Tenant) (*corev1.Namespace, error) {
-			if isReserved(tenant.Name, reserved) {
-				return nil, invalid(tenant, field.Invalid(field.NewPath("metadata", "name"), tenant.Name, "is reserved"))
+			if problems := checkName(tenant, reserved); len(problems) > 0 {
+				return nil, invalid(tenant, problems...)
 			}
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name, Labels: labelsOf(tenant)}}, nil
 		},
@@ -30,8 +30,13 @@ func Namespace(reserved []string) reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	}
 }
 
-func isReserved(name string, reserved []string) bool {
-	return name == metav1.NamespaceDefault || strings.HasPrefix(name, "kube-") || slices.Contains(reserved, name)
+// checkName finds out whether there may be a tenant of that name.
+func checkName(tenant *v1alpha1.Tenant, reserved []string) field.ErrorList {
+	name := tenant.Name
+	if name == metav1.NamespaceDefault || strings.HasPrefix(name, "kube-") || slices.Contains(reserved, name) {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name, "is reserved")}
+	}
+	return nil
 }
 
 func reflectNamespace(ctx context.Context, tenant *v1alpha1.Tenant, namespace *corev1.Namespace, err error) {

@@ -3,9 +3,11 @@ package controller
 import (
 	"context"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -16,6 +18,9 @@ func Quota() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	return &reconcilers.ChildReconciler[*v1alpha1.Tenant, *corev1.ResourceQuota, *corev1.ResourceQuotaList]{
 		Name: "Quota",
 		DesiredChild: func(ctx context.Context, tenant *v1alpha1.Tenant) (*corev1.ResourceQuota, error) {
+			if problems := checkQuota(tenant); len(problems) > 0 {
+				return nil, invalid(tenant, problems...)
+			}
 			hard := defaultsStash.RetrieveOrDie(ctx).Quota.DeepCopy()
 			maps.Copy(hard, tenant.Spec.Quota)
 			if len(hard) == 0 {
@@ -32,4 +37,16 @@ func Quota() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 		},
 		ReflectChildStatusOnParent: reflected[*corev1.ResourceQuota](v1alpha1.QuotaReady, "InForce", "Unlimited"),
 	}
+}
+
+// checkQuota finds the quantities that nobody can have, in the order of the resources.
+func checkQuota(tenant *v1alpha1.Tenant) field.ErrorList {
+	var problems field.ErrorList
+	path := field.NewPath("spec", "quota")
+	for _, name := range slices.Sorted(maps.Keys(tenant.Spec.Quota)) {
+		if quantity := tenant.Spec.Quota[name]; quantity.Sign() < 0 {
+			problems = append(problems, field.Invalid(path.Key(string(name)), quantity.String(), "must not be negative"))
+		}
+	}
+	return problems
 }

@@ -58,6 +58,13 @@ func TestQuota(t *testing.T) {
 			ExpectUpdates:  []object{quota.With(func(q *corev1.ResourceQuota) { q.Labels["theirs"] = "stays" })},
 			ExpectEvents:   []rtesting.Event{normal("Updated", `Updated ResourceQuota "quota"`)},
 		},
+		"the tenant asks for less than nothing": {
+			Resource:           tenant.With(asksForPods("-1")).Object(),
+			GivenStashedValues: parsed(),
+			GivenObjects:       []object{quota.With(allowsPods("7"))},
+			ExpectResource: tenant.With(asksForPods("-1"), isFalse(v1alpha1.QuotaReady, "Invalid",
+				`Tenant.tenancy.example.com "acme" is invalid: spec.quota[pods]: Invalid value: "-1": must not be negative`)).Object(),
+		},
 		"nobody limits anything": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed("quota.pods", "", "quota.memory", ""),

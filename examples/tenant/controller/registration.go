@@ -51,7 +51,11 @@ func entryOf(tenant *v1alpha1.Tenant) directory.Entry {
 	return directory.Entry{
 		Tenant:      tenant.Name,
 		UID:         string(tenant.UID),
-		DisplayName: cmp.Or(tenant.Spec.DisplayName, tenant.Name),
+		DisplayName: displayNameOf(tenant),
 		Owner:       tenant.Spec.Owner,
 	}
+}
+
+func displayNameOf(tenant *v1alpha1.Tenant) string {
+	return cmp.Or(tenant.Spec.DisplayName, tenant.Name)
 }

@@ -15,14 +15,26 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
-// brokenDirectory takes nothing and gives nothing up.
-type brokenDirectory struct{}
+// brokenDirectory takes nothing and gives nothing up, for that reason.
+type brokenDirectory struct{ reason error }
 
 var errBroken = errors.New("broken")
 
-func (brokenDirectory) Register(context.Context, directory.Entry) error { return errBroken }
+func (d brokenDirectory) Register(context.Context, directory.Entry) error { return d.reason }
 
-func (brokenDirectory) Unregister(context.Context, string, string) error { return errBroken }
+func (d brokenDirectory) Unregister(context.Context, string, string) error { return d.reason }
+
+func (d brokenDirectory) Members(context.Context, string, string) ([]directory.Member, error) {
+	return nil, d.reason
+}
+
+func (d brokenDirectory) Join(context.Context, string, string, directory.Member) error {
+	return d.reason
+}
+
+func (d brokenDirectory) Leave(context.Context, string, string, directory.Member) error {
+	return d.reason
+}
 
 func TestRegistration(t *testing.T) {
 	entry := directory.Entry{Tenant: "acme", UID: "acme-uid", DisplayName: "acme", Owner: "ann@example.com"}
@@ -104,11 +116,11 @@ func TestRegistration(t *testing.T) {
 			memory := directoryOf(t, tc.before)
 			var dir directory.Directory = memory
 			if tc.broken {
-				dir = brokenDirectory{}
+				dir = brokenDirectory{errBroken}
 			}
 			run(t, tests{"": tc.SubReconcilerTestCase}, func() node { return controller.Registration(dir) })
 			var after []directory.Entry
-			if got, ok := memory.Lookup("acme"); ok {
+			if got, _, ok := memory.Lookup("acme"); ok {
 				after = append(after, got)
 			}
 			if diff := cmp.Diff(tc.after, after); diff != "" {

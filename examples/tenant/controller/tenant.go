@@ -4,6 +4,10 @@ package controller
 
 import (
 	"context"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/directory"
@@ -15,8 +19,18 @@ type Options struct {
 	// Directory lists the tenants outside the cluster. Required.
 	Directory directory.Directory
 
+	// DirectoryInterval is how long to wait until a directory is asked again that does not answer. Default: 30 seconds.
+	DirectoryInterval time.Duration
+
 	// ReservedNames are names that no tenant may have, beside "default" and those that start with "kube-".
 	ReservedNames []string
+
+	// DefaultsCluster is where the ConfigMaps of defaults are, if that is another cluster than the one with the tenants. It has to be
+	// started, such as by the manager. Optional.
+	DefaultsCluster cluster.Cluster
+
+	// RegistryNamespace is where the list of all tenants is kept. Required for [NewRegistry].
+	RegistryNamespace string
 }
 
 // New returns the root of the tree that gives each tenant what it is to have.
@@ -25,7 +39,7 @@ func New(config reconcilers.Config, options Options) *reconcilers.ResourceReconc
 		Name:   "Tenant",
 		Config: config,
 		Reconciler: reconcilers.Sequence[*v1alpha1.Tenant]{
-			Defaults(),
+			Defaults(config, options.DefaultsCluster),
 			Namespace(options.ReservedNames),
 			&reconcilers.IfThen[*v1alpha1.Tenant]{
 				Name: "HasNamespace",
@@ -48,13 +62,32 @@ func New(config reconcilers.Config, options Options) *reconcilers.ResourceReconc
 					},
 				},
 			},
-			&reconcilers.WithFinalizer[*v1alpha1.Tenant]{
-				Name:       "Listed",
-				Finalizer:  v1alpha1.GroupVersion.Group + "/directory",
-				Reconciler: Registration(options.Directory),
-			},
+			Outage(options.DirectoryInterval, &reconcilers.WithFinalizer[*v1alpha1.Tenant]{
+				Name:      "Listed",
+				Finalizer: v1alpha1.GroupVersion.Group + "/directory",
+				Reconciler: reconcilers.Sequence[*v1alpha1.Tenant]{
+					Registration(options.Directory),
+					&reconcilers.IfThen[*v1alpha1.Tenant]{
+						Name: "IsListed",
+						If:   isListed,
+						Then: Memberships(options.Directory),
+					},
+				},
+			}),
 		},
 	}
+}
+
+// Describe prints all that the operator runs: the trees of its two roots, and those of its webhooks.
+func Describe(options Options) string {
+	var config reconcilers.Config
+	var texts []string
+	for _, root := range []reconcilers.Describer{
+		New(config, options), NewRegistry(config, options), NewDefaulting(), NewValidation(options),
+	} {
+		texts = append(texts, root.Describe().String())
+	}
+	return strings.Join(texts, "\n")
 }
 
 // hasNamespace tells whether there is a namespace of the tenant's own to put things into. What is in the namespace of a
@@ -70,4 +103,9 @@ func hasDefaults(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 
 func isIsolated(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.Spec.Isolated
+}
+
+// isListed tells whether the directory lists a tenant that is there to stay: the entry of one that goes takes its members along.
+func isListed(ctx context.Context, tenant *v1alpha1.Tenant) bool {
+	return tenant.DeletionTimestamp == nil && isTrue(tenant, v1alpha1.Registered)
 }

@@ -2,7 +2,9 @@ package controller_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -124,12 +126,70 @@ func TestTenant(t *testing.T) {
 		},
 		"it is gone": {},
 	}
+	runTenants(t, table, func() directory.Directory { return &directory.Memory{} })
+}
+
+func TestTenantWithMembers(t *testing.T) {
+	staffed := team("guest").With(func(t *v1alpha1.Tenant) {
+		t.ObjectMeta, t.Status = onboarded.Object().ObjectMeta, onboarded.Object().Status
+	})
+	bound := staffed.With(isTrue(v1alpha1.MembersReady, "Bound"), observed)
+	dir := directoryOf(t, []directory.Entry{{Tenant: "acme", UID: "acme-uid"}})
+
+	runTenants(t, rtesting.ReconcilerTests{
+		"they are bound, and the directory knows them": {
+			GivenObjects:        []object{staffed, defaults, namespace, quota, limits},
+			ExpectTracks:        tracks("", "ConfigMap", "platform", "defaults"),
+			ExpectCreates:       []object{teamEdits, annViews},
+			ExpectEvents:        []rtesting.Event{created(teamEdits), created(annViews), normal("StatusUpdated", "Updated status")},
+			ExpectStatusUpdates: []object{bound},
+		},
+	}, func() directory.Directory { return dir })
+	if _, members, _ := dir.Lookup("acme"); !slices.Equal(members, []directory.Member{teamGroup, ann}) {
+		t.Errorf("the directory knows %v", members)
+	}
+}
+
+// TestTenantWithoutDirectory has a directory that does not answer, which is no failure: all else goes on.
+func TestTenantWithoutDirectory(t *testing.T) {
+	tracked := tracks("", "ConfigMap", "platform", "defaults")
+	again := reconcilers.Result{RequeueAfter: 30 * time.Second}
+	unlisted := onboarded.With(unavailable, observed)
+	dir := directoryOf(t, []directory.Entry{{Tenant: "acme", UID: "acme-uid"}})
+	dir.SetOutage(true)
+
+	runTenants(t, rtesting.ReconcilerTests{
+		"it was listed": {
+			GivenObjects:        []object{onboarded, defaults, namespace, limits},
+			ExpectTracks:        tracked,
+			ExpectCreates:       []object{quota},
+			ExpectEvents:        []rtesting.Event{normal("Created", `Created ResourceQuota "quota"`), normal("StatusUpdated", "Updated status")},
+			ExpectStatusUpdates: []object{unlisted},
+		},
+		"the status says so": {
+			GivenObjects:   []object{unlisted, defaults, namespace, quota, limits},
+			ExpectTracks:   tracked,
+			ExpectedResult: again,
+		},
+		"it is being deleted: it stays until the directory has let it go": {
+			GivenObjects:   []object{unlisted.With(terminating)},
+			ExpectedResult: again,
+		},
+	}, func() directory.Directory { return dir })
+	if _, _, ok := dir.Lookup("acme"); !ok {
+		t.Error("the directory does not list it")
+	}
+}
+
+// runTenants runs a table with the directory that newDirectory returns for each case.
+func runTenants(t *testing.T, table rtesting.ReconcilerTests, newDirectory func() directory.Directory) {
+	t.Helper()
 	for name, tc := range table {
 		tc.Request.Name = "acme"
 		tc.StatusSubResourceTypes = []object{&v1alpha1.Tenant{}}
 		table[name] = tc
 	}
 	table.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
-		return controller.New(c, controller.Options{Directory: &directory.Memory{}})
+		return controller.New(c, controller.Options{Directory: newDirectory()})
 	})
 }

@@ -69,7 +69,15 @@ func run(ctx context.Context, logger logr.Logger, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	world, err := story.Open(ctx, story.Options{Admin: plane.Config(), Operator: operator, Logger: logger, Out: out})
+	hub, err := plane.User(story.HubUser)
+	if err != nil {
+		return err
+	}
+	world, err := story.Open(ctx, story.Options{
+		Admin: plane.Config(), Operator: operator, Hub: hub, Logger: logger, Out: out,
+		// An existing cluster is elsewhere, and does not reach this process.
+		Webhooks: !plane.Existing(),
+	})
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,24 @@ type Entry struct {
 	Owner string
 }
 
-// ErrTaken is returned for a name that another tenant has.
-var ErrTaken = errors.New("the name belongs to another tenant in the directory")
+// Member is a person or a group of people, as the cluster knows them.
+type Member struct {
+	// Kind is User or Group.
+	Kind string
+	// Name is that of the person or group.
+	Name string
+}
+
+var (
+	// ErrTaken is returned for a name that another tenant has.
+	ErrTaken = errors.New("the name belongs to another tenant in the directory")
+
+	// ErrNotListed is returned for members of a tenant that has no entry.
+	ErrNotListed = errors.New("the directory does not list the tenant")
+
+	// ErrUnavailable is returned by all methods while the directory cannot be reached.
+	ErrUnavailable = errors.New("the directory does not answer")
+)
 
 // Directory lists tenants. Implementations are safe for concurrent use.
 type Directory interface {
@@ -28,6 +44,16 @@ type Directory interface {
 	// is that of an entry with another UID.
 	Register(ctx context.Context, entry Entry) error
 
-	// Unregister removes the entry of that name and UID. It does nothing if there is none.
+	// Unregister removes the entry of that name and UID, with its members. It does nothing if there is none.
 	Unregister(ctx context.Context, tenant, uid string) error
+
+	// Members returns the members of the entry of that name and UID, sorted by kind and name. It returns ErrNotListed if there is
+	// no such entry, as do Join and Leave.
+	Members(ctx context.Context, tenant, uid string) ([]Member, error)
+
+	// Join makes somebody a member. It changes nothing if that is so already.
+	Join(ctx context.Context, tenant, uid string, member Member) error
+
+	// Leave makes somebody a member no more. It changes nothing if that is so already.
+	Leave(ctx context.Context, tenant, uid string, member Member) error
 }

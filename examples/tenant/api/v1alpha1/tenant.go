@@ -29,7 +29,7 @@ type Tenant struct {
 
 // TenantSpec says what a tenant is to have.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.members) || size(self.members) == 0 || has(self.role)",message="members need a role"
+// +kubebuilder:validation:XValidation:rule="has(self.role) || !has(self.members) || self.members.all(member, has(member.role))",message="each member needs a role: one of its own, or that of the tenant"
 type TenantSpec struct {
 	// DisplayName is what people call the tenant. The name, if empty.
 	// +optional
@@ -50,12 +50,12 @@ type TenantSpec struct {
 	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
 
-	// Role is what the members may do in the namespace: one of those that the defaults define.
+	// Role is what members may do in the namespace that have no role of their own: one of those that the defaults define.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	Role string `json:"role,omitempty"`
 
-	// Members are those who may work in the namespace. They have one role together; roles of their own can be added later.
+	// Members are those who may work in the namespace.
 	// +optional
 	// +listType=map
 	// +listMapKey=kind
@@ -89,6 +89,10 @@ type Member struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
+	// Role is what the member may do in the namespace: one of those that the defaults define. That of the tenant, if empty.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	Role string `json:"role,omitempty"`
 }
 
 // TenantList is a list of tenants.

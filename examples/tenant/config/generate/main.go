@@ -1,4 +1,4 @@
-// Command generate writes what can be derived from the tree of the tenant operator: its role, and a picture of the tree. It
+// Command generate writes what can be derived from the trees of the tenant operator: its roles, and a picture of the trees. It
 // is run in the folder of package config.
 package main
 
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,33 +38,73 @@ func write(dir string) error {
 
 // derive returns the content of the files by their names.
 func derive() (map[string][]byte, error) {
-	description := controller.New(reconcilers.Config{}, controller.Options{}).Describe()
-	role, err := role(description)
-	if err != nil {
-		return nil, err
-	}
-	return map[string][]byte{
-		"rbac/role.yaml": role,
-		"tree.txt":       []byte(description.String()),
-	}, nil
-}
-
-func role(description reconcilers.Description) ([]byte, error) {
 	scheme, err := controller.NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	rules, err := description.PolicyRules(scheme, nil)
+	var options controller.Options
+	tenants, err := controller.New(reconcilers.Config{}, options).Describe().PolicyRules(scheme, nil)
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := yaml.Marshal(rbacv1.ClusterRole{
-		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
-		ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator"},
-		Rules:      rules,
-	})
+	registry := controller.NewRegistry(reconcilers.Config{}, options).Describe()
+	// The tree looks at the cluster. The root writes in one namespace, so what it needs is a role of that namespace.
+	tree := registry
+	tree.Uses, registry.Nodes = nil, nil
+	looks, err := tree.PolicyRules(scheme, nil)
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte("# Derived from the tree. DO NOT EDIT: run make generate.\n"), manifest...), nil
+	writes, err := registry.PolicyRules(scheme, nil)
+	if err != nil {
+		return nil, err
+	}
+
+	defaults, err := reconcilers.Describe(controller.Defaults(reconcilers.Config{}, nil)).PolicyRules(scheme, nil)
+	if err != nil {
+		return nil, err
+	}
+
+	files := map[string][]byte{"tree.txt": []byte(controller.Describe(options))}
+	for name, role := range map[string]any{
+		"rbac/role.yaml": rbacv1.ClusterRole{
+			TypeMeta: typeMeta("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator"}, Rules: merge(tenants, looks),
+		},
+		"rbac/registry_role.yaml": rbacv1.Role{
+			TypeMeta: typeMeta("Role"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator-registry"}, Rules: writes,
+		},
+		"rbac/hub_role.yaml": rbacv1.ClusterRole{
+			TypeMeta: typeMeta("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator-hub"}, Rules: defaults,
+		},
+	} {
+		manifest, err := yaml.Marshal(role)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = append([]byte("# Derived from the tree. DO NOT EDIT: run make generate.\n"), manifest...)
+	}
+	return files, nil
+}
+
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// merge adds rules to others of the kind that a tree derives: one for each resource.
+func merge(rules, more []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	for _, rule := range more {
+		i := slices.IndexFunc(rules, func(known rbacv1.PolicyRule) bool {
+			return slices.Equal(known.APIGroups, rule.APIGroups) && slices.Equal(known.Resources, rule.Resources)
+		})
+		if i < 0 {
+			rules = append(rules, rule)
+			continue
+		}
+		for _, verb := range rule.Verbs {
+			if !slices.Contains(rules[i].Verbs, verb) {
+				rules[i].Verbs = append(rules[i].Verbs, verb)
+			}
+		}
+	}
+	return rules
 }

@@ -2,7 +2,9 @@ package story
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,13 +34,22 @@ func deleteTenant(ctx context.Context, w *World, name string) error {
 	return w.client.Delete(ctx, tenant)
 }
 
+// setMembers replaces the members of a tenant: each is the kind, the name and, if not that of the tenant, the role.
+func setMembers(ctx context.Context, w *World, tenant string, members ...[]string) error {
+	spec := make([]v1alpha1.Member, 0, len(members))
+	for _, member := range members {
+		spec = append(spec, v1alpha1.Member{Kind: member[0], Name: member[1], Role: strings.Join(member[2:], "")})
+	}
+	change, err := json.Marshal(map[string]any{"spec": map[string]any{"members": spec}})
+	if err != nil {
+		return err
+	}
+	return patchTenant(ctx, w, tenant, string(change))
+}
+
 // rememberParts remembers what a tenant has, for partsAreUntouched.
 func rememberParts(ctx context.Context, w *World, tenant string) error {
-	for _, part := range partsOf(tenant) {
-		if err := w.client.Get(ctx, client.ObjectKeyFromObject(part), part); err != nil {
-			return err
-		}
-		w.before[partKey(part)] = part
-	}
-	return nil
+	parts, err := w.readParts(ctx, tenant)
+	w.parts[tenant] = parts
+	return err
 }

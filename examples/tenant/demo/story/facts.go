@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
-	"github.com/espalier-dev/espalier/examples/tenant/directory"
 )
 
 // check is what a fact does to find out whether it holds.
@@ -102,20 +99,16 @@ func quotaIs(tenant string, hard ...string) check {
 	}
 }
 
-// partsOf returns, by their names, the objects that each tenant of the story has.
+// partsOf returns the objects that a tenant of the story has at least.
 func partsOf(tenant string) []client.Object {
-	parts := []client.Object{&corev1.Namespace{}, &corev1.ResourceQuota{}, &corev1.LimitRange{}, &rbacv1.RoleBinding{}}
-	for i, name := range []string{tenant, "quota", "limits", "members"} {
+	parts := []client.Object{&corev1.Namespace{}, &corev1.ResourceQuota{}, &corev1.LimitRange{}}
+	for i, name := range []string{tenant, "quota", "limits"} {
 		parts[i].SetName(name)
 		if i > 0 {
 			parts[i].SetNamespace(tenant)
 		}
 	}
 	return parts
-}
-
-func partKey(part client.Object) string {
-	return fmt.Sprintf("%T %s/%s", part, part.GetNamespace(), part.GetName())
 }
 
 func eachHasItsParts(ctx context.Context, w *World) error {
@@ -128,15 +121,34 @@ func eachHasItsParts(ctx context.Context, w *World) error {
 	return errors.Join(errs...)
 }
 
-// partsAreUntouched holds when what the tenant has is as rememberParts has found it.
+// readParts returns the parts of a tenant, the bindings of its members among them.
+func (w *World) readParts(ctx context.Context, tenant string) ([]client.Object, error) {
+	parts := partsOf(tenant)
+	for _, part := range parts {
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(part), part); err != nil {
+			return nil, err
+		}
+	}
+	bindings, err := w.readBindings(ctx, tenant)
+	for i := range bindings {
+		parts = append(parts, &bindings[i])
+	}
+	return parts, err
+}
+
+// partsAreUntouched holds when what the tenant has is as rememberParts has found it, and no more.
 func partsAreUntouched(tenant string) check {
 	return func(ctx context.Context, w *World) error {
-		for _, part := range partsOf(tenant) {
-			if err := isUntouched(ctx, w, w.before[partKey(part)]); err != nil {
+		for _, part := range w.parts[tenant] {
+			if err := isUntouched(ctx, w, part); err != nil {
 				return err
 			}
 		}
-		return nil
+		now, err := w.readParts(ctx, tenant)
+		if err == nil && len(now) != len(w.parts[tenant]) {
+			return fmt.Errorf("%s had %d parts, and now has %d", tenant, len(w.parts[tenant]), len(now))
+		}
+		return err
 	}
 }
 
@@ -148,52 +160,33 @@ func isUntouched(ctx context.Context, w *World, before client.Object) error {
 	}
 	same, err := sameEssence(before, now)
 	if err == nil && !same {
-		return fmt.Errorf("%s is not as it was", partKey(before))
+		return fmt.Errorf("%T %s/%s is not as it was", before, before.GetNamespace(), before.GetName())
 	}
 	return err
 }
 
-func areListed(ctx context.Context, w *World) error {
-	for _, name := range tenants {
-		tenant, err := get[v1alpha1.Tenant](ctx, w, "", name)
-		if err != nil {
-			return err
-		}
-		want := directory.Entry{Tenant: name, UID: string(tenant.UID), DisplayName: name, Owner: tenant.Spec.Owner}
-		if entry, _ := w.directory.Lookup(name); entry != want {
-			return fmt.Errorf("the entry of %s is %+v, not %+v", name, entry, want)
-		}
-	}
-	return nil
-}
-
-func areNotListed(_ context.Context, w *World) error {
-	for _, name := range tenants {
-		if entry, ok := w.directory.Lookup(name); ok {
-			return fmt.Errorf("there is still the entry %+v", entry)
-		}
-	}
-	return nil
-}
-
-// operatorMay holds when the API server would, or would not, let the operator do something anywhere.
-func operatorMay(want bool, verb, group, resource string) check {
+// waits holds when a tenant that is being deleted is still there, although the operator has tried to let it go, and tried again.
+func waits(name string) check {
 	return func(ctx context.Context, w *World) error {
-		allowed, err := w.operatorMay(ctx, verb, group, resource)
-		if err == nil && allowed != want {
-			return fmt.Errorf("whether the operator may %s %s is %t", verb, resource, allowed)
+		if tries := w.operator.reconciles()[name] - w.runs[name]; tries < 2 {
+			return fmt.Errorf("the operator has tried %d times", tries)
+		}
+		tenant, err := get[v1alpha1.Tenant](ctx, w, "", name)
+		if err == nil && tenant.DeletionTimestamp == nil {
+			return fmt.Errorf("%s is not being deleted", name)
 		}
 		return err
 	}
 }
 
-func (w *World) operatorMay(ctx context.Context, verb, group, resource string) (bool, error) {
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               OperatorUser,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource},
-	}}
-	if err := w.client.Create(ctx, review); err != nil {
-		return false, err
+// allOf holds when all of the checks do.
+func allOf(checks ...check) check {
+	return func(ctx context.Context, w *World) error {
+		for _, holds := range checks {
+			if err := holds(ctx, w); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return review.Status.Allowed, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/examples/tenant/config"
 )
 
-// platform is the namespace of those who run the cluster, and has the ConfigMap of defaults.
+// platform is the namespace of those who run the cluster. It has the ConfigMap of defaults, and the list of tenants.
 const platform = "demo-platform"
 
 // install creates what has to be there before the operator starts.
@@ -50,24 +50,27 @@ func (w *World) install(ctx context.Context) error {
 			return fmt.Errorf("unable to create the defaults of tenants: %w", err)
 		}
 	}
-	err = eventually(ctx, defaultPatience, func(ctx context.Context) error { return w.client.List(ctx, &v1alpha1.TenantList{}) })
-	if err != nil {
-		return fmt.Errorf("the definition of the Tenant is not served: %w", err)
+	if err := w.installRegistryRole(ctx); err != nil {
+		return err
 	}
-	return nil
+	return w.awaitInstalled(ctx)
 }
 
-// installRoles lets the operator do what its roles say, and returns when that is in force.
+// installRoles lets the operator do what its roles in the cluster say.
 func (w *World) installRoles(ctx context.Context) error {
 	roles, err := config.Roles()
 	if err != nil {
 		return err
 	}
-	for _, role := range roles {
+	hub, err := config.HubRole()
+	if err != nil {
+		return err
+	}
+	for role, user := range map[*rbacv1.ClusterRole]string{roles[0]: OperatorUser, roles[1]: OperatorUser, hub: HubUser} {
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: OperatorUser}},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}
 		for _, obj := range []client.Object{role, binding} {
 			if err := w.create(ctx, obj); err != nil {
@@ -75,11 +78,44 @@ func (w *World) installRoles(ctx context.Context) error {
 			}
 		}
 	}
-	return eventually(ctx, defaultPatience, func(ctx context.Context) error {
-		allowed, err := w.operatorMay(ctx, "list", v1alpha1.GroupVersion.Group, "tenants")
-		if err == nil && !allowed {
-			return fmt.Errorf("the operator may not list tenants")
-		}
+	return nil
+}
+
+// installRegistryRole lets the operator keep the list of tenants in the namespace of those who run the cluster.
+func (w *World) installRegistryRole(ctx context.Context) error {
+	role, err := config.RegistryRole()
+	if err != nil {
 		return err
-	})
+	}
+	role.Namespace = platform
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: OperatorUser}},
+	}
+	for _, obj := range []client.Object{role, binding} {
+		if err := w.create(ctx, obj); err != nil {
+			return fmt.Errorf("unable to install the role of the operator in its namespace: %w", err)
+		}
+	}
+	return nil
+}
+
+// awaitInstalled returns when the roles are in force, and the Tenant is served.
+func (w *World) awaitInstalled(ctx context.Context) error {
+	for _, needed := range []check{
+		may(OperatorUser, "list", v1alpha1.GroupVersion.Group, "tenants", everywhere),
+		may(OperatorUser, "create", "", "configmaps", platform),
+		may(HubUser, "list", "", "configmaps", everywhere),
+	} {
+		err := eventually(ctx, defaultPatience, func(ctx context.Context) error { return needed(ctx, w) })
+		if err != nil {
+			return fmt.Errorf("the roles are not in force: %w", err)
+		}
+	}
+	err := eventually(ctx, defaultPatience, func(ctx context.Context) error { return w.client.List(ctx, &v1alpha1.TenantList{}) })
+	if err != nil {
+		return fmt.Errorf("the definition of the Tenant is not served: %w", err)
+	}
+	return nil
 }

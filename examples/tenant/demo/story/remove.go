@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +14,19 @@ import (
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
 )
+
+// removeWebhooks has the API server do without the operator's webhooks, which may not answer any more, or refuse what is to come. It
+// takes a moment to notice.
+func (w *World) removeWebhooks(ctx context.Context) error {
+	var errs []error
+	for _, obj := range w.created {
+		switch obj.(type) {
+		case *admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration:
+			errs = append(errs, w.delete(ctx, obj))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // removeTenants deletes the tenants while the operator can still clean up after them. One that cannot (it has failed, or
 // was not started) does not keep them.
@@ -25,7 +39,7 @@ func (w *World) removeTenants(ctx context.Context) error {
 	}
 	var errs []error
 	for _, tenant := range tenants {
-		errs = append(errs, w.delete(ctx, tenant))
+		errs = append(errs, eventually(ctx, defaultPatience, func(ctx context.Context) error { return w.delete(ctx, tenant) }))
 	}
 	for _, tenant := range tenants {
 		err := eventually(ctx, defaultPatience, func(ctx context.Context) error {

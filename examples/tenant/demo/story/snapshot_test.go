@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,7 +22,7 @@ import (
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 )
 
-// tenantKinds are those of which a tenant has objects.
+// tenantKinds are those of which a tenant has objects, or the operator for all of them.
 var tenantKinds = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind("Tenant"),
 	corev1.SchemeGroupVersion.WithKind("Namespace"),
@@ -29,6 +30,7 @@ var tenantKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("LimitRange"),
 	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 }
 
 // clusterKinds are those of which the story itself makes more objects.
@@ -36,7 +38,9 @@ var clusterKinds = []schema.GroupVersionKind{
 	apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
-	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	rbacv1.SchemeGroupVersion.WithKind("Role"),
+	admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+	admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
 }
 
 // snapshot returns all objects that tenants have, without what differs from one telling to the next: identities and times.

@@ -18,11 +18,12 @@ const steadyRounds = 5
 func isSteady(ctx context.Context, w *World) error {
 	for range steadyRounds {
 		w.operator.requests.Reset()
+		w.operator.hubRequests.Reset()
 		if err := w.reconcileAll(ctx); err != nil {
 			return err
 		}
-		if total := w.operator.requests.Total(); total != 0 {
-			return fmt.Errorf("%d API requests:\n%s", total, w.operator.requests)
+		if total := w.operator.requests.Total() + w.operator.hubRequests.Total(); total != 0 {
+			return fmt.Errorf("%d API requests:\n%s\nand on the hub:\n%s", total, w.operator.requests, w.operator.hubRequests)
 		}
 	}
 	return nil

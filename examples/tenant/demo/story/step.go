@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -13,6 +14,8 @@ import (
 type Step struct {
 	// Title says what is done, in a few words.
 	Title string
+	// Admission is set for a step that needs the operator's webhooks.
+	Admission bool
 	// Do does it. Optional.
 	Do func(ctx context.Context, w *World) error
 	// Show is printed below the title, once done. Optional.
@@ -40,6 +43,7 @@ const (
 // Tell goes through the steps and prints them. It stops at the first that fails: the error names the step and the fact.
 func (w *World) Tell(ctx context.Context, steps []Step) error {
 	p := &printer{out: w.options.Out}
+	steps = slices.DeleteFunc(slices.Clone(steps), func(step Step) bool { return step.Admission && !w.options.Webhooks })
 	for i, step := range steps {
 		p.title(i+1, step.Title)
 		if err := w.take(ctx, p, step); err != nil {

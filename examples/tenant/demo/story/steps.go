@@ -4,14 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
+	"github.com/espalier-dev/espalier/examples/tenant/controller"
 )
 
 // The tenants of the story, and the one that gets no namespace.
@@ -26,19 +27,50 @@ var tenants = []string{acme, globex, initech}
 
 // Steps is the whole story.
 func Steps() []Step {
-	return slices.Concat(beginning(), repairs(), wishes(), mistakes(), end())
+	return slices.Concat(beginning(), repairs(), wishes(), memberSteps(), mistakes(), outage(), end())
 }
 
 func beginning() []Step {
 	return []Step{
 		{
-			Title: "The operator starts: this tree",
+			Title: "The operator starts: these trees",
 			Do:    func(ctx context.Context, w *World) error { return w.startOperator(ctx) },
 			Show:  func(w *World) string { return w.operator.tree },
 			Facts: []Fact{
 				{"its caches are filled", func(ctx context.Context, w *World) error { return w.operator.synced(ctx) }},
-				{"it may do what the role says that comes from the tree", operatorMay(true, "create", "", "resourcequotas")},
-				{"it may do nothing else: there are no Secrets for it", operatorMay(false, "list", "", "secrets")},
+				{"it may do what the roles say that come from the trees", may(OperatorUser, "create", "", "resourcequotas", everywhere)},
+				{"it may do nothing else: there are no Secrets for it", mayNot(OperatorUser, "list", "", "secrets", everywhere)},
+				{"it may write ConfigMaps in its own namespace only", allOf(
+					may(OperatorUser, "create", "", "configmaps", platform), mayNot(OperatorUser, "create", "", "configmaps", everywhere))},
+				{"the defaults are on a hub, where it may read ConfigMaps and no more", allOf(
+					may(HubUser, "list", "", "configmaps", everywhere), mayNot(HubUser, "list", v1alpha1.GroupVersion.Group, "tenants", everywhere),
+					func(_ context.Context, w *World) error { return w.operator.watchesHub() })},
+				{"the list of all tenants is there, and empty", registryLists()},
+			},
+		},
+		{
+			Title:     "The API server is told of the operator's webhooks: these trees",
+			Admission: true,
+			Do:        func(ctx context.Context, w *World) error { return w.registerWebhooks(ctx) },
+			Show: func(*World) string {
+				return controller.NewDefaulting().Describe().String() + controller.NewValidation(controller.Options{}).Describe().String()
+			},
+			Facts: []Fact{
+				{"it asks the one that fills in what is left out", isCompleted},
+				{"it asks the one that refuses what cannot be", isRefusedByFields},
+			},
+		},
+		{
+			Title:     "Somebody tries out what would come of some tenants",
+			Admission: true,
+			Do:        func(ctx context.Context, w *World) error { return w.tryTenants(ctx) },
+			Show:      func(w *World) string { return strings.Join(w.answers, "\n") },
+			Facts: []Fact{
+				{"the first has got a display name, and says who has ordered it", isCompleted},
+				{"the second is refused, with a cause for each field", isRefusedByFields},
+				{"the third gets a warning", isWarnedOf},
+				{"each member needs a role, which the schema sees to", needsRoles},
+				{"nothing came of it", allOf(isGone[v1alpha1.Tenant]("", dryTenant), isGone[corev1.Namespace]("", dryTenant), registryLists())},
 			},
 		},
 		{
@@ -55,9 +87,11 @@ func beginning() []Step {
 				{"Acme is Ready", isReady(acme)},
 				{"Globex is Ready", isReady(globex)},
 				{"Initech is Ready", isReady(initech)},
-				{"each has a namespace, a quota, limits, and a binding for its members", eachHasItsParts},
+				{"each has a namespace, a quota, and limits", eachHasItsParts},
+				{"each of their members has a binding", eachHasItsBindings},
 				{"Acme's quota is the default but for what it asked for itself", quotaIs(acme, "pods", "50", "requests.cpu", "4")},
-				{"the directory, outside the cluster, lists all three", areListed},
+				{"the directory, outside the cluster, lists all three, with their members", areListed},
+				{"the list of all tenants has them, as Ready", allOf(registryLists(tenants...), eachIsListedAsReady)},
 			},
 		},
 	}
@@ -131,20 +165,56 @@ func wishes() []Step {
 				{"the status says so", reports(acme, v1alpha1.NetworkReady, "True", "Open")},
 			},
 		},
+	}
+}
+
+func memberSteps() []Step {
+	return []Step{
 		{
-			Title: "Acme's members become guests",
+			Title: "One of Acme's members becomes a guest",
 			Do: func(ctx context.Context, w *World) error {
-				return patchTenant(ctx, w, acme, `{"spec":{"role":"guest"}}`)
+				if err := rememberParts(ctx, w, acme); err != nil {
+					return err
+				}
+				return setMembers(ctx, w, acme, as(annOf(acme), "guest"), developersOf(acme))
 			},
 			Facts: []Fact{
-				{"the binding, whose role cannot be changed, is replaced", func(ctx context.Context, w *World) error {
-					binding, err := get[rbacv1.RoleBinding](ctx, w, acme, "members")
-					if err == nil && binding.RoleRef.Name != "view" {
-						return fmt.Errorf("the role is %s", binding.RoleRef.Name)
-					}
-					return err
-				}},
+				{"she has another binding, as the role of one cannot be changed", bindingsAre(acme, as(annOf(acme), "view"), as(developersOf(acme), "edit"))},
+				{"that of the others was not touched", bindingIsTheSame(acme, developersOf(acme))},
 				{"Acme is Ready", isReady(acme)},
+			},
+		},
+		{
+			Title: "Somebody lets himself in by her binding",
+			Do: func(ctx context.Context, w *World) error {
+				bindings, err := w.readBindings(ctx, acme)
+				if err != nil {
+					return err
+				}
+				for _, binding := range bindings {
+					binding.Subjects[0].Name = "mallory@example.com"
+					if binding.RoleRef.Name == "view" {
+						return w.client.Update(ctx, &binding)
+					}
+				}
+				return fmt.Errorf("she has no binding")
+			},
+			Facts: []Fact{
+				{"he is out again, and she is in", bindingsAre(acme, as(annOf(acme), "view"), as(developersOf(acme), "edit"))},
+			},
+		},
+		{
+			Title: "The others leave Acme",
+			Do: func(ctx context.Context, w *World) error {
+				if err := rememberParts(ctx, w, acme); err != nil {
+					return err
+				}
+				return setMembers(ctx, w, acme, as(annOf(acme), "guest"))
+			},
+			Facts: []Fact{
+				{"their binding is gone", bindingsAre(acme, as(annOf(acme), "view"))},
+				{"hers was not touched", bindingIsTheSame(acme, annOf(acme))},
+				{"the directory does not know them any more", directoryKnows(acme, annOf(acme))},
 			},
 		},
 	}
@@ -153,16 +223,17 @@ func wishes() []Step {
 func mistakes() []Step {
 	return []Step{
 		{
-			Title: "Acme asks for a role that does not exist",
+			Title: "The others are to come back, and she is to have a role that does not exist",
 			Do: func(ctx context.Context, w *World) error {
 				if err := rememberParts(ctx, w, acme); err != nil {
 					return err
 				}
-				return patchTenant(ctx, w, acme, `{"spec":{"role":"wizard"}}`)
+				return setMembers(ctx, w, acme, as(annOf(acme), "wizard"), developersOf(acme))
 			},
 			Facts: []Fact{
 				{"the status says what is wrong", reports(acme, v1alpha1.MembersReady, "False", "Invalid")},
-				{"nothing that Acme has was touched", partsAreUntouched(acme)},
+				{"nothing that Acme has was touched: she is a guest still", partsAreUntouched(acme)},
+				{"the list of all tenants says that Acme is not Ready", registrySays(acme, "ready", "False")},
 			},
 		},
 		{
@@ -192,18 +263,57 @@ func mistakes() []Step {
 			Facts: []Fact{
 				{"its status says so", reports(intruder, v1alpha1.NamespaceReady, "False", "NotOurs")},
 				{"it gets nothing", isGone[corev1.ResourceQuota](intruder, "quota")},
+				{"the list of all tenants has it, as not Ready", allOf(
+					registryLists(append(slices.Clone(tenants), intruder)...), registrySays(intruder, "ready", "False"))},
 				{"the namespace was not touched", func(ctx context.Context, w *World) error {
 					return isUntouched(ctx, w, w.before["namespace"])
 				}},
 			},
 		},
 		{
-			Title: "All mistakes are mended",
+			Title:     "Acme is protected, and somebody deletes it and says that he has ordered it",
+			Admission: true,
 			Do: func(ctx context.Context, w *World) error {
-				if err := patchTenant(ctx, w, acme, `{"spec":{"role":"developer"}}`); err != nil {
+				change := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true",%q:"mallory@example.com"}}}`,
+					controller.ProtectedAnnotation, controller.OrderedByAnnotation)
+				return patchTenant(ctx, w, acme, change)
+			},
+			Facts: []Fact{
+				{"the API server does not delete it", isProtected(acme)},
+				{"it is there to stay", isNotDeleted(acme)},
+				{"it says still who has ordered it", keepsWhoOrdered(acme, "mallory@example.com")},
+			},
+		},
+	}
+}
+
+func outage() []Step {
+	return []Step{
+		{
+			Title: "The directory fails; Acme gets another owner and is isolated, and the intruder is deleted",
+			Do: func(ctx context.Context, w *World) error {
+				w.runs = w.operator.reconciles()
+				w.directory.SetOutage(true)
+				if err := patchTenant(ctx, w, acme, `{"spec":{"owner":"new@example.com","isolated":true}}`); err != nil {
 					return err
 				}
-				if err := deleteTenant(ctx, w, intruder); err != nil {
+				return deleteTenant(ctx, w, intruder)
+			},
+			Facts: []Fact{
+				{"Acme's status says so", reports(acme, v1alpha1.Registered, "Unknown", "DirectoryUnavailable")},
+				{"all else goes on: it is isolated", isThere[networkingv1.NetworkPolicy](acme, "isolation")},
+				{"the intruder has to wait, as the directory may list it: that is asked again", waits(intruder)},
+				{"the list of all tenants does not have it any more", registryLists(tenants...)},
+			},
+		},
+		{
+			Title: "The directory is back, and all mistakes are mended",
+			Do: func(ctx context.Context, w *World) error {
+				w.directory.SetOutage(false)
+				if err := patchTenant(ctx, w, acme, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, controller.ProtectedAnnotation)); err != nil {
+					return err
+				}
+				if err := setMembers(ctx, w, acme, annOf(acme), developersOf(acme)); err != nil {
 					return err
 				}
 				return setDefault(ctx, w, "quota.pods", "20")
@@ -212,6 +322,9 @@ func mistakes() []Step {
 				{"Acme is Ready", isReady(acme)},
 				{"Globex is Ready", isReady(globex)},
 				{"Initech is Ready", isReady(initech)},
+				{"each of their members has a binding", eachHasItsBindings},
+				{"the directory knows the new owner, and all members", areListed},
+				{"the list of all tenants knows him too", allOf(registrySays(acme, "owner", "new@example.com"), eachIsListedAsReady)},
 				{"the intruder is gone", isGone[v1alpha1.Tenant]("", intruder)},
 				{"the namespace it wanted was not touched", func(ctx context.Context, w *World) error {
 					return isUntouched(ctx, w, w.before["namespace"])
@@ -240,6 +353,7 @@ func end() []Step {
 				return nil
 			},
 			Facts: []Fact{
+				{"the list of all tenants is empty", registryLists()},
 				{"the directory does not list them any more", areNotListed},
 				{"the tenants are gone", allGone[v1alpha1.Tenant]()},
 				{"their namespaces are gone, with all that was in them", allGone[corev1.Namespace]()},
@@ -256,8 +370,8 @@ func newTenant(name string) *v1alpha1.Tenant {
 			DefaultsRef: v1alpha1.DefaultsRef(types.NamespacedName{Namespace: platform, Name: "defaults"}),
 			Role:        "developer",
 			Members: []v1alpha1.Member{
-				{Kind: rbacv1.UserKind, Name: "ann@" + name + ".example.com"},
-				{Kind: rbacv1.GroupKind, Name: name + "-developers"},
+				{Kind: annOf(name)[0], Name: annOf(name)[1]},
+				{Kind: developersOf(name)[0], Name: developersOf(name)[1]},
 			},
 		},
 	}

@@ -29,16 +29,16 @@ func TestMain(m *testing.M) {
 // TestStoryEndsTheSame tells the story three times: as in the demo, with an API server that fails time and again, and
 // with one that is killed during some deeds. Wherever the cluster is looked at, it looks the same.
 func TestStoryEndsTheSame(t *testing.T) {
-	undisturbed := tell(t, story.Options{Operator: operator(t)})
+	undisturbed := tell(t, story.Options{Operator: user(t, story.OperatorUser)})
 
 	for name, disturbed := range map[string]func(*testing.T) story.Options{
 		"faulty API server": func(t *testing.T) story.Options {
-			config := operator(t)
+			config := user(t, story.OperatorUser)
 			config.Wrap(withFaults(t, plane.Config(t)))
 			return story.Options{Operator: config}
 		},
 		"killed API server": func(t *testing.T) story.Options {
-			return story.Options{Operator: operator(t), AfterDo: restartAPIServer(t)}
+			return story.Options{Operator: user(t, story.OperatorUser), AfterDo: restartAPIServer(t)}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,9 +49,9 @@ func TestStoryEndsTheSame(t *testing.T) {
 	}
 }
 
-func operator(t *testing.T) *rest.Config {
+func user(t *testing.T, name string) *rest.Config {
 	t.Helper()
-	config, err := plane.Environment(t).User(story.OperatorUser)
+	config, err := plane.Environment(t).User(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +64,8 @@ func tell(t *testing.T, options story.Options) map[string]any {
 	var seen map[string]any
 	disturb := options.AfterDo
 	options.Admin = plane.Config(t)
+	options.Hub = user(t, story.HubUser)
+	options.Webhooks = true
 	options.AfterDo = func(ctx context.Context, step story.Step) error {
 		if step.Do == nil {
 			seen = snapshot(ctx, t, options.Admin)
@@ -120,7 +122,9 @@ func restartAPIServer(t *testing.T) func(context.Context, story.Step) error {
 // TestTell shares a world among its subtests, since a namespace takes seconds to go: each needs what the one before has left.
 func TestTell(t *testing.T) {
 	config := plane.Config(t)
-	options := story.Options{Admin: config, Operator: operator(t), Patience: 100 * time.Millisecond}
+	options := story.Options{
+		Admin: config, Operator: user(t, story.OperatorUser), Hub: user(t, story.HubUser), Patience: 100 * time.Millisecond,
+	}
 	world, err := story.Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +157,7 @@ func TestTell(t *testing.T) {
 	t.Run("not true", func(t *testing.T) {
 		err := world.Tell(t.Context(), []story.Step{
 			{Title: "Nothing happens"},
+			{Title: "This needs webhooks", Admission: true, Do: func(context.Context, *story.World) error { panic("told") }},
 			{Title: "The operator starts", Do: start.Do, Facts: []story.Fact{
 				{Text: "that is true", Holds: func(context.Context, *story.World) error { return nil }},
 				{Text: "pigs fly", Holds: func(context.Context, *story.World) error { return errors.New("they are on the ground") }},

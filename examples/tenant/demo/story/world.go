@@ -17,8 +17,12 @@ import (
 	"github.com/espalier-dev/espalier/examples/tenant/directory"
 )
 
-// OperatorUser is the name of the user that the operator is.
-const OperatorUser = "tenant-operator"
+const (
+	// OperatorUser is the name of the user that the operator is.
+	OperatorUser = "tenant-operator"
+	// HubUser is the name of the user that the operator is on the hub, where the defaults are. The cluster of the story plays the hub.
+	HubUser = "tenant-operator-hub"
+)
 
 // Options are what a story is told with.
 type Options struct {
@@ -26,6 +30,11 @@ type Options struct {
 	Admin *rest.Config
 	// Operator connects to the cluster as OperatorUser, who needs no rights at first. Required.
 	Operator *rest.Config
+	// Hub connects to the cluster as HubUser, who needs no rights at first. Required.
+	Hub *rest.Config
+	// Webhooks tells that the API server can call webhooks which this process serves on the loopback interface. Steps that need it are
+	// left out otherwise.
+	Webhooks bool
 	// Logger is the operator's. Default: none.
 	Logger logr.Logger
 	// Out is where the story is printed. Default: nowhere.
@@ -42,15 +51,22 @@ type World struct {
 	client    client.Client
 	directory *directory.Memory
 	operator  *operator
+	warnings  *warnings
+	// answers are what the API server has said to somebody, for a step to show.
+	answers []string
 	// created are the objects that the story has made itself, in this order.
 	created []client.Object
 	// before are objects as they were before something was done, by what they are to the step.
 	before map[string]client.Object
+	// parts are those of tenants as rememberParts has found them.
+	parts map[string][]client.Object
+	// runs is how often each tenant was reconciled before something was done.
+	runs map[string]int
 	// touches is how often all tenants were annotated.
 	touches int
 }
 
-// Open makes a cluster ready for the story: it installs the definition of the Tenant, the operator's roles, and the
+// Open makes a cluster ready for the story: it installs the definition of the Tenant, the roles of the operator, and the
 // defaults of tenants. Nothing that is there already is changed; it is an error, since Close would take it away.
 //
 // The caller calls Close in the end, unless Open returns an error, in which case nothing is left behind.
@@ -66,11 +82,18 @@ func Open(ctx context.Context, options Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(options.Admin, client.Options{Scheme: scheme})
-	if err != nil {
+	w := &World{
+		options:   options,
+		directory: &directory.Memory{},
+		warnings:  &warnings{},
+		before:    map[string]client.Object{},
+		parts:     map[string][]client.Object{},
+	}
+	admin := rest.CopyConfig(options.Admin)
+	admin.WarningHandler = w.warnings
+	if w.client, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("unable to connect to the cluster: %w", err)
 	}
-	w := &World{options: options, client: c, directory: &directory.Memory{}, before: map[string]client.Object{}}
 	if err := w.install(ctx); err != nil {
 		return nil, errors.Join(err, w.Close(context.WithoutCancel(ctx)))
 	}
@@ -79,7 +102,7 @@ func Open(ctx context.Context, options Options) (*World, error) {
 
 // Close stops the operator and takes away all that the story has brought into the cluster. It returns when that is gone.
 func (w *World) Close(ctx context.Context) error {
-	err := w.removeTenants(ctx)
+	err := errors.Join(w.removeWebhooks(ctx), w.removeTenants(ctx))
 	if w.operator != nil {
 		err = errors.Join(err, w.operator.stop())
 	}
