@@ -104,7 +104,6 @@ func TestWebhookValidates(t *testing.T) {
 			t.Error("an invalid webhook was built without a context")
 		}
 	}()
-	//lint:ignore SA1019 deprecated, not gone
 	(&widgetAdmission{}).Build()
 }
 
