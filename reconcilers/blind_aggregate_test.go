@@ -90,9 +90,15 @@ func (tests summaryTests) run(t *testing.T) {
 func TestAggregateValidates(t *testing.T) {
 	manager := &configMaps{}
 	validationTests{
-		"empty":      {node: &summary{}, shallow: `AggregateReconciler "ConfigMapAggregateReconciler" must define Request`},
-		"no name":    {node: &summary{Request: reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default"}}}, shallow: `AggregateReconciler "ConfigMapAggregateReconciler" must define Request`},
-		"no manager": {node: &summary{Request: summaryRequest}, shallow: `AggregateReconciler "ConfigMapAggregateReconciler" must define AggregateObjectManager`},
+		"empty": {node: &summary{}, shallow: `AggregateReconciler "ConfigMapAggregateReconciler" must define Request`},
+		"no name": {
+			node:    &summary{Request: reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default"}}},
+			shallow: `AggregateReconciler "ConfigMapAggregateReconciler" must define Request`,
+		},
+		"no manager": {
+			node:    &summary{Request: summaryRequest},
+			shallow: `AggregateReconciler "ConfigMapAggregateReconciler" must define AggregateObjectManager`,
+		},
 		"neither tree nor desired is valid, and so is an empty manager": {
 			node: &summary{Request: summaryRequest, AggregateObjectManager: manager},
 		},
@@ -191,10 +197,22 @@ func TestAggregateResultsAndErrors(t *testing.T) {
 	fetching := fails(nothing, errBoom)
 	fetching.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("get", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})}
 	summaryTests{
-		"keeps the result":           {makes(rtesting.ReconcilerTestCase{ExpectedResult: minute}), &summary{Reconciler: returning(minute, nil), DesiredResource: summaryOf()}},
-		"goes on after a halt":       {makes(rtesting.ReconcilerTestCase{}), &summary{Reconciler: returning(nothing, reconcilers.ErrHaltSubReconcilers), DesiredResource: summaryOf()}},
-		"keeps the result of a halt": {makes(rtesting.ReconcilerTestCase{ExpectedResult: requeue}), &summary{Reconciler: returning(requeue, reconcilers.ErrHaltSubReconcilers), DesiredResource: summaryOf()}},
-		"keeps the delay of a halt":  {makes(rtesting.ReconcilerTestCase{ExpectedResult: minute}), &summary{Reconciler: returning(minute, reconcilers.ErrHaltSubReconcilers), DesiredResource: summaryOf()}},
+		"keeps the result": {
+			makes(rtesting.ReconcilerTestCase{ExpectedResult: minute}),
+			&summary{Reconciler: returning(minute, nil), DesiredResource: summaryOf()},
+		},
+		"goes on after a halt": {
+			makes(rtesting.ReconcilerTestCase{}),
+			&summary{Reconciler: returning(nothing, reconcilers.ErrHaltSubReconcilers), DesiredResource: summaryOf()},
+		},
+		"keeps the result of a halt": {
+			makes(rtesting.ReconcilerTestCase{ExpectedResult: requeue}),
+			&summary{Reconciler: returning(requeue, reconcilers.ErrHaltSubReconcilers), DesiredResource: summaryOf()},
+		},
+		"keeps the delay of a halt": {
+			makes(rtesting.ReconcilerTestCase{ExpectedResult: minute}),
+			&summary{Reconciler: returning(minute, reconcilers.ErrHaltSubReconcilers), DesiredResource: summaryOf()},
+		},
 		"stops at an error of the tree": {
 			fails(nothing, errBoom), &summary{Reconciler: returning(nothing, errBoom), DesiredResource: summaryOf()},
 		},
@@ -229,7 +247,9 @@ func TestAggregateResultsAndErrors(t *testing.T) {
 		},
 		"the results before and inside are aggregated": {
 			makes(rtesting.ReconcilerTestCase{ExpectedResult: minute}),
-			&summary{Reconciler: returning(twoMinutes, nil), DesiredResource: summaryOf(), BeforeReconcile: func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
+			&summary{Reconciler: returning(twoMinutes, nil), DesiredResource: summaryOf(), BeforeReconcile: func(
+				context.Context, reconcilers.Request,
+			) (context.Context, reconcilers.Result, error) {
 				return nil, minute, nil
 			}},
 		},
@@ -247,7 +267,9 @@ func TestAggregateResultsAndErrors(t *testing.T) {
 		},
 		"a quiet error after": {
 			makes(rtesting.ReconcilerTestCase{ExpectedResult: requeue}),
-			&summary{DesiredResource: summaryOf(), AfterReconcile: func(context.Context, reconcilers.Request, reconcilers.Result, error) (reconcilers.Result, error) {
+			&summary{DesiredResource: summaryOf(), AfterReconcile: func(
+				context.Context, reconcilers.Request, reconcilers.Result, error,
+			) (reconcilers.Result, error) {
 				return nothing, errQuiet
 			}},
 		},

@@ -2,7 +2,6 @@ package reconcilers_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -12,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -43,6 +40,9 @@ func givenMember(id string, name ...string) rtesting.Fixture[*corev1.ConfigMap] 
 }
 
 func redden(child *corev1.ConfigMap) { child.Data = map[string]string{"color": "red"} }
+func nameless(child *corev1.ConfigMap) {
+	child.Name, child.GenerateName = "", "part-"
+}
 func disown(child *corev1.ConfigMap) { child.OwnerReferences = nil }
 
 // set is a child set that desires the children, and records what it reflects.
@@ -116,14 +116,35 @@ func TestChildSetValidates(t *testing.T) {
 			node:    changed(func(n *parts) { n.ReflectChildrenStatusOnParent = nil }),
 			shallow: prefix + "implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError",
 		},
-		"unowned without OurChild":       {node: changed(unowned, noOurs), shallow: prefix + "implement OurChild since owner references are not used"},
-		"finalizer without OurChild":     {node: changed(unowned, byFinalizer, noOurs), shallow: prefix + "implement OurChild since owner references are not used"},
-		"unowned without ListOptions":    {node: changed(unowned, func(n *parts) { n.ListOptions = nil }), shallow: prefix + "implement ListOptions since owner references are not used"},
-		"finalizer without ListOptions":  {node: changed(unowned, byFinalizer, func(n *parts) { n.ListOptions = nil }), shallow: prefix + "implement ListOptions since owner references are not used"},
-		"no identity":                    {node: changed(func(n *parts) { n.IdentifyChild = nil }), shallow: prefix + "implement IdentifyChild"},
-		"no manager":                     {node: changed(func(n *parts) { n.ChildObjectManager = nil }), shallow: prefix + "implement ChildObjectManager"},
-		"identity comes before manager":  {node: changed(func(n *parts) { n.ChildObjectManager, n.IdentifyChild = nil, nil }), shallow: prefix + "implement IdentifyChild"},
-		"OurChild comes before identity": {node: changed(unowned, noOurs, func(n *parts) { n.IdentifyChild = nil }), shallow: prefix + "implement OurChild since owner references are not used"},
+		"unowned without OurChild": {
+			node:    changed(unowned, noOurs),
+			shallow: prefix + "implement OurChild since owner references are not used",
+		},
+		"finalizer without OurChild": {
+			node:    changed(unowned, byFinalizer, noOurs),
+			shallow: prefix + "implement OurChild since owner references are not used",
+		},
+		"unowned without ListOptions": {
+			node:    changed(unowned, func(n *parts) { n.ListOptions = nil }),
+			shallow: prefix + "implement ListOptions since owner references are not used",
+		},
+		"finalizer without ListOptions": {
+			node:    changed(unowned, byFinalizer, func(n *parts) { n.ListOptions = nil }),
+			shallow: prefix + "implement ListOptions since owner references are not used",
+		},
+		"no identity": {node: changed(func(n *parts) { n.IdentifyChild = nil }), shallow: prefix + "implement IdentifyChild"},
+		"no manager": {
+			node:    changed(func(n *parts) { n.ChildObjectManager = nil }),
+			shallow: prefix + "implement ChildObjectManager",
+		},
+		"identity comes before manager": {
+			node:    changed(func(n *parts) { n.ChildObjectManager, n.IdentifyChild = nil, nil }),
+			shallow: prefix + "implement IdentifyChild",
+		},
+		"OurChild comes before identity": {
+			node:    changed(unowned, noOurs, func(n *parts) { n.IdentifyChild = nil }),
+			shallow: prefix + "implement OurChild since owner references are not used",
+		},
 		"invalid manager": {
 			node:      changed(func(n *parts) { n.ChildObjectManager = &configMaps{Name: "my"} }),
 			recursive: prefix + `have a valid ChildObjectManager: UpdatingObjectManager "my" must define MergeBeforeUpdate`,
@@ -179,7 +200,10 @@ func TestChildSetMakesChildrenAgree(t *testing.T) {
 			calls: []string{"desired", "reflect"},
 		},
 		"leaves what is not our child": {
-			widgetCase: widgetCase{GivenObjects: []client.Object{givenMember("a"), givenMember("z")}, ExpectDeletes: deletes(member("z")), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "part-z")}},
+			widgetCase: widgetCase{
+				GivenObjects:  []client.Object{givenMember("a"), givenMember("z")},
+				ExpectDeletes: deletes(member("z")), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "part-z")},
+			},
 			node: func(calls *trace) widgetNode {
 				node := set(calls)
 				node.OurChild = func(_ *resources.Widget, child *corev1.ConfigMap) bool { return child.Labels["part"] == "z" }
@@ -205,6 +229,17 @@ func TestChildSetMakesChildrenAgree(t *testing.T) {
 			},
 			node:  func(calls *trace) widgetNode { return set(calls, member("a"), member("b")) },
 			calls: []string{"desired", "delete ConfigMap", "delete ConfigMap", "create ConfigMap", "reflect a=part-a blue b=part-b blue"},
+		},
+		"creates under generated names": {
+			widgetCase: widgetCase{
+				WithReactors:  []rtesting.ReactionFunc{born},
+				ExpectCreates: []client.Object{member("a").With(nameless), member("b").With(nameless)},
+				ExpectEvents:  []rtesting.Event{memberEvent("Created", "part-001"), memberEvent("Created", "part-002")},
+			},
+			node: func(calls *trace) widgetNode {
+				return set(calls, member("b").With(nameless), member("a").With(nameless))
+			},
+			calls: []string{"desired", "create ConfigMap", "create ConfigMap", "reflect a=part-001 blue b=part-002 blue"},
 		},
 		"lists once": {
 			widgetCase: widgetCase{
@@ -246,144 +281,6 @@ func TestChildSetTellsKnownChildren(t *testing.T) {
 			calls: []string{"nil true"},
 		},
 	}.run(t)
-}
-
-func TestChildSetErrors(t *testing.T) {
-	desired := func(calls *trace, err error) *parts {
-		node := set(calls)
-		node.DesiredChildren = func(context.Context, *resources.Widget) ([]*corev1.ConfigMap, error) {
-			return []*corev1.ConfigMap{member("z").Object()}, err
-		}
-		return node
-	}
-	invalid := apierrs.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "part-b", nil)
-	failing := func(verb, name string, err error) rtesting.ReactionFunc {
-		return rtesting.InduceFailure(verb, "ConfigMap", rtesting.InduceFailureOpts{Name: name, Error: err})
-	}
-	fails := func(c widgetCase, err error) widgetCase {
-		c.ShouldErr, c.Verify = true, returnsBoth(err, nothing)
-		return c
-	}
-	failsWith := func(text string) widgetCase {
-		return widgetCase{GivenObjects: []client.Object{givenMember("a")}, ExpectedErr: errors.New(text)}
-	}
-	nodeTests{
-		"of the list": {
-			widgetCase: fails(widgetCase{WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("list", "ConfigMapList", rtesting.InduceFailureOpts{Error: errBoom})}}, errBoom),
-			node:       func(calls *trace) widgetNode { return set(calls, member("a")) },
-			calls:      []string{},
-		},
-		"of what is desired": {
-			widgetCase: fails(widgetCase{GivenObjects: []client.Object{givenMember("a")}}, errBoom),
-			node:       func(calls *trace) widgetNode { return desired(calls, errBoom) },
-			calls:      []string{},
-		},
-		"empty identity": {
-			widgetCase: failsWith("desired child id may not be empty"),
-			node:       func(calls *trace) widgetNode { return set(calls, member("", "nameless"), member("b")) },
-		},
-		"duplicate identity": {
-			widgetCase: failsWith("duplicate child id found: b"),
-			node:       func(calls *trace) widgetNode { return set(calls, member("b"), member("c"), member("b", "other")) },
-		},
-		"only the status": {
-			widgetCase: widgetCase{GivenObjects: []client.Object{givenMember("a").With(redden), givenMember("b")}},
-			node: func(calls *trace) widgetNode {
-				return desired(calls, fmt.Errorf("now: %w", reconcilers.OnlyReconcileChildStatus))
-			},
-			calls: []string{"reflect a=part-a red b=part-b blue"},
-		},
-		"only the status, of none": {
-			node:  func(calls *trace) widgetNode { return desired(calls, reconcilers.OnlyReconcileChildStatus) },
-			calls: []string{"reflect"},
-		},
-		"that is returned stops the rest, and those before are reflected": {
-			widgetCase: fails(widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{born, failing("create", "part-b", errBoom)},
-				ExpectCreates: []client.Object{member("a"), member("b")},
-				ExpectEvents:  []rtesting.Event{memberEvent("Created", "part-a"), warning("CreationFailed", `Failed to create ConfigMap "part-b": boom`)},
-			}, errBoom),
-			node:  func(calls *trace) widgetNode { return set(calls, member("a"), member("b"), member("c")) },
-			calls: []string{"desired", "create ConfigMap", "create ConfigMap", "reflect a=part-a blue"},
-		},
-		"that is reflected stops nothing": {
-			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{born, failing("create", "part-b", invalid)},
-				ExpectCreates: []client.Object{member("a"), member("b"), member("c")},
-				ExpectEvents: []rtesting.Event{
-					memberEvent("Created", "part-a"),
-					warning("CreationFailed", `Failed to create ConfigMap "part-b": `+invalid.Error()),
-					memberEvent("Created", "part-c"),
-				},
-			},
-			node:  func(calls *trace) widgetNode { return set(calls, member("a"), member("b"), member("c")) },
-			calls: []string{"desired", "create ConfigMap", "create ConfigMap", "create ConfigMap", "reflect a=part-a blue b=none (Invalid) c=part-c blue"},
-		},
-		"is reflected by its reason only if that is listed": {
-			widgetCase: fails(widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{failing("create", "part-b", invalid)},
-				ExpectCreates: []client.Object{member("b")},
-				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "part-b": `+invalid.Error())},
-			}, invalid),
-			node: func(calls *trace) widgetNode {
-				node := set(calls, member("b"))
-				node.ReflectedChildErrorReasons = []metav1.StatusReason{}
-				return node
-			},
-			calls: []string{"desired", "create ConfigMap", "reflect"},
-		},
-		"of the reflection is joined": {
-			widgetCase: widgetCase{
-				GivenObjects:  []client.Object{givenMember("a")},
-				WithReactors:  []rtesting.ReactionFunc{failing("delete", "part-a", errBoom)},
-				ExpectDeletes: deletes(member("a")),
-				ExpectEvents:  []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "part-a": boom`)},
-				ShouldErr:     true,
-				Verify: func(t *testing.T, result reconcilers.Result, err error) {
-					returnsBoth(errBoom, nothing)(t, result, err)
-					returns(errOther)(t, result, err)
-				},
-			},
-			node: func(calls *trace) widgetNode {
-				node := set(calls)
-				node.ReflectChildrenStatusOnParentWithError = func(context.Context, *resources.Widget, partResult) error {
-					calls.add("reflect with error")
-					return errOther
-				}
-				return node
-			},
-			calls: []string{"desired", "delete ConfigMap", "reflect with error"},
-		},
-		"is not silenced by a quiet one of the reflection": {
-			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{failing("create", "part-a", errBoom)},
-				ExpectCreates: []client.Object{member("a")},
-				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "part-a": boom`)},
-				ShouldErr:     true, Verify: loud(errBoom),
-			},
-			node: func(calls *trace) widgetNode {
-				node := set(calls, member("a"))
-				node.ReflectChildrenStatusOnParentWithError = func(context.Context, *resources.Widget, partResult) error { return errQuiet }
-				return node
-			},
-		},
-	}.run(t)
-}
-
-func TestChildSetResultAggregatesErrors(t *testing.T) {
-	var none partResult
-	if err := none.AggregateError(); err != nil {
-		t.Errorf("no child: %v", err)
-	}
-	exists := apierrs.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "part-b")
-	result := partResult{Children: []reconcilers.ChildSetPartialResult[*corev1.ConfigMap]{{Id: "a"}, {Id: "b", Err: exists}}}
-	if err := result.AggregateError(); !apierrs.IsAlreadyExists(err) || !errors.Is(err, exists) {
-		t.Errorf("the reason is hidden: %v", err)
-	}
-	result.Children[0].Err = errBoom
-	if err := result.AggregateError(); !errors.Is(err, errBoom) || !errors.Is(err, exists) {
-		t.Errorf("an error is lost: %v", err)
-	}
 }
 
 // unownedSet finds its children by their labels and has a finalizer, and nothing else.
@@ -444,6 +341,15 @@ func TestChildSetFinalizer(t *testing.T) {
 				},
 			},
 			node: func(calls *trace) widgetNode { return unownedSet(calls, member("a").With(disown)) },
+		},
+		"stays for a child that only the API server shows": {
+			widgetCase: widgetCase{
+				Resource:        widget.With(terminating("f.io/f")).Object(),
+				APIGivenObjects: []client.Object{givenMember("a").With(disown)},
+				ExpectDeletes:   deletes(member("a")), // which finds that it is gone
+				ExpectTracks:    tracks,
+			},
+			node: func(calls *trace) widgetNode { return unownedSet(calls) },
 		},
 		"is not needed to delete owned children of a terminating resource": {
 			widgetCase: widgetCase{

@@ -180,7 +180,10 @@ func TestErrDurableIsNotTriedAgain(t *testing.T) {
 		},
 	}.run(t)
 	summaryTests{"nor by an aggregate": {
-		rtesting.ReconcilerTestCase{ExpectCreates: []client.Object{blueSummary}, ExpectEvents: []rtesting.Event{summaryEvent("Created", `Created ConfigMap "summary"`)}},
+		rtesting.ReconcilerTestCase{
+			ExpectCreates: []client.Object{blueSummary},
+			ExpectEvents:  []rtesting.Event{summaryEvent("Created", `Created ConfigMap "summary"`)},
+		},
 		&summary{Reconciler: returning(nothing, reconcilers.ErrDurable), DesiredResource: summaryOf()},
 	}}.run(t)
 }

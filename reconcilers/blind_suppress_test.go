@@ -73,6 +73,26 @@ func TestSuppressTransientErrorsCounts(t *testing.T) {
 	}
 }
 
+func TestSuppressTransientErrorsKeepsTheRootQuiet(t *testing.T) {
+	calls := &trace{}
+	config := expectWidget(widget.With(seenBefore))
+	config.WithReactors = []rtesting.ReactionFunc{calls.observe}
+	root := &widgetRoot{Config: config.Config(), Reconciler: &suppress{Reconciler: &hooks{
+		reconcile: func(_ context.Context, w *resources.Widget) (reconcilers.Result, error) {
+			w.Status.AddField("failed", "yes")
+			return nothing, errBoom
+		},
+	}}}
+	for i := 1; i <= 3; i++ {
+		result, err := root.Reconcile(t.Context(), widgetRequest)
+		if i < 3 && (result != requeue || err != nil) || i == 3 && (result != nothing || !errors.Is(err, errBoom)) {
+			t.Errorf("request %d returned %+v, %v", i, result, err)
+		}
+		calls.add("request %d", i)
+	}
+	calls.compare(t, []string{"request 1", "request 2", "update Widget/status", "request 3"})
+}
+
 func TestSuppressTransientErrorsLooksOnceADayWhichAreGone(t *testing.T) {
 	fail := false
 	calls := &trace{reads: true}

@@ -96,7 +96,8 @@ func TestWalkCreatesAChild(t *testing.T) {
 				widget.With(seenBefore, patchedBy("f.io/f"), statusField("child", "gadget")),
 			},
 			ExpectEvents: []rtesting.Event{
-				normal("FinalizerPatched", `Patched finalizer "f.io/f"`), normal("Created", `Created ConfigMap "gadget"`), normal("StatusUpdated", "Updated status"),
+				normal("FinalizerPatched", `Patched finalizer "f.io/f"`), normal("Created", `Created ConfigMap "gadget"`),
+				normal("StatusUpdated", "Updated status"),
 			},
 			ExpectOrder: []string{
 				"patch Widget default/gadget", "event FinalizerPatched Widget default/gadget",

@@ -76,7 +76,9 @@ func (tests webhookTests) run(t *testing.T) {
 				webhook = &widgetAdmission{}
 			}
 			webhook.Reconciler = &widgetSync{Sync: test.sync}
-			test.RunWithContext(t, widgetScheme, func(_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*webhooks.Webhook, error) {
+			test.RunWithContext(t, widgetScheme, func(
+				_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+			) (*webhooks.Webhook, error) {
 				webhook.Config = c
 				return webhook.BuildWithContext(ctx)
 			})
@@ -97,6 +99,12 @@ func TestWebhookValidates(t *testing.T) {
 	if _, err := (&widgetAdmission{}).BuildWithContext(t.Context()); err == nil {
 		t.Error("an invalid webhook was built")
 	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an invalid webhook was built without a context")
+		}
+	}()
+	(&widgetAdmission{}).Build()
 }
 
 func TestWebhookPatchesWhatTheTreeChanged(t *testing.T) {
@@ -107,10 +115,22 @@ func TestWebhookPatchesWhatTheTreeChanged(t *testing.T) {
 	add := jsonpatch.NewOperation("add", "/metadata/labels/added", "yes")
 	noLabels := strings.Replace(rawWidget, `, "labels": {"team": "red"}`, "", 1)
 	webhookTests{
-		"nothing":        {rtesting.AdmissionWebhookTestCase{ExpectedResponse: admitted()}, nil, func(context.Context, *resources.Widget) error { return nil }},
-		"a label":        {rtesting.AdmissionWebhookTestCase{ExpectedResponse: admitted(add)}, nil, label},
-		"in an update":   {rtesting.AdmissionWebhookTestCase{Request: admits(admissionv1.Update, rawWidget), ExpectedResponse: admitted(add)}, nil, label},
-		"not a deletion": {rtesting.AdmissionWebhookTestCase{Request: admits(admissionv1.Delete, rawWidget), ExpectedResponse: admitted()}, nil, label},
+		"nothing": {
+			rtesting.AdmissionWebhookTestCase{ExpectedResponse: admitted()},
+			nil,
+			func(context.Context, *resources.Widget) error { return nil },
+		},
+		"a label": {rtesting.AdmissionWebhookTestCase{ExpectedResponse: admitted(add)}, nil, label},
+		"in an update": {
+			rtesting.AdmissionWebhookTestCase{Request: admits(admissionv1.Update, rawWidget), ExpectedResponse: admitted(add)},
+			nil,
+			label,
+		},
+		"not a deletion": {
+			rtesting.AdmissionWebhookTestCase{Request: admits(admissionv1.Delete, rawWidget), ExpectedResponse: admitted()},
+			nil,
+			label,
+		},
 		"the first label": {
 			rtesting.AdmissionWebhookTestCase{
 				Request:          admits(admissionv1.Create, noLabels),
@@ -199,14 +219,33 @@ func TestWebhookRefuses(t *testing.T) {
 	status := invalid.Status()
 	invalidResponse := webhooks.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 	webhookTests{
-		"with a plain error": {rtesting.AdmissionWebhookTestCase{ExpectedResponse: turnedDown(http.StatusInternalServerError, "boom")}, nil, returning(errBoom)},
-		"with a quiet error": {rtesting.AdmissionWebhookTestCase{ExpectedResponse: turnedDown(http.StatusInternalServerError, errQuiet.Error())}, nil, returning(errQuiet)},
+		"with a plain error": {
+			rtesting.AdmissionWebhookTestCase{ExpectedResponse: turnedDown(http.StatusInternalServerError, "boom")},
+			nil,
+			returning(errBoom),
+		},
+		"with a quiet error": {
+			rtesting.AdmissionWebhookTestCase{ExpectedResponse: turnedDown(http.StatusInternalServerError, errQuiet.Error())},
+			nil,
+			returning(errQuiet),
+		},
+		"with a durable error, which also halts": {
+			rtesting.AdmissionWebhookTestCase{ExpectedResponse: turnedDown(http.StatusInternalServerError, reconcilers.ErrDurable.Error())},
+			nil, returning(reconcilers.ErrDurable),
+		},
 		"an object that is no JSON": {
-			rtesting.AdmissionWebhookTestCase{Request: admits(admissionv1.Create, "{"), ExpectedResponse: turnedDown(http.StatusInternalServerError, "unexpected end of JSON input")},
+			rtesting.AdmissionWebhookTestCase{
+				Request:          admits(admissionv1.Create, "{"),
+				ExpectedResponse: turnedDown(http.StatusInternalServerError, "unexpected end of JSON input"),
+			},
 			nil, returning(nil),
 		},
-		"with the status of an API error":      {rtesting.AdmissionWebhookTestCase{ExpectedResponse: invalidResponse}, nil, returning(invalid)},
-		"with that of one that is wrapped too": {rtesting.AdmissionWebhookTestCase{ExpectedResponse: invalidResponse}, nil, returning(fmt.Errorf("wrapped: %w", invalid))},
+		"with the status of an API error": {rtesting.AdmissionWebhookTestCase{ExpectedResponse: invalidResponse}, nil, returning(invalid)},
+		"with that of one that is wrapped too": {
+			rtesting.AdmissionWebhookTestCase{ExpectedResponse: invalidResponse},
+			nil,
+			returning(fmt.Errorf("wrapped: %w", invalid)),
+		},
 		"by the response": {
 			rtesting.AdmissionWebhookTestCase{ExpectedResponse: turnedDown(http.StatusTeapot, "no")},
 			nil, func(ctx context.Context, _ *resources.Widget) error {
@@ -331,7 +370,9 @@ func TestWebhookDefaultsInMemory(t *testing.T) {
 			seen := ""
 			test.expected.Patches = asSent(t, test.expected.Patches)
 			testCase := rtesting.AdmissionWebhookTestCase{Request: raw(test.raw), ExpectedResponse: test.expected}
-			testCase.RunWithContext(t, widgetScheme, func(_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*webhooks.Webhook, error) {
+			testCase.RunWithContext(t, widgetScheme, func(
+				_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+			) (*webhooks.Webhook, error) {
 				return (&reconcilers.AdmissionWebhookAdapter[*defaultedWidget]{
 					Config: c,
 					Reconciler: &reconcilers.SyncReconciler[*defaultedWidget]{Sync: func(_ context.Context, w *defaultedWidget) error {

@@ -18,10 +18,15 @@ type (
 	tryCatch = reconcilers.TryCatch[*resources.Widget]
 )
 
-type adviceKey struct{}
+type (
+	adviceKey    struct{}
+	adviceBefore = func(context.Context, *resources.Widget) (context.Context, reconcilers.Result, error)
+	// adviceAfter is that of an Advice, and the Catch of a TryCatch.
+	adviceAfter = func(context.Context, *resources.Widget, reconcilers.Result, error) (reconcilers.Result, error)
+)
 
 func TestAdviceOrder(t *testing.T) {
-	before := func(calls *trace, result reconcilers.Result, err error) func(context.Context, *resources.Widget) (context.Context, reconcilers.Result, error) {
+	before := func(calls *trace, result reconcilers.Result, err error) adviceBefore {
 		return func(ctx context.Context, _ *resources.Widget) (context.Context, reconcilers.Result, error) {
 			calls.add("before")
 			return context.WithValue(ctx, adviceKey{}, "replaced"), result, err
@@ -38,7 +43,7 @@ func TestAdviceOrder(t *testing.T) {
 			return result, err
 		}
 	}
-	after := func(calls *trace, result reconcilers.Result, err error) func(context.Context, *resources.Widget, reconcilers.Result, error) (reconcilers.Result, error) {
+	after := func(calls *trace, result reconcilers.Result, err error) adviceAfter {
 		return func(ctx context.Context, _ *resources.Widget, r reconcilers.Result, e error) (reconcilers.Result, error) {
 			calls.add("after %v, %v, context %v", r.RequeueAfter, e, ctx.Value(adviceKey{}))
 			return result, err
@@ -130,7 +135,7 @@ func loud(expected error) rtesting.VerifyFunc {
 }
 
 func TestTryCatchOutcomes(t *testing.T) {
-	catch := func(calls *trace, result reconcilers.Result, err error) func(context.Context, *resources.Widget, reconcilers.Result, error) (reconcilers.Result, error) {
+	catch := func(calls *trace, result reconcilers.Result, err error) adviceAfter {
 		return func(_ context.Context, _ *resources.Widget, r reconcilers.Result, e error) (reconcilers.Result, error) {
 			calls.add("catch %v, %v", r.RequeueAfter, e)
 			return result, err

@@ -202,7 +202,9 @@ func (r representation[T, TL]) isAdmitted(t *testing.T) {
 				Request: admits(admissionv1.Update, rawWidget), ExpectedResponse: test.expected,
 				Differ: statusStatusIgnored{rtesting.DefaultDiffer},
 			}
-			tc.RunWithContext(t, widgetScheme, func(_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config) (*webhooks.Webhook, error) {
+			tc.RunWithContext(t, widgetScheme, func(
+				_ *testing.T, ctx context.Context, _ *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,
+			) (*webhooks.Webhook, error) {
 				return (&reconcilers.AdmissionWebhookAdapter[T]{
 					Type: r.empty(), Config: c, Reconciler: &reconcilers.SyncReconciler[T]{Sync: test.sync},
 				}).BuildWithContext(ctx)
