@@ -228,7 +228,7 @@ var births atomic.Int64
 
 // born gives an object that is created what an API server gives it and the fake client does not.
 func born(action rtesting.Action) (bool, runtime.Object, error) {
-	if create, ok := action.(rtesting.CreateAction); ok && action.GetSubresource() == "" {
+	if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" && action.GetSubresource() == "" {
 		obj := create.GetObject().(client.Object)
 		obj.SetCreationTimestamp(metav1.NewTime(time.UnixMilli(1000)))
 		uid := obj.GetName()
