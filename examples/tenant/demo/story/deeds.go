@@ -34,6 +34,19 @@ func deleteTenant(ctx context.Context, w *World, name string) error {
 	return w.client.Delete(ctx, tenant)
 }
 
+// operatorSees returns when an object is in the operator's cache. A cache that has lost its API server fills anew when that is back, and
+// never tells of what came and went meanwhile: nobody can expect that the operator hears of it.
+func (w *World) operatorSees(ctx context.Context, obj client.Object) error {
+	return eventually(ctx, w.options.Patience, func(ctx context.Context) error {
+		seen := obj.DeepCopyObject().(client.Object)
+		err := w.operator.cache.Get(ctx, client.ObjectKeyFromObject(obj), seen)
+		if err == nil && seen.GetUID() != obj.GetUID() {
+			return fmt.Errorf("the operator's cache has another %T %s", obj, obj.GetName())
+		}
+		return err
+	})
+}
+
 // setMembers replaces the members of a tenant: each is the kind, the name and, if not that of the tenant, the role.
 func setMembers(ctx context.Context, w *World, tenant string, members ...[]string) error {
 	spec := make([]v1alpha1.Member, 0, len(members))

@@ -107,6 +107,9 @@ func repairs() []Step {
 					return err
 				}
 				w.before["quota"] = quota
+				if err := w.operatorSees(ctx, quota); err != nil {
+					return err
+				}
 				return w.client.Delete(ctx, quota)
 			},
 			Facts: []Fact{
