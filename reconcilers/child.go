@@ -195,12 +195,16 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 		outcome := r.children.judge(ctx, config, resource, child, desired, err)
 		if outcome.returned == nil {
 			result, err := r.reflectOn(ctx, resource, outcome.child, outcome.reflected)
-			noteFailure(ctx, r.children.describe(desired), err)
+			if err != nil {
+				noteFailure(ctx, r.children.describe(desired), err)
+			}
 			return result, err
 		}
 		err = outcome.returned
 	}
-	noteFailure(ctx, r.children.describe(desired), err)
+	if err != nil {
+		noteFailure(ctx, r.children.describe(desired), err)
+	}
 	return Result{}, err
 }
 
