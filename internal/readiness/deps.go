@@ -1,0 +1,6 @@
+package readiness
+
+import (
+	_ "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	_ "github.com/google/cel-go/cel"
+)
