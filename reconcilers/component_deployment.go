@@ -207,13 +207,13 @@ func (j *componentJob[T]) identity(ctx context.Context) (clusters.Identity, erro
 	key := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: reference.Name}
 	if err := j.config.TrackAndGet(ctx, key, secret); err != nil {
 		if apierrs.IsNotFound(err) {
-			return identity, retryIn(missingReferenceDelay, fmt.Errorf("the Secret %s of the kubeconfig is not there", key))
+			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig is not there", key))
 		}
 		return identity, fmt.Errorf("unable to read the Secret %s of the kubeconfig: %w", key, err)
 	}
-	kubeconfig, ok := reference.Find(secret.Data)
-	if !ok {
-		return identity, retryIn(missingReferenceDelay, fmt.Errorf("the Secret %s has no key with a kubeconfig", key))
+	kubeconfig, err := reference.Value(secret.Data)
+	if err != nil {
+		return identity, j.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
 	}
 	identity.KubeConfig = kubeconfig
 	return identity, nil
@@ -222,7 +222,15 @@ func (j *componentJob[T]) identity(ctx context.Context) (clusters.Identity, erro
 // missingReferenceDelay is that of section 2.7 of the specification of the component engine.
 const missingReferenceDelay = 10 * time.Second
 
-func retryIn(delay time.Duration, err error) error {
+// errAbandoned says that the objects of a component are given up, as the resource wants it.
+var errAbandoned = errors.New("the cluster of the component is not known any more")
+
+// missing is the error for a kubeconfig that is not there.
+func (j *componentJob[T]) missing(err error) error {
+	if j.situation.deleting && j.configuration.AbandonOnDeletion {
+		return fmt.Errorf("%w: %w", errAbandoned, err)
+	}
+	delay := missingReferenceDelay
 	return component.NewRetriableError(err, &delay)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/plan"
 	rtime "github.com/espalier-dev/espalier/time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,6 +146,9 @@ func (j *componentJob[T]) work(ctx context.Context) error {
 		return err
 	}
 	if err := j.reach(ctx); err != nil {
+		if errors.Is(err, errAbandoned) && !j.dryRun {
+			return j.abandon(ctx)
+		}
 		return err
 	}
 	if j.situation.deleting {
@@ -297,6 +301,17 @@ func (j *componentJob[T]) remove(ctx context.Context) error {
 	return j.finish(ctx)
 }
 
+// abandon lets the resource go although its objects may still be there: nobody knows where.
+func (j *componentJob[T]) abandon(ctx context.Context) error {
+	store, err := j.Inventory.store(ctx, j)
+	if err != nil {
+		return err
+	}
+	j.store = store
+	j.record(componentEvent{corev1.EventTypeWarning, "Abandoned", "The objects are given up, since the kubeconfig of their cluster is not there any more"})
+	return j.finish(ctx)
+}
+
 // finish lets the resource go, once its objects are gone.
 func (j *componentJob[T]) finish(ctx context.Context) error {
 	if err := j.hooks(ctx, "post-delete", j.Hooks.PostDelete); err != nil {
@@ -367,13 +382,13 @@ func (j *componentJob[T]) delay(verdict componentVerdict) time.Duration {
 		if j.retryAfter != nil && *j.retryAfter > 0 {
 			return *j.retryAfter
 		}
-		return j.configuration.RetryInterval
+		return j.configuration.Retry
 	case s.done:
 		j.memory.progressed("")
 		if len(j.report.Polled) > 0 {
-			return min(componentPollInterval, j.configuration.RequeueInterval)
+			return min(componentPollInterval, j.configuration.Requeue)
 		}
-		return j.configuration.RequeueInterval
+		return j.configuration.Requeue
 	case s.recorded:
 		return time.Millisecond
 	}
@@ -385,13 +400,13 @@ func (j *componentJob[T]) delay(verdict componentVerdict) time.Duration {
 	case j.deployment.blind || j.report.Waits || len(j.report.Polled) > 0:
 		return backoff
 	case s.deleting || j.status.ProcessingSince == nil:
-		return j.configuration.RequeueInterval
+		return j.configuration.Requeue
 	}
 	// The timeout is noticed when it is due.
 	if left := j.status.ProcessingSince.Add(j.configuration.Timeout).Sub(j.now); left > 0 {
-		return min(left, j.configuration.RequeueInterval)
+		return min(left, j.configuration.Requeue)
 	}
-	return j.configuration.RequeueInterval
+	return j.configuration.Requeue
 }
 
 // componentPollInterval is how often a component is looked at that has objects which nobody tells us about.
