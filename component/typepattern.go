@@ -15,8 +15,7 @@ import (
 type TypePattern struct {
 	// Group of the types: "*" for all groups, "*.example.com" for all groups below example.com, though not that itself, or
 	// one group. Empty is the core group.
-	// +optional
-	Group string `json:"group,omitempty"`
+	Group string `json:"group"`
 	// Kind of the types: "*" for all kinds, or one kind.
 	// +kubebuilder:validation:MinLength=1
 	Kind string `json:"kind"`

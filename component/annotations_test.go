@@ -1,0 +1,243 @@
+package component_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+)
+
+const prefix = "platform.example.com"
+
+func ptr[T any](v T) *T { return &v }
+
+func TestReadSettings(t *testing.T) {
+	own := func(pairs ...string) map[string]string {
+		m := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			m[prefix+"/"+pairs[i]] = pairs[i+1]
+		}
+		return m
+	}
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        component.Settings
+	}{
+		"nothing": {nil, component.Settings{}},
+		"everything": {own(
+			"adoption-policy", "always", "reconcile-policy", "once", "update-policy", "ssa-override", "delete-policy", "orphan",
+			"prune-policy", "before", "apply-order", "-32768", "purge-order", "32767", "delete-order", "+7",
+			"reapply-interval", "1h30m", "status-hint", "has-observed-generation,has-ready-condition,conditions=A;B",
+			"ready-when", "object.status.phase == 'Bound'", "ignore-fields", "/spec/replicas,/metadata/annotations/a~1b",
+			"foreign-instances", "ignore",
+		), component.Settings{
+			AdoptionPolicy: apis.AdoptAlways, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateApplyOverride,
+			DeletePolicy: apis.DeleteOrphan, PrunePolicy: apis.PruneBefore, ApplyOrder: -32768, PurgeOrder: ptr(int16(32767)), DeleteOrder: 7,
+			ReapplyInterval: ptr(90 * time.Minute),
+			StatusHint:      component.StatusHint{HasObservedGeneration: true, HasReadyCondition: true, Conditions: []string{"A", "B"}},
+			ReadyWhen:       "object.status.phase == 'Bound'", IgnoreFields: []string{"/spec/replicas", "/metadata/annotations/a~1b"},
+			IgnoreForeignInstances: true,
+		}},
+		"defaults in so many words": {own(
+			"update-policy", "default", "delete-policy", "default", "apply-order", "0", "purge-order", "0", "reapply-interval", "0",
+			"foreign-instances", "Block",
+		), component.Settings{PurgeOrder: ptr(int16(0)), ReapplyInterval: ptr(time.Duration(0))}},
+		"shared prefix": {map[string]string{"espalier.dev/apply-order": "3", "espalier.dev/ready-when": "true"},
+			component.Settings{ApplyOrder: 3, ReadyWhen: "true"}},
+		"own prefix wins": {map[string]string{
+			"espalier.dev/apply-order": "3", prefix + "/apply-order": "4",
+			"espalier.dev/update-policy": "recreate", prefix + "/update-policy": "default",
+			"espalier.dev/delete-order": "no number", prefix + "/delete-order": "5",
+		}, component.Settings{ApplyOrder: 4, DeleteOrder: 5}},
+		"what is not ours": {map[string]string{
+			"other.example.com/apply-order": "x", "apply-order": "x", "/apply-order": "x", prefix + "/owner-id": "x", prefix + "/digest": "x",
+			prefix + "/appply-order": "x", "espalier.dev/new": "x", prefix + "x/apply-order": "x", "sub." + prefix + "/apply-order": "x",
+		}, component.Settings{}},
+		"other spellings of a status hint": {own("status-hint", " HasObservedGeneration , hasReadyCondition, Conditions=A; B;A"),
+			component.Settings{StatusHint: component.StatusHint{HasObservedGeneration: true, HasReadyCondition: true, Conditions: []string{"A", "B"}}}},
+		"conditions twice": {own("status-hint", "conditions=A,conditions=B"),
+			component.Settings{StatusHint: component.StatusHint{Conditions: []string{"A", "B"}}}},
+		"fields once each": {own("ignore-fields", " /spec/a , /spec/b,/spec/a"), component.Settings{IgnoreFields: []string{"/spec/a", "/spec/b"}}},
+		"fields that resemble forbidden ones": {own("ignore-fields", "/metadataX,/spec/metadata/name,/spec/kind,/status,/metadata/labels/a,/a~0b~1c~01"),
+			component.Settings{IgnoreFields: []string{"/metadataX", "/spec/metadata/name", "/spec/kind", "/status", "/metadata/labels/a", "/a~0b~1c~01"}}},
+		"the longest expression": {own("ready-when", strings.Repeat("x", 4096)), component.Settings{ReadyWhen: strings.Repeat("x", 4096)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := component.ReadSettings(prefix, tc.annotations)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestReadSettingsErrors(t *testing.T) {
+	const hint = "must consist of has-observed-generation, has-ready-condition, conditions=A;B: "
+	const identifying = "is needed to know the object again, and cannot be ignored: "
+	const noPointer = "is not a JSON pointer such as /spec/replicas: "
+	for _, tc := range []struct{ name, value, want string }{
+		{"adoption-policy", "maybe", `must be one of never, if-unowned, always: "maybe"`},
+		{"reconcile-policy", "", `must be one of on-object-change, on-object-or-component-change, once: ""`},
+		{"update-policy", "patch", `must be one of apply, apply-override, replace, recreate: "patch"`},
+		{"delete-policy", "keep", `must be one of delete, orphan, orphan-on-apply, orphan-on-delete: "keep"`},
+		{"prune-policy", "default", `must be one of before, with, after: "default"`},
+		{"apply-order", "32768", `must be a number from -32768 to 32767: "32768"`},
+		{"purge-order", "-32769", `must be a number from -32768 to 32767: "-32769"`},
+		{"delete-order", "", `must be a number from -32768 to 32767: ""`},
+		{"apply-order", "0x10", `must be a number from -32768 to 32767: "0x10"`},
+		{"apply-order", "1_0", `must be a number from -32768 to 32767: "1_0"`},
+		{"apply-order", " 1", `must be a number from -32768 to 32767: " 1"`},
+		{"reapply-interval", "10", `must be a time such as 1h30m: "10"`},
+		{"reapply-interval", "-1s", `must not be negative: "-1s"`},
+		{"status-hint", "", hint + `""`},
+		{"status-hint", "has-observed-generation,", hint + `""`},
+		{"status-hint", "has-ready-condition=true", hint + `"has-ready-condition=true"`},
+		{"status-hint", "conditions", hint + `"conditions"`},
+		{"status-hint", "ready", hint + `"ready"`},
+		{"status-hint", "conditions=", `the name of a condition is empty: "conditions="`},
+		{"status-hint", "conditions=A;;B", `the name of a condition is empty: "conditions=A;;B"`},
+		{"ready-when", " \n", "there is no expression"},
+		{"ready-when", strings.Repeat("x", 4097), "the expression has 4097 bytes, more than 4096"},
+		{"ignore-fields", "", noPointer + `""`},
+		{"ignore-fields", "/", noPointer + `"/"`},
+		{"ignore-fields", "spec/replicas", noPointer + `"spec/replicas"`},
+		{"ignore-fields", "/spec/replicas/", noPointer + `"/spec/replicas/"`},
+		{"ignore-fields", "/spec//replicas", noPointer + `"/spec//replicas"`},
+		{"ignore-fields", "/spec/a~2", noPointer + `"/spec/a~2"`},
+		{"ignore-fields", "/spec/a~", noPointer + `"/spec/a~"`},
+		{"ignore-fields", "/spec/~~1", noPointer + `"/spec/~~1"`},
+		{"ignore-fields", "/spec/a,,/spec/b", noPointer + `""`},
+		{"ignore-fields", "/spec/a,/kind", identifying + `"/kind"`},
+		{"ignore-fields", "/apiVersion", identifying + `"/apiVersion"`},
+		{"ignore-fields", "/metadata", identifying + `"/metadata"`},
+		{"ignore-fields", "/metadata/name", identifying + `"/metadata/name"`},
+		{"ignore-fields", "/metadata/labels", identifying + `"/metadata/labels"`},
+		{"ignore-fields", "/metadata/annotations", identifying + `"/metadata/annotations"`},
+		{"ignore-fields", "/metadata/labels/a/b", identifying + `"/metadata/labels/a/b"`},
+		{"ignore-fields", "/metadata/ownerReferences/0", identifying + `"/metadata/ownerReferences/0"`},
+		{"ignore-fields", "/metadata/labels/platform.example.com~1owner-id", identifying + `"/metadata/labels/platform.example.com~1owner-id"`},
+		{"ignore-fields", "/metadata/annotations/platform.example.com~1digest", identifying + `"/metadata/annotations/platform.example.com~1digest"`},
+		{"foreign-instances", "delete", `must be one of block, ignore: "delete"`},
+	} {
+		for _, p := range []string{prefix, component.SharedPrefix} {
+			key := p + "/" + tc.name
+			got, err := component.ReadSettings(prefix, map[string]string{key: tc.value})
+			if want := "annotation " + key + ": " + tc.want; errorText(err) != want {
+				t.Errorf("%s=%.80q: %q, want %q", key, tc.value, errorText(err), want)
+			}
+			if diff := cmp.Diff(component.Settings{}, got); diff != "" {
+				t.Errorf("%s=%.80q: settings in spite of an error:\n%s", key, tc.value, diff)
+			}
+		}
+	}
+}
+
+func TestReadSettingsJoinsErrors(t *testing.T) {
+	annotations := map[string]string{
+		prefix + "/foreign-instances": "x", prefix + "/adoption-policy": "y", "espalier.dev/apply-order": "z", prefix + "/delete-order": "1",
+	}
+	_, first := component.ReadSettings(prefix, annotations)
+	want := `annotation platform.example.com/adoption-policy: must be one of never, if-unowned, always: "y"
+annotation espalier.dev/apply-order: must be a number from -32768 to 32767: "z"
+annotation platform.example.com/foreign-instances: must be one of block, ignore: "x"`
+	if errorText(first) != want {
+		t.Errorf("got %q", errorText(first))
+	}
+	for range 20 {
+		if _, err := component.ReadSettings(prefix, annotations); errorText(err) != want {
+			t.Fatalf("the order of errors is not stable: %v", err)
+		}
+	}
+}
+
+// settingNames are all annotations that are read.
+var settingNames = []string{
+	component.AnnotationAdoptionPolicy, component.AnnotationReconcilePolicy, component.AnnotationUpdatePolicy,
+	component.AnnotationDeletePolicy, component.AnnotationPrunePolicy, component.AnnotationApplyOrder, component.AnnotationPurgeOrder,
+	component.AnnotationDeleteOrder, component.AnnotationReapplyInterval, component.AnnotationStatusHint, component.AnnotationReadyWhen,
+	component.AnnotationIgnoreFields, component.AnnotationForeignInstances,
+}
+
+// FuzzReadSettings has each annotation, with any text: either the error names it, and is not long, or what was read can be
+// written down again and then means the same.
+func FuzzReadSettings(f *testing.F) {
+	for _, text := range []string{
+		"", "if-unowned", "IfUnowned", "default", "-32768", "1h", "-1h", "9999999999999999999h", "NaN", "conditions=A;B,has-ready-condition",
+		"/spec/replicas", "/metadata/labels/a~1b,/x~0", "~", "/~", "object.ready", "block", "\x00\xff", "conditions=;", ",", "İ", "ΑΣ",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, name := range settingNames {
+			key := prefix + "/" + name
+			settings, err := component.ReadSettings(prefix, map[string]string{key: text})
+			if err != nil {
+				if !strings.HasPrefix(err.Error(), "annotation "+key+": ") || len(err.Error()) > 512 {
+					t.Errorf("%s=%q: %v", key, text, err)
+				}
+				continue
+			}
+			again, err := component.ReadSettings(prefix, written(settings))
+			if err != nil {
+				t.Errorf("%s=%q: what was read is not valid: %v", key, text, err)
+			}
+			if diff := cmp.Diff(settings, again); diff != "" {
+				t.Errorf("%s=%q: what was read means something else:\n%s", key, text, diff)
+			}
+			for _, pointer := range settings.IgnoreFields {
+				if !strings.HasPrefix(pointer, "/") || slices.Contains([]string{"/metadata", "/kind", "/apiVersion"}, pointer) {
+					t.Errorf("%q: field %q is accepted", text, pointer)
+				}
+			}
+		}
+	})
+}
+
+// written returns annotations that ask for s.
+func written(s component.Settings) map[string]string {
+	m := map[string]string{}
+	set := func(name, value string) {
+		if value != "" {
+			m[prefix+"/"+name] = value
+		}
+	}
+	set(component.AnnotationAdoptionPolicy, string(s.AdoptionPolicy))
+	set(component.AnnotationReconcilePolicy, string(s.ReconcilePolicy))
+	set(component.AnnotationUpdatePolicy, string(s.UpdatePolicy))
+	set(component.AnnotationDeletePolicy, string(s.DeletePolicy))
+	set(component.AnnotationPrunePolicy, string(s.PrunePolicy))
+	set(component.AnnotationApplyOrder, strconv.Itoa(int(s.ApplyOrder)))
+	set(component.AnnotationDeleteOrder, strconv.Itoa(int(s.DeleteOrder)))
+	if s.PurgeOrder != nil {
+		set(component.AnnotationPurgeOrder, strconv.Itoa(int(*s.PurgeOrder)))
+	}
+	if s.ReapplyInterval != nil {
+		set(component.AnnotationReapplyInterval, s.ReapplyInterval.String())
+	}
+	var hints []string
+	if s.StatusHint.HasObservedGeneration {
+		hints = append(hints, "has-observed-generation")
+	}
+	if s.StatusHint.HasReadyCondition {
+		hints = append(hints, "has-ready-condition")
+	}
+	if len(s.StatusHint.Conditions) > 0 {
+		hints = append(hints, "conditions="+strings.Join(s.StatusHint.Conditions, ";"))
+	}
+	set(component.AnnotationStatusHint, strings.Join(hints, ","))
+	set(component.AnnotationReadyWhen, s.ReadyWhen)
+	set(component.AnnotationIgnoreFields, strings.Join(s.IgnoreFields, ","))
+	if s.IgnoreForeignInstances {
+		set(component.AnnotationForeignInstances, "ignore")
+	}
+	return m
+}

@@ -1,0 +1,245 @@
+package component_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+)
+
+// fullSpec embeds all that there is.
+type fullSpec struct {
+	component.PlacementSpec     `json:",inline"`
+	component.ClientSpec        `json:",inline"`
+	component.ImpersonationSpec `json:",inline"`
+	component.SuspensionSpec    `json:",inline"`
+	component.RequeueSpec       `json:",inline"`
+	component.RetrySpec         `json:",inline"`
+	component.TimeoutSpec       `json:",inline"`
+	component.PolicySpec        `json:",inline"`
+	component.TypeSpec          `json:",inline"`
+	component.ReapplySpec       `json:",inline"`
+}
+
+type garden struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              fullSpec `json:"spec"`
+}
+
+func gardenOf(t *testing.T, spec string) *garden {
+	t.Helper()
+	g := &garden{ObjectMeta: metav1.ObjectMeta{Namespace: "plots", Name: "garden"}}
+	if err := json.Unmarshal([]byte(spec), &g.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func defaults(change func(c *component.Configuration)) component.Configuration {
+	c := component.Configuration{
+		Namespace: "plots", Name: "garden", Requeue: 10 * time.Minute, Retry: 10 * time.Minute, Timeout: 10 * time.Minute,
+	}
+	if change != nil {
+		change(&c)
+	}
+	return c
+}
+
+func TestConfigurationOfSpec(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec string
+		want func(c *component.Configuration)
+	}{
+		"nothing": {`{}`, nil},
+		"everything": {`{
+			"namespace": "beds", "name": "roses", "kubeConfig": {"secretRef": {"name": "far", "key": "config"}, "abandonOnDeletion": true},
+			"serviceAccountName": "gardener", "suspend": true, "requeueInterval": "1h", "retryInterval": "10s", "timeout": "5m",
+			"adoptionPolicy": "Always", "updatePolicy": "Replace", "deletePolicy": "OrphanOnDelete", "prunePolicy": "After",
+			"missingNamespacesPolicy": "DoNotCreate", "additionalManagedTypes": [{"group": "*.example.com", "kind": "*"}],
+			"reapplyInterval": "2h"
+		}`, func(c *component.Configuration) {
+			*c = component.Configuration{
+				Namespace: "beds", Name: "roses", KubeConfigSecret: &component.SecretKeyReference{Name: "far", Key: "config"}, AbandonOnDeletion: true,
+				User: "system:serviceaccount:plots:gardener", Suspended: true, Requeue: time.Hour, Retry: 10 * time.Second, Timeout: 5 * time.Minute,
+				ReapplyInterval: 2 * time.Hour, AdoptionPolicy: apis.AdoptAlways, UpdatePolicy: apis.UpdateReplace,
+				DeletePolicy: apis.DeleteOrphanOnDelete, PrunePolicy: apis.PruneAfter, MissingNamespacesPolicy: apis.MissingNamespacesDoNotCreate,
+				AdditionalManagedTypes: []component.TypePattern{{Group: "*.example.com", Kind: "*"}},
+			}
+		}},
+		"retry and timeout follow requeue": {`{"requeueInterval": "1m"}`, func(c *component.Configuration) {
+			c.Requeue, c.Retry, c.Timeout = time.Minute, time.Minute, time.Minute
+		}},
+		"zero is the default": {`{"requeueInterval": "0s", "retryInterval": "0s", "timeout": "0s", "reapplyInterval": "0s"}`, nil},
+		"policies in other spellings": {`{"updatePolicy": "SsaOverride", "adoptionPolicy": "if-unowned", "deletePolicy": "default"}`, func(c *component.Configuration) {
+			c.UpdatePolicy, c.AdoptionPolicy = apis.UpdateApplyOverride, apis.AdoptIfUnowned
+		}},
+		"an abandonment without kubeconfig": {`{"kubeConfig": {"secretRef": {"name": "far"}}}`, func(c *component.Configuration) {
+			c.KubeConfigSecret = &component.SecretKeyReference{Name: "far"}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resource := gardenOf(t, tc.spec)
+			got, err := component.ConfigurationOf(resource)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(defaults(tc.want), got, cmp.Transformer("fields", fields)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(gardenOf(t, tc.spec), resource); diff != "" {
+				t.Errorf("the resource was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+// fields keeps cmp from comparing what String returns.
+func fields(c component.Configuration) struct{ C plainConfiguration } {
+	return struct{ C plainConfiguration }{plainConfiguration(c)}
+}
+
+type plainConfiguration component.Configuration
+
+func TestConfigurationOfErrors(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{"requeueInterval": "-1s"}`:              "requeueInterval: must not be negative: -1s",
+		`{"retryInterval": "-1s"}`:                "retryInterval: must not be negative: -1s",
+		`{"timeout": "-1h"}`:                      "timeout: must not be negative: -1h0m0s",
+		`{"reapplyInterval": "-1ns"}`:             "reapplyInterval: must not be negative: -1ns",
+		`{"adoptionPolicy": "x"}`:                 `adoptionPolicy: must be one of never, if-unowned, always: "x"`,
+		`{"updatePolicy": "x"}`:                   `updatePolicy: must be one of apply, apply-override, replace, recreate: "x"`,
+		`{"deletePolicy": "x"}`:                   `deletePolicy: must be one of delete, orphan, orphan-on-apply, orphan-on-delete: "x"`,
+		`{"prunePolicy": "x"}`:                    `prunePolicy: must be one of before, with, after: "x"`,
+		`{"missingNamespacesPolicy": "x"}`:        `missingNamespacesPolicy: must be one of create, do-not-create: "x"`,
+		`{"namespace": "a.b"}`:                    `namespace: is not a name of a namespace: "a.b"`,
+		`{"name": "a/b"}`:                         `name: is not a name: "a/b"`,
+		`{"serviceAccountName": "other:account"}`: `serviceAccountName: is not a name of a service account: "other:account"`,
+		`{"kubeConfig": {}}`:                      `kubeConfig.secretRef.name: is not a name of a Secret: ""`,
+		`{"kubeConfig": {"secretRef": {"name": "far", "key": "a/b"}}}`: `kubeConfig.secretRef.key: is not a key of a Secret: "a/b"`,
+		`{"additionalManagedTypes": [{"group": "a", "kind": "B"}, {"group": "a*", "kind": "B"}, {"group": "a"}]}`: `additionalManagedTypes[1]: group: must be a group, "*", or "*." and a group: "a*"
+additionalManagedTypes[2]: kind: must be a kind, or "*": ""`,
+		`{"timeout": "-1h", "name": "..", "updatePolicy": "x"}`: `name: is not a name: ".."
+timeout: must not be negative: -1h0m0s
+updatePolicy: must be one of apply, apply-override, replace, recreate: "x"`,
+	} {
+		got, err := component.ConfigurationOf(gardenOf(t, spec))
+		if errorText(err) != want {
+			t.Errorf("%s: %q, want %q", spec, errorText(err), want)
+		}
+		if diff := cmp.Diff(component.Configuration{}, got, cmp.Transformer("fields", fields)); diff != "" {
+			t.Errorf("%s: a configuration in spite of an error:\n%s", spec, diff)
+		}
+	}
+}
+
+// wilful says things itself that its spec says otherwise.
+type wilful struct {
+	garden
+	user       string
+	groups     []string
+	kubeConfig []byte
+	types      []component.TypePattern
+}
+
+func (w *wilful) GetTimeout() time.Duration                          { return time.Second }
+func (w *wilful) GetImpersonationUser() string                       { return w.user }
+func (w *wilful) GetImpersonationGroups() []string                   { return w.groups }
+func (w *wilful) GetKubeConfig() []byte                              { return w.kubeConfig }
+func (w *wilful) GetAdditionalManagedTypes() []component.TypePattern { return w.types }
+
+func TestConfigurationOfResource(t *testing.T) {
+	w := &wilful{
+		garden: *gardenOf(t, `{"timeout": "5m", "serviceAccountName": "gardener", "requeueInterval": "1h"}`),
+		user:   "jane", groups: []string{"gardeners"}, kubeConfig: []byte("far"), types: []component.TypePattern{{Kind: "*"}},
+	}
+	got, err := component.ConfigurationOf(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaults(func(c *component.Configuration) {
+		c.User, c.Groups, c.KubeConfig = "jane", []string{"gardeners"}, []byte("far")
+		c.Requeue, c.Retry, c.Timeout = time.Hour, time.Hour, time.Second
+		c.AdditionalManagedTypes = []component.TypePattern{{Kind: "*"}}
+	})
+	if diff := cmp.Diff(want, got, cmp.Transformer("fields", fields)); diff != "" {
+		t.Error(diff)
+	}
+	w.groups[0], w.kubeConfig[0], w.types[0].Kind = "x", 'x', "x"
+	if diff := cmp.Diff(want, got, cmp.Transformer("fields", fields)); diff != "" {
+		t.Errorf("the configuration shares something with the resource:\n%s", diff)
+	}
+	w.user, w.types = "", nil
+	if _, err := component.ConfigurationOf(w); errorText(err) != "impersonation: there are groups, but no user" {
+		t.Errorf("got %v", err)
+	}
+	w.groups = nil
+	w.Spec.KubeConfig = &component.KubeConfigSpec{SecretRef: component.SecretKeyReference{Name: "far"}}
+	if _, err := component.ConfigurationOf(w); errorText(err) != "kubeConfig: is given by the resource and by reference to a Secret; only one of them may be" {
+		t.Errorf("got %v", err)
+	}
+	w.kubeConfig = []byte{}
+	if got, err := component.ConfigurationOf(w); err != nil || got.KubeConfig != nil || got.KubeConfigSecret == &w.Spec.KubeConfig.SecretRef {
+		t.Errorf("got %#v, %v", got, err)
+	}
+}
+
+type panicking struct{ garden }
+
+func (p *panicking) IsSuspended() bool         { panic("a secret") }
+func (p *panicking) GetTimeout() time.Duration { return -1 }
+
+func TestConfigurationOfStrangeResources(t *testing.T) {
+	for name, resource := range map[string]any{"nil": nil, "nil pointer": (*garden)(nil), "number": 42, "no spec": struct{}{}} {
+		got, err := component.ConfigurationOf(resource)
+		want := defaults(func(c *component.Configuration) { c.Namespace, c.Name = "", "" })
+		if diff := cmp.Diff(want, got, cmp.Transformer("fields", fields)); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", name, err, diff)
+		}
+	}
+	_, err := component.ConfigurationOf(&panicking{})
+	if want := "SuspensionConfiguration panicked\ntimeout: must not be negative: -1ns"; errorText(err) != want {
+		t.Errorf("got %q", errorText(err))
+	}
+	// To overlook the spec could mean to deploy to the wrong cluster.
+	if _, err := component.ConfigurationOf(&withPanic{}); errorText(err) != "GetSpec panicked" {
+		t.Errorf("got %v", err)
+	}
+	clusterWide := gardenOf(t, `{"serviceAccountName": "gardener"}`)
+	clusterWide.Namespace = ""
+	if _, err := component.ConfigurationOf(clusterWide); errorText(err) != `serviceAccountName: the resource is in no namespace in which "gardener" could be` {
+		t.Errorf("got %v", err)
+	}
+	// Where the component is deployed to has nothing to do with where its service account is.
+	clusterWide.Spec.Namespace = "kube-system"
+	if _, err := component.ConfigurationOf(clusterWide); err == nil {
+		t.Error("the service account is taken from the namespace that is deployed to")
+	}
+}
+
+func TestConfigurationIsPrintedWithoutKubeConfig(t *testing.T) {
+	c := component.Configuration{Namespace: "plots", Name: "garden", KubeConfig: []byte("token: hunter2"), User: "jane"}
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := fmt.Sprint(c.KubeConfig)
+	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), fmt.Sprintf("%v", &c), string(encoded)} {
+		if strings.Contains(text, "hunter2") || strings.Contains(text, strings.Trim(secret, "[]")) || strings.Contains(text, "dG9rZW4") {
+			t.Errorf("the kubeconfig is shown: %s", text)
+		}
+	}
+	if got := c.String(); got != "plots/garden in another cluster as jane" {
+		t.Errorf("got %q", got)
+	}
+	c.KubeConfig, c.KubeConfigSecret = nil, &component.SecretKeyReference{Name: "far"}
+	if got := c.String(); got != "plots/garden in the cluster of Secret far as jane" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,253 @@
+package component_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/validation"
+)
+
+var errBroken = errors.New("broken")
+
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func names(objects []client.Object) []string {
+	var out []string
+	for _, object := range objects {
+		out = append(out, object.GetName())
+	}
+	return out
+}
+
+// one generates one ConfigMap that is named after the parameter "name".
+var one = component.GeneratorFunc(func(_ context.Context, _, _ string, parameters component.Unstructurable) ([]client.Object, error) {
+	name, _ := parameters.ToUnstructured()["name"].(string)
+	return []client.Object{configMap(name)}, nil
+})
+
+func suffixParameter(suffix string) component.ParameterTransformer {
+	return component.ParameterTransformerFunc(func(_, _ string, parameters component.Unstructurable) (component.Unstructurable, error) {
+		m := parameters.ToUnstructured()
+		name, _ := m["name"].(string)
+		m["name"] = name + suffix
+		return component.UnstructurableMap(m), nil
+	})
+}
+
+func addObject(name string) component.ObjectTransformer {
+	return component.ObjectTransformerFunc(func(_, _ string, objects []client.Object) ([]client.Object, error) {
+		return append(objects, configMap(name)), nil
+	})
+}
+
+func TestTransformableGenerator(t *testing.T) {
+	brokenParameters := component.ParameterTransformerFunc(func(string, string, component.Unstructurable) (component.Unstructurable, error) {
+		return nil, errBroken
+	})
+	brokenObjects := component.ObjectTransformerFunc(func(string, string, []client.Object) ([]client.Object, error) {
+		return nil, errBroken
+	})
+	noParameters := component.ParameterTransformerFunc(func(string, string, component.Unstructurable) (component.Unstructurable, error) {
+		return nil, nil
+	})
+	broken := component.GeneratorFunc(func(context.Context, string, string, component.Unstructurable) ([]client.Object, error) {
+		return nil, errBroken
+	})
+	for name, tc := range map[string]struct {
+		generator *component.TransformableGenerator
+		want      []string
+		err       string
+	}{
+		"nothing added":            {component.NewGenerator(one), []string{"rose"}, ""},
+		"in order of registration": {component.NewGenerator(one).WithParameterTransformer(suffixParameter("-a")).WithObjectTransformer(addObject("x")).WithParameterTransformer(suffixParameter("-b")).WithObjectTransformer(addObject("y")), []string{"rose-a-b", "x", "y"}, ""},
+		"nested":                   {component.NewGenerator(component.NewGenerator(one).WithObjectTransformer(addObject("x"))).WithObjectTransformer(addObject("y")), []string{"rose", "x", "y"}, ""},
+		"parameter error":          {component.NewGenerator(one).WithParameterTransformer(suffixParameter("-a")).WithParameterTransformer(brokenParameters), nil, "parameter transformer 1: broken"},
+		"parameters lost":          {component.NewGenerator(one).WithParameterTransformer(noParameters), nil, "parameter transformer 0: it returned no parameters"},
+		"object error":             {component.NewGenerator(one).WithObjectTransformer(brokenObjects), nil, "object transformer 0: broken"},
+		"generator error":          {component.NewGenerator(broken).WithObjectTransformer(addObject("x")), nil, "broken"},
+		"no generator":             {component.NewGenerator(nil), nil, "there is no generator"},
+		"nil function":             {component.NewGenerator(component.GeneratorFunc(nil)), nil, "there is no generator"},
+		"nil itself":               {nil, nil, "there is no generator"},
+		"nil transformer":          {component.NewGenerator(one).WithParameterTransformer(nil), nil, "parameter transformer 0: there is no transformer"},
+		"nil transformer function": {component.NewGenerator(one).WithObjectTransformer(addObject("x")).WithObjectTransformer(component.ObjectTransformerFunc(nil)), nil, "object transformer 1: there is no transformer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := tc.generator.Generate(context.Background(), "ns", "name", component.UnstructurableMap{"name": "rose"})
+			if got := errorText(err); got != tc.err {
+				t.Fatalf("error %q, want %q", got, tc.err)
+			}
+			if got := names(objects); !slices.Equal(got, tc.want) {
+				t.Errorf("objects %v, want %v", got, tc.want)
+			}
+			if tc.err == "broken" && !errors.Is(err, errBroken) {
+				t.Error("the error does not unwrap to its cause")
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestNilFunctionsAreErrors(t *testing.T) {
+	if _, err := component.GeneratorFunc(nil).Generate(context.Background(), "", "", nil); err == nil {
+		t.Error("a nil generator function generates")
+	}
+	if _, err := component.ParameterTransformerFunc(nil).TransformParameters("", "", nil); err == nil {
+		t.Error("a nil parameter transformer function transforms")
+	}
+	if _, err := component.ObjectTransformerFunc(nil).TransformObjects("", "", nil); err == nil {
+		t.Error("a nil object transformer function transforms")
+	}
+}
+
+func TestParametersStayAsTheyAre(t *testing.T) {
+	parameters := component.UnstructurableMap{
+		"deep":  map[string]any{"list": []any{map[string]any{"a": "b"}}},
+		"typed": map[string]string{"a": "b"},
+		"lists": map[string][]string{"a": {"b"}},
+	}
+	before := parameters.ToUnstructured()
+	vandal := func(m map[string]any) {
+		m["new"] = true
+		m["typed"].(map[string]string)["a"] = "x"
+		m["lists"].(map[string][]string)["a"][0] = "x"
+		m["deep"].(map[string]any)["list"].([]any)[0].(map[string]any)["a"] = "x"
+	}
+	generator := component.NewGenerator(one).
+		WithParameterTransformer(component.ParameterTransformerFunc(func(_, _ string, p component.Unstructurable) (component.Unstructurable, error) {
+			vandal(p.ToUnstructured())
+			return p, nil
+		})).
+		WithParameterTransformer(component.ParameterTransformerFunc(func(_, _ string, p component.Unstructurable) (component.Unstructurable, error) {
+			vandal(p.(component.UnstructurableMap))
+			return p, nil
+		}))
+	if _, err := generator.Generate(context.Background(), "", "", parameters); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, map[string]any(parameters)); diff != "" {
+		t.Errorf("the caller's parameters were changed:\n%s", diff)
+	}
+}
+
+func TestUnstructurableMapIsNeverNil(t *testing.T) {
+	component.UnstructurableMap(nil).ToUnstructured()["a"] = 1
+	m := component.UnstructurableMap{"a": nil, "b": map[string]any(nil), "c": []any(nil), "d": map[string]any{"e": []any{nil, 1.5}}, "f": []map[string]any{{"g": nil}}, "h": map[string][]string{"i": nil}}
+	if diff := cmp.Diff(map[string]any(m), m.ToUnstructured()); diff != "" {
+		t.Errorf("the copy differs:\n%s", diff)
+	}
+	// No parameters at all are none, rather than nil.
+	objects, err := component.NewGenerator(one).Generate(context.Background(), "", "", nil)
+	if err != nil || len(objects) != 1 {
+		t.Errorf("got %v, %v", objects, err)
+	}
+}
+
+type promise bool
+
+func (p promise) Deterministic() bool { return bool(p) }
+
+type promisingGenerator struct {
+	promise
+	component.Generator
+}
+
+type promisingTransformer struct {
+	promise
+	component.ParameterTransformer
+	component.ObjectTransformer
+}
+
+func TestDeterministic(t *testing.T) {
+	sure := promisingGenerator{true, one}
+	sureTransformer := promisingTransformer{true, suffixParameter("x"), addObject("x")}
+	for name, tc := range map[string]struct {
+		generator component.Generator
+		want      bool
+	}{
+		"no promise":                {one, false},
+		"promise not made":          {promisingGenerator{false, one}, false},
+		"promise":                   {sure, true},
+		"wrapped":                   {component.NewGenerator(sure), true},
+		"wrapped without promise":   {component.NewGenerator(one), false},
+		"all promise":               {component.NewGenerator(sure).WithParameterTransformer(sureTransformer).WithObjectTransformer(sureTransformer), true},
+		"parameter transformer not": {component.NewGenerator(sure).WithParameterTransformer(suffixParameter("x")), false},
+		"object transformer not":    {component.NewGenerator(sure).WithObjectTransformer(addObject("x")), false},
+		"wrapped nil":               {component.NewGenerator(nil), false},
+		"no generator":              {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := component.IsDeterministic(tc.generator); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+type extender struct{ component.Generator }
+
+func (extender) AddToScheme(scheme *runtime.Scheme) error { return corev1.AddToScheme(scheme) }
+
+func (extender) Validate(context.Context) error { return errBroken }
+
+func (extender) TransformParameters(_, _ string, p component.Unstructurable) (component.Unstructurable, error) {
+	return p, nil
+}
+
+func (extender) TransformObjects(_, _ string, o []client.Object) ([]client.Object, error) {
+	return o, nil
+}
+
+func TestAddToScheme(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := component.NewGenerator(one).AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := component.NewGenerator(component.NewGenerator(extender{one})).AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := scheme.ObjectKinds(&corev1.ConfigMap{}); err != nil {
+		t.Error("the types of the wrapped generator were not registered")
+	}
+	if err := component.NewGenerator(nil).AddToScheme(scheme); err == nil {
+		t.Error("a generator that is not there registers its types")
+	}
+}
+
+func TestTransformableGeneratorValidate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		generator      *component.TransformableGenerator
+		flat, thorough string
+	}{
+		"valid":                 {component.NewGenerator(one), "", ""},
+		"no generator":          {component.NewGenerator(nil), "there is no generator", "there is no generator"},
+		"generator":             {component.NewGenerator(extender{}), "", "broken"},
+		"parameter transformer": {component.NewGenerator(one).WithParameterTransformer(extender{}), "", "parameter transformer 0: broken"},
+		"object transformer":    {component.NewGenerator(one).WithObjectTransformer(addObject("x")).WithObjectTransformer(extender{}), "", "object transformer 1: broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := errorText(tc.generator.Validate(context.Background())); got != tc.flat {
+				t.Errorf("flat: %q, want %q", got, tc.flat)
+			}
+			if got := errorText(tc.generator.Validate(validation.WithRecursive(context.Background()))); got != tc.thorough {
+				t.Errorf("recursive: %q, want %q", got, tc.thorough)
+			}
+		})
+	}
+}
