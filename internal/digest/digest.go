@@ -57,11 +57,7 @@ func (w *walker) walk(v reflect.Value, depth int) bool {
 	case reflect.Invalid:
 		return true
 	case reflect.Bool:
-		if v.Bool() {
-			w.number(1)
-		} else {
-			w.number(0)
-		}
+		w.flag(v.Bool())
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		w.number(uint64(v.Int()))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
@@ -123,6 +119,93 @@ func (w *walker) boxed(v reflect.Value, depth int) bool {
 	return w.walk(elem, depth+1)
 }
 
+// Tags of what content is made of, apart from every reflect.Kind.
+const (
+	tagNil = iota + 1000
+	tagBool
+	tagInt
+	tagFloat
+	tagText
+	tagMap
+	tagList
+	tagOther
+)
+
+// content walks the value of an entry or an element of decoded JSON. Such trees are what whole components are made of, and
+// reflection would allocate two values for each entry of a map.
+func (w *walker) content(value any, depth int) bool {
+	w.budget--
+	if depth > maxDepth || w.budget < 0 {
+		return false
+	}
+	switch v := value.(type) {
+	case nil:
+		w.number(tagNil)
+	case bool:
+		w.number(tagBool)
+		w.flag(v)
+	case int64:
+		w.number(tagInt)
+		w.number(uint64(v))
+	case float64:
+		w.number(tagFloat)
+		w.number(math.Float64bits(v))
+	case string:
+		w.number(tagText)
+		w.text(v)
+	case map[string]any:
+		w.number(tagMap)
+		return w.contentMap(v, depth)
+	case []any:
+		w.number(tagList)
+		return w.contentList(v, depth)
+	default:
+		w.number(tagOther)
+		other := reflect.ValueOf(value)
+		w.text(other.Type().String())
+		return w.walk(other, depth)
+	}
+	return true
+}
+
+// flag tells nil from empty, and false from true.
+func (w *walker) flag(set bool) {
+	if set {
+		w.number(1)
+	} else {
+		w.number(0)
+	}
+}
+
+func (w *walker) contentMap(m map[string]any, depth int) bool {
+	w.flag(m != nil)
+	w.number(uint64(len(m)))
+	var sum uint64
+	for key, value := range m {
+		entry := walker{budget: w.budget}
+		entry.hash.SetSeed(seed)
+		entry.text(key)
+		if !entry.content(value, depth+1) {
+			return false
+		}
+		w.budget = entry.budget
+		sum += entry.hash.Sum64()
+	}
+	w.number(sum)
+	return true
+}
+
+func (w *walker) contentList(list []any, depth int) bool {
+	w.flag(list != nil)
+	w.number(uint64(len(list)))
+	for _, value := range list {
+		if !w.content(value, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
 func (w *walker) structure(v reflect.Value, depth int) bool {
 	if v.Type() == timeType {
 		return w.time(v)
@@ -178,6 +261,9 @@ func (w *walker) elements(v reflect.Value, depth int) bool {
 
 // entries digests each entry by itself and adds the digests up, which does not depend on the order and saves sorting.
 func (w *walker) entries(v reflect.Value, depth int) bool {
+	if m, ok := contentOf(v); ok {
+		return w.contentMap(m, depth)
+	}
 	if v.IsNil() {
 		w.number(0)
 		return true
@@ -207,6 +293,15 @@ func (w *walker) entries(v reflect.Value, depth int) bool {
 	}
 	w.number(sum)
 	return true
+}
+
+// contentOf returns v as the map that decoded JSON is.
+func contentOf(v reflect.Value) (map[string]any, bool) {
+	if !v.CanInterface() {
+		return nil, false
+	}
+	m, ok := v.Interface().(map[string]any)
+	return m, ok
 }
 
 // stringMap returns v as the map that labels, annotations and data are: by far the most common, and cheap to walk as such.
