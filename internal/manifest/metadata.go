@@ -1,0 +1,182 @@
+package manifest
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/espalier-dev/espalier/component"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// serverFields are the fields of metadata that only the API server sets.
+var serverFields = []string{
+	"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "deletionTimestamp",
+	"deletionGracePeriodSeconds",
+}
+
+type metadata struct {
+	namespace, name string
+	annotations     map[string]string
+}
+
+func readKind(content map[string]any) (schema.GroupVersionKind, error) {
+	kind, kindOK := content["kind"].(string)
+	apiVersion, versionOK := content["apiVersion"].(string)
+	var errs []error
+	if kind == "" {
+		errs = append(errs, lacking("kind", content["kind"], kindOK))
+	}
+	version, err := schema.ParseGroupVersion(apiVersion)
+	switch {
+	case apiVersion == "":
+		errs = append(errs, lacking("apiVersion", content["apiVersion"], versionOK))
+	case err != nil || version.Version == "":
+		errs = append(errs, fmt.Errorf("its apiVersion %q is not of the form group/version", apiVersion))
+	}
+	return version.WithKind(kind), errors.Join(errs...)
+}
+
+func lacking(field string, value any, isText bool) error {
+	if value != nil && !isText {
+		return fmt.Errorf("its %s is not a string", field)
+	}
+	return fmt.Errorf("it has no %s", field)
+}
+
+// readMetadata checks the metadata of content, and strips what only the API server and the component set.
+func readMetadata(content map[string]any, prefix string) (metadata, error) {
+	var result metadata
+	raw, ok := content["metadata"].(map[string]any)
+	if !ok {
+		if content["metadata"] == nil {
+			return result, errors.New("it has no name")
+		}
+		return result, errors.New("its metadata is not an object")
+	}
+	for _, field := range serverFields {
+		delete(raw, field)
+	}
+	var errs []error
+	text := func(field string) string {
+		value, ok := raw[field].(string)
+		if !ok && raw[field] != nil {
+			errs = append(errs, fmt.Errorf("its %s is not a string", field))
+		}
+		if value == "" {
+			delete(raw, field)
+		}
+		return value
+	}
+	result.namespace, result.name = text("namespace"), text("name")
+	if generate := text("generateName"); generate != "" {
+		errs = append(errs, errors.New("it has a generateName; names have to be known"))
+	} else if result.name == "" {
+		errs = append(errs, errors.New("it has no name"))
+	}
+	for _, segment := range []string{result.namespace, result.name} {
+		if reasons := path.IsValidPathSegmentName(segment); len(reasons) > 0 {
+			errs = append(errs, fmt.Errorf("its name or namespace %q %s", segment, strings.Join(reasons, ", ")))
+		}
+	}
+	_, err := texts(raw, "labels", prefix+"/"+component.LabelOwnerID)
+	errs = append(errs, err)
+	result.annotations, err = texts(raw, "annotations", prefix+"/"+component.AnnotationOwnerID, prefix+"/"+component.AnnotationDigest)
+	errs = append(errs, err)
+	return result, errors.Join(errs...)
+}
+
+// texts returns the labels or annotations, without those to strip, which it deletes.
+func texts(raw map[string]any, field string, strip ...string) (map[string]string, error) {
+	values, ok := raw[field].(map[string]any)
+	if !ok && raw[field] != nil {
+		return nil, fmt.Errorf("its %s are not an object", field)
+	}
+	for _, key := range strip {
+		delete(values, key)
+	}
+	if len(values) == 0 {
+		delete(raw, field)
+		return nil, nil
+	}
+	result := make(map[string]string, len(values))
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value, ok := values[key].(string)
+		if !ok {
+			errs = append(errs, fmt.Errorf("the value of %q in its %s is not a string", key, field))
+			continue
+		}
+		result[key] = value
+	}
+	return result, errors.Join(errs...)
+}
+
+// inNamespace returns content in another namespace. It does not change content, but shares it.
+func inNamespace(content map[string]any, was, is string) map[string]any {
+	if was == is {
+		return content
+	}
+	raw, _ := content["metadata"].(map[string]any)
+	raw = maps.Clone(raw)
+	if is == "" {
+		delete(raw, "namespace")
+	} else {
+		raw["namespace"] = is
+	}
+	content = maps.Clone(content)
+	content["metadata"] = raw
+	return content
+}
+
+// mergeSecret does what the API server does: it merges stringData into data, null being the empty value. Its errors hold no
+// values.
+func mergeSecret(content map[string]any) error {
+	data, dataErrs := secretValues(content, "data")
+	clear, clearErrs := secretValues(content, "stringData")
+	errs := append(dataErrs, clearErrs...)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if _, err := base64.StdEncoding.DecodeString(data[key]); err != nil {
+			errs = append(errs, fmt.Errorf("the value of %q in its data is not base64", key))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	delete(content, "stringData")
+	merged := make(map[string]any, len(data)+len(clear))
+	for key, value := range data {
+		merged[key] = value
+	}
+	for key, value := range clear {
+		merged[key] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	if len(merged) > 0 {
+		content["data"] = merged
+	} else {
+		delete(content, "data")
+	}
+	return nil
+}
+
+func secretValues(content map[string]any, field string) (map[string]string, []error) {
+	values, ok := content[field].(map[string]any)
+	if !ok && content[field] != nil {
+		return nil, []error{fmt.Errorf("its %s is not an object", field)}
+	}
+	result := make(map[string]string, len(values))
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value, ok := values[key].(string)
+		if !ok && values[key] != nil {
+			errs = append(errs, fmt.Errorf("the value of %q in its %s is not a string", key, field))
+		}
+		result[key] = value
+	}
+	return result, errs
+}
