@@ -1,6 +1,12 @@
 package component
 
-import "github.com/espalier-dev/espalier/apis"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/espalier-dev/espalier/apis"
+)
 
 // The policies are part of the inventory, and so of package apis.
 type (
@@ -11,3 +17,133 @@ type (
 	PrunePolicy             = apis.PrunePolicy
 	MissingNamespacesPolicy = apis.MissingNamespacesPolicy
 )
+
+// choice is a value and the word for it, in kebab case.
+type choice[P ~string] struct {
+	word  string
+	value P
+}
+
+// A word that comes after one for the same value is understood, but not offered.
+var (
+	adoptionPolicies = []choice[AdoptionPolicy]{
+		{"never", apis.AdoptNever},
+		{"if-unowned", apis.AdoptIfUnowned},
+		{"always", apis.AdoptAlways},
+	}
+	reconcilePolicies = []choice[ReconcilePolicy]{
+		{"on-object-change", apis.ReconcileOnObjectChange},
+		{"on-object-or-component-change", apis.ReconcileOnObjectOrComponentChange},
+		{"once", apis.ReconcileOnce},
+	}
+	updatePolicies = []choice[UpdatePolicy]{
+		{"apply", apis.UpdateApply},
+		{"ssa-merge", apis.UpdateApply},
+		{"apply-override", apis.UpdateApplyOverride},
+		{"ssa-override", apis.UpdateApplyOverride},
+		{"replace", apis.UpdateReplace},
+		{"recreate", apis.UpdateRecreate},
+		{"default", ""},
+	}
+	deletePolicies = []choice[DeletePolicy]{
+		{"delete", apis.DeleteDelete},
+		{"orphan", apis.DeleteOrphan},
+		{"orphan-on-apply", apis.DeleteOrphanOnApply},
+		{"orphan-on-delete", apis.DeleteOrphanOnDelete},
+		{"default", ""},
+	}
+	prunePolicies = []choice[PrunePolicy]{
+		{"before", apis.PruneBefore},
+		{"with", apis.PruneWith},
+		{"after", apis.PruneAfter},
+	}
+	missingNamespacesPolicies = []choice[MissingNamespacesPolicy]{
+		{"create", apis.MissingNamespacesCreate},
+		{"do-not-create", apis.MissingNamespacesDoNotCreate},
+	}
+	foreignInstances = []choice[string]{
+		{"block", "block"},
+		{"ignore", "ignore"},
+	}
+)
+
+// ParseAdoptionPolicy returns the policy that text stands for: never, if-unowned or always; or an error that offers these.
+//
+// As with all policies, a word may be written in kebab case (if-unowned), in camel case (ifUnowned) or as the API has it
+// (IfUnowned), and the empty text is an error.
+func ParseAdoptionPolicy(text string) (AdoptionPolicy, error) {
+	return parse(text, adoptionPolicies)
+}
+
+// ParseReconcilePolicy returns the policy that text stands for: on-object-change, on-object-or-component-change or once; or an
+// error that offers these.
+func ParseReconcilePolicy(text string) (ReconcilePolicy, error) {
+	return parse(text, reconcilePolicies)
+}
+
+// ParseUpdatePolicy returns the policy that text stands for: apply, apply-override, replace or recreate; or an error that
+// offers these. ssa-merge is understood as apply, ssa-override as apply-override. default is the empty policy: whatever the
+// component has.
+func ParseUpdatePolicy(text string) (UpdatePolicy, error) {
+	return parse(text, updatePolicies)
+}
+
+// ParseDeletePolicy returns the policy that text stands for: delete, orphan, orphan-on-apply or orphan-on-delete; or an error that
+// offers these. default is the empty policy: whatever the component has.
+func ParseDeletePolicy(text string) (DeletePolicy, error) {
+	return parse(text, deletePolicies)
+}
+
+// ParsePrunePolicy returns the policy that text stands for: before, with or after; or an error that offers these.
+func ParsePrunePolicy(text string) (PrunePolicy, error) {
+	return parse(text, prunePolicies)
+}
+
+// ParseMissingNamespacesPolicy returns the policy that text stands for: create or do-not-create; or an error that offers these.
+func ParseMissingNamespacesPolicy(text string) (MissingNamespacesPolicy, error) {
+	return parse(text, missingNamespacesPolicies)
+}
+
+func parse[P ~string](text string, choices []choice[P]) (P, error) {
+	word := kebab(strings.TrimSpace(text))
+	for _, c := range choices {
+		if c.word == word {
+			return c.value, nil
+		}
+	}
+	var offers []string
+	seen := map[P]bool{"": true}
+	for _, c := range choices {
+		if !seen[c.value] {
+			seen[c.value] = true
+			offers = append(offers, c.word)
+		}
+	}
+	return "", fmt.Errorf("must be one of %s: %s", strings.Join(offers, ", "), quote(text))
+}
+
+// kebab turns IfUnowned and ifUnowned into if-unowned, and leaves if-unowned as it is.
+func kebab(text string) string {
+	var out strings.Builder
+	runes := []rune(text)
+	for i, r := range runes {
+		if unicode.IsUpper(r) && i > 0 && runes[i-1] != '-' {
+			begins := !unicode.IsUpper(runes[i-1])
+			endsAcronym := i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if begins || endsAcronym {
+				out.WriteByte('-')
+			}
+		}
+		out.WriteRune(unicode.ToLower(r))
+	}
+	return out.String()
+}
+
+// quote quotes text for an error. What is quoted ends up in statuses and logs, so it must not be as long as an annotation may be.
+func quote(text string) string {
+	const limit = 64
+	if len(text) <= limit {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q...", strings.ToValidUTF8(text[:limit], ""))
+}

@@ -63,8 +63,9 @@ type memories struct {
 func (m *memories) of(resource client.Object) *memory {
 	key := client.ObjectKeyFromObject(resource)
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known, ok := m.by[key]; ok && known.uid == resource.GetUID() {
+	known, ok := m.by[key]
+	if ok && known.uid == resource.GetUID() {
+		m.mu.Unlock()
 		return known
 	}
 	if m.by == nil {
@@ -72,6 +73,8 @@ func (m *memories) of(resource client.Object) *memory {
 	}
 	fresh := &memory{uid: resource.GetUID()}
 	m.by[key] = fresh
+	m.mu.Unlock()
+	known.end()
 	return fresh
 }
 
@@ -94,6 +97,30 @@ func (m *memories) adopt(key types.NamespacedName, absent *memory, uid types.UID
 // forget drops the memory of a resource that is gone.
 func (m *memories) forget(key types.NamespacedName) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	gone := m.by[key]
 	delete(m.by, key)
+	m.mu.Unlock()
+	gone.end()
+}
+
+// ender is a value in a memory that holds on to something.
+type ender interface {
+	// forgotten lets go of it, once the resource is gone.
+	forgotten()
+}
+
+// end lets go of what the memory of a resource that is gone holds on to.
+func (m *memory) end() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	values := m.values
+	m.values = nil
+	m.mu.Unlock()
+	for _, value := range values {
+		if e, ok := value.(ender); ok {
+			e.forgotten()
+		}
+	}
 }

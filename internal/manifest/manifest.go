@@ -51,3 +51,9 @@ type Object struct {
 	// Confidential: it is a Secret. Its digest does not cover the values of its data.
 	Confidential bool
 }
+
+// Data returns what is desired of the data of a confidential object: by key, in base64, as the manifest has it.
+func (o *Object) Data() map[string]string {
+	data, _, _ := unstructured.NestedStringMap(o.Manifest.Object, "data")
+	return data
+}

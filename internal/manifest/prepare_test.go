@@ -160,8 +160,8 @@ func TestFaultyObjects(t *testing.T) {
 			`objects[0] (ConfigMap a): the value of "y" in its labels is not a string`,
 			"objects[0] (ConfigMap a): its annotations are not an object"}},
 		"bad annotation": {annotated(object("v1 ConfigMap", "a"), "apply-order", "x", "delete-order", "40000"), []string{
-			`objects[0] (ConfigMap a): annotation platform.example.com/apply-order: "x" is not a number from -32768 to 32767`,
-			`objects[0] (ConfigMap a): annotation platform.example.com/delete-order: "40000" is not a number from -32768 to 32767`}},
+			`objects[0] (ConfigMap a): annotation platform.example.com/apply-order: must be a number from -32768 to 32767: "x"`,
+			`objects[0] (ConfigMap a): annotation platform.example.com/delete-order: must be a number from -32768 to 32767: "40000"`}},
 		"channel": {with(m{"x/y": []any{m{"~": make(chan int)}}}), []string{
 			`objects[0]: "/x~1y/0/~0" is of the Go type chan int, which is not a JSON value`}},
 		"several": {with(m{"b": struct{ A int }{}, "a": func() {}, "c": []byte("x"), "d": time.Time{}, "e": map[int]int{}, "f": new("x")}), []string{

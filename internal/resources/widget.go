@@ -77,7 +77,7 @@ type WidgetList struct {
 	Items []Widget `json:"items"`
 }
 
-// NewScheme returns a scheme with Widget and all types of client-go.
+// NewScheme returns a scheme with Widget, Assembly and all types of client-go.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, AddToScheme)
@@ -87,9 +87,9 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// AddToScheme adds Widget to a scheme.
+// AddToScheme adds Widget and Assembly to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Widget{}, &WidgetList{})
+	scheme.AddKnownTypes(GroupVersion, &Widget{}, &WidgetList{}, &Assembly{}, &AssemblyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

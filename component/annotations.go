@@ -1,0 +1,200 @@
+package component
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxReadyWhen is how long an expression may be, in bytes.
+const maxReadyWhen = 4096
+
+// ReadSettings reads what the annotations of an object ask for: those under prefix, and those under [SharedPrefix] where there
+// is none under prefix, which wins even if it asks for the default. Enumerated values may be spelt as with
+// [ParseAdoptionPolicy]. Numbers are decimal, times like those of [time.ParseDuration] and not negative.
+//
+// What else is under the prefixes is ignored: what reconcilers write themselves, and what a later version may know.
+//
+// The error joins all that is wrong, each with the key of the annotation. The settings are then the zero value.
+func ReadSettings(prefix string, annotations map[string]string) (Settings, error) {
+	r := annotationReader{prefixes: []string{prefix, SharedPrefix}, annotations: annotations}
+	var s Settings
+	read(&r, AnnotationAdoptionPolicy, &s.AdoptionPolicy, ParseAdoptionPolicy)
+	read(&r, AnnotationReconcilePolicy, &s.ReconcilePolicy, ParseReconcilePolicy)
+	read(&r, AnnotationUpdatePolicy, &s.UpdatePolicy, ParseUpdatePolicy)
+	read(&r, AnnotationDeletePolicy, &s.DeletePolicy, ParseDeletePolicy)
+	read(&r, AnnotationPrunePolicy, &s.PrunePolicy, ParsePrunePolicy)
+	read(&r, AnnotationApplyOrder, &s.ApplyOrder, parseOrder)
+	read(&r, AnnotationPurgeOrder, &s.PurgeOrder, optional(parseOrder))
+	read(&r, AnnotationDeleteOrder, &s.DeleteOrder, parseOrder)
+	read(&r, AnnotationReapplyInterval, &s.ReapplyInterval, optional(parseInterval))
+	read(&r, AnnotationStatusHint, &s.StatusHint, parseStatusHint)
+	read(&r, AnnotationReadyWhen, &s.ReadyWhen, parseReadyWhen)
+	read(&r, AnnotationIgnoreFields, &s.IgnoreFields, func(text string) ([]string, error) { return parseIgnoreFields(text, prefix) })
+	read(&r, AnnotationForeignInstances, &s.IgnoreForeignInstances, parseForeignInstances)
+	if err := errors.Join(r.errs...); err != nil {
+		return Settings{}, err
+	}
+	return s, nil
+}
+
+type annotationReader struct {
+	// prefixes, best first.
+	prefixes    []string
+	annotations map[string]string
+	errs        []error
+}
+
+// read has parse make the setting of the annotation name, if there is one.
+func read[T any](r *annotationReader, name string, to *T, parse func(text string) (T, error)) {
+	for _, prefix := range r.prefixes {
+		key := prefix + "/" + name
+		text, ok := r.annotations[key]
+		if !ok || prefix == "" {
+			continue
+		}
+		value, err := parse(text)
+		if err != nil {
+			r.errs = append(r.errs, fmt.Errorf("annotation %s: %w", key, err))
+			return
+		}
+		*to = value
+		return
+	}
+}
+
+func optional[T any](parse func(text string) (T, error)) func(text string) (*T, error) {
+	return func(text string) (*T, error) {
+		value, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		return &value, nil
+	}
+}
+
+func parseOrder(text string) (int16, error) {
+	order, err := strconv.ParseInt(text, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("must be a number from -32768 to 32767: %s", quote(text))
+	}
+	return int16(order), nil
+}
+
+func parseInterval(text string) (time.Duration, error) {
+	interval, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("must be a time such as 1h30m: %s", quote(text))
+	}
+	if interval < 0 {
+		return 0, fmt.Errorf("must not be negative: %s", quote(text))
+	}
+	return interval, nil
+}
+
+func parseForeignInstances(text string) (bool, error) {
+	value, err := parse(text, foreignInstances)
+	return value == "ignore", err
+}
+
+func parseStatusHint(text string) (StatusHint, error) {
+	var hint StatusHint
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, hasValue := strings.Cut(part, "=")
+		switch word := kebab(strings.TrimSpace(key)); {
+		case word == "has-observed-generation" && !hasValue:
+			hint.HasObservedGeneration = true
+		case word == "has-ready-condition" && !hasValue:
+			hint.HasReadyCondition = true
+		case word == "conditions" && hasValue:
+			for condition := range strings.SplitSeq(value, ";") {
+				condition = strings.TrimSpace(condition)
+				if condition == "" {
+					return StatusHint{}, fmt.Errorf("the name of a condition is empty: %s", quote(part))
+				}
+				if !slices.Contains(hint.Conditions, condition) {
+					hint.Conditions = append(hint.Conditions, condition)
+				}
+			}
+		default:
+			return StatusHint{}, fmt.Errorf("must consist of has-observed-generation, has-ready-condition, conditions=A;B: %s", quote(part))
+		}
+	}
+	return hint, nil
+}
+
+func parseReadyWhen(text string) (string, error) {
+	if strings.TrimSpace(text) == "" {
+		return "", errors.New("there is no expression")
+	}
+	if len(text) > maxReadyWhen {
+		return "", fmt.Errorf("the expression has %d bytes, more than %d", len(text), maxReadyWhen)
+	}
+	return text, nil
+}
+
+func parseIgnoreFields(text, prefix string) ([]string, error) {
+	var pointers []string
+	for pointer := range strings.SplitSeq(text, ",") {
+		pointer = strings.TrimSpace(pointer)
+		if err := checkIgnoreField(pointer, prefix); err != nil {
+			return nil, fmt.Errorf("%w: %s", err, quote(pointer))
+		}
+		if !slices.Contains(pointers, pointer) {
+			pointers = append(pointers, pointer)
+		}
+	}
+	return pointers, nil
+}
+
+// checkIgnoreField tells whether pointer is a JSON pointer (RFC 6901) to a field that may be left to others. Of the metadata,
+// these are single labels and annotations: without the rest an object would not be known again.
+func checkIgnoreField(pointer, prefix string) error {
+	tokens, err := jsonPointer(pointer)
+	if err != nil {
+		return err
+	}
+	switch tokens[0] {
+	case "apiVersion", "kind":
+		return errIdentifying
+	case "metadata":
+		if len(tokens) != 3 || tokens[1] != "labels" && tokens[1] != "annotations" {
+			return errIdentifying
+		}
+		if name, ok := strings.CutPrefix(tokens[2], prefix+"/"); ok && (name == AnnotationOwnerID || name == AnnotationDigest) {
+			return errIdentifying
+		}
+	}
+	return nil
+}
+
+var (
+	errIdentifying = errors.New("is needed to know the object again, and cannot be ignored")
+	errNoPointer   = errors.New("is not a JSON pointer such as /spec/replicas")
+)
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+// jsonPointer returns the parts of a JSON pointer, of which there is at least one, and none is empty: no field has an empty name.
+func jsonPointer(pointer string) ([]string, error) {
+	rest, ok := strings.CutPrefix(pointer, "/")
+	if !ok {
+		return nil, errNoPointer
+	}
+	tokens := strings.Split(rest, "/")
+	for i, token := range tokens {
+		if token == "" {
+			return nil, errNoPointer
+		}
+		plain := unescape.Replace(token)
+		// Each escape is two characters for one, and each tilde has to be part of one.
+		if strings.Count(token, "~") != len(token)-len(plain) {
+			return nil, errNoPointer
+		}
+		tokens[i] = plain
+	}
+	return tokens, nil
+}

@@ -1,0 +1,343 @@
+package component
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The structs in this file are parts of a spec. Embed those that users of a component are to have with `json:",inline"`.
+var (
+	_ PlacementConfiguration     = (*PlacementSpec)(nil)
+	_ KubeConfigReference        = (*ClientSpec)(nil)
+	_ AbandonmentConfiguration   = (*ClientSpec)(nil)
+	_ ImpersonationConfiguration = (*ImpersonationSpec)(nil)
+	_ SuspensionConfiguration    = (*SuspensionSpec)(nil)
+	_ RequeueConfiguration       = (*RequeueSpec)(nil)
+	_ RetryConfiguration         = (*RetrySpec)(nil)
+	_ TimeoutConfiguration       = (*TimeoutSpec)(nil)
+	_ PolicyConfiguration        = (*PolicySpec)(nil)
+	_ PrunePolicyConfiguration   = (*PolicySpec)(nil)
+	_ TypeConfiguration          = (*TypeSpec)(nil)
+	_ ReapplyConfiguration       = (*ReapplySpec)(nil)
+)
+
+// PlacementSpec lets users say where a component is deployed to, and as what.
+//
+// +kubebuilder:object:generate=true
+type PlacementSpec struct {
+	// Namespace to deploy to. Default: that of the resource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+	// Name that the deployed objects are named after. Default: that of the resource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// GetDeploymentNamespace implements [PlacementConfiguration].
+func (s *PlacementSpec) GetDeploymentNamespace() string {
+	if s == nil {
+		return ""
+	}
+	return s.Namespace
+}
+
+// GetDeploymentName implements [PlacementConfiguration].
+func (s *PlacementSpec) GetDeploymentName() string {
+	if s == nil {
+		return ""
+	}
+	return s.Name
+}
+
+// ClientSpec lets users deploy a component to another cluster.
+//
+// +kubebuilder:object:generate=true
+type ClientSpec struct {
+	// KubeConfig says which cluster to deploy to. Default: the cluster of the resource.
+	// +optional
+	KubeConfig *KubeConfigSpec `json:"kubeConfig,omitempty"`
+}
+
+// KubeConfigSpec says where a kubeconfig is.
+//
+// +kubebuilder:object:generate=true
+type KubeConfigSpec struct {
+	// SecretRef refers to the Secret with the kubeconfig, in the namespace of the resource.
+	SecretRef SecretKeyReference `json:"secretRef"`
+	// AbandonOnDeletion gives up what was deployed when the resource is deleted and the Secret with the kubeconfig is gone.
+	// By default, deletion then waits until the Secret is back.
+	// +optional
+	AbandonOnDeletion bool `json:"abandonOnDeletion,omitempty"`
+}
+
+// GetKubeConfigSecret implements [KubeConfigReference].
+func (s *ClientSpec) GetKubeConfigSecret() *SecretKeyReference {
+	if s == nil || s.KubeConfig == nil {
+		return nil
+	}
+	return &s.KubeConfig.SecretRef
+}
+
+// AbandonsOnDeletion implements [AbandonmentConfiguration].
+func (s *ClientSpec) AbandonsOnDeletion() bool {
+	return s != nil && s.KubeConfig != nil && s.KubeConfig.AbandonOnDeletion
+}
+
+// SecretKeyReference refers to a value in a Secret.
+//
+// +kubebuilder:object:generate=true
+type SecretKeyReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Key of the value. Default: the first of value, value.yaml and value.yml that the Secret has.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+var fallbackKeys = []string{"value", "value.yaml", "value.yml"}
+
+// Value returns the value that r refers to in the data of the Secret. The error names the keys that it could have been under,
+// and nothing of the data.
+func (r *SecretKeyReference) Value(data map[string][]byte) ([]byte, error) {
+	if r == nil {
+		return nil, errors.New("there is no reference to a Secret")
+	}
+	if r.Key != "" {
+		if value, ok := data[r.Key]; ok {
+			return value, nil
+		}
+		return nil, fmt.Errorf("the Secret %q has no key %q", r.Name, r.Key)
+	}
+	for _, key := range fallbackKeys {
+		if value, ok := data[key]; ok {
+			return value, nil
+		}
+	}
+	return nil, fmt.Errorf("the Secret %q has none of the keys %s", r.Name, strings.Join(fallbackKeys, ", "))
+}
+
+// Validate returns an error if there can be no such Secret, or no such key in one.
+func (r *SecretKeyReference) Validate() error {
+	if r == nil {
+		return nil
+	}
+	if len(validation.IsDNS1123Subdomain(r.Name)) > 0 {
+		return fmt.Errorf("name: is not a name of a Secret: %s", quote(r.Name))
+	}
+	if r.Key != "" && len(validation.IsConfigMapKey(r.Key)) > 0 {
+		return fmt.Errorf("key: is not a key of a Secret: %s", quote(r.Key))
+	}
+	return nil
+}
+
+// ImpersonationSpec lets users say as whom a component is deployed.
+//
+// +kubebuilder:object:generate=true
+type ImpersonationSpec struct {
+	// ServiceAccountName is the service account, in the namespace of the resource, that the component is deployed as. Default:
+	// whatever the operator is configured to use.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+}
+
+// GetImpersonationUser implements [ImpersonationConfiguration].
+func (s *ImpersonationSpec) GetImpersonationUser() string {
+	if s == nil || s.ServiceAccountName == "" {
+		return ""
+	}
+	return serviceAccountWithoutNamespace + s.ServiceAccountName
+}
+
+// GetImpersonationGroups implements [ImpersonationConfiguration].
+func (s *ImpersonationSpec) GetImpersonationGroups() []string {
+	return nil
+}
+
+// SuspensionSpec lets users have a component left as it is.
+//
+// +kubebuilder:object:generate=true
+type SuspensionSpec struct {
+	// Suspend has nothing done about the component, except for its deletion.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// IsSuspended implements [SuspensionConfiguration].
+func (s *SuspensionSpec) IsSuspended() bool {
+	return s != nil && s.Suspend
+}
+
+// RequeueSpec lets users say how often a component is looked after.
+//
+// +kubebuilder:object:generate=true
+type RequeueSpec struct {
+	// RequeueInterval is how often the component is looked after although nothing has happened. Default: 10m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	RequeueInterval *metav1.Duration `json:"requeueInterval,omitempty"`
+}
+
+// GetRequeueInterval implements [RequeueConfiguration].
+func (s *RequeueSpec) GetRequeueInterval() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return durationOf(s.RequeueInterval)
+}
+
+// RetrySpec lets users say when something is tried again that is not there yet.
+//
+// +kubebuilder:object:generate=true
+type RetrySpec struct {
+	// RetryInterval is when something that the component needs is looked for again. Default: the requeue interval.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
+}
+
+// GetRetryInterval implements [RetryConfiguration].
+func (s *RetrySpec) GetRetryInterval() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return durationOf(s.RetryInterval)
+}
+
+// TimeoutSpec lets users say how long a roll-out may take.
+//
+// +kubebuilder:object:generate=true
+type TimeoutSpec struct {
+	// Timeout is how long a roll-out may take before it counts as failed. Default: the requeue interval.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// GetTimeout implements [TimeoutConfiguration].
+func (s *TimeoutSpec) GetTimeout() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return durationOf(s.Timeout)
+}
+
+// PolicySpec lets users say how objects are dealt with that have no annotation about it.
+//
+// +kubebuilder:object:generate=true
+type PolicySpec struct {
+	// AdoptionPolicy says what becomes of an object that exists already.
+	// +optional
+	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+	// UpdatePolicy says how an object is written again.
+	// +optional
+	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
+	// DeletePolicy says what becomes of an object that is not desired any more.
+	// +optional
+	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
+	// PrunePolicy says when an object goes that is not desired any more.
+	// +optional
+	PrunePolicy PrunePolicy `json:"prunePolicy,omitempty"`
+	// MissingNamespacesPolicy says what becomes of namespaces that objects are in and that do not exist.
+	// +optional
+	MissingNamespacesPolicy MissingNamespacesPolicy `json:"missingNamespacesPolicy,omitempty"`
+}
+
+// GetAdoptionPolicy implements [PolicyConfiguration].
+func (s *PolicySpec) GetAdoptionPolicy() AdoptionPolicy {
+	if s == nil {
+		return ""
+	}
+	return s.AdoptionPolicy
+}
+
+// GetUpdatePolicy implements [PolicyConfiguration].
+func (s *PolicySpec) GetUpdatePolicy() UpdatePolicy {
+	if s == nil {
+		return ""
+	}
+	return s.UpdatePolicy
+}
+
+// GetDeletePolicy implements [PolicyConfiguration].
+func (s *PolicySpec) GetDeletePolicy() DeletePolicy {
+	if s == nil {
+		return ""
+	}
+	return s.DeletePolicy
+}
+
+// GetPrunePolicy implements [PrunePolicyConfiguration].
+func (s *PolicySpec) GetPrunePolicy() PrunePolicy {
+	if s == nil {
+		return ""
+	}
+	return s.PrunePolicy
+}
+
+// GetMissingNamespacesPolicy implements [PolicyConfiguration].
+func (s *PolicySpec) GetMissingNamespacesPolicy() MissingNamespacesPolicy {
+	if s == nil {
+		return ""
+	}
+	return s.MissingNamespacesPolicy
+}
+
+// TypeSpec lets users name types that a component brings into the cluster by other means than its own objects.
+//
+// +kubebuilder:object:generate=true
+type TypeSpec struct {
+	// AdditionalManagedTypes are patterns of types that the component brings into the cluster, besides those that its objects
+	// define.
+	// +optional
+	// +listType=atomic
+	AdditionalManagedTypes []TypePattern `json:"additionalManagedTypes,omitempty"`
+}
+
+// GetAdditionalManagedTypes implements [TypeConfiguration].
+func (s *TypeSpec) GetAdditionalManagedTypes() []TypePattern {
+	if s == nil {
+		return nil
+	}
+	return s.AdditionalManagedTypes
+}
+
+// ReapplySpec lets users have objects written although nothing seems to have changed.
+//
+// +kubebuilder:object:generate=true
+type ReapplySpec struct {
+	// ReapplyInterval is how often objects are written although nothing seems to have changed. Default: whatever the operator is
+	// configured to do, usually never.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	ReapplyInterval *metav1.Duration `json:"reapplyInterval,omitempty"`
+}
+
+// GetReapplyInterval implements [ReapplyConfiguration].
+func (s *ReapplySpec) GetReapplyInterval() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return durationOf(s.ReapplyInterval)
+}
+
+func durationOf(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}

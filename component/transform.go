@@ -1,0 +1,210 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/validation"
+)
+
+var (
+	_ Generator            = (*TransformableGenerator)(nil)
+	_ Deterministic        = (*TransformableGenerator)(nil)
+	_ SchemeExtender       = (*TransformableGenerator)(nil)
+	_ validation.Validator = (*TransformableGenerator)(nil)
+)
+
+// ParameterTransformer makes other parameters of those that a [Generator] is about to get. It must be safe for concurrent use.
+type ParameterTransformer interface {
+	// TransformParameters returns the parameters to use. It may return those that it got; it must not change them, but may do
+	// with the map of their ToUnstructured what it likes. To return nil without an error is an error.
+	TransformParameters(namespace, name string, parameters Unstructurable) (Unstructurable, error)
+}
+
+// ParameterTransformerFunc is a function that is a [ParameterTransformer].
+type ParameterTransformerFunc func(namespace, name string, parameters Unstructurable) (Unstructurable, error)
+
+// TransformParameters calls f. A nil f is an error.
+func (f ParameterTransformerFunc) TransformParameters(namespace, name string, parameters Unstructurable) (Unstructurable, error) {
+	if f == nil {
+		return nil, errNoTransformer
+	}
+	return f(namespace, name, parameters)
+}
+
+// ObjectTransformer changes the objects that a [Generator] made. It must be safe for concurrent use.
+type ObjectTransformer interface {
+	// TransformObjects returns the objects to use: any of those that it got, changed or not, and others. It may change the
+	// objects and the slice that it got.
+	TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error)
+}
+
+// ObjectTransformerFunc is a function that is an [ObjectTransformer].
+type ObjectTransformerFunc func(namespace, name string, objects []client.Object) ([]client.Object, error)
+
+// TransformObjects calls f. A nil f is an error.
+func (f ObjectTransformerFunc) TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error) {
+	if f == nil {
+		return nil, errNoTransformer
+	}
+	return f(namespace, name, objects)
+}
+
+var errNoTransformer = errors.New("there is no transformer")
+
+// TransformableGenerator is a [Generator] that another one is wrapped in: what it gets and what it makes are transformed on the
+// way. [NewGenerator] makes one.
+type TransformableGenerator struct {
+	generator  Generator
+	parameters []ParameterTransformer
+	objects    []ObjectTransformer
+}
+
+// NewGenerator wraps generator.
+func NewGenerator(generator Generator) *TransformableGenerator {
+	return &TransformableGenerator{generator: generator}
+}
+
+// WithParameterTransformer adds a transformer that runs before the generator, after those added before. It changes g and returns
+// it, and must not be called once g is in use.
+func (g *TransformableGenerator) WithParameterTransformer(transformer ParameterTransformer) *TransformableGenerator {
+	g.parameters = append(g.parameters, transformer)
+	return g
+}
+
+// WithObjectTransformer adds a transformer that runs after the generator and those added before. It changes g and returns it, and
+// must not be called once g is in use.
+func (g *TransformableGenerator) WithObjectTransformer(transformer ObjectTransformer) *TransformableGenerator {
+	g.objects = append(g.objects, transformer)
+	return g
+}
+
+// Generate transforms the parameters, has the wrapped generator make objects of them, and transforms these. The caller's
+// parameters stay as they are. The error of a transformer names its index, counted from 0 for each of both sorts; that of the
+// generator is returned as it is.
+func (g *TransformableGenerator) Generate(ctx context.Context, namespace, name string, parameters Unstructurable) ([]client.Object, error) {
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	if parameters == nil {
+		parameters = UnstructurableMap{}
+	}
+	if m, ok := parameters.(UnstructurableMap); ok {
+		// A transformer that asserts the type would have the caller's map in its hands.
+		parameters = UnstructurableMap(m.ToUnstructured())
+	}
+	for i, transformer := range g.parameters {
+		transformed, err := transformer.TransformParameters(namespace, name, parameters)
+		if err == nil && transformed == nil {
+			err = errNoParameters
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parameter transformer %d: %w", i, err)
+		}
+		parameters = transformed
+	}
+	objects, err := g.generator.Generate(ctx, namespace, name, parameters)
+	if err != nil {
+		return nil, err
+	}
+	for i, transformer := range g.objects {
+		if objects, err = transformer.TransformObjects(namespace, name, objects); err != nil {
+			return nil, fmt.Errorf("object transformer %d: %w", i, err)
+		}
+	}
+	return objects, nil
+}
+
+// To go on with no parameters could make objects disappear that the component is to have.
+var errNoParameters = errors.New("it returned no parameters")
+
+// Deterministic tells whether the wrapped generator and all transformers are.
+func (g *TransformableGenerator) Deterministic() bool {
+	if g.check() != nil || !IsDeterministic(g.generator) {
+		return false
+	}
+	for _, transformer := range g.parameters {
+		if !IsDeterministic(transformer) {
+			return false
+		}
+	}
+	for _, transformer := range g.objects {
+		if !IsDeterministic(transformer) {
+			return false
+		}
+	}
+	return true
+}
+
+// AddToScheme has the wrapped generator register its types, if it has any.
+func (g *TransformableGenerator) AddToScheme(scheme *runtime.Scheme) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if extender, ok := g.generator.(SchemeExtender); ok {
+		return extender.AddToScheme(scheme)
+	}
+	return nil
+}
+
+// Validate returns an error if the generator or a transformer is nil, or, where ctx asks for that, not valid itself.
+func (g *TransformableGenerator) Validate(ctx context.Context) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if !validation.IsRecursive(ctx) {
+		return nil
+	}
+	if err := validate(ctx, g.generator); err != nil {
+		return err
+	}
+	for i, transformer := range g.parameters {
+		if err := validate(ctx, transformer); err != nil {
+			return fmt.Errorf("parameter transformer %d: %w", i, err)
+		}
+	}
+	for i, transformer := range g.objects {
+		if err := validate(ctx, transformer); err != nil {
+			return fmt.Errorf("object transformer %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func validate(ctx context.Context, v any) error {
+	if validator, ok := v.(validation.Validator); ok {
+		return validator.Validate(ctx)
+	}
+	return nil
+}
+
+func (g *TransformableGenerator) check() error {
+	if g == nil || isNil(g.generator) {
+		return errNoGenerator
+	}
+	for i, transformer := range g.parameters {
+		if isNil(transformer) {
+			return fmt.Errorf("parameter transformer %d: %w", i, errNoTransformer)
+		}
+	}
+	for i, transformer := range g.objects {
+		if isNil(transformer) {
+			return fmt.Errorf("object transformer %d: %w", i, errNoTransformer)
+		}
+	}
+	return nil
+}
+
+// isNil tells whether v is nil, or an interface that holds a nil function. A nil pointer may be an implementation.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Func && r.IsNil()
+}

@@ -1,0 +1,53 @@
+package component
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// TypePattern stands for types, in any version.
+//
+// +kubebuilder:object:generate=true
+type TypePattern struct {
+	// Group of the types: "*" for all groups, "*.example.com" for all groups below example.com, though not that itself, or
+	// one group. Empty is the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Kind of the types: "*" for all kinds, or one kind.
+	// +kubebuilder:validation:MinLength=1
+	Kind string `json:"kind"`
+}
+
+// Matches tells whether kind is one of the types that p stands for. A pattern that is not valid matches nothing.
+func (p TypePattern) Matches(kind schema.GroupKind) bool {
+	return p.matchesGroup(kind.Group) && (p.Kind == "*" || p.Kind != "" && p.Kind == kind.Kind && !strings.Contains(p.Kind, "*"))
+}
+
+func (p TypePattern) matchesGroup(group string) bool {
+	if p.Group == "*" {
+		return true
+	}
+	if parent, ok := strings.CutPrefix(p.Group, "*."); ok {
+		below, ok := strings.CutSuffix(group, "."+parent)
+		return ok && below != "" && parent != "" && !strings.Contains(parent, "*")
+	}
+	return p.Group == group && !strings.Contains(p.Group, "*")
+}
+
+// Validate returns an error if p cannot stand for any type.
+func (p TypePattern) Validate() error {
+	var errs []error
+	group, _ := strings.CutPrefix(p.Group, "*.")
+	if p.Group != "" && p.Group != "*" && len(validation.IsDNS1123Subdomain(group)) > 0 {
+		errs = append(errs, fmt.Errorf(`group: must be a group, "*", or "*." and a group: %s`, quote(p.Group)))
+	}
+	// What the API server asks of the kind of a CustomResourceDefinition.
+	if p.Kind != "*" && len(validation.IsDNS1035Label(strings.ToLower(p.Kind))) > 0 {
+		errs = append(errs, fmt.Errorf(`kind: must be a kind, or "*": %s`, quote(p.Kind)))
+	}
+	return errors.Join(errs...)
+}

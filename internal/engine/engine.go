@@ -1,0 +1,478 @@
+// Package engine deploys a component: it puts observing, planning and executing together.
+//
+// One [Run] goes as far as the cluster allows and returns. It never waits for the cluster: what is left to wait for is in the
+// report, and the observer wakes the component when something of it changes.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/execute"
+	"github.com/espalier-dev/espalier/internal/foreign"
+	"github.com/espalier-dev/espalier/internal/inventory"
+	"github.com/espalier-dev/espalier/internal/manifest"
+	"github.com/espalier-dev/espalier/internal/observe"
+	"github.com/espalier-dev/espalier/internal/plan"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Engine is what deploying one component takes. It is made for one request.
+type Engine struct {
+	// Client reads past the cache and writes, with the identity that the component is deployed with.
+	Client   client.Client
+	Observer observe.Observer
+	Store    inventory.Store
+	Guard    *foreign.Guard
+	Memory   *Memory
+
+	Component observe.Component
+	Mark      execute.Mark
+	// FieldManager is the one that all is written as, Reclaim the prefixes of the managers whose fields may be taken.
+	FieldManager string
+	Reclaim      []string
+	// Parallel is how many requests are made at the same time. Default: that of the executor.
+	Parallel int
+}
+
+// Memory is what is worth keeping of a component from request to request. Losing it costs a few reads. The zero value is empty.
+type Memory struct {
+	// fresh are the records that this process made, of objects that have not been written since: nothing of them can exist
+	// unseen, unless somebody else made it.
+	fresh map[plan.Key]bool
+	// namespaces are those that were found or made, by name.
+	namespaces map[string]bool
+	// Manifests remembers what was prepared.
+	Manifests manifest.Cache
+}
+
+// Task is what is to be done.
+type Task struct {
+	// Deleting: the component is going. Objects are then ignored.
+	Deleting bool
+	// Objects are those desired.
+	Objects []manifest.Object
+	// Namespaces are to be created where they are missing.
+	Namespaces []string
+	// Patterns are additional managed types.
+	Patterns []plan.Pattern
+	// DryRun: nothing is written, neither to the cluster nor to the inventory.
+	DryRun bool
+	// BeforeDelete is called once it is certain that the deletion of the component is not blocked, and before anything is
+	// deleted. Optional.
+	BeforeDelete func(ctx context.Context) error
+	Now          time.Time
+}
+
+// Report is how far a run came.
+type Report struct {
+	// Plan is the last one made. With DryRun it is the first.
+	Plan plan.Plan
+	// Input is what that plan was made from.
+	Input plan.Input
+	// Inventory is as it is to be kept.
+	Inventory []apis.InventoryRecord
+	// Recorded: records were added that are not durable yet, so nothing was done about their objects. The caller makes them
+	// durable and comes back.
+	Recorded int
+	// Results are what became of all operations, in the order in which they were carried out.
+	Results []execute.Result
+	// Syncing, Polled: see observe.Observation.
+	Syncing []schema.GroupKind
+	Polled  map[schema.GroupKind]string
+	// Waits: something has to be waited for that nobody watches.
+	Waits bool
+}
+
+// Changed tells whether the run wrote anything but the inventory.
+func (r *Report) Changed() bool {
+	return slices.ContainsFunc(r.Results, func(result execute.Result) bool {
+		return result.Err == nil && result.Operation.Action != plan.ActionCheck
+	})
+}
+
+// run is the state of one Run.
+type run struct {
+	*Engine
+	task    Task
+	in      plan.Input
+	report  *Report
+	stored  map[plan.Key]bool
+	objects map[plan.Key]*manifest.Object
+	known   map[plan.Key]observe.Interest
+	// announced: BeforeDelete was called.
+	announced bool
+}
+
+// Run deploys the component as far as it can be, or takes it away. The report is never nil. The error joins what went wrong,
+// object by object, in stable order; the inventory in the report is to be kept all the same.
+func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
+	r := &run{Engine: e, task: task, report: &Report{}}
+	return r.report, r.run(ctx)
+}
+
+func (r *run) run(ctx context.Context) error {
+	stored, err := r.Store.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("unable to load the inventory: %w", err)
+	}
+	r.report.Inventory = stored
+	r.prepare(stored)
+	if err := r.observe(ctx); err != nil {
+		return err
+	}
+	var failed error
+	for {
+		next := plan.Make(r.in)
+		r.report.Plan, r.report.Input, r.report.Inventory = next, r.in, next.Inventory
+		if r.task.DryRun {
+			return nil
+		}
+		if durable, err := r.record(ctx, next.Inventory); err != nil || !durable {
+			return err
+		}
+		if len(next.Next.Operations) == 0 {
+			break
+		}
+		if err := r.announce(ctx, next.Next); err != nil {
+			return errors.Join(failed, err, r.save(ctx))
+		}
+		failed = errors.Join(failed, r.carryOut(ctx, next))
+		if err := ctx.Err(); err != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	r.liftFences(ctx)
+	return errors.Join(failed, r.save(ctx))
+}
+
+// prepare makes the input of the first plan.
+func (r *run) prepare(stored []apis.InventoryRecord) {
+	r.in = plan.Input{
+		Deleting:    r.task.Deleting,
+		Inventory:   stored,
+		Patterns:    r.task.Patterns,
+		Failed:      map[plan.Key]string{},
+		Uses:        map[plan.Key]plan.Use{},
+		PatternUses: map[int]plan.Use{},
+		Now:         r.task.Now,
+	}
+	r.stored = make(map[plan.Key]bool, len(stored))
+	for i := range stored {
+		r.stored[plan.KeyOf(stored[i])] = true
+	}
+	if r.task.Deleting {
+		return
+	}
+	r.objects = make(map[plan.Key]*manifest.Object, len(r.task.Objects))
+	r.in.Desired = make([]plan.Desired, len(r.task.Objects))
+	for i := range r.task.Objects {
+		object := &r.task.Objects[i]
+		r.in.Desired[i] = object.Desired
+		r.objects[object.Desired.Key] = object
+	}
+}
+
+// observe finds out what there is of all that is desired or recorded.
+func (r *run) observe(ctx context.Context) error {
+	r.known = make(map[plan.Key]observe.Interest, len(r.in.Inventory)+len(r.in.Desired))
+	interests := make([]observe.Interest, 0, len(r.in.Inventory)+len(r.in.Desired))
+	add := func(interest observe.Interest) {
+		interests = append(interests, interest)
+		r.known[interest.Key] = interest
+	}
+	for i := range r.in.Inventory {
+		record := &r.in.Inventory[i]
+		key := plan.KeyOf(*record)
+		interest := observe.Interest{
+			Key: key, Version: record.Version, Written: record.Generation, UID: record.UID,
+			Fresh: record.UID == "" && r.Memory.fresh[key],
+		}
+		r.fill(&interest)
+		add(interest)
+	}
+	for i := range r.in.Desired {
+		if desired := &r.in.Desired[i]; !r.stored[desired.Key] {
+			interest := observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: true}
+			r.fill(&interest)
+			add(interest)
+		}
+	}
+	observation, err := r.Observer.Observe(ctx, r.Component, interests)
+	if err != nil {
+		return fmt.Errorf("unable to observe the objects of the component: %w", err)
+	}
+	r.in.Observed = observation.Objects
+	if r.in.Observed == nil {
+		r.in.Observed = map[plan.Key]plan.Observed{}
+	}
+	r.report.Syncing, r.report.Polled = observation.Syncing, observation.Polled
+	return nil
+}
+
+// fill adds what the desired object says to an interest.
+func (r *run) fill(interest *observe.Interest) {
+	object, ok := r.objects[interest.Key]
+	if !ok {
+		return
+	}
+	interest.Version = object.Desired.Version
+	interest.Settings = object.Settings
+	interest.Readiness = true
+	if object.Confidential {
+		interest.Confidential = true
+		interest.Data = object.Data()
+	}
+}
+
+// record makes the keys of records durable before anything is done about their objects (law L2). It tells whether they are.
+func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
+	added := 0
+	for i := range records {
+		if key := plan.KeyOf(records[i]); !r.stored[key] {
+			added++
+		}
+	}
+	if added == 0 {
+		return true, nil
+	}
+	durable, err = r.Store.Save(ctx, records)
+	if err != nil {
+		return false, fmt.Errorf("unable to record %d objects before they are created: %w", added, err)
+	}
+	for i := range records {
+		key := plan.KeyOf(records[i])
+		if !r.stored[key] {
+			if r.Memory.fresh == nil {
+				r.Memory.fresh = map[plan.Key]bool{}
+			}
+			r.Memory.fresh[key] = true
+		}
+		if durable {
+			r.stored[key] = true
+		}
+	}
+	if !durable {
+		r.report.Recorded = added
+	}
+	return durable, nil
+}
+
+func (r *run) save(ctx context.Context) error {
+	if _, err := r.Store.Save(ctx, r.report.Inventory); err != nil {
+		return fmt.Errorf("unable to save the inventory: %w", err)
+	}
+	return nil
+}
+
+// announce calls BeforeDelete before the first operation that takes anything away, unless an earlier request did.
+func (r *run) announce(ctx context.Context, stage plan.Stage) error {
+	if !r.task.Deleting || r.announced || r.task.BeforeDelete == nil || plan.Committed(r.in.Inventory) {
+		return nil
+	}
+	if !slices.ContainsFunc(stage.Operations, func(o plan.Operation) bool { return o.Action != plan.ActionCheck }) {
+		return nil
+	}
+	if err := r.task.BeforeDelete(ctx); err != nil {
+		return err
+	}
+	r.announced = true
+	return nil
+}
+
+// carryOut carries out the stage of a plan and folds in what became of it.
+func (r *run) carryOut(ctx context.Context, p plan.Plan) error {
+	executor := &execute.Executor{
+		Client:       r.Client,
+		Guard:        r.Guard,
+		Mark:         r.Mark,
+		FieldManager: r.FieldManager,
+		Reclaim:      r.Reclaim,
+		Parallel:     r.Parallel,
+		Deleting:     r.task.Deleting,
+		Objects:      r.objects,
+		Records:      recordsByKey(p),
+		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
+			return r.Observer.Managed(r.Component, key)
+		},
+	}
+	r.ensureNamespaces(ctx, executor, p.Next)
+	results := r.execute(ctx, executor, p.Next)
+	r.report.Results = append(r.report.Results, results...)
+
+	outcomes := make([]plan.Outcome, 0, len(results))
+	var failed []error
+	for i := range results {
+		outcome, err := r.take(&results[i])
+		outcomes = append(outcomes, outcome)
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
+	r.report.Inventory = r.in.Inventory
+	return errors.Join(failed...)
+}
+
+func recordsByKey(p plan.Plan) map[plan.Key]apis.InventoryRecord {
+	wanted := make(map[plan.Key]bool, len(p.Next.Operations))
+	for i := range p.Next.Operations {
+		wanted[p.Next.Operations[i].Key] = true
+	}
+	records := make(map[plan.Key]apis.InventoryRecord, len(wanted))
+	for i := range p.Inventory {
+		if key := plan.KeyOf(p.Inventory[i]); wanted[key] {
+			records[key] = p.Inventory[i]
+		}
+	}
+	return records
+}
+
+// take turns a result into an outcome, and notes what it shows. The error is one that somebody has to hear of: to find that an
+// object exists already, or has to be waited for, is none.
+func (r *run) take(result *execute.Result) (plan.Outcome, error) {
+	operation := result.Operation
+	outcome := plan.Outcome{Operation: operation, Err: result.Err, Use: result.Use}
+	key := operation.Key
+	if operation.Action == plan.ActionCheck {
+		if operation.Pattern >= 0 {
+			r.in.PatternUses[operation.Pattern] = useOf(result)
+		} else {
+			r.in.Uses[key] = useOf(result)
+		}
+		return outcome, result.Err
+	}
+	interest := r.interestIn(key, operation.Version)
+	if result.Object != nil {
+		outcome.Observed = r.Observer.Wrote(r.Component, interest, result.Object)
+		r.in.Observed[key] = outcome.Observed
+		delete(r.Memory.fresh, key)
+	}
+	var exists *execute.ExistsError
+	switch {
+	case result.Err == nil:
+	case errors.As(result.Err, &exists) && result.Object != nil:
+		return outcome, nil
+	case execute.IsWait(result.Err):
+		r.report.Waits = true
+		r.in.Failed[key] = result.Err.Error()
+		delete(r.Memory.namespaces, key.Namespace)
+		return outcome, nil
+	default:
+		r.in.Failed[key] = result.Err.Error()
+		delete(r.Memory.namespaces, key.Namespace)
+		return outcome, result.Err
+	}
+	r.takeRemoval(result, &outcome)
+	return outcome, nil
+}
+
+// takeRemoval notes what a successful operation took away.
+func (r *run) takeRemoval(result *execute.Result, outcome *plan.Outcome) {
+	operation := result.Operation
+	switch operation.Action {
+	case plan.ActionDeleteType:
+		r.in.Uses[operation.Key] = result.Use
+		if result.Use.State != plan.ForeignNone {
+			return
+		}
+	case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
+	default:
+		return
+	}
+	r.Observer.Deleted(r.Component, operation.Key, operation.UID, result.Gone)
+	seen := r.in.Observed[operation.Key]
+	if result.Gone {
+		seen = plan.Observed{Presence: plan.Absent}
+	} else {
+		seen.Terminating = true
+	}
+	r.in.Observed[operation.Key] = seen
+	outcome.Observed = seen
+}
+
+// useOf is what a check found out; if it failed, that is not known.
+func useOf(result *execute.Result) plan.Use {
+	if result.Err != nil {
+		return plan.Use{State: plan.ForeignUnknown, Reason: result.Err.Error()}
+	}
+	return result.Use
+}
+
+func (r *run) interestIn(key plan.Key, version string) observe.Interest {
+	interest, ok := r.known[key]
+	if !ok {
+		interest = observe.Interest{Key: key, Version: version}
+		r.fill(&interest)
+	}
+	return interest
+}
+
+// execute carries out a stage. Checks before the deletion of the component first only look: a fence is put up only if nothing
+// blocks, or each request would put up and lift the fences of the types that nobody uses.
+func (r *run) execute(ctx context.Context, executor *execute.Executor, stage plan.Stage) []execute.Result {
+	isCheck := func(o plan.Operation) bool { return o.Action == plan.ActionCheck }
+	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) {
+		return executor.Run(ctx, stage)
+	}
+	executor.Deleting = false
+	results := executor.Run(ctx, stage)
+	inVain := func(result execute.Result) bool {
+		return result.Operation.Action == plan.ActionCheck && (result.Err != nil || result.Use.State != plan.ForeignNone)
+	}
+	if slices.ContainsFunc(results, inVain) {
+		return results
+	}
+	executor.Deleting = true
+	return executor.Run(ctx, stage)
+}
+
+// ensureNamespaces makes the namespaces that objects of the stage need, each once.
+func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, stage plan.Stage) {
+	wanted := map[string]bool{}
+	for i := range stage.Operations {
+		if o := &stage.Operations[i]; o.Action == plan.ActionCreate && o.Key.Namespace != "" && !r.Memory.namespaces[o.Key.Namespace] {
+			wanted[o.Key.Namespace] = true
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(r.task.Namespaces), func(name string) bool { return !wanted[name] })
+	if len(missing) == 0 {
+		return
+	}
+	// What cannot be made shows when an object is created in it, with a better error.
+	problems := executor.EnsureNamespaces(ctx, missing)
+	if r.Memory.namespaces == nil {
+		r.Memory.namespaces = map[string]bool{}
+	}
+	for _, name := range missing {
+		if problems[name] == nil {
+			r.Memory.namespaces[name] = true
+		}
+	}
+}
+
+// liftFences takes off the fences of a deletion that turned out to be blocked.
+func (r *run) liftFences(ctx context.Context) {
+	if !r.task.Deleting || plan.Committed(r.in.Inventory) {
+		return
+	}
+	blocked := func(use plan.Use) bool { return use.State != plan.ForeignNone }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(r.in.Uses)), blocked) &&
+		!slices.ContainsFunc(slices.Collect(maps.Values(r.in.PatternUses)), blocked) {
+		return
+	}
+	for key, use := range r.in.Uses {
+		if use.State == plan.ForeignNone {
+			// A fence that stays is lifted by the next request, which finds the deletion blocked as well.
+			_ = r.Guard.Lift(ctx, key)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/clusters"
+	"github.com/espalier-dev/espalier/internal/engine"
+	"github.com/espalier-dev/espalier/internal/execute"
+	"github.com/espalier-dev/espalier/internal/foreign"
+	"github.com/espalier-dev/espalier/internal/observe"
+	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/readiness"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// componentDeployment is a cluster as seen with one identity, and who tells what is there. The components that are deployed there with
+// that identity share it.
+type componentDeployment struct {
+	client    client.Client
+	discovery discovery.DiscoveryInterface
+	observer  observe.Observer
+	// blind: nobody tells when something changes, so components have to come back.
+	blind bool
+	// stop ends what runs in the background; nil if nothing does.
+	stop func()
+	// users are the components that are deployed here, by the UIDs of their resources.
+	users map[types.UID]bool
+}
+
+// componentDeployments are those of one node.
+type componentDeployments struct {
+	mu    sync.Mutex
+	pools map[cluster.Cluster]*clusters.Pool
+	by    map[deploymentKey]*componentDeployment
+	ended bool
+}
+
+type deploymentKey struct {
+	home    cluster.Cluster
+	cluster *clusters.Cluster
+}
+
+// reach finds the cluster that the component is deployed to, with the identity to use there.
+func (j *componentJob[T]) reach(ctx context.Context) error {
+	deployment, err := j.deploymentFor(ctx)
+	if err != nil {
+		return err
+	}
+	j.memory.moveTo(&j.deployments, deployment, j.resource.GetUID(), j.component(ctx))
+	j.deployment = deployment
+	j.store, err = j.Inventory.store(ctx, j)
+	return err
+}
+
+func (j *componentJob[T]) deploymentFor(ctx context.Context) (*componentDeployment, error) {
+	identity, err := j.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := len(identity.KubeConfig) == 0 && identity.User == "" && len(identity.Groups) == 0
+	if j.config.home == nil {
+		if !own {
+			return nil, fmt.Errorf("a kubeconfig or an impersonation needs a config that was made by NewConfig: %w", ErrDurable)
+		}
+		return j.direct(j.config.Client, j.config.Discovery), nil
+	}
+	reached, err := j.deployments.poolFor(j.config.home).Get(ctx, identity)
+	if err != nil {
+		return nil, fmt.Errorf("unable to reach the cluster of the component: %w", err)
+	}
+	if !j.waker.serving() {
+		return j.direct(reached.Client, reached.Discovery()), nil
+	}
+	return j.deployments.get(deploymentKey{j.config.home, reached}, func() *componentDeployment {
+		return j.watching(reached)
+	}), nil
+}
+
+// direct is a deployment without watches, for a controller that was not set up, and for tests.
+func (j *componentJob[T]) direct(c client.Client, d discovery.DiscoveryInterface) *componentDeployment {
+	return &componentDeployment{
+		client:    c,
+		discovery: d,
+		observer:  observe.NewDirect(c, j.Prefix, j.FieldManager, readiness.Of),
+		blind:     true,
+	}
+}
+
+// watching is a deployment whose watches wake the resources.
+func (j *componentJob[T]) watching(reached *clusters.Cluster) *componentDeployment {
+	watching := observe.NewWatching(observe.Options{
+		Config:       reached.Config,
+		Mapper:       reached.Client.RESTMapper(),
+		Client:       reached.Client,
+		Prefix:       j.Prefix,
+		FieldManager: j.FieldManager,
+		Evaluate:     readiness.Of,
+		Wake:         j.waker.wake,
+	})
+	return &componentDeployment{
+		client:    reached.Client,
+		discovery: reached.Discovery(),
+		observer:  watching,
+		stop:      watching.Stop,
+		users:     map[types.UID]bool{},
+	}
+}
+
+func (d *componentDeployments) poolFor(home cluster.Cluster) *clusters.Pool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	pool, ok := d.pools[home]
+	if !ok {
+		if d.pools == nil {
+			d.pools = map[cluster.Cluster]*clusters.Pool{}
+		}
+		pool = &clusters.Pool{Home: home.GetConfig()}
+		d.pools[home] = pool
+	}
+	return pool
+}
+
+func (d *componentDeployments) get(key deploymentKey, empty func() *componentDeployment) *componentDeployment {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known, ok := d.by[key]; ok {
+		return known
+	}
+	if d.by == nil {
+		d.by = map[deploymentKey]*componentDeployment{}
+	}
+	made := empty()
+	d.by[key] = made
+	return made
+}
+
+// join notes that a component is deployed at deployment.
+func (d *componentDeployments) join(deployment *componentDeployment, user types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if deployment.users != nil {
+		deployment.users[user] = true
+	}
+}
+
+// leave ends the interest of a component in what is at deployment. Without any component, nothing is watched there.
+func (d *componentDeployments) leave(deployment *componentDeployment, user types.UID, of observe.Component) {
+	deployment.observer.Release(of)
+	if deployment.users == nil {
+		return
+	}
+	d.mu.Lock()
+	delete(deployment.users, user)
+	unused := len(deployment.users) == 0
+	if unused {
+		for key, known := range d.by {
+			if known == deployment {
+				delete(d.by, key)
+			}
+		}
+	}
+	d.mu.Unlock()
+	if unused && deployment.stop != nil {
+		deployment.stop()
+	}
+}
+
+// end stops everything, when the controller stops.
+func (d *componentDeployments) end() {
+	d.mu.Lock()
+	running := d.by
+	d.by = nil
+	d.mu.Unlock()
+	for _, deployment := range running {
+		if deployment.stop != nil {
+			deployment.stop()
+		}
+	}
+}
+
+// identity is where and as whom the component is deployed.
+func (j *componentJob[T]) identity(ctx context.Context) (clusters.Identity, error) {
+	identity := clusters.Identity{
+		KubeConfig: j.configuration.KubeConfig,
+		User:       j.configuration.User,
+		Groups:     slices.Clone(j.configuration.Groups),
+	}
+	reference := j.configuration.KubeConfigSecret
+	if len(identity.KubeConfig) > 0 || reference == nil {
+		return identity, nil
+	}
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: reference.Name}
+	if err := j.config.TrackAndGet(ctx, key, secret); err != nil {
+		if apierrs.IsNotFound(err) {
+			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig is not there", key))
+		}
+		return identity, fmt.Errorf("unable to read the Secret %s of the kubeconfig: %w", key, err)
+	}
+	kubeconfig, err := reference.Value(secret.Data)
+	if err != nil {
+		return identity, j.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
+	}
+	identity.KubeConfig = kubeconfig
+	return identity, nil
+}
+
+// missingReferenceDelay is that of section 2.7 of the specification of the component engine.
+const missingReferenceDelay = 10 * time.Second
+
+// errAbandoned says that the objects of a component are given up, as the resource wants it.
+var errAbandoned = errors.New("the cluster of the component is not known any more")
+
+// missing is the error for a kubeconfig that is not there.
+func (j *componentJob[T]) missing(err error) error {
+	if j.situation.deleting && j.configuration.AbandonOnDeletion {
+		return fmt.Errorf("%w: %w", errAbandoned, err)
+	}
+	delay := missingReferenceDelay
+	return component.NewRetriableError(err, &delay)
+}
+
+// scopes tells which kinds are namespaced. It asks the cluster once for each.
+func (d *componentDeployment) scopes() func(schema.GroupVersionKind) (namespaced, known bool, err error) {
+	type scope struct{ namespaced, known bool }
+	asked := map[schema.GroupVersionKind]scope{}
+	return func(kind schema.GroupVersionKind) (bool, bool, error) {
+		if s, ok := asked[kind]; ok {
+			return s.namespaced, s.known, nil
+		}
+		mapping, err := d.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case meta.IsNoMatchError(err), err != nil && isGroupMissing(err):
+			asked[kind] = scope{}
+			return false, false, nil
+		case err != nil:
+			return false, false, err
+		}
+		s := scope{namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace, known: true}
+		asked[kind] = s
+		return s.namespaced, true, nil
+	}
+}
+
+func isGroupMissing(err error) bool {
+	var failed *discovery.ErrGroupDiscoveryFailed
+	return errors.As(err, &failed) || discovery.IsGroupDiscoveryFailedError(err)
+}
+
+// engage runs the engine and notes how far it came.
+func (j *componentJob[T]) engage(ctx context.Context, task engine.Task) error {
+	owner := j.component(ctx)
+	machine := &engine.Engine{
+		Client:   j.deployment.client,
+		Observer: j.deployment.observer,
+		Store:    j.store,
+		Guard: &foreign.Guard{
+			Client:       j.deployment.client,
+			Discovery:    j.deployment.discovery,
+			OwnerLabel:   j.Prefix + "/" + component.LabelOwnerID,
+			OwnerID:      owner.OwnerID,
+			FieldManager: j.FieldManager,
+		},
+		Memory:       &j.memory.engine,
+		Component:    owner,
+		Mark:         execute.Mark{Prefix: j.Prefix, ID: owner.OwnerID, Owner: owner.Owner},
+		FieldManager: j.FieldManager,
+		Reclaim:      j.ReclaimFrom,
+		Parallel:     j.Parallel,
+	}
+	report, err := machine.Run(ctx, task)
+	j.report = report
+	j.situation.recorded = report.Recorded > 0
+	j.situation.done = err == nil && report.Plan.Done && !j.situation.recorded
+	j.situation.blocked = slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool {
+		return o.Kind == plan.ObstacleBlocked
+	})
+	j.situation.progress = plan.Message(report.Plan, componentMessageLimit-componentRemarkLimit)
+	j.waker.pace(owner.Watcher, len(report.Inventory))
+	return err
+}
+
+// componentRemarkLimit is how much room is left in a message for remarks about types that cannot be watched.
+const componentRemarkLimit = 256
+
+// component is on whose behalf the objects are.
+func (j *componentJob[T]) component(ctx context.Context) observe.Component {
+	kind := kindOf(j.config.Client, j.resource)
+	name := client.ObjectKeyFromObject(j.resource)
+	owner := observe.OwnerOf(kind.GroupKind(), name, j.resource.GetUID())
+	return observe.Component{
+		Watcher: j.watcher(ctx),
+		UID:     j.resource.GetUID(),
+		OwnerID: owner.ID,
+		Owner:   owner.Text,
+		Now:     j.now,
+	}
+}
