@@ -182,17 +182,24 @@ func (w *walker) contentMap(m map[string]any, depth int) bool {
 	w.number(uint64(len(m)))
 	var sum uint64
 	for key, value := range m {
-		entry := walker{budget: w.budget}
-		entry.hash.SetSeed(seed)
-		entry.text(key)
-		if !entry.content(value, depth+1) {
+		entry, ok := w.contentEntry(key, value, depth)
+		if !ok {
 			return false
 		}
-		w.budget = entry.budget
-		sum += entry.hash.Sum64()
+		sum += entry
 	}
 	w.number(sum)
 	return true
+}
+
+// contentEntry is apart from the loop that calls it, since the walker would be on the heap in a loop.
+func (w *walker) contentEntry(key string, value any, depth int) (uint64, bool) {
+	entry := walker{budget: w.budget}
+	entry.hash.SetSeed(seed)
+	entry.text(key)
+	ok := entry.content(value, depth+1)
+	w.budget = entry.budget
+	return entry.hash.Sum64(), ok
 }
 
 func (w *walker) contentList(list []any, depth int) bool {

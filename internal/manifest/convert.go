@@ -43,11 +43,12 @@ func guarded(object client.Object, call func() (map[string]any, error)) (content
 		if cause == nil {
 			return
 		}
-		content, err = nil, fmt.Errorf("the Go type %T cannot be converted: a method of it panics", object)
+		reason := errors.New("a method of it panics")
 		// Any other cause may hold data.
 		if fault, ok := cause.(goruntime.Error); ok {
-			err = fmt.Errorf("%w: %w", err, fault)
+			reason = fmt.Errorf("a method of it panics: %w", fault)
 		}
+		content, err = nil, fmt.Errorf("the Go type %T cannot be converted: %w", object, reason)
 	}()
 	return call()
 }

@@ -63,5 +63,5 @@ func checkPurge(kind schema.GroupKind, settings component.Settings) error {
 	if settings.PurgeOrder == nil || (kind != namespaceKind && kind != crdKind && kind != apiServiceKind) {
 		return nil
 	}
-	return fmt.Errorf("a %s cannot have a purge order", kind.Kind)
+	return fmt.Errorf("an object of the kind %s cannot have a purge order", kind.Kind)
 }

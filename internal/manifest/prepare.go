@@ -130,7 +130,26 @@ func (p *preparation) err() error {
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return cmp.Compare(a.item.ordinal, b.item.ordinal) })
 	errs := make([]error, 0, len(p.faults))
 	for _, f := range p.faults {
-		errs = append(errs, fmt.Errorf("%s: %w", f.item.describe(), f.err))
+		for _, err := range split(f.err) {
+			errs = append(errs, fmt.Errorf("%s: %w", f.item.describe(), err))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// split returns the errors that err was joined from, so that each of them can be given its object.
+func split(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	parts := joined.Unwrap()
+	if again := errors.Join(parts...); again == nil || again.Error() != err.Error() {
+		return []error{err}
+	}
+	var all []error
+	for _, part := range parts {
+		all = append(all, split(part)...)
+	}
+	return all
 }
