@@ -3,6 +3,7 @@ package foreign
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -137,12 +138,20 @@ func (s *scan) use() (plan.Use, error) {
 // worse returns the error that decides: one that may be gone the next time leaves more open than one that says why something is
 // unknown.
 func worse(a, b error) error {
-	if _, unknown := a.(*unknownError); a == nil || unknown && b != nil {
-		if _, unknown := b.(*unknownError); a == nil || !unknown {
-			return b
-		}
+	if rank(b) > rank(a) {
+		return b
 	}
 	return a
+}
+
+func rank(err error) int {
+	if err == nil {
+		return 0
+	}
+	if _, unknown := errors.AsType[*unknownError](err); unknown {
+		return 1
+	}
+	return 2
 }
 
 // list lists what others have of one type.
