@@ -1,6 +1,0 @@
-package readiness
-
-import (
-	_ "github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	_ "github.com/google/cel-go/cel"
-)
