@@ -62,7 +62,7 @@ func (j *componentJob[T]) reach(ctx context.Context) error {
 	}
 	j.memory.moveTo(&j.deployments, deployment, j.resource.GetUID(), j.component(ctx))
 	j.deployment = deployment
-	j.store, err = j.Inventory.store(ctx, j)
+	j.store, err = j.inventoryStore()
 	return err
 }
 

@@ -1,13 +1,14 @@
 package reconcilers
 
 import (
-	"context"
+	"errors"
 	"fmt"
 
-	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/inventory"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,20 +24,64 @@ type ComponentInventory struct {
 
 func (i ComponentInventory) validate() error {
 	switch i.Kind {
-	case "", "Secret", "ConfigMap":
+	case "", inventory.KindSecret, inventory.KindConfigMap:
 		return nil
 	}
-	return fmt.Errorf("Kind must be Secret, ConfigMap or empty, not %q", i.Kind)
+	return fmt.Errorf("Kind must be %s, %s or empty, not %q", inventory.KindSecret, inventory.KindConfigMap, i.Kind)
 }
 
 func (i ComponentInventory) uses() []Access {
 	verbs := []string{"get", "list", "create", "update", "delete"}
 	switch i.Kind {
-	case "Secret":
+	case inventory.KindSecret:
 		return []Access{{Object: &corev1.Secret{}, Verbs: verbs}}
-	case "ConfigMap":
+	case inventory.KindConfigMap:
 		return []Access{{Object: &corev1.ConfigMap{}, Verbs: verbs}}
 	}
 	return nil
 }
 
+var errNoInventoryNamespace = errors.New("the resource has no namespace, so Inventory must define one")
+
+// inventoryStore returns where the inventory is. One in objects remembers what they hold from request to request.
+func (j *componentJob[T]) inventoryStore() (inventory.Store, error) {
+	if j.Inventory.Kind == "" {
+		return inventory.NewStatus(j.status), nil
+	}
+	if j.memory.objects != nil {
+		return j.memory.objects, nil
+	}
+	namespace := j.resource.GetNamespace()
+	if namespace == "" {
+		namespace = j.Inventory.Namespace
+	}
+	if namespace == "" {
+		return nil, fmt.Errorf("%w: %w", errNoInventoryNamespace, ErrDurable)
+	}
+	var reader client.Reader = j.config.Client
+	if j.config.APIReader != nil {
+		reader = j.config.APIReader
+	}
+	kind := kindOf(j.config.Client, j.resource)
+	owner := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: j.resource.GetName()}
+	name := inventory.ObjectName(j.Prefix, kind.Kind, owner, j.resource.GetUID())
+	options := inventory.Options{
+		Client:    j.config.Client,
+		Reader:    reader,
+		Kind:      j.Inventory.Kind,
+		Namespace: namespace,
+		Name:      name,
+		Labels:    map[string]string{j.Prefix + "/inventory": string(j.resource.GetUID())},
+		OwnerUID:  j.resource.GetUID(),
+		Finalizer: j.Finalizer,
+		OwnerReference: &metav1.OwnerReference{
+			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.Name, UID: j.resource.GetUID(),
+		},
+	}
+	store, err := inventory.NewObjects(options)
+	if err != nil {
+		return nil, fmt.Errorf("unable to keep the inventory in objects: %w", err)
+	}
+	j.memory.objects = store
+	return store, nil
+}

@@ -303,7 +303,7 @@ func (j *componentJob[T]) remove(ctx context.Context) error {
 
 // abandon lets the resource go although its objects may still be there: nobody knows where.
 func (j *componentJob[T]) abandon(ctx context.Context) error {
-	store, err := j.Inventory.store(ctx, j)
+	store, err := j.inventoryStore()
 	if err != nil {
 		return err
 	}

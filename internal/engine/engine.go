@@ -14,7 +14,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/execute"
-	"github.com/espalier-dev/espalier/internal/foreign"
 	"github.com/espalier-dev/espalier/internal/inventory"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/observe"
@@ -31,7 +30,7 @@ type Engine struct {
 	Client   client.Client
 	Observer observe.Observer
 	Store    inventory.Store
-	Guard    *foreign.Guard
+	Guard    Guard
 	Memory   *Memory
 
 	Component observe.Component
@@ -41,6 +40,13 @@ type Engine struct {
 	Reclaim      []string
 	// Parallel is how many requests are made at the same time. Default: that of the executor.
 	Parallel int
+}
+
+// Guard protects the instances that others have of types. It is implemented by foreign.Guard.
+type Guard interface {
+	execute.Guard
+	// Lift takes the fence off the CustomResourceDefinition key, if it has one of ours.
+	Lift(ctx context.Context, key plan.Key) error
 }
 
 // Memory is what is worth keeping of a component from request to request. Losing it costs a few reads. The zero value is empty.
@@ -298,6 +304,7 @@ func (r *run) carryOut(ctx context.Context, p plan.Plan) error {
 		Reclaim:      r.Reclaim,
 		Parallel:     r.Parallel,
 		Deleting:     r.task.Deleting,
+		Patterns:     r.task.Patterns,
 		Objects:      r.objects,
 		Records:      recordsByKey(p),
 		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
@@ -356,23 +363,30 @@ func (r *run) take(result *execute.Result) (plan.Outcome, error) {
 		r.in.Observed[key] = outcome.Observed
 		delete(r.Memory.fresh, key)
 	}
-	var exists *execute.ExistsError
-	switch {
-	case result.Err == nil:
-	case errors.As(result.Err, &exists) && result.Object != nil:
-		return outcome, nil
-	case execute.IsWait(result.Err):
-		r.report.Waits = true
-		r.in.Failed[key] = result.Err.Error()
-		delete(r.Memory.namespaces, key.Namespace)
-		return outcome, nil
-	default:
-		r.in.Failed[key] = result.Err.Error()
-		delete(r.Memory.namespaces, key.Namespace)
-		return outcome, result.Err
+	if result.Err != nil {
+		return outcome, r.takeFailure(result)
 	}
 	r.takeRemoval(result, &outcome)
 	return outcome, nil
+}
+
+// takeFailure notes what could not be done. The error is nil if nobody has to hear of it.
+func (r *run) takeFailure(result *execute.Result) error {
+	var exists *execute.ExistsError
+	var wait *execute.WaitError
+	var stale *execute.StaleError
+	key := result.Operation.Key
+	if errors.As(result.Err, &exists) && result.Object != nil {
+		// The next plan decides whether it is adopted.
+		return nil
+	}
+	r.in.Failed[key] = result.Err.Error()
+	delete(r.Memory.namespaces, key.Namespace)
+	if errors.As(result.Err, &wait) || errors.As(result.Err, &stale) {
+		r.report.Waits = true
+		return nil
+	}
+	return result.Err
 }
 
 // takeRemoval notes what a successful operation took away.
