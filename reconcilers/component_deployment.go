@@ -300,13 +300,12 @@ const componentRemarkLimit = 256
 // component is on whose behalf the objects are.
 func (j *componentJob[T]) component(ctx context.Context) observe.Component {
 	kind := kindOf(j.config.Client, j.resource)
-	name := client.ObjectKeyFromObject(j.resource)
-	owner := observe.OwnerOf(kind.GroupKind(), name, j.resource.GetUID())
+	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(j.resource), j.resource.GetUID())
 	return observe.Component{
 		Watcher: j.watcher(ctx),
 		UID:     j.resource.GetUID(),
-		OwnerID: owner.ID,
-		Owner:   owner.Text,
+		OwnerID: engine.OwnerID(text),
+		Owner:   text,
 		Now:     j.now,
 	}
 }
