@@ -115,6 +115,9 @@ type InventoryRecord struct {
 	// +optional
 	// +listType=atomic
 	ManagedTypes []ManagedType `json:"managedTypes,omitempty"`
+	// IgnoreForeignInstances: instances that others have of these types do not keep the object from being deleted.
+	// +optional
+	IgnoreForeignInstances bool `json:"ignoreForeignInstances,omitempty"`
 
 	// Digest identifies what is desired of the object. Empty means that the object is no longer desired.
 	// +optional

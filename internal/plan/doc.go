@@ -9,7 +9,9 @@
 //
 //   - L2: an operation that may bring an object into being is about a key that Plan.Inventory has.
 //   - L4: an operation on an object that exists names its UID, and the object is ours, or may be adopted by its policy.
-//   - L5: a type is deleted only when Input.Foreign says that nobody else uses it.
+//   - L5: an object that defines types is deleted by [ActionDeleteType] only, which checks once more, and not before Input.Uses
+//     says that nobody else uses them, unless all checks of the deletion of the component were passed before. The exception is one
+//     whose record says that the instances of others do not matter.
 //   - A record leaves the inventory only when its object is gone, orphaned, or somebody else's.
 //   - L8: the same input gives the same plan, whatever the order of maps.
 //   - L12: it costs in proportion to the number of objects.

@@ -25,16 +25,28 @@ func (k Key) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
 }
 
-// String names the object for people: kind, and namespace and name.
+// String names the object for people: kind, and namespace and name. A key without a name is that of a pattern, and names types.
 func (k Key) String() string {
-	if k.Namespace == "" {
+	switch {
+	case k.Name == "" && k.Namespace == "":
+		group := k.Group
+		if group == "" {
+			group = "the core group"
+		}
+		return "types " + k.Kind + " of " + group
+	case k.Namespace == "":
 		return k.Kind + " " + k.Name
+	default:
+		return k.Kind + " " + k.Namespace + "/" + k.Name
 	}
-	return k.Kind + " " + k.Namespace + "/" + k.Name
 }
 
 // DigestOnce is the digest of an object that is written once.
 const DigestOnce = "__once__"
+
+// FieldsNone is what a record holds as fields after a write whose answer did not tell them: the API server keeps no field
+// sets for the type. Somebody else's changes then remain unseen; the digest alone tells.
+const FieldsNone = "none"
 
 // Desired is what the plan has to know of an object that is desired. All policies are in force: defaults are filled in.
 type Desired struct {
@@ -56,6 +68,8 @@ type Desired struct {
 	ReapplyInterval time.Duration
 	// ManagedTypes are those that the object brings.
 	ManagedTypes []apis.ManagedType
+	// IgnoreForeignInstances: instances that others have of these types do not keep the object from being deleted.
+	IgnoreForeignInstances bool
 }
 
 // Presence tells whether an object is there.
@@ -157,9 +171,9 @@ type Input struct {
 	// Observed of each key of Desired and Inventory; a missing one is the zero value.
 	Observed map[Key]Observed
 	// Failed are the keys of operations that failed in this pass, with the error in words. They are not tried again in this
-	// pass.
+	// pass. A create that found an object there is none of them, if Observed has that object: what to do about it is for the next plan.
 	Failed map[Key]string
-	// Uses are, by the key of the object that defines types, what is known of the use of these. Additional are the same by pattern.
+	// Uses are, by the key of the object that defines types, what was found out in this pass about the use of these.
 	Uses map[Key]Use
 	// Patterns are additional managed types.
 	Patterns []Pattern
@@ -213,8 +227,11 @@ type Operation struct {
 	Reason string
 	// Override: the fields of certain managers are taken.
 	Override bool
-	// Pattern is the index of the pattern to check, -1 if Key is what is meant.
+	// Pattern is the index of the pattern to check, -1 if Key is what is meant. The Key of a pattern has its group and kind, and no
+	// name.
 	Pattern int
+	// Stamp: the record is to remember when the object was written, since it is to be rewritten periodically.
+	Stamp bool
 }
 
 // Stage is operations that may be carried out at the same time, in canonical order.
@@ -249,14 +266,17 @@ const (
 
 // Progress is how far the component is.
 type Progress struct {
-	// Wave is the number of the wave under way, counted from 1; 0 if there is none. Waves is how many there are.
+	// Wave is the number of the wave under way, counted from 1; 0 if there is none. Waves is how many there are; when deleting,
+	// how many are left, of which the first is under way.
 	Wave, Waves int
-	// Ready of Total objects of that wave are ready; when deleting, gone.
+	// Ready of Total objects of that wave are ready; when deleting, gone since the last plan.
 	Ready, Total int
 }
 
 // Plan is what a component needs next.
 type Plan struct {
+	// Deleting is the input's.
+	Deleting bool
 	// Inventory is the input's, with what was seen folded in: it has a record for all that is desired, and none for what is
 	// gone. It has to be durable, as far as it has keys that the stored one has not, before anything of Next is done. It
 	// is in canonical order for deletion.
@@ -267,6 +287,8 @@ type Plan struct {
 	Obstacles []Obstacle
 	// Progress says how far the wave is that is under way.
 	Progress Progress
+	// Reapply is when the next object is to be rewritten although nothing seems to have changed; zero if none is.
+	Reapply time.Time
 	// Done: there is nothing to do and nothing to wait for. When deleting, the inventory is empty.
 	Done bool
 }
