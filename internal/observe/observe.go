@@ -68,7 +68,11 @@ type Observer interface {
 	Deleted(c Component, key plan.Key, uid types.UID, gone bool)
 	// Managed returns the managed fields entries of ours, without subresources, that were last seen of an object.
 	Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntry
-	// Release ends all interest of a component.
+	// Pause keeps the component from being woken until resume is called: it is then woken if something was seen in between
+	// that neither an Observe since nor a Wrote or Deleted explains. A request that brackets its work with it is not woken by
+	// what it writes itself, although the watch may show a write before the answer to it is noted.
+	Pause(c Component) (resume func())
+	// Release ends all interest of a component. Without a UID, it is that of whichever component has the name.
 	Release(c Component)
 }
 
