@@ -1,0 +1,93 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// connect makes the cluster of an identity. It makes no request.
+func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
+	config, err := p.config(identity)
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("could not make an HTTP client: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("could not make a REST mapper: %w", err)
+	}
+	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("could not make a discovery client: %w", err)
+	}
+	c, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("could not make a client: %w", err)
+	}
+	return &Cluster{ID: id, Config: config, HTTPClient: httpClient, Client: c, discovery: discoverer}, nil
+}
+
+// config returns what requests of an identity are made with.
+func (p *Pool) config(identity Identity) (*rest.Config, error) {
+	var config *rest.Config
+	switch {
+	case len(identity.KubeConfig) > 0:
+		var err error
+		if config, err = parse(identity.KubeConfig); err != nil {
+			return nil, fmt.Errorf("kubeconfig: %w", err)
+		}
+		if p.Home != nil {
+			config.UserAgent = p.Home.UserAgent
+		}
+	case p.Home != nil:
+		config = rest.CopyConfig(p.Home)
+	default:
+		return nil, errors.New("there is neither a kubeconfig, nor a config of the operator's own cluster")
+	}
+	if identity.User != "" {
+		if already := config.Impersonate; already.UserName != "" || already.UID != "" || len(already.Groups) > 0 || len(already.Extra) > 0 {
+			return nil, errors.New("the client impersonates somebody already, and cannot impersonate another user")
+		}
+		config.Impersonate = rest.ImpersonationConfig{UserName: identity.User, Groups: identity.Groups}
+	}
+	if config.QPS == 0 && config.RateLimiter == nil {
+		// Zero means 5 a second.
+		config.QPS = -1
+	}
+	if config.Timeout == 0 {
+		// A timeout of the config would end watches, too.
+		config.Wrap(withDeadline)
+	}
+	if p.Wrap != nil {
+		config.Wrap(p.Wrap)
+	}
+	return config, nil
+}
+
+// newScheme returns the scheme that all clients share.
+var newScheme = sync.OnceValues(func() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("could not make a scheme: %w", err)
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("could not make a scheme: %w", err)
+	}
+	return scheme, nil
+})

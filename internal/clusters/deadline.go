@@ -1,0 +1,75 @@
+package clusters
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// requestTimeout is how long a request may take, with its answer.
+const requestTimeout = 30 * time.Second
+
+// deadline ends requests that take too long, but for those that are meant to last.
+type deadline struct {
+	next    http.RoundTripper
+	timeout time.Duration
+}
+
+var _ utilnet.RoundTripperWrapper = (*deadline)(nil)
+
+func withDeadline(next http.RoundTripper) http.RoundTripper {
+	return &deadline{next: next, timeout: requestTimeout}
+}
+
+func (d *deadline) RoundTrip(request *http.Request) (*http.Response, error) {
+	if lasts(request) {
+		return d.next.RoundTrip(request)
+	}
+	ctx, cancel := context.WithTimeout(request.Context(), d.timeout)
+	response, err := d.next.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	response.Body = &body{ReadCloser: response.Body, cancel: cancel}
+	return response, nil
+}
+
+// WrappedRoundTripper gives client-go the transport underneath.
+func (d *deadline) WrappedRoundTripper() http.RoundTripper { return d.next }
+
+// lasts tells whether a request is a watch, follows a log, or leaves HTTP.
+func lasts(request *http.Request) bool {
+	if request.Header.Get("Upgrade") != "" {
+		return true
+	}
+	query := request.URL.Query()
+	return isTrue(query["watch"]) || isTrue(query["follow"])
+}
+
+// isTrue reads a parameter as the API server does.
+func isTrue(values []string) bool {
+	return len(values) > 0 && values[0] != "0" && values[0] != "false"
+}
+
+// body ends the context of its request when the answer was read, or is given up.
+type body struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.cancel()
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
+}
