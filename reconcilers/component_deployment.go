@@ -85,9 +85,9 @@ func (j *componentJob[T]) deploymentFor(ctx context.Context) (*componentDeployme
 	if !j.waker.serving() {
 		return j.direct(reached.Client, reached.Discovery()), nil
 	}
-	return j.deployments.get(deploymentKey{j.config.home, reached}, func() *componentDeployment {
+	return j.deployments.get(deploymentKey{j.config.home, reached}, func() (*componentDeployment, error) {
 		return j.watching(reached)
-	}), nil
+	})
 }
 
 // direct is a deployment without watches, for a controller that was not set up, and for tests.
@@ -101,8 +101,8 @@ func (j *componentJob[T]) direct(c client.Client, d discovery.DiscoveryInterface
 }
 
 // watching is a deployment whose watches wake the resources.
-func (j *componentJob[T]) watching(reached *clusters.Cluster) *componentDeployment {
-	watching := observe.NewWatching(observe.Options{
+func (j *componentJob[T]) watching(reached *clusters.Cluster) (*componentDeployment, error) {
+	watching, err := observe.NewWatching(observe.Options{
 		Config:       reached.Config,
 		Mapper:       reached.Client.RESTMapper(),
 		Client:       reached.Client,
@@ -111,13 +111,16 @@ func (j *componentJob[T]) watching(reached *clusters.Cluster) *componentDeployme
 		Evaluate:     readiness.Of,
 		Wake:         j.waker.wake,
 	})
+	if err != nil {
+		return nil, err
+	}
 	return &componentDeployment{
 		client:    reached.Client,
 		discovery: reached.Discovery(),
 		observer:  watching,
 		stop:      watching.Stop,
 		users:     map[types.UID]bool{},
-	}
+	}, nil
 }
 
 func (d *componentDeployments) poolFor(home cluster.Cluster) *clusters.Pool {
@@ -134,18 +137,21 @@ func (d *componentDeployments) poolFor(home cluster.Cluster) *clusters.Pool {
 	return pool
 }
 
-func (d *componentDeployments) get(key deploymentKey, empty func() *componentDeployment) *componentDeployment {
+func (d *componentDeployments) get(key deploymentKey, empty func() (*componentDeployment, error)) (*componentDeployment, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if known, ok := d.by[key]; ok {
-		return known
+		return known, nil
 	}
 	if d.by == nil {
 		d.by = map[deploymentKey]*componentDeployment{}
 	}
-	made := empty()
+	made, err := empty()
+	if err != nil {
+		return nil, err
+	}
 	d.by[key] = made
-	return made
+	return made, nil
 }
 
 // join notes that a component is deployed at deployment.

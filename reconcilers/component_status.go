@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -185,7 +186,8 @@ func operationReason(result *execute.Result) string {
 	failed := result.Err != nil
 	switch result.Operation.Action {
 	case plan.ActionCreate:
-		if result.Object != nil && failed || execute.IsWait(result.Err) {
+		var wait *execute.WaitError
+		if result.Object != nil && failed || errors.As(result.Err, &wait) {
 			return ""
 		}
 		return eventReason("Create", "Created", failed)

@@ -149,6 +149,8 @@ func (r *run) run(ctx context.Context) error {
 			break
 		}
 		if err := r.announce(ctx, next.Next); err != nil {
+			// The deletion is not under way yet, and so the next request announces it again.
+			r.report.Inventory = r.in.Inventory
 			return errors.Join(failed, err, r.save(ctx))
 		}
 		failed = errors.Join(failed, r.carryOut(ctx, next))

@@ -18,10 +18,7 @@ const (
 
 // remove plans for a component that is to go.
 func (m *maker) remove() {
-	m.committed = slices.ContainsFunc(m.in.Inventory, func(r apis.InventoryRecord) bool {
-		// What the component dropped before has no digest any more.
-		return r.Digest != "" && leavingComponent(r.Phase)
-	})
+	m.committed = Committed(m.in.Inventory)
 	m.gather(nil)
 	m.classify()
 	for i := range m.items {
@@ -53,6 +50,15 @@ func (m *maker) remove() {
 	}
 	m.plan.Done = left == 0
 	m.finish()
+}
+
+// Committed tells whether the deletion of the component, whose inventory this is, has passed all checks, so that nothing stops it any
+// more.
+func Committed(inventory []apis.InventoryRecord) bool {
+	return slices.ContainsFunc(inventory, func(r apis.InventoryRecord) bool {
+		// What the component dropped before has no digest any more.
+		return r.Digest != "" && leavingComponent(r.Phase)
+	})
 }
 
 // stays tells whether the object outlives the component.
