@@ -40,9 +40,11 @@ func (m *maker) apply() {
 			desire(it.record, it.desired)
 		} else {
 			undesire(it.record)
+			it.forget()
 			m.undesired = append(m.undesired, it)
 		}
 	}
+	m.twins()
 	m.classify()
 
 	places := make([]place, 0, len(matches))

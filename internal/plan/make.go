@@ -97,13 +97,17 @@ func (m *maker) gather(desired []Desired) []int32 {
 	return matches
 }
 
-// classify finds out the types of all records, and which are in namespaces of the component. The records must be up to date.
+// classify finds out the types of all records, and which are in namespaces of the component. The records must be up to date, and
+// those that are gone must be known: what they brought does not count.
 func (m *maker) classify() {
 	m.kinds = newKinds()
 	for i := range m.in.Patterns {
 		m.kinds.matcher.add(apis.ManagedType{Group: m.in.Patterns[i].Group, Version: "*", Kind: m.in.Patterns[i].Kind}, byPattern)
 	}
 	for i := range m.records {
+		if m.items[i].state == stateGone {
+			continue
+		}
 		for _, t := range m.records[i].ManagedTypes {
 			m.kinds.matcher.add(t, int32(i))
 		}
@@ -111,7 +115,7 @@ func (m *maker) classify() {
 	for i := range m.items {
 		it := &m.items[i]
 		it.kind = m.kinds.of(it.record)
-		if it.kind.namespace {
+		if it.kind.namespace && it.state != stateGone {
 			if m.spaces == nil {
 				m.spaces = map[string]*namespace{}
 			}

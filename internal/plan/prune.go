@@ -15,7 +15,6 @@ func (m *maker) prunable() {
 		policy := it.record.DeletePolicy
 		m.assessRemoval(it, policy == apis.DeleteOrphan || policy == apis.DeleteOrphanOnApply)
 	}
-	m.twins()
 	m.tally()
 }
 
@@ -77,7 +76,7 @@ func (m *maker) twins() {
 	missing := map[alias]bool{}
 	for _, it := range m.desired {
 		switch {
-		case it.record.Phase == apis.PhaseCompleted:
+		case it.record.Phase == apis.PhaseCompleted || purging(it.record.Phase):
 		case it.seen.Presence != Present:
 			missing[byGroup(it.key)] = true
 			missing[byScope(it.key, it.key.Namespace != "")] = true

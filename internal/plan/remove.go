@@ -30,6 +30,7 @@ func (m *maker) remove() {
 	}
 	m.committed = true
 	for _, it := range m.undesired {
+		it.forget()
 		if !leavingComponent(it.record.Phase) {
 			it.record.Phase, it.record.LastAppliedAt = apis.PhaseScheduledForDeletion, nil
 		}
@@ -122,9 +123,19 @@ func (m *maker) permitted() bool {
 	return !open
 }
 
+// forget drops the record of an object that is to go if it is gone, or not ours.
+func (it *item) forget() {
+	if s := &it.seen; s.Presence == Absent || s.Presence == Present && s.Ownership != Ours {
+		it.state = stateGone
+	}
+}
+
 // assessRemoval decides about an object that is to go, whether or not it is its turn. orphan: it is to stay in the cluster.
 func (m *maker) assessRemoval(it *item, orphan bool) {
 	r, s := it.record, &it.seen
+	if it.state == stateGone {
+		return
+	}
 	if s.Presence == PresenceUnknown {
 		it.unseen = true
 		if r.Phase == apis.PhaseDeleting {
@@ -132,10 +143,6 @@ func (m *maker) assessRemoval(it *item, orphan bool) {
 		} else {
 			it.pause(messageUnseen)
 		}
-		return
-	}
-	if s.Presence == Absent || s.Ownership != Ours {
-		it.state = stateGone
 		return
 	}
 	take(r, s)
@@ -209,7 +216,9 @@ func (m *maker) tally() {
 	// An order that contradicts what holds what would have both wait for each other.
 	for _, it := range m.undesired {
 		it.order = it.record.DeleteOrder
-		it.kind.order = max(it.kind.order, it.order)
+		if it.state != stateGone {
+			it.kind.order = max(it.kind.order, it.order)
+		}
 	}
 	for _, it := range m.undesired {
 		if it.defines() {
@@ -219,7 +228,7 @@ func (m *maker) tally() {
 		}
 	}
 	for _, it := range m.undesired {
-		if it.space != nil {
+		if it.space != nil && it.state != stateGone {
 			it.space.order = max(it.space.order, it.order)
 		}
 	}
