@@ -25,6 +25,8 @@ const (
 	unsupported
 	// unavailable: the API answers, or lets others answer, that it cannot serve now, or not in time.
 	unavailable
+	// busy: the API server has too much to do. It tells nothing about the type.
+	busy
 	// unreachable: nobody answered. It tells nothing about the type.
 	unreachable
 )
@@ -52,7 +54,7 @@ func diagnose(err error) trouble {
 	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType:
 		return unsupported
 	case http.StatusTooManyRequests:
-		return unreachable
+		return busy
 	}
 	return unavailable
 }
@@ -83,9 +85,12 @@ func (t trouble) reading() string {
 	return "cannot be read: the API is unavailable"
 }
 
+// passing tells that it says nothing about the type, so that what was known before still is.
+func (t trouble) passing() bool { return t == busy || t == unreachable }
+
 // persistent tells that asking for other objects of the type would come to the same.
 func (t trouble) persistent() bool {
-	return t == unserved || t == unavailable || t == unreachable
+	return t == unserved || t == unavailable || t.passing()
 }
 
 // absent tells whether an error says that the object asked for does not exist, rather than that its type is not served: then

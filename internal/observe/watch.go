@@ -141,10 +141,10 @@ func (w *Watching) unwatchable(k *kind, err error, verb string) {
 		}
 		k.failures++
 		switch {
-		case found == unreachable && k.known:
+		case found.passing() && k.known:
 			// What was last known is the best there is.
 			return
-		case (found == unreachable || k.known) && k.failures < patience:
+		case (found.passing() || k.known) && k.failures < patience:
 			return
 		}
 		reason := found.watching(verb)
