@@ -1,0 +1,4 @@
+package execute
+
+// WithIgnored is for tests of its rules.
+var WithIgnored = withIgnored
