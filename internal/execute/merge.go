@@ -171,12 +171,12 @@ func touches(pointer []string, path fieldpath.Path) bool {
 
 // strays tells whether there are fields that the body does not have.
 func (m *merger) strays(fields *fieldpath.Set) bool {
-	for path := range fields.All() {
-		if !holds(m.body, path) {
-			return true
-		}
-	}
-	return false
+	strays := false
+	// Not by All, which panics when a loop over it ends early.
+	fields.Iterate(func(path fieldpath.Path) {
+		strays = strays || !holds(m.body, path)
+	})
+	return strays
 }
 
 // holds tells whether there is something at path. In doubt there is not.

@@ -46,10 +46,17 @@ func union(a, b []string) []string {
 }
 
 // assigned are fields that the API server or a controller fills in once, and that it does not let anybody change or take away: an
-// update without them would be refused. For other kinds the API server itself keeps them.
+// update without them would be refused. It is not the list of all such fields. Those of a Service the API server fills in again
+// by itself, and those of a Pod are so many that one cannot be replaced.
 var assigned = map[schema.GroupKind][][]string{
 	{Kind: "PersistentVolumeClaim"}: {{"spec", "volumeName"}, {"spec", "storageClassName"}},
-	{Kind: "Service"}:               {{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"}},
+	{Group: "batch", Kind: "Job"}: {
+		{"spec", "selector"},
+		{"spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"},
+		{"spec", "template", "metadata", "labels", "batch.kubernetes.io/job-name"},
+		{"spec", "template", "metadata", "labels", "controller-uid"},
+		{"spec", "template", "metadata", "labels", "job-name"},
+	},
 }
 
 // withAssigned returns content with the fields that were assigned to live, where content has none of its own.
