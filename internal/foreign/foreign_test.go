@@ -19,6 +19,7 @@ import (
 )
 
 func TestCheckTellsOursFromOthers(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name  string
 		owner []string
@@ -36,6 +37,7 @@ func TestCheckTellsOursFromOthers(t *testing.T) {
 	}
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			crd := crdOf(fmt.Sprintf("Anvil%d", i))
 			if test.scope != nil {
 				test.scope(crd)
@@ -66,6 +68,7 @@ func TestCheckTellsOursFromOthers(t *testing.T) {
 }
 
 func TestCheckOfWhatIsGoneOrDefinesNoTypes(t *testing.T) {
+	t.Parallel()
 	g := newGuard(t, plane.Config(t))
 	gone := keyOf(crdOf("Gone"))
 	service := plan.Key{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1.gone.example.com"}
@@ -95,6 +98,7 @@ func TestCheckOfWhatIsGoneOrDefinesNoTypes(t *testing.T) {
 }
 
 func TestFenceHoldsOffCreationOnly(t *testing.T) {
+	t.Parallel()
 	author := apiextensionsv1.ValidationRule{Rule: "!has(self.size) || self.size < 10", Message: "too large"}
 	crd := install(t, crdOf("Bellows", withSchema(apiextensionsv1.JSONSchemaProps{
 		Properties:   map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}},
@@ -171,6 +175,7 @@ func TestFenceHoldsOffCreationOnly(t *testing.T) {
 }
 
 func TestFenceIsRepaired(t *testing.T) {
+	t.Parallel()
 	crd := install(t, crdOf("Crucible", func(crd *apiextensionsv1.CustomResourceDefinition) {
 		second := *crd.Spec.Versions[0].DeepCopy()
 		second.Name, second.Storage = "v2", false
@@ -219,6 +224,7 @@ func eventuallyCreates(t *testing.T, object client.Object) {
 // A forced apply of the manifest, as an upgrade that brings the type back makes it, drops the fence, since it owns the versions as a
 // whole.
 func TestApplyLiftsTheFence(t *testing.T) {
+	t.Parallel()
 	manifest := crdOf("Drill")
 	manifest.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
 	apply := func() {
