@@ -27,6 +27,11 @@ func live(t testing.TB) (client.Client, *controlplane.Requests) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// It first asks for the types that there are.
+	if err := c.List(t.Context(), &corev1.SecretList{}, client.InNamespace("none")); err != nil {
+		t.Fatal(err)
+	}
+	requests.Reset()
 	return c, requests
 }
 
