@@ -28,7 +28,7 @@ import (
 )
 
 var plane = controlplanetest.Shared{Options: controlplane.Options{
-	CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()},
+	CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD(), resources.AssemblyCRD()},
 }}
 
 func TestMain(m *testing.M) {
