@@ -155,6 +155,16 @@ metadata: {name: x, generation: 1}`)
 		inProgress("has no condition Synced yet"))
 }
 
+// What a hint adds takes the place of nothing that is there.
+func TestHintsLeaveTheStatusAsItIs(t *testing.T) {
+	object := parse(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: x}
+status: {conditions: [{type: Established, status: "True"}, {type: NamesAccepted, status: "True"}]}`)
+	check(t, object, component.Settings{StatusHint: component.StatusHint{HasReadyCondition: true}}, current)
+}
+
 func ExampleOf() {
 	widget := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1",
