@@ -50,8 +50,9 @@ type componentDeployments struct {
 }
 
 type deploymentKey struct {
-	home    cluster.Cluster
-	cluster *clusters.Cluster
+	home cluster.Cluster
+	// id is that of the clusters.Cluster: one that was dropped from its pool and made anew has the same.
+	id string
 }
 
 // reach finds the cluster that the component is deployed to, with the identity to use there.
@@ -85,7 +86,7 @@ func (j *componentJob[T]) deploymentFor(ctx context.Context) (*componentDeployme
 	if !j.waker.serving() {
 		return j.direct(reached.Client, reached.Discovery()), nil
 	}
-	return j.deployments.get(deploymentKey{j.config.home, reached}, func() (*componentDeployment, error) {
+	return j.deployments.get(deploymentKey{j.config.home, reached.ID}, func() (*componentDeployment, error) {
 		return j.watching(reached)
 	})
 }
@@ -104,6 +105,7 @@ func (j *componentJob[T]) direct(c client.Client, d discovery.DiscoveryInterface
 func (j *componentJob[T]) watching(reached *clusters.Cluster) (*componentDeployment, error) {
 	watching, err := observe.NewWatching(observe.Options{
 		Config:       reached.Config,
+		HTTPClient:   reached.HTTPClient,
 		Mapper:       reached.Client.RESTMapper(),
 		Client:       reached.Client,
 		Prefix:       j.Prefix,
