@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -35,6 +36,8 @@ type componentDeployment struct {
 	observer  observe.Observer
 	// blind: nobody tells when something changes, so components have to come back.
 	blind bool
+	// guess: the client may be one in memory, without a REST mapper that knows kinds. The scheme then tells which there are.
+	guess bool
 	// stop ends what runs in the background; nil if nothing does.
 	stop func()
 	// users are the components that are deployed here, by the UIDs of their resources.
@@ -77,7 +80,9 @@ func (j *componentJob[T]) deploymentFor(ctx context.Context) (*componentDeployme
 		if !own {
 			return nil, fmt.Errorf("a kubeconfig or an impersonation needs a config that was made by NewConfig: %w", ErrDurable)
 		}
-		return j.direct(j.config.Client, j.config.Discovery), nil
+		direct := j.direct(j.config.Client, j.config.Discovery)
+		direct.guess = true
+		return direct, nil
 	}
 	reached, err := j.deployments.poolFor(j.config.home).Get(ctx, identity)
 	if err != nil {
@@ -253,8 +258,12 @@ func (d *componentDeployment) scopes() func(schema.GroupVersionKind) (namespaced
 		mapping, err := d.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		switch {
 		case meta.IsNoMatchError(err), err != nil && isGroupMissing(err):
-			asked[kind] = scope{}
-			return false, false, nil
+			s := scope{}
+			if d.guess && d.client.Scheme().Recognizes(kind) {
+				s = scope{namespaced: !clusterScoped.Has(kind.Kind), known: true}
+			}
+			asked[kind] = s
+			return s.namespaced, s.known, nil
 		case err != nil:
 			return false, false, err
 		}
@@ -263,6 +272,14 @@ func (d *componentDeployment) scopes() func(schema.GroupVersionKind) (namespaced
 		return s.namespaced, true, nil
 	}
 }
+
+// clusterScoped are the kinds of client-go's scheme that are in no namespace, for a client in memory, which does not know.
+var clusterScoped = sets.New(
+	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CSIDriver", "CSINode",
+	"CustomResourceDefinition", "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume",
+	"PriorityClass", "RuntimeClass", "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+	"ValidatingWebhookConfiguration", "VolumeAttachment",
+)
 
 func isGroupMissing(err error) bool {
 	var failed *discovery.ErrGroupDiscoveryFailed
