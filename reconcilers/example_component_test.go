@@ -28,7 +28,7 @@ func ExampleComponentReconciler() {
 		}),
 	}
 	house := resources.NewAssembly("default", "house")
-	house.UID = "u"
+	house.UID, house.ResourceVersion = "u", "999"
 	ctx, config := exampleCluster(house)
 	for range 3 {
 		plan, err := node.Plan(ctx, house)
