@@ -159,6 +159,13 @@ annotation platform.example.com/foreign-instances: must be one of block, ignore:
 	}
 }
 
+func TestReadSettingsWithoutPrefix(t *testing.T) {
+	got, err := component.ReadSettings("", map[string]string{"/apply-order": "1", "espalier.dev/delete-order": "2"})
+	if diff := cmp.Diff(component.Settings{DeleteOrder: 2}, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 // settingNames are all annotations that are read.
 var settingNames = []string{
 	component.AnnotationAdoptionPolicy, component.AnnotationReconcilePolicy, component.AnnotationUpdatePolicy,

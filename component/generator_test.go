@@ -117,12 +117,14 @@ func TestNilFunctionsAreErrors(t *testing.T) {
 }
 
 func TestParametersStayAsTheyAre(t *testing.T) {
-	parameters := component.UnstructurableMap{
-		"deep":  map[string]any{"list": []any{map[string]any{"a": "b"}}},
-		"typed": map[string]string{"a": "b"},
-		"lists": map[string][]string{"a": {"b"}},
+	build := func() component.UnstructurableMap {
+		return component.UnstructurableMap{
+			"deep":  map[string]any{"list": []any{map[string]any{"a": "b"}}},
+			"typed": map[string]string{"a": "b"},
+			"lists": map[string][]string{"a": {"b"}},
+		}
 	}
-	before := parameters.ToUnstructured()
+	parameters := build()
 	vandal := func(m map[string]any) {
 		m["new"] = true
 		m["typed"].(map[string]string)["a"] = "x"
@@ -141,7 +143,7 @@ func TestParametersStayAsTheyAre(t *testing.T) {
 	if _, err := generator.Generate(context.Background(), "", "", parameters); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, map[string]any(parameters)); diff != "" {
+	if diff := cmp.Diff(build(), parameters); diff != "" {
 		t.Errorf("the caller's parameters were changed:\n%s", diff)
 	}
 }
