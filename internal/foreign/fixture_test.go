@@ -26,7 +26,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-var plane controlplanetest.Shared
+// plane serves a kind that nobody uses: it takes seconds until a new group can be discovered, so most kinds are of the same.
+var plane = controlplanetest.Shared{Options: controlplane.Options{
+	CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf("Anchor", func(crd *apiextensionsv1.CustomResourceDefinition) {
+		second := *crd.Spec.Versions[0].DeepCopy()
+		second.Name, second.Storage = "v2", false
+		crd.Spec.Versions = append(crd.Spec.Versions, second)
+	})},
+}}
 
 func TestMain(m *testing.M) {
 	os.Exit(plane.Main(m))
@@ -98,14 +105,15 @@ func schemaOf(schema apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomRes
 	return &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema}
 }
 
-// crdOf makes the definition of a namespaced kind in a group of its own, which has one version that accepts everything.
+const smithy = "smithy.example.com"
+
+// crdOf makes the definition of a namespaced kind, which has one version that accepts everything.
 func crdOf(kind string, change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(kind)
-	group := singular + ".example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group},
+		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + smithy},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group,
+			Group: smithy,
 			Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{
 				Plural: singular + "s", Singular: singular, Kind: kind, ListKind: kind + "List",
