@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/plan"
 
@@ -54,7 +55,7 @@ func (g *Guard) checkAPIService(ctx context.Context, name string, uid types.UID)
 func (g *Guard) deleteAPIService(ctx context.Context, name string, uid types.UID) (plan.Use, error) {
 	for i := range 2 {
 		if i > 0 {
-			if err := pause(ctx, g.margin()); err != nil {
+			if err := pause(ctx, time.After(g.margin())); err != nil {
 				return plan.Use{}, err
 			}
 		}

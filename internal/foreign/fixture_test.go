@@ -142,8 +142,22 @@ func keyOf(crd *apiextensionsv1.CustomResourceDefinition) plan.Key {
 	return plan.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: crd.Name}
 }
 
-// install creates the definition and waits until its instances can be listed. What the test leaves of it is deleted.
+// install creates the definition and waits until its instances can be listed. It makes it an old one, since an API server holds up
+// the creation of instances of a new one for two seconds. What the test leaves of it is deleted.
 func install(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	installNew(t, crd)
+	eventually(t, "the definition does not age", func(ctx context.Context) error {
+		fresh := stored(t, crd)
+		for i := range fresh.Status.Conditions {
+			fresh.Status.Conditions[i].LastTransitionTime = metav1.NewTime(fresh.CreationTimestamp.Add(-time.Hour))
+		}
+		return live(t).Status().Update(ctx, fresh)
+	})
+	return crd
+}
+
+func installNew(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	c := live(t)
 	if err := c.Create(t.Context(), crd); err != nil {
@@ -153,7 +167,6 @@ func install(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) *apiex
 	eventually(t, "the type is not served", func(ctx context.Context) error {
 		return live(t).List(ctx, listOf(crd))
 	})
-	return crd
 }
 
 func uninstall(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
