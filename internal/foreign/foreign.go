@@ -104,7 +104,7 @@ func (g *Guard) Check(ctx context.Context, key plan.Key, fence bool) (plan.Use, 
 	case definitionKind:
 		return settle(g.removal(key.Name, "", goal).run(ctx))
 	case apiServiceKind:
-		return settle(g.checkAPIService(ctx, key.Name, ""))
+		return settle(g.checkAPIService(ctx, key.Name))
 	}
 	return plan.Use{}, noTypes(key)
 }
