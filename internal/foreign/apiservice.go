@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/plan"
 
@@ -23,19 +24,28 @@ func emptyAPIService(name string) *unstructured.Unstructured {
 	return object
 }
 
-// checkAPIService looks at the types of an APIService, if it has that UID; an empty one stands for any.
-func (g *Guard) checkAPIService(ctx context.Context, name string, uid types.UID) (plan.Use, error) {
-	none := plan.Use{State: plan.ForeignNone}
+// readAPIService returns nil if there is none.
+func (g *Guard) readAPIService(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	object := emptyAPIService(name)
 	if err := g.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		if apierrors.IsNotFound(err) {
-			return none, nil
+			return nil, nil
 		}
-		return plan.Use{}, explain(err, fmt.Sprintf("APIService %s could not be read", name))
+		return nil, explain(err, fmt.Sprintf("APIService %s could not be read", name))
 	}
-	if uid != "" && (object.GetUID() != uid || object.GetDeletionTimestamp() != nil) {
-		return none, nil
+	return object, nil
+}
+
+func (g *Guard) checkAPIService(ctx context.Context, name string) (plan.Use, error) {
+	object, err := g.readAPIService(ctx, name)
+	if err != nil || object == nil {
+		return plan.Use{State: plan.ForeignNone}, err
 	}
+	return g.lookBehind(ctx, object)
+}
+
+// lookBehind looks at the instances of the types of an APIService.
+func (g *Guard) lookBehind(ctx context.Context, object *unstructured.Unstructured) (plan.Use, error) {
 	group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
 	version, _, _ := unstructured.NestedString(object.Object, "spec", "version")
 	gv := schema.GroupVersion{Group: group, Version: version}
@@ -52,21 +62,24 @@ func (g *Guard) checkAPIService(ctx context.Context, name string, uid types.UID)
 // deleteAPIService looks twice. There is no way to fence off creation, but the instances are not lost either: they are kept by the
 // server behind it.
 func (g *Guard) deleteAPIService(ctx context.Context, name string, uid types.UID) (plan.Use, error) {
-	for i := range 2 {
-		if i > 0 {
-			if err := pause(ctx, g.margin()); err != nil {
-				return plan.Use{}, err
-			}
-		}
-		use, err := g.checkAPIService(ctx, name, uid)
-		if err != nil || use.State != plan.ForeignNone {
-			return use, err
-		}
+	none := plan.Use{State: plan.ForeignNone}
+	object, err := g.readAPIService(ctx, name)
+	if err != nil || object == nil || object.GetUID() != uid || object.GetDeletionTimestamp() != nil {
+		return none, err
 	}
-	err := g.Client.Delete(ctx, emptyAPIService(name), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if use, err := g.lookBehind(ctx, object); err != nil || use.State != plan.ForeignNone {
+		return use, err
+	}
+	if err := pause(ctx, time.After(g.margin())); err != nil {
+		return plan.Use{}, err
+	}
+	if use, err := g.lookBehind(ctx, object); err != nil || use.State != plan.ForeignNone {
+		return use, err
+	}
+	err = g.Client.Delete(ctx, emptyAPIService(name), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	// A conflict is another UID: the one meant is gone.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return plan.Use{}, fmt.Errorf("could not delete APIService %s: %w", name, err)
 	}
-	return plan.Use{State: plan.ForeignNone}, nil
+	return none, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,6 +73,34 @@ func (d *definition) established() bool {
 		}
 	}
 	return false
+}
+
+const (
+	// youth is for how long after its establishment an API server may still be busy with creations that it holds up: it
+	// does so with those of the first two seconds.
+	youth = 2*heldUp + time.Second
+	// heldUp is for how long.
+	heldUp = 2 * time.Second
+)
+
+// delay is how long a creation that the API server knew before the fence may take by the API server's own doing. Both times are the
+// API server's.
+func (d *definition) delay(manager string) time.Duration {
+	var established, changed time.Time
+	for _, c := range d.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			established = c.LastTransitionTime.Time
+		}
+	}
+	for _, entry := range d.ManagedFields {
+		if entry.Manager == manager && entry.Time != nil && entry.Time.After(changed) {
+			changed = entry.Time.Time
+		}
+	}
+	if changed.Sub(established) > youth {
+		return 0
+	}
+	return heldUp
 }
 
 // dormant: nobody can create instances for as long as the definition stays as it is.

@@ -26,7 +26,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-var plane controlplanetest.Shared
+// plane serves a kind that nobody uses: it takes seconds until a new group can be discovered, so most kinds are of the same.
+var plane = controlplanetest.Shared{Options: controlplane.Options{
+	CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf("Anchor", func(crd *apiextensionsv1.CustomResourceDefinition) {
+		second := *crd.Spec.Versions[0].DeepCopy()
+		second.Name, second.Storage = "v2", false
+		crd.Spec.Versions = append(crd.Spec.Versions, second)
+	})},
+}}
 
 func TestMain(m *testing.M) {
 	os.Exit(plane.Main(m))
@@ -98,14 +105,15 @@ func schemaOf(schema apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomRes
 	return &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema}
 }
 
-// crdOf makes the definition of a namespaced kind in a group of its own, which has one version that accepts everything.
+const smithy = "smithy.example.com"
+
+// crdOf makes the definition of a namespaced kind, which has one version that accepts everything.
 func crdOf(kind string, change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(kind)
-	group := singular + ".example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group},
+		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + smithy},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group,
+			Group: smithy,
 			Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{
 				Plural: singular + "s", Singular: singular, Kind: kind, ListKind: kind + "List",
@@ -134,8 +142,22 @@ func keyOf(crd *apiextensionsv1.CustomResourceDefinition) plan.Key {
 	return plan.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: crd.Name}
 }
 
-// install creates the definition and waits until its instances can be listed. What the test leaves of it is deleted.
+// install creates the definition and waits until its instances can be listed. It makes it an old one, since an API server holds up
+// the creation of instances of a new one for two seconds. What the test leaves of it is deleted.
 func install(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	installNew(t, crd)
+	eventually(t, "the definition does not age", func(ctx context.Context) error {
+		fresh := stored(t, crd)
+		for i := range fresh.Status.Conditions {
+			fresh.Status.Conditions[i].LastTransitionTime = metav1.NewTime(fresh.CreationTimestamp.Add(-time.Hour))
+		}
+		return live(t).Status().Update(ctx, fresh)
+	})
+	return crd
+}
+
+func installNew(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	c := live(t)
 	if err := c.Create(t.Context(), crd); err != nil {
@@ -145,7 +167,6 @@ func install(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) *apiex
 	eventually(t, "the type is not served", func(ctx context.Context) error {
 		return live(t).List(ctx, listOf(crd))
 	})
-	return crd
 }
 
 func uninstall(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {

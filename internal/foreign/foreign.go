@@ -11,7 +11,9 @@
 //  2. fence: a validation rule at the root of every version's schema refuses to create. Instances that exist can be updated and
 //     deleted, finalizers included;
 //  3. prove: an instance that is only created for trial is refused with the words of the fence;
-//  4. wait for the margin, for other API servers to see the fence, and for creations under way to end;
+//  4. wait for the margin, for other API servers to see the fence, and for creations under way to end, which are judged by the
+//     rules that were there when they began. With a type that is a few seconds old the margin is longer: an API server
+//     holds up the creation of instances of such a type for two seconds;
 //  5. note on the definition, in an annotation, for which generation of it the fence is proven, so that what follows need not
 //     be done over, and does not depend on webhooks that are gone by then;
 //  6. look again: others have instances after all, then the fence is lifted;
@@ -20,8 +22,8 @@
 // What fails half-way is found and continued, or lifted, by the next call: all there is to remember is on the definition. It
 // never gets a finalizer: that would keep the definition, not the instances, and would let in new ones after the clean-up.
 //
-// What is left: an instance whose creation passed the validation before the fence took hold, and is written only after the
-// second look, because a validating webhook held it up for longer than the margin.
+// What is left: an instance whose creation began before the fence took hold, and is written only after the second look,
+// because a webhook held it up for longer than the margin.
 //
 // # The fence and other writers
 //
@@ -102,7 +104,7 @@ func (g *Guard) Check(ctx context.Context, key plan.Key, fence bool) (plan.Use, 
 	case definitionKind:
 		return settle(g.removal(key.Name, "", goal).run(ctx))
 	case apiServiceKind:
-		return settle(g.checkAPIService(ctx, key.Name, ""))
+		return settle(g.checkAPIService(ctx, key.Name))
 	}
 	return plan.Use{}, noTypes(key)
 }
@@ -159,10 +161,10 @@ func (g *Guard) limit() int {
 }
 
 func (g *Guard) margin() time.Duration {
-	if g.Margin != 0 {
-		return g.Margin
+	if g.Margin == 0 {
+		return defaultMargin
 	}
-	return defaultMargin
+	return max(g.Margin, 0)
 }
 
 func (g *Guard) proofTimeout() time.Duration {

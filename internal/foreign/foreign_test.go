@@ -199,6 +199,9 @@ func TestFenceIsRepaired(t *testing.T) {
 	use, err = g.Check(t.Context(), keyOf(crd), true)
 	assertUse(t, use, err, none)
 	assertFences(t, crd, 3)
+	if fresh := stored(t, crd); !strings.HasSuffix(fresh.Annotations[annotation], fmt.Sprintf("/%d", fresh.Generation)) {
+		t.Errorf("generation %d is not proven: %s", fresh.Generation, fresh.Annotations[annotation])
+	}
 	for i, v := range stored(t, crd).Spec.Versions {
 		rules := v.Schema.OpenAPIV3Schema.XValidations
 		if rules[0].Message != fenceText || len(rules) != []int{1, 2, 1}[i] {

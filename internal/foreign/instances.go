@@ -39,16 +39,14 @@ type found struct {
 	err  error
 }
 
-// instances are what others have of the type.
+// instances are what others have of the type. Of a type of which no version is served, instances may be stored that nobody can list.
+// That status.storedVersions is empty would tell that there are none, but the API server always has the storage version in it.
 func (g *Guard) instances(ctx context.Context, d *definition) (plan.Use, error) {
 	if !d.established() {
 		return plan.Use{State: plan.ForeignNone}, nil
 	}
 	version := d.version()
 	if version == nil {
-		if len(d.Status.StoredVersions) == 0 {
-			return plan.Use{State: plan.ForeignNone}, nil
-		}
 		return plan.Use{}, &unknownError{reason: fmt.Sprintf("no version of %s is served, so that its instances cannot be listed", d.kind())}
 	}
 	gvk := schema.GroupVersionKind{Group: d.Spec.Group, Version: version.Name, Kind: d.kind()}

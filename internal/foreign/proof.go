@@ -52,27 +52,29 @@ func (g *Guard) proof(d *definition) *proof {
 	return p
 }
 
-// prove waits until the fence refuses an instance.
-func (g *Guard) prove(ctx context.Context, d *definition) error {
+// prove waits until the fence refuses an instance. What it returns tells when the margin is over, which begins when that instance was
+// sent: the API server may have taken its time to refuse it.
+func (g *Guard) prove(ctx context.Context, d *definition, margin time.Duration) (settled <-chan time.Time, err error) {
 	p := g.proof(d)
 	timeout := time.NewTimer(g.proofTimeout())
 	defer timeout.Stop()
 	ticker := time.NewTicker(proofInterval)
 	defer ticker.Stop()
 	for {
+		settled := time.After(margin)
 		proven, obstacle, err := p.attempt(ctx)
 		if err != nil || proven {
-			return err
+			return settled, err
 		}
 		failure := unprovable(d, obstacle)
 		if obstacle == unfitProbe {
-			return failure
+			return nil, failure
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		case <-timeout.C:
-			return failure
+			return nil, failure
 		case <-ticker.C:
 		}
 	}

@@ -180,7 +180,7 @@ func TestProofByAnInstanceThatExists(t *testing.T) {
 func webhookOn(crd *apiextensionsv1.CustomResourceDefinition) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{crd.Spec.Group}, APIVersions: []string{"*"}, Resources: []string{"*"}},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{crd.Spec.Group}, APIVersions: []string{"*"}, Resources: []string{crd.Spec.Names.Plural}},
 	}
 }
 
@@ -189,9 +189,9 @@ var nowhere = admissionregistrationv1.WebhookClientConfig{URL: new("https://127.
 
 func mutating(crd *apiextensionsv1.CustomResourceDefinition) client.Object {
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "m." + crd.Spec.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: "m." + crd.Name},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "m." + crd.Spec.Group, Rules: []admissionregistrationv1.RuleWithOperations{webhookOn(crd)}, ClientConfig: nowhere,
+			Name: "m." + crd.Name, Rules: []admissionregistrationv1.RuleWithOperations{webhookOn(crd)}, ClientConfig: nowhere,
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
@@ -199,9 +199,9 @@ func mutating(crd *apiextensionsv1.CustomResourceDefinition) client.Object {
 
 func validating(crd *apiextensionsv1.CustomResourceDefinition) client.Object {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "v." + crd.Spec.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: "v." + crd.Name},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "v." + crd.Spec.Group, Rules: []admissionregistrationv1.RuleWithOperations{webhookOn(crd)}, ClientConfig: nowhere,
+			Name: "v." + crd.Name, Rules: []admissionregistrationv1.RuleWithOperations{webhookOn(crd)}, ClientConfig: nowhere,
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
@@ -249,7 +249,7 @@ func TestProofWithAMutatingWebhook(t *testing.T) {
 	takeAway := admit(t, crd, mutating(crd))
 	g, requests := guarded(t, interceptor.Funcs{})
 	g.ProofTimeout = 300 * time.Millisecond
-	const reason = "the fence of Gauge could not be proven: an instance is refused for another reason: the server failed, says the webhook m.gauge.example.com"
+	const reason = "the fence of Gauge could not be proven: an instance is refused for another reason: the server failed, says the webhook m.gauges.smithy.example.com"
 	use, err := g.Check(t.Context(), keyOf(crd), true)
 	assertUse(t, use, err, unknown(reason))
 	assertFences(t, crd, 0)

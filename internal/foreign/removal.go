@@ -94,10 +94,11 @@ func (r *removal) secure(ctx context.Context, d *definition) (plan.Use, *definit
 	}
 	// Whoever serves a definition that was not established when it was fenced has seen the fence.
 	if !d.dormant() {
-		if err := r.prove(ctx, d); err != nil {
+		settled, err := r.prove(ctx, d, r.margin()+d.delay(string(r.manager())))
+		if err != nil {
 			return plan.Use{}, d, err
 		}
-		if err := pause(ctx, r.margin()); err != nil {
+		if err := pause(ctx, settled); err != nil {
 			return plan.Use{}, d, err
 		}
 		if d, err = r.noteProof(ctx, d); err != nil {
@@ -118,13 +119,11 @@ func (r *removal) remove(ctx context.Context, d *definition) error {
 	return fmt.Errorf("could not delete CustomResourceDefinition %s: %w", d.Name, err)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(max(d, 0))
-	defer timer.Stop()
+func pause(ctx context.Context, over <-chan time.Time) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-over:
 		return ctx.Err()
 	}
 }

@@ -180,7 +180,7 @@ func TestOthersWriteToTheDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = restless.Check(t.Context(), keyOf(crd), true)
-	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "CustomResourceDefinition kilns.kiln.example.com keeps changing: ") {
+	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "CustomResourceDefinition kilns.smithy.example.com keeps changing: ") {
 		t.Errorf("the error is %v", err)
 	}
 	assertFences(t, crd, 0)
