@@ -1,6 +1,7 @@
 package inventory_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // small makes chunks that some records fill.
@@ -296,6 +298,39 @@ func TestObjectsNoticeWhoElseWrites(t *testing.T) {
 	conflict(a, []apis.InventoryRecord{record(0), record(2)})
 	if got := mustLoad(t, a); !inventory.Equal(got, records(2, record)) {
 		t.Errorf("loaded %v", got)
+	}
+}
+
+// TestObjectsNoticeWhoWritesWhileTheyLoad has the first chunk made between the two looks for it.
+func TestObjectsNoticeWhoWritesWhileTheyLoad(t *testing.T) {
+	w := newWorld(t)
+	other := open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, other)
+	options := optionsFor(w.link(t), "", 0)
+	options.Reader = interceptor.NewClient(w.inner, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			mustSave(t, other, records(1, record))
+			return err
+		},
+	})
+	store := open(t, options)
+	if _, err := store.Load(t.Context()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if got := mustLoad(t, store); !inventory.Equal(got, records(1, record)) {
+		t.Errorf("loaded %v", got)
+	}
+}
+
+// TestObjectsCompareAtNoCost is about an inventory that nothing changed in: no copy is made to find that out.
+func TestObjectsCompareAtNoCost(t *testing.T) {
+	store := open(t, optionsFor(newWorld(t).link(t), "", 0))
+	mustLoad(t, store)
+	all := records(1000, settled)
+	mustSave(t, store, all)
+	if got := testing.AllocsPerRun(10, func() { mustSave(t, store, all) }); got > 20 {
+		t.Errorf("%v allocations", got)
 	}
 }
 
