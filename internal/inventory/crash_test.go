@@ -139,7 +139,7 @@ func compare(loaded []apis.InventoryRecord, stored map[plan.Key]apis.InventoryRe
 // TestObjectsAgreeWithAModel saves at random, breaks saves off at random, and loads anew. The model is what was durable last, and
 // what was attempted since.
 func TestObjectsAgreeWithAModel(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			w := newWorld(t)

@@ -2,6 +2,7 @@ package inventory_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -435,6 +436,42 @@ func TestObjectsRemoveOnlyWhatIsKnown(t *testing.T) {
 	}
 	if len(w.secrets(t)) != 1 {
 		t.Error("the records of another were removed")
+	}
+}
+
+// TestObjectsRemoveNothingElse is about a chunk that only the preconditions of the deletion protect.
+func TestObjectsRemoveNothingElse(t *testing.T) {
+	w := newWorld(t)
+	store := open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, store)
+	mustSave(t, store, records(1, record))
+	mustSave(t, store, nil)
+	w.rewrite(t, func(s map[string]*corev1.Secret) { s["shop-inventory-0"].Finalizers = nil })
+	store = open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, store)
+	w.rewrite(t, func(s map[string]*corev1.Secret) { s["shop-inventory-0"].UID = "another" })
+	if err := store.Remove(t.Context()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if len(w.secrets(t)) != 1 {
+		t.Error("another object of the name was removed")
+	}
+}
+
+// TestObjectsCountOn begins in a process that finds chunks of different generations.
+func TestObjectsCountOn(t *testing.T) {
+	w := newWorld(t)
+	first := open(t, optionsFor(w.link(t), "", small))
+	mustLoad(t, first)
+	all := records(25, record)
+	for i := range 5 {
+		all[0].Message = fmt.Sprint(i)
+		mustSave(t, first, all)
+	}
+	second := open(t, optionsFor(w.link(t), "", small))
+	mustLoad(t, second)
+	if second.Generation() != first.Generation() {
+		t.Errorf("it goes on from %d instead of %d", second.Generation(), first.Generation())
 	}
 }
 
