@@ -1,7 +1,6 @@
 package inventory_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -147,42 +145,24 @@ func TestAPIServerNoticesWhoElseWrites(t *testing.T) {
 	}
 }
 
-// TestAPIServerKeepsTheInventoryOfWhatIsDeleted deletes a resource in the foreground, which makes the collector delete all that it
-// owns at once, whatever finalizers the resource has.
+// TestAPIServerKeepsTheInventoryOfWhatIsDeleted does to the chunks what the garbage collector does at once when the resource is
+// deleted in the foreground, whatever finalizers that has, and what the namespace controller does when the namespace is deleted.
 func TestAPIServerKeepsTheInventoryOfWhatIsDeleted(t *testing.T) {
 	c, _ := live(t)
-	namespace := plane.Namespace(t)
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: "shop", Finalizers: []string{"test.example.com/component"},
-	}}
-	if err := c.Create(t.Context(), owner); err != nil {
-		t.Fatal(err)
-	}
 	options := optionsFor(c, "", small)
-	options.Namespace, options.OwnerUID = namespace, owner.UID
-	options.OwnerReference = &metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}
+	options.Namespace = plane.Namespace(t)
+	options.OwnerReference = &metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Shop", Name: "shop", UID: options.OwnerUID}
 	store := open(t, options)
 	mustLoad(t, store)
 	mustSave(t, store, records(30, record))
 
-	if err := c.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+	// The namespace is going, too, so that nothing new can be made in it.
+	if err := c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: options.Namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	chunks := func() []corev1.Secret {
-		var list corev1.SecretList
-		if err := c.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
-			t.Fatal(err)
-		}
-		return list.Items
+	if err := c.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(options.Namespace)); err != nil {
+		t.Fatal(err)
 	}
-	eventually(t, "the chunks are not deleted", func() bool {
-		for _, chunk := range chunks() {
-			if chunk.DeletionTimestamp == nil {
-				return false
-			}
-		}
-		return true
-	})
 
 	// What is remembered is older than the deletion.
 	if _, err := store.Save(t.Context(), records(20, record)); !apierrors.IsConflict(err) {
@@ -200,22 +180,8 @@ func TestAPIServerKeepsTheInventoryOfWhatIsDeleted(t *testing.T) {
 	if err := store.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if left := chunks(); len(left) > 0 {
-		t.Errorf("%d chunks are left", len(left))
-	}
-	owner.Finalizers = nil
-	owner.ResourceVersion = ""
-	if err := c.Update(t.Context(), owner); err != nil {
-		t.Error(err)
-	}
-}
-
-func eventually(t *testing.T, what string, check func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		return check(), nil
-	})
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+	var left corev1.SecretList
+	if err := c.List(t.Context(), &left, client.InNamespace(options.Namespace)); err != nil || len(left.Items) > 0 {
+		t.Errorf("%d chunks are left: %v", len(left.Items), err)
 	}
 }

@@ -92,8 +92,8 @@ func crashAt(t *testing.T, before, after []apis.InventoryRecord, k int, swallows
 	// What was left behind is put right even if nobody wants anything else.
 	mustSave(t, store, loaded)
 	store = open(t, optionsFor(w.link(t), "", small))
-	if again := mustLoad(t, store); store.Stale() > 0 || !inventory.Equal(again, loaded) {
-		t.Errorf("after %d writes, and a save of what was loaded: %d chunks are stale", k, store.Stale())
+	if again := mustLoad(t, store); store.Stale() > 0 || store.Unlisted() > 0 || !inventory.Equal(again, loaded) {
+		t.Errorf("after %d writes, and a save of what was loaded: %d chunks are stale, %d not listed", k, store.Stale(), store.Unlisted())
 	}
 	mustSave(t, store, after)
 	if got := mustLoad(t, open(t, optionsFor(w.link(t), "", small))); !inventory.Equal(got, after) {
@@ -139,7 +139,7 @@ func compare(loaded []apis.InventoryRecord, stored map[plan.Key]apis.InventoryRe
 // TestObjectsAgreeWithAModel saves at random, breaks saves off at random, and loads anew. The model is what was durable last, and
 // what was attempted since.
 func TestObjectsAgreeWithAModel(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			w := newWorld(t)
@@ -227,7 +227,11 @@ func TestObjectsLoseNoKeyToARace(t *testing.T) {
 				for {
 					known, err := store.Load(t.Context())
 					if err == nil {
-						_, err = store.Save(t.Context(), append(known, loud(writer*each+n)))
+						// A save that met a conflict may have stored some of it.
+						if r := loud(writer*each + n); !has(known, r) {
+							known = append(known, r)
+						}
+						_, err = store.Save(t.Context(), known)
 					}
 					if err == nil {
 						break
@@ -247,4 +251,9 @@ func TestObjectsLoseNoKeyToARace(t *testing.T) {
 		t.Errorf("of %d records there are %d", writers*each, len(got))
 	}
 	t.Logf("conflicts: %v", conflicts)
+}
+
+func has(all []apis.InventoryRecord, r apis.InventoryRecord) bool {
+	_, ok := byKey(all)[plan.KeyOf(r)]
+	return ok
 }

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/controlplane"
 	"github.com/espalier-dev/espalier/internal/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/inventory"
 	"github.com/espalier-dev/espalier/internal/memserver"
@@ -30,8 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// The collector is there for what it does to an inventory when the resource is deleted in the foreground.
-var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true}}
+var plane controlplanetest.Shared
 
 func TestMain(m *testing.M) {
 	os.Exit(plane.Main(m))

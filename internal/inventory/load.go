@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -54,6 +55,10 @@ func (o *Options) checkNone(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if labels.SelectorFromSet(o.Labels).Matches(labels.Set(object.GetLabels())) {
+		// It was made after the list.
+		return apierrors.NewConflict(o.resource(), object.GetName(), errWritten)
 	}
 	return fmt.Errorf("%s has lost the labels by which it is found", o.describe(root))
 }

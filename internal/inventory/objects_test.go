@@ -1,6 +1,8 @@
 package inventory_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // small makes chunks that some records fill.
@@ -299,6 +302,39 @@ func TestObjectsNoticeWhoElseWrites(t *testing.T) {
 	}
 }
 
+// TestObjectsNoticeWhoWritesWhileTheyLoad has the first chunk made between the two looks for it.
+func TestObjectsNoticeWhoWritesWhileTheyLoad(t *testing.T) {
+	w := newWorld(t)
+	other := open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, other)
+	options := optionsFor(w.link(t), "", 0)
+	options.Reader = interceptor.NewClient(w.inner, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			mustSave(t, other, records(1, record))
+			return err
+		},
+	})
+	store := open(t, options)
+	if _, err := store.Load(t.Context()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if got := mustLoad(t, store); !inventory.Equal(got, records(1, record)) {
+		t.Errorf("loaded %v", got)
+	}
+}
+
+// TestObjectsCompareAtNoCost is about an inventory that nothing changed in: no copy is made to find that out.
+func TestObjectsCompareAtNoCost(t *testing.T) {
+	store := open(t, optionsFor(newWorld(t).link(t), "", 0))
+	mustLoad(t, store)
+	all := records(1000, settled)
+	mustSave(t, store, all)
+	if got := testing.AllocsPerRun(10, func() { mustSave(t, store, all) }); got > 20 {
+		t.Errorf("%v allocations", got)
+	}
+}
+
 func TestObjectsKnowTheirOwnWrites(t *testing.T) {
 	for _, stutters := range []bool{false, true} {
 		l := newWorld(t).link(t)
@@ -400,6 +436,42 @@ func TestObjectsRemoveOnlyWhatIsKnown(t *testing.T) {
 	}
 	if len(w.secrets(t)) != 1 {
 		t.Error("the records of another were removed")
+	}
+}
+
+// TestObjectsRemoveNothingElse is about a chunk that only the preconditions of the deletion protect.
+func TestObjectsRemoveNothingElse(t *testing.T) {
+	w := newWorld(t)
+	store := open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, store)
+	mustSave(t, store, records(1, record))
+	mustSave(t, store, nil)
+	w.rewrite(t, func(s map[string]*corev1.Secret) { s["shop-inventory-0"].Finalizers = nil })
+	store = open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, store)
+	w.rewrite(t, func(s map[string]*corev1.Secret) { s["shop-inventory-0"].UID = "another" })
+	if err := store.Remove(t.Context()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if len(w.secrets(t)) != 1 {
+		t.Error("another object of the name was removed")
+	}
+}
+
+// TestObjectsCountOn begins in a process that finds chunks of different generations.
+func TestObjectsCountOn(t *testing.T) {
+	w := newWorld(t)
+	first := open(t, optionsFor(w.link(t), "", small))
+	mustLoad(t, first)
+	all := records(25, record)
+	for i := range 5 {
+		all[0].Message = fmt.Sprint(i)
+		mustSave(t, first, all)
+	}
+	second := open(t, optionsFor(w.link(t), "", small))
+	mustLoad(t, second)
+	if second.Generation() != first.Generation() {
+		t.Errorf("it goes on from %d instead of %d", second.Generation(), first.Generation())
 	}
 }
 
