@@ -583,12 +583,16 @@ func TestTheAPIServerMayGoAway(t *testing.T) {
 	if err := env.StopAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 {
-		got := o.observe(a, b)
-		if got.Objects[a.Key].Presence != plan.Present || got.Objects[b.Key].Presence != plan.Absent || got.Polled != nil {
-			t.Errorf("while nobody answers: %+v", got)
+	o.requests.Reset()
+	o.eventually("the watch is tried again", func() error {
+		if o.requests.Watches() < 2 {
+			return errors.New("not yet")
 		}
-		time.Sleep(10 * time.Millisecond)
+		return nil
+	})
+	got := o.observe(a, b)
+	if got.Objects[a.Key].Presence != plan.Present || got.Objects[b.Key].Presence != plan.Absent || got.Polled != nil {
+		t.Errorf("while nobody answers: %+v", got)
 	}
 	if err := env.StartAPIServer(); err != nil {
 		t.Fatal(err)
