@@ -235,6 +235,9 @@ func TestReadinessIsReadOnceForAVersion(t *testing.T) {
 	// Terminating objects are not read.
 	o.Shown(deployments, object(deployments, "a", "1", "15", terminating))
 	check(nil, apis.ObjectTerminating)
+	o.wakes("shop")
+	o.Shown(deployments, object(deployments, "a", "1", "16", terminating))
+	o.wakes()
 	// Nobody wants to know.
 	in.Readiness = false
 	check(nil, "")
