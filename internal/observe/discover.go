@@ -29,7 +29,7 @@ func (w *Watching) await(ctx context.Context, k *kind) bool {
 		}
 		delay := probeFirst
 		for range probes {
-			if where, _ := w.where(k); !where.Empty() {
+			if w.placed(k) {
 				return true
 			}
 			if found, served, err := w.locate(ctx, k.GroupKind, true); err == nil && served {
@@ -42,6 +42,13 @@ func (w *Watching) await(ctx context.Context, k *kind) bool {
 			delay *= 2
 		}
 	}
+}
+
+// placed tells whether it is known where a type is served.
+func (w *Watching) placed(k *kind) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !k.resource.Empty()
 }
 
 // appeared takes in that a type that was not served is.

@@ -199,7 +199,7 @@ func (e *entry) matters(old, shown *sight, version string) bool {
 	case !before.alike(shown):
 		return true
 	}
-	return e.readiness && !e.static && !shown.terminating && !e.judged(shown)
+	return e.readiness && !e.static && !shown.terminating
 }
 
 // settle forgets what the watch has caught up with.
@@ -230,10 +230,10 @@ func (e *entry) settle(old, shown *sight, version string) {
 	}
 }
 
-// judged tells whether it is known how ready the version of the object is, or a newer one.
+// judged tells whether it is known how ready the version of the object is.
 func (e *entry) judged(s *sight) bool {
 	v := e.verdict
-	return v != nil && v.uid == s.uid && (v.version == s.version || older(s.version, v.version))
+	return v != nil && v.uid == s.uid && v.version == s.version
 }
 
 // terminating tells whether the object is going.

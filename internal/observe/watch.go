@@ -46,46 +46,60 @@ func (w *Watching) run(ctx context.Context, k *kind) {
 	var reflector *cache.Reflector
 	var at schema.GroupVersionResource
 	for ctx.Err() == nil {
-		where, doubted := w.where(k)
-		if where.Empty() || doubted {
-			found, served, err := w.locate(ctx, k.GroupKind, doubted)
-			switch {
-			case ctx.Err() != nil:
+		where, ok := w.seek(ctx, k)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case where.Empty() && !ok:
+			pace.wait(ctx)
+			continue
+		case where.Empty():
+			if !w.await(ctx, k) {
 				return
-			case err != nil:
-				w.unwatchable(k, err, "listed")
-				pace.wait(ctx)
-				continue
-			case !served:
-				if doubted {
-					meta.MaybeResetRESTMapper(w.options.Mapper)
-				}
-				w.lost(k)
-				if !w.await(ctx, k) {
-					return
-				}
-				pace, reflector = 0, nil
-				continue
 			}
-			if doubted {
-				// It is served after all, so its API is at odds with itself.
-				w.unwatchable(k, apierrors.NewServiceUnavailable(""), "listed")
-			}
-			w.place(k, found)
-			where = found
+			pace, reflector = 0, nil
+			continue
 		}
 		if reflector == nil || at != where {
 			reflector, at = w.reflect(k, where), where
 		}
 		w.watch(ctx, k, reflector)
-		if ctx.Err() != nil {
-			return
-		}
 		if w.healthy(k) {
 			pace = 0
 		}
 		pace.wait(ctx)
 	}
+}
+
+// seek returns where a type is served: nowhere if it is empty. ok is false if that could not be found out.
+func (w *Watching) seek(ctx context.Context, k *kind) (at schema.GroupVersionResource, ok bool) {
+	w.mu.Lock()
+	before, doubted, phase := k.resource, k.doubted, k.phase
+	w.mu.Unlock()
+	if phase == missing || !before.Empty() && !doubted {
+		return before, true
+	}
+	found, served, err := w.locate(ctx, k.GroupKind, doubted)
+	switch {
+	case ctx.Err() != nil:
+		return found, false
+	case err != nil:
+		w.unwatchable(k, err, "listed")
+		return schema.GroupVersionResource{}, false
+	case doubted && found == before:
+		// It is served after all, so its API is at odds with itself.
+		w.unwatchable(k, apierrors.NewServiceUnavailable(""), "listed")
+	case doubted:
+		meta.MaybeResetRESTMapper(w.options.Mapper)
+	}
+	if !served {
+		w.lost(k)
+		return schema.GroupVersionResource{}, true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k.resource, k.doubted = found, false
+	return found, true
 }
 
 // watch watches until it cannot any more.
@@ -109,20 +123,6 @@ func (w *Watching) watch(ctx context.Context, k *kind, reflector *cache.Reflecto
 	}
 	w.mu.Unlock()
 	w.unwatchable(k, err, verb)
-}
-
-// where returns where a type is served as far as is known.
-func (w *Watching) where(k *kind) (resource schema.GroupVersionResource, doubted bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return k.resource, k.doubted
-}
-
-// place takes in where a type is served.
-func (w *Watching) place(k *kind, resource schema.GroupVersionResource) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	k.resource, k.doubted = resource, false
 }
 
 // healthy tells whether the watch worked.

@@ -30,7 +30,8 @@ import (
 type Options struct {
 	// Config is what to watch with. Its rate limit does not count. Required.
 	Config *rest.Config
-	// HTTPClient is used for all requests that are not made by Client. Default: one made from Config.
+	// HTTPClient is used for all requests that are not made by Client. It must have no time-out, which would end watches. Default:
+	// one made from Config.
 	HTTPClient *http.Client
 	// Mapper finds where a type is served. It is reset, if it can be, when it turns out to be wrong. Required.
 	Mapper meta.RESTMapper

@@ -62,12 +62,16 @@ func TestWrittenIsBelievedUntilTheWatchHasCaughtUp(t *testing.T) {
 		uid  types.UID
 		wake []string
 	}{
-		"nothing":           {func(*offline) {}, plan.Present, "1", nil},
-		"nothing for long":  {func(o *offline) { o.after(11 * time.Minute) }, plan.Absent, "", nil},
-		"not far enough":    {func(o *offline) { o.Progressed(configMaps, "9") }, plan.Present, "1", nil},
-		"not shown":         {func(o *offline) { o.Progressed(configMaps, "10") }, plan.Absent, "", nil},
-		"its own event":     {func(o *offline) { o.Shown(configMaps, wrote) }, plan.Present, "1", nil},
-		"an older one":      {func(o *offline) { o.Shown(configMaps, object(configMaps, "a", "0", "8")) }, plan.Present, "1", nil},
+		"nothing":          {func(*offline) {}, plan.Present, "1", nil},
+		"nothing for long": {func(o *offline) { o.after(11 * time.Minute) }, plan.Absent, "", nil},
+		"not far enough":   {func(o *offline) { o.Progressed(configMaps, "9") }, plan.Present, "1", nil},
+		"not shown":        {func(o *offline) { o.Progressed(configMaps, "10") }, plan.Absent, "", nil},
+		"its own event":    {func(o *offline) { o.Shown(configMaps, wrote) }, plan.Present, "1", nil},
+		"an older one":     {func(o *offline) { o.Shown(configMaps, object(configMaps, "a", "0", "8")) }, plan.Present, "1", nil},
+		"an older one for long": {func(o *offline) {
+			o.Shown(configMaps, object(configMaps, "a", "0", "8"))
+			o.after(11 * time.Minute)
+		}, plan.Present, "0", nil},
 		"an older one gone": {func(o *offline) { o.Gone(configMaps, object(configMaps, "a", "0", "9")) }, plan.Present, "1", nil},
 		"gone since":        {func(o *offline) { o.Shown(configMaps, wrote); o.Gone(configMaps, object(configMaps, "a", "1", "11")) }, plan.Absent, "", []string{"shop"}},
 		"another since":     {func(o *offline) { o.Shown(configMaps, object(configMaps, "a", "2", "11")) }, plan.Present, "2", []string{"shop"}},
@@ -231,6 +235,9 @@ func TestReadinessIsReadOnceForAVersion(t *testing.T) {
 	// Terminating objects are not read.
 	o.Shown(deployments, object(deployments, "a", "1", "15", terminating))
 	check(nil, apis.ObjectTerminating)
+	o.wakes("shop")
+	o.Shown(deployments, object(deployments, "a", "1", "16", terminating))
+	o.wakes()
 	// Nobody wants to know.
 	in.Readiness = false
 	check(nil, "")
