@@ -237,7 +237,8 @@ func TestOverride(t *testing.T) {
 	o := b.desire(configMap, "d2")
 	o.SetUID(created.GetUID())
 	op := operation(plan.ActionApply, o)
-	b.do(op, 2)
+	b.nothingToMerge()
+	b.do(op, 1)
 	if got := dataOf(b.live(o)); len(got) != 5 {
 		t.Errorf("without override, the data are %v", got)
 	}
@@ -292,6 +293,7 @@ var adoptions = []struct {
 
 func TestAdopt(t *testing.T) {
 	b := newBench(t)
+	b.nothingToMerge()
 	for i, test := range adoptions {
 		for _, policy := range []apis.AdoptionPolicy{apis.AdoptNever, apis.AdoptIfUnowned, apis.AdoptAlways} {
 			for _, update := range []apis.UpdatePolicy{apis.UpdateApply, apis.UpdateReplace, apis.UpdateRecreate} {
@@ -399,8 +401,12 @@ func TestApplyConflicts(t *testing.T) {
 	b.observeManaged(created)
 	o := b.desire(configMap, "d2")
 	o.SetUID(created.GetUID())
+	b.requests.Reset()
 	if result := b.run(operation(plan.ActionApply, o)); result.Err != nil || calls != 5 {
 		t.Errorf("got the error %v after %d calls", result.Err, calls)
+	}
+	if got := b.requests.Total(); got != 5 {
+		t.Errorf("the object was not looked at after each conflict, and so not known to be the one that is meant:\n%s", b.requests)
 	}
 	conflicts, calls = 1000, 0
 	result := b.run(operation(plan.ActionApply, o))

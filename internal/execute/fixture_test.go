@@ -304,18 +304,26 @@ func managersOf(o client.Object) []string {
 	return managers
 }
 
-// observeManaged has the executor know our managed fields of object, as an observer would: those it had when it was there last.
+// observeManaged has the executor know our managed fields of the object o, as an observer would: those it had when it was there last.
 func (b *bench) observeManaged(o client.Object) {
 	var entries []metav1.ManagedFieldsEntry
 	b.executor.Managed = func(key plan.Key) []metav1.ManagedFieldsEntry {
 		live := named(o)
-		if key != keyOf(o) || b.Get(b.Context(), client.ObjectKeyFromObject(o), live) != nil {
+		if key != keyOf(o) || b.Get(b.Context(), client.ObjectKeyFromObject(o), live) != nil || live.GetUID() != o.GetUID() {
 			return entries
 		}
 		entries = slices.DeleteFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 			return entry.Manager != prefix || entry.Subresource != ""
 		})
 		return entries
+	}
+	b.executor.Managed(keyOf(o))
+}
+
+// nothingToMerge has the executor take every object for one of which no fields have to be merged.
+func (b *bench) nothingToMerge() {
+	b.executor.Managed = func(plan.Key) []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{Manager: prefix, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1"}}
 	}
 }
 

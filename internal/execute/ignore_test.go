@@ -50,6 +50,7 @@ func TestIgnoredFields(t *testing.T) {
 			}
 			b.autoscale(t.Context(), o, "7")
 			b.patch(t.Context(), o, "somebody", `{"spec":{"minReadySeconds":9,"paused":true}}`)
+			b.nothingToMerge()
 			o.SetUID(created.GetUID())
 			op := operation(action, o)
 			if result := b.run(op); result.Err != nil {

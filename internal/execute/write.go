@@ -166,7 +166,7 @@ func (e *Executor) applyAfterLook(ctx context.Context, result *Result, object *m
 	if err := e.apply(ctx, result, body); err != nil {
 		return err
 	}
-	result.Unchanged = !changed && result.Object.GetResourceVersion() == version
+	result.Unchanged = result.Object.GetResourceVersion() == version
 	return nil
 }
 
