@@ -70,7 +70,7 @@ func (h *hostile) value(depth int) any {
 	case 17:
 		return int(h.next())
 	case 18:
-		return []float64{1, 1.5, -0.0, 1e300, math.NaN(), math.Inf(-1)}[h.next()%6]
+		return []float64{1, 1.5, math.Copysign(0, -1), 1e300, math.NaN(), math.Inf(-1)}[h.next()%6]
 	case 19:
 		return h.next()%2 == 0
 	case 20:
@@ -199,8 +199,8 @@ func dumped(objects []client.Object) string {
 
 func FuzzPrepare(f *testing.F) {
 	random := rand.NewChaCha8([32]byte{})
-	for n := range 300 {
-		data := make([]byte, n)
+	for n := range 120 {
+		data := make([]byte, 3*n)
 		_, _ = random.Read(data)
 		f.Add(data)
 	}
