@@ -102,10 +102,10 @@ func (w wild) MarshalJSON() ([]byte, error) { panic(w.cause) }
 
 type clumsy struct{}
 
+var lines []string
+
 func (clumsy) MarshalJSON() ([]byte, error) {
-	var m map[string]int
-	m["a"] = 1
-	return nil, nil
+	return []byte(lines[0]), nil
 }
 
 // shell is unstructured by what is embedded.
@@ -132,7 +132,7 @@ func TestTypedObjectsThatCannotBe(t *testing.T) {
 		"several":             {several, &added{TypeMeta: meta("", "A")}, "it has no apiVersion and kind, and the Go type *manifest_test.added has several"},
 		"nothing embedded":    {nil, &unfit{}, "the Go type *manifest_test.unfit cannot be converted: a method of it panics: runtime error: invalid memory address or nil pointer dereference"},
 		"unstructured of nil": {nil, shell{}, "the Go type manifest_test.shell cannot be converted: a method of it panics: runtime error: invalid memory address or nil pointer dereference"},
-		"method panics":       {nil, &unfit{partial(), clumsy{}}, "the Go type *manifest_test.unfit cannot be converted: a method of it panics: assignment to entry in nil map"},
+		"method panics":       {nil, &unfit{partial(), clumsy{}}, "the Go type *manifest_test.unfit cannot be converted: a method of it panics: runtime error: index out of range [0] with length 0"},
 		"method gives away":   {nil, &unfit{partial(), wild{"hunter2"}}, "the Go type *manifest_test.unfit cannot be converted: a method of it panics"},
 		"channel":             {nil, &unfit{partial(), make(chan int)}, "the Go type *manifest_test.unfit cannot be converted: unrecognized type: chan"},
 	}

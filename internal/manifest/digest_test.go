@@ -154,4 +154,3 @@ func TestPoliciesOfTheComponentDoNotChangeDigests(t *testing.T) {
 		t.Error("the digest is another")
 	}
 }
-

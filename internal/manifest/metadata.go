@@ -10,7 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/component"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	validate "k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -80,7 +80,7 @@ func readMetadata(content map[string]any, prefix string) (metadata, error) {
 		errs = append(errs, errors.New("it has no name"))
 	}
 	for _, segment := range []string{result.namespace, result.name} {
-		if reasons := path.IsValidPathSegmentName(segment); len(reasons) > 0 {
+		if reasons := validate.IsPathSegmentName(segment); len(reasons) > 0 {
 			errs = append(errs, fmt.Errorf("its name or namespace %q %s", segment, strings.Join(reasons, ", ")))
 		}
 	}
@@ -138,8 +138,8 @@ func inNamespace(content map[string]any, was, is string) map[string]any {
 // values.
 func mergeSecret(content map[string]any) error {
 	data, dataErrs := secretValues(content, "data")
-	clear, clearErrs := secretValues(content, "stringData")
-	errs := append(dataErrs, clearErrs...)
+	plain, plainErrs := secretValues(content, "stringData")
+	errs := append(dataErrs, plainErrs...)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if _, err := base64.StdEncoding.DecodeString(data[key]); err != nil {
 			errs = append(errs, fmt.Errorf("the value of %q in its data is not base64", key))
@@ -149,11 +149,11 @@ func mergeSecret(content map[string]any) error {
 		return errors.Join(errs...)
 	}
 	delete(content, "stringData")
-	merged := make(map[string]any, len(data)+len(clear))
+	merged := make(map[string]any, len(data)+len(plain))
 	for key, value := range data {
 		merged[key] = value
 	}
-	for key, value := range clear {
+	for key, value := range plain {
 		merged[key] = base64.StdEncoding.EncodeToString([]byte(value))
 	}
 	if len(merged) > 0 {

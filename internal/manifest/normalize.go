@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // holds itself would never end.
 const (
 	maxDepth   = 256
-	maxValues  = 1 << 20
+	maxValues  = 1 << 18
 	maxDefects = 10
 )
 
@@ -26,37 +27,44 @@ const (
 func normalize(content map[string]any) (map[string]any, error) {
 	n := normalizer{}
 	result := n.object(content)
-	if err := n.err(); err != nil {
-		return nil, err
+	if n.excess {
+		return nil, fmt.Errorf("it holds itself, more than %d values, or values nested more than %d levels deep", maxValues, maxDepth)
 	}
-	return result, nil
+	if n.count == 0 {
+		return result, nil
+	}
+	// To name the defects, and always the same ones, takes an order, which content without any can do without.
+	n = normalizer{sorted: true}
+	n.object(content)
+	return nil, n.err()
 }
 
 type normalizer struct {
 	// path leads to the value at hand.
-	path    []string
-	values  int
+	path   []string
+	values int
+	// sorted: maps are walked in the order of their keys, and defects are noted.
+	sorted bool
+	// count is how many defects there are; the first are noted.
+	count   int
 	defects []string
 	// excess: the content could not be walked to its end.
 	excess bool
 }
 
-// err is the same for the same content, whatever the order in which the maps were walked.
 func (n *normalizer) err() error {
-	if n.excess {
-		return fmt.Errorf("it holds itself, more than %d values, or values nested more than %d levels deep", maxValues, maxDepth)
+	text := strings.Join(n.defects, "; ")
+	if more := n.count - len(n.defects); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
 	}
-	if len(n.defects) == 0 {
-		return nil
+	return errors.New(text)
+}
+
+func (n *normalizer) defect(problem string) {
+	n.count++
+	if n.sorted && len(n.defects) < maxDefects {
+		n.defects = append(n.defects, strconv.Quote(n.pointer())+" "+problem)
 	}
-	slices.Sort(n.defects)
-	shown := n.defects
-	more := ""
-	if len(shown) > maxDefects {
-		more = fmt.Sprintf("; and %d more", len(shown)-maxDefects)
-		shown = shown[:maxDefects]
-	}
-	return errors.New(strings.Join(shown, "; ") + more)
 }
 
 // pointer is the JSON pointer of the value at hand.
@@ -70,10 +78,6 @@ func (n *normalizer) pointer() string {
 }
 
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
-
-func (n *normalizer) defect(problem string) {
-	n.defects = append(n.defects, strconv.Quote(n.pointer())+" "+problem)
-}
 
 // enter notes that the value at key is next, and tells whether it may be walked.
 func (n *normalizer) enter(key string) bool {
@@ -125,15 +129,28 @@ func (n *normalizer) value(value any) any {
 
 func (n *normalizer) object(object map[string]any) map[string]any {
 	result := make(map[string]any, len(object))
+	if n.sorted {
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			n.entry(result, key, object[key])
+		}
+		return result
+	}
 	for key, value := range object {
-		if !n.enter(key) {
+		if !n.entry(result, key, value) {
 			return nil
 		}
-		n.text(key)
-		result[key] = n.value(value)
-		n.leave()
 	}
 	return result
+}
+
+func (n *normalizer) entry(result map[string]any, key string, value any) bool {
+	if !n.enter(key) {
+		return false
+	}
+	n.text(key)
+	result[key] = n.value(value)
+	n.leave()
+	return true
 }
 
 func (n *normalizer) text(s string) string {
@@ -222,17 +239,11 @@ func (n *normalizer) oddMap(m reflect.Value) any {
 	if m.IsNil() {
 		return nil
 	}
-	result := make(map[string]any, m.Len())
+	plain := make(map[string]any, m.Len())
 	for iter := m.MapRange(); iter.Next(); {
-		key := iter.Key().String()
-		if !n.enter(key) {
-			return nil
-		}
-		n.text(key)
-		result[key] = n.value(iter.Value().Interface())
-		n.leave()
+		plain[iter.Key().String()] = iter.Value().Interface()
 	}
-	return result
+	return n.object(plain)
 }
 
 func (n *normalizer) oddList(list reflect.Value) any {

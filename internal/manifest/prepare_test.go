@@ -179,7 +179,7 @@ func TestFaultyObjects(t *testing.T) {
 		"many": {with(many), []string{`objects[0]: "/a" is not a finite number; "/b" is not a finite number; "/c" is not a finite number; ` +
 			`"/d" is not a finite number; "/e" is not a finite number; "/f" is not a finite number; "/g" is not a finite number; ` +
 			`"/h" is not a finite number; "/i" is not a finite number; "/j" is not a finite number; and 2 more`}},
-		"loop":            {with(loop), []string{"objects[0]: it holds itself, more than 1048576 values, or values nested more than 256 levels deep"}},
+		"loop":            {with(loop), []string{"objects[0]: it holds itself, more than 262144 values, or values nested more than 256 levels deep"}},
 		"purge of a type": {annotated(crd("example.com", "Widget", "Cluster"), "purge-order", "1"), []string{"objects[0] (CustomResourceDefinition widgets.example.com): an object of the kind CustomResourceDefinition cannot have a purge order"}},
 		"purge of a namespace": {annotated(object("v1 Namespace", "a"), "purge-order", "1"), []string{
 			"objects[0] (Namespace a): an object of the kind Namespace cannot have a purge order"}},
