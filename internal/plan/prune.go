@@ -39,7 +39,7 @@ func (m *maker) obstructed(before []*item) bool {
 		if it.state == stateGone || it.state == stateBlocked || !it.released {
 			continue
 		}
-		if _, unreleased := m.contents(it); unreleased == 0 {
+		if !m.detained(it) {
 			return true
 		}
 	}
