@@ -74,7 +74,7 @@ func scenario(d *dice) []plan.Desired {
 // TestConvergence: whatever is rolled out, changed, disturbed, and deleted, it ends, and each object is created, written and deleted no
 // more often than it has to be.
 func TestConvergence(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		data := make([]byte, 400)
 		for i := range data {

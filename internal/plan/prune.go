@@ -74,8 +74,10 @@ func (m *maker) twins() {
 		return
 	}
 	missing := map[alias]bool{}
-	for _, it := range m.desired {
+	for i := range m.items {
+		it := &m.items[i]
 		switch {
+		case it.desired == nil:
 		case it.record.Phase == apis.PhaseCompleted || purging(it.record.Phase):
 		case it.seen.Presence != Present:
 			missing[byGroup(it.key)] = true
