@@ -29,7 +29,7 @@ type cluster struct {
 	slow map[string]bool
 	// broken keys cannot be written.
 	broken map[plan.Key]bool
-	// missing types are not served until the key that defines them is ready; foreign instances keep types from being deleted.
+	// foreign instances keep types from being deleted.
 	foreign map[plan.Key][]string
 	pattern map[int][]string
 	now     time.Time
@@ -108,6 +108,11 @@ func (c *cluster) delete(o plan.Operation) error {
 	}
 	if o.UID == "" || live.uid != o.UID {
 		return errors.New("the UID is another")
+	}
+	for key, other := range c.objects {
+		if other.ownership == plan.Ours && (o.Key.Kind == "Namespace" && key.Namespace == o.Key.Name || typesOf[key.Kind] == o.Key) {
+			c.t.Errorf("%s is deleted, and %s with it", o.Key, key)
+		}
 	}
 	c.deleted[o.Key]++
 	live.terminating = true

@@ -110,7 +110,7 @@ func (k *kinds) learn(t apis.ManagedType) *kind {
 		applyPriority:  applyPriorities[gk],
 		deletePriority: deletePriorities[gk],
 		namespace:      gk == kindNamespace,
-		defines:        gk == kindCRD || gk == kindAPIService,
+		defines:        definesTypes(gk),
 		late:           gk == kindAPIService,
 		order:          math.MinInt16,
 	}

@@ -30,6 +30,11 @@ var (
 	kindService       = schema.GroupKind{Kind: "Service"}
 )
 
+// definesTypes tells whether objects of the kind bring types into a cluster.
+func definesTypes(gk schema.GroupKind) bool {
+	return gk == kindCRD || gk == kindAPIService
+}
+
 // applyPriorities say which kinds of a wave are written before others. A kind that is not listed has 0.
 var applyPriorities = map[schema.GroupKind]int8{
 	kindNamespace:                           -4,

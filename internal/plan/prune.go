@@ -39,7 +39,7 @@ func (m *maker) obstructed(before []*item) bool {
 		if it.state == stateGone || it.state == stateBlocked || !it.released {
 			continue
 		}
-		if _, unreleased := m.contents(it); unreleased == 0 {
+		if !m.detained(it) {
 			return true
 		}
 	}
@@ -74,8 +74,10 @@ func (m *maker) twins() {
 		return
 	}
 	missing := map[alias]bool{}
-	for _, it := range m.desired {
+	for i := range m.items {
+		it := &m.items[i]
 		switch {
+		case it.desired == nil:
 		case it.record.Phase == apis.PhaseCompleted || purging(it.record.Phase):
 		case it.seen.Presence != Present:
 			missing[byGroup(it.key)] = true

@@ -35,10 +35,19 @@ func (it *item) purge() {
 	it.fail()
 }
 
+// purgeable tells whether the object is to be purged. What others depend on is not, whatever is asked for: it would take these along.
+func purgeable(r *apis.InventoryRecord) bool {
+	if r.PurgeOrder == nil || len(r.ManagedTypes) > 0 {
+		return false
+	}
+	gk := KeyOf(*r).GroupKind()
+	return gk != kindNamespace && !definesTypes(gk)
+}
+
 // purgeWave returns the index of the wave after which the object is purged: the last one that is not beyond its purge order. It is
-// -1 for never. What has others depend on it is not purged.
+// -1 for never.
 func (m *maker) purgeWave(it *item) int {
-	if it.record.PurgeOrder == nil || it.holder() {
+	if !purgeable(it.record) {
 		return -1
 	}
 	return max(it.wave, waveNumber(m.orders, *it.record.PurgeOrder))

@@ -158,7 +158,7 @@ func desire(r *apis.InventoryRecord, d *Desired) {
 	if d.ReapplyInterval <= 0 || d.Digest == DigestOnce {
 		r.LastAppliedAt = nil
 	}
-	unpurged := r.PurgeOrder == nil && (purging(r.Phase) || r.Phase == apis.PhaseCompleted)
+	unpurged := (purging(r.Phase) || r.Phase == apis.PhaseCompleted) && !purgeable(r)
 	if r.Digest != d.Digest || r.Phase == "" || leavingComponent(r.Phase) || unpurged {
 		r.Digest = d.Digest
 		r.Phase, r.Status, r.Message = apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""

@@ -265,6 +265,15 @@ func (m *maker) contents(it *item) (left, unreleased int) {
 	return left, unreleased
 }
 
+// detained tells whether the object has to wait for something in it, or of its types, that may not go yet.
+func (m *maker) detained(it *item) bool {
+	if !it.holder() || it.state == stateAct && it.action == ActionOrphan {
+		return false
+	}
+	_, unreleased := m.contents(it)
+	return unreleased > 0
+}
+
 // turns holds what has to go after something else that is on its way out: what has a later delete order, and in the same wave
 // what may serve instances of managed types that are still there. Only what is released counts; the rest goes when it may.
 func (m *maker) turns() {
@@ -279,7 +288,7 @@ func (m *maker) turns() {
 			continue
 		}
 		orders[it.order] = true
-		if _, unreleased := m.contents(it); unreleased > 0 {
+		if m.detained(it) {
 			it.hold()
 			continue
 		}
