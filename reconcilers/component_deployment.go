@@ -49,7 +49,6 @@ type componentDeployments struct {
 	mu    sync.Mutex
 	pools map[cluster.Cluster]*clusters.Pool
 	by    map[deploymentKey]*componentDeployment
-	ended bool
 }
 
 type deploymentKey struct {
@@ -92,6 +91,10 @@ func (j *componentJob[T]) deploymentFor(ctx context.Context) (*componentDeployme
 		return j.direct(reached.Client, reached.Discovery()), nil
 	}
 	return j.deployments.get(deploymentKey{j.config.home, reached.ID}, func() (*componentDeployment, error) {
+		if !j.waker.serving() {
+			// The controller stopped meanwhile: nobody would stop the watches.
+			return j.direct(reached.Client, reached.Discovery()), nil
+		}
 		return j.watching(reached)
 	})
 }

@@ -27,7 +27,7 @@ func (i ComponentInventory) validate() error {
 	case "", inventory.KindSecret, inventory.KindConfigMap:
 		return nil
 	}
-	return fmt.Errorf("Kind must be %s, %s or empty, not %q", inventory.KindSecret, inventory.KindConfigMap, i.Kind)
+	return fmt.Errorf("its Kind must be %s, %s or empty, not %q", inventory.KindSecret, inventory.KindConfigMap, i.Kind)
 }
 
 func (i ComponentInventory) uses() []Access {

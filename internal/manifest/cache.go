@@ -35,7 +35,7 @@ type basis struct {
 
 func basisOf(o *Options) basis {
 	return basis{
-		prefix: o.Prefix,
+		prefix: o.Prefix, namespace: o.Namespace,
 		adoptionPolicy: o.AdoptionPolicy, reconcilePolicy: o.ReconcilePolicy, updatePolicy: o.UpdatePolicy,
 		deletePolicy: o.DeletePolicy, prunePolicy: o.PrunePolicy,
 		reapplyInterval: o.ReapplyInterval, scheme: o.Scheme,
