@@ -66,8 +66,8 @@ func fenced(d *definition, rule apiextensionsv1.ValidationRule) bool {
 		for _, have := range rules(v) {
 			found = found || isRule(have, rule)
 		}
-		if found {
-			return true
+		if !found {
+			return false
 		}
 	}
 	return true
