@@ -33,6 +33,8 @@ func (e *Executor) remove(ctx context.Context, result *Result) error {
 		case isStale(found):
 			result.Gone = true
 			return nil
+		case found != nil:
+			return found
 		}
 	}
 	return err

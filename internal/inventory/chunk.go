@@ -167,7 +167,7 @@ func (o *Options) drop(ctx context.Context, chunk int, known metav1.ObjectMeta) 
 		return nil
 	}
 	uid, version := known.UID, object.GetResourceVersion()
-	err := o.Client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.Preconditions{})
+	err := o.Client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	return o.cannotRemove(chunk, client.IgnoreNotFound(err))
 }
 
