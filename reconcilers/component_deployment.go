@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -231,6 +232,10 @@ func (j *componentJob[T]) identity(ctx context.Context) (clusters.Identity, erro
 	if err != nil {
 		return identity, j.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
 	}
+	if len(bytes.TrimSpace(kubeconfig)) == 0 {
+		// Without one, the component would be deployed to the cluster of the operator.
+		return identity, j.missing(fmt.Errorf("the kubeconfig in the Secret %s is empty", key))
+	}
 	identity.KubeConfig = kubeconfig
 	return identity, nil
 }
@@ -310,6 +315,8 @@ func (j *componentJob[T]) engage(ctx context.Context, task engine.Task) error {
 		Reclaim:      j.ReclaimFrom,
 		Parallel:     j.Parallel,
 	}
+	// What the request writes itself wakes nobody.
+	defer j.deployment.observer.Pause(owner)()
 	report, err := machine.Run(ctx, task)
 	j.report = report
 	j.situation.recorded = report.Recorded > 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -351,6 +352,9 @@ func (j *componentJob[T]) conclude(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	reasonBefore := j.reason()
+	if j.looking() {
+		return j.comeBack(componentVerdict{reason: reasonBefore}), nil
+	}
 	verdict := j.settle(ctx)
 	j.announce(ctx, reasonBefore, verdict)
 	if j.situation.err != nil && !j.situation.retriable {
@@ -360,6 +364,15 @@ func (j *componentJob[T]) conclude(ctx context.Context) (Result, error) {
 		return Result{}, fmt.Errorf("the component is not ready: %s", verdict.message)
 	}
 	return j.comeBack(verdict), nil
+}
+
+// looking tells whether nothing was found out but that watches have to start first, as after a restart: the component has not changed
+// because we begin to look.
+func (j *componentJob[T]) looking() bool {
+	s, report := j.situation, j.report
+	return s.err == nil && report != nil && len(report.Syncing) > 0 && len(report.Results) == 0 && !s.recorded && !s.deleting &&
+		j.before.State != "" && j.before.ProcessingDigest == j.digest &&
+		!slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool { return o.Kind != plan.ObstacleWaiting })
 }
 
 // comeBack decides when the component is looked at again, if nothing wakes it before. That can wait for whatever is more urgent.
