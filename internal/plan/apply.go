@@ -161,7 +161,7 @@ func (it *item) withoutNamespace() (held bool, message string) {
 		// It would not be created first. The API server knows better.
 		return false, ""
 	default:
-		return space.record.Phase != apis.PhaseCompleted, ""
+		return true, ""
 	}
 }
 
