@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -105,6 +106,47 @@ func TestPruneOfAWaveThatIsNoMore(t *testing.T) {
 		same(t, string(policyName)+": operations", c.cluster.trace, want)
 		c.rollOutAll(t)
 		c.there(t, foo("new"))
+	}
+}
+
+// It goes with the next one even if there are others in front, and with the last one if there is none behind.
+func TestPruneOfAWaveBetweenOthers(t *testing.T) {
+	for _, test := range []struct {
+		applied int16
+		policy  apis.PrunePolicy
+		want    []string
+	}{
+		{3, apis.PruneBefore, []string{"apply first", "delete old", "create last"}},
+		{3, apis.PruneWith, []string{"apply first", "create last", "delete old"}},
+		{3, apis.PruneAfter, []string{"apply first", "create last", "delete old"}},
+		{-3, apis.PruneBefore, []string{"delete old", "apply first", "create last"}},
+		{-3, apis.PruneWith, []string{"apply first", "delete old", "create last"}},
+		{9, apis.PruneBefore, []string{"apply first", "delete old", "create last"}},
+		{9, apis.PruneWith, []string{"apply first", "create last", "delete old"}},
+	} {
+		c := newComponent(t, foo("first"), with(foo("old"), order(test.applied, 0), policy(test.policy)))
+		c.rollOutAll(t)
+		c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("last"), order(5, 0))}
+		c.cluster.trace = nil
+		c.rollOutAll(t)
+		same(t, fmt.Sprintf("%s, applied in wave %d: operations", test.policy, test.applied), c.cluster.trace, test.want)
+	}
+}
+
+// What serves until its successor does waits for its wave; if that is no more, for all waves, since any may have the successor.
+func TestPruneAfterWhichWave(t *testing.T) {
+	for _, test := range []struct {
+		applied int16
+		want    []string
+	}{{0, []string{"apply first", "delete old", "create last"}}, {1, []string{"apply first", "create last"}}, {-1, []string{"apply first", "create last"}}} {
+		c := newComponent(t, configMap("first"), with(configMap("old"), order(test.applied, 0), policy(apis.PruneAfter)))
+		c.rollOutAll(t)
+		c.desired = []plan.Desired{with(configMap("first"), digest("2")), with(foo("last"), order(5, 0))}
+		c.cluster.trace = nil
+		c.pass()
+		same(t, fmt.Sprintf("applied in wave %d: operations", test.applied), c.cluster.trace, test.want)
+		c.rollOutAll(t)
+		c.there(t, configMap("first"), foo("last"))
 	}
 }
 
