@@ -80,8 +80,8 @@ type Executor struct {
 	Objects map[plan.Key]*manifest.Object
 	// Patterns are the additional managed types, for checks of them.
 	Patterns []plan.Pattern
-	// Records are those of the inventory, by key. An object that is not desired has its policies from here, and so has any object
-	// whether the instances that others have of its types matter.
+	// Records are those of the inventory, by key. They say of objects, desired or not, whether the instances that others have of
+	// their types matter.
 	Records map[plan.Key]apis.InventoryRecord
 	// Managed returns the managed fields of ours that were seen of the object last, if they are those of this version of it.
 	// None, or no function, means that nothing is known of them: the object is then read.
