@@ -31,6 +31,7 @@ func (c *component) rollOutAll(t *testing.T) {
 	t.Fatal("it is not rolled out")
 }
 
+// G-10: what goes before its wave is written is waited for.
 func TestPruneBefore(t *testing.T) {
 	c := replaced(t, apis.PruneBefore)
 	c.cluster.finalized[foo("old").Key] = true
@@ -49,6 +50,7 @@ func TestPruneBefore(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old", "apply kept", "create new"})
 }
 
+// G-10: what goes with its wave does not wait for that to be ready.
 func TestPruneWith(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.pass()
@@ -58,6 +60,7 @@ func TestPruneWith(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
+// G-10: it does not wait for what cannot be written either.
 func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.cluster.broken[foo("new").Key] = true
@@ -67,6 +70,7 @@ func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
+// G-10: what goes after its wave does wait for it.
 func TestPruneAfter(t *testing.T) {
 	c := replaced(t, apis.PruneAfter)
 	c.pass()
@@ -266,7 +270,7 @@ func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 	}
 }
 
-// Another object of the same name and another group is created before the old one goes.
+// G-15: another object of the same name and another group is created before the old one goes.
 func TestTwinThatIsAnotherObject(t *testing.T) {
 	old, other := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	other.Group = "moved.local"
@@ -278,6 +282,7 @@ func TestTwinThatIsAnotherObject(t *testing.T) {
 	c.there(t, other)
 }
 
+// G-15: the object of the new scope is created before the old one goes.
 func TestScopeThatChanges(t *testing.T) {
 	old, now := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	now.Namespace = ""
@@ -288,7 +293,7 @@ func TestScopeThatChanges(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create foo", "delete foo"})
 }
 
-// A record that is dropped leaves without a deletion if there is nothing of ours to delete.
+// G-13, G-16: a record that is dropped leaves without a deletion if there is nothing of ours to delete.
 func TestDroppedRecordsOfNothing(t *testing.T) {
 	d := configMap("c")
 	for name, test := range map[string]struct {
