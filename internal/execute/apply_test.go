@@ -24,7 +24,7 @@ func dataOf(o *unstructured.Unstructured) map[string]string {
 	return data
 }
 
-// One changed object is one request, as long as no field goes.
+// G-08: one changed object is one request, as long as no field goes.
 func TestApplyInOneRequest(t *testing.T) {
 	b := newBench(t)
 	created := b.create(b.desire(configMap, "d1"))
@@ -291,6 +291,7 @@ var adoptions = []struct {
 	{"of somebody who did not say", otherID, "", plan.Foreign, map[apis.AdoptionPolicy]bool{apis.AdoptAlways: true}},
 }
 
+// G-12, G-13: whose object may be adopted, by each policy, and what it is then; one that would be recreated can be adopted too.
 func TestAdopt(t *testing.T) {
 	b := newBench(t)
 	b.nothingToMerge()
@@ -335,6 +336,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// G-13: whose an object is, is looked at whenever it is written.
 func TestAdoptRefusals(t *testing.T) {
 	b := newBench(t)
 	there := b.put(configMap, ownedBy(otherID, otherOwner))
@@ -356,7 +358,7 @@ func TestAdoptRefusals(t *testing.T) {
 	b.wantText(result.Err, "unable to replace ConfigMap NS/x: it does not belong to the component")
 }
 
-// Of two components that adopt an object at the same time, one does.
+// G-13: of two components that adopt an object at the same time, one does.
 func TestAdoptionRace(t *testing.T) {
 	for _, update := range []apis.UpdatePolicy{apis.UpdateApply, apis.UpdateReplace} {
 		t.Run(string(update), func(t *testing.T) {
@@ -386,7 +388,7 @@ func TestAdoptionRace(t *testing.T) {
 	}
 }
 
-// A conflict that is none of the object meant being another one is tried again, a few times.
+// G-09: a conflict that is none of the object meant being another one is tried again, a few times.
 func TestApplyConflicts(t *testing.T) {
 	conflicts, calls := 4, 0
 	b := newBench(t, interceptor.Funcs{
@@ -415,7 +417,7 @@ func TestApplyConflicts(t *testing.T) {
 	}
 }
 
-// Somebody who writes between the look and the merging of the managed fields loses nothing.
+// G-09: somebody who writes between the look and the merging of the managed fields loses nothing.
 func TestMergeConflict(t *testing.T) {
 	var b *bench
 	calls := 0
@@ -467,7 +469,7 @@ func TestCrashAfterMerge(t *testing.T) {
 	}
 }
 
-// Whatever the operation, an object of the same name that is not the one meant is left alone.
+// G-15: whatever the operation, an object of the same name that is not the one meant is left alone.
 func TestAnotherObjectOfTheName(t *testing.T) {
 	b := newBench(t)
 	created := b.create(b.desire(configMap, "d1"))

@@ -76,8 +76,8 @@ type Desired struct {
 type Presence int
 
 const (
-	// PresenceUnknown: nobody has looked yet, or could. An object that we have written before is waited for; one that we
-	// have not may be created, since a create fails where there is one.
+	// PresenceUnknown: nobody has looked yet, or could. The plan waits until somebody has. An object that nobody can have written
+	// yet is better passed as Absent, since a create fails where there is one.
 	PresenceUnknown Presence = iota
 	Absent
 	Present
