@@ -213,6 +213,11 @@ func (g *guard) Delete(_ context.Context, key plan.Key, uid types.UID) (plan.Use
 	return g.use, g.err
 }
 
+func (g *guard) Lift(_ context.Context, key plan.Key) error {
+	g.calls = append(g.calls, "lift "+key.String())
+	return g.err
+}
+
 // Types go by the guard, whatever the plan calls it, and are not purged.
 func TestTypes(t *testing.T) {
 	b := newBench(t)
