@@ -61,8 +61,8 @@ type rig struct {
 	policy manifest.Options
 	status apis.ComponentStatus
 	owner  observe.Component
-	// down: each DELETE fails, with which the process ends.
-	down bool
+	// down: the process ends at the creation for trial, or at the DELETE.
+	down string
 	// writes and lifts are those of the last run.
 	writes, lifts int
 }
@@ -83,10 +83,16 @@ func newRig(t *testing.T, kind string, policy manifest.Options) *rig {
 	r.WithWatch = interceptor.NewClient(c, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			r.writes++
-			if r.down {
+			if r.down == "delete" {
 				return errDown
 			}
 			return c.Delete(ctx, o, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if r.down == "create" {
+				return errDown
+			}
+			return c.Create(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			r.writes++
@@ -184,20 +190,23 @@ func (r *rig) create() error {
 	return r.Create(r.Context(), instance, client.DryRunAll)
 }
 
-// leaveFence begins a removal of the type and ends the process right before the DELETE.
-func (r *rig) leaveFence() {
+// leaveFence begins a removal of the type and ends the process before the proof of the fence, or before the DELETE.
+func (r *rig) leaveFence(before string) {
 	r.Helper()
-	r.down = true
+	r.down = before
 	r.eventually(func() error {
 		if _, err := r.run(false); !errors.Is(err, errDown) {
 			return fmt.Errorf("the removal did not come to the deletion: %w", err)
 		}
 		return nil
 	})
-	r.down = false
-	if err := r.create(); err == nil || !strings.Contains(err.Error(), "the type is being removed") {
-		r.Fatalf("an instance can be created: %v", err)
-	}
+	r.down = ""
+	r.eventually(func() error {
+		if err := r.create(); err == nil || !strings.Contains(err.Error(), "the type is being removed") {
+			return fmt.Errorf("an instance can be created: %v", err)
+		}
+		return nil
+	})
 	if !foreign.Fenced(r.live(), prefix) {
 		r.Fatalf("the fence is not noted: %v", r.live().Annotations)
 	}
@@ -219,12 +228,20 @@ func (r *rig) assertOpen() {
 // A removal that was broken off has left a fence, and then the type is desired again.
 func TestFenceOfATypeThatStays(t *testing.T) {
 	t.Parallel()
-	for i, policy := range []apis.ReconcilePolicy{apis.ReconcileOnObjectChange, apis.ReconcileOnce} {
-		t.Run(string(policy), func(t *testing.T) {
+	tests := []struct {
+		policy apis.ReconcilePolicy
+		before string
+	}{
+		{apis.ReconcileOnObjectChange, "delete"},
+		{apis.ReconcileOnce, "delete"},
+		{apis.ReconcileOnce, "create"},
+	}
+	for i, test := range tests {
+		t.Run(string(test.policy)+" "+test.before, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, fmt.Sprintf("Stay%d", i), manifest.Options{ReconcilePolicy: policy})
+			r := newRig(t, fmt.Sprintf("Stay%d", i), manifest.Options{ReconcilePolicy: test.policy})
 			r.settle(false, r.crd)
-			r.leaveFence()
+			r.leaveFence(test.before)
 
 			report, err := r.run(false, r.crd)
 			if err != nil || r.lifts != 1 {
@@ -248,7 +265,7 @@ func TestFenceOfATypeThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "Left", manifest.Options{DeletePolicy: apis.DeleteOrphanOnDelete})
 	r.settle(false, r.crd)
-	r.leaveFence()
+	r.leaveFence("delete")
 	r.settle(true)
 	r.assertOpen()
 	if owner := r.live().Labels[prefix+"/owner-id"]; owner != "" {
