@@ -88,6 +88,8 @@ func newGuard(t testing.TB, config *rest.Config) *foreign.Guard {
 		Owner:        owner,
 		FieldManager: "platform.example.com",
 		Margin:       -1,
+		// A busy machine takes its time.
+		ProofTimeout: time.Minute,
 	}
 }
 
@@ -282,7 +284,7 @@ func unknown(reason string) plan.Use {
 func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})
