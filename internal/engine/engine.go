@@ -14,6 +14,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/execute"
+	"github.com/espalier-dev/espalier/internal/foreign"
 	"github.com/espalier-dev/espalier/internal/inventory"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/observe"
@@ -30,7 +31,7 @@ type Engine struct {
 	Client   client.Client
 	Observer observe.Observer
 	Store    inventory.Store
-	Guard    Guard
+	Guard    execute.Guard
 	Memory   *Memory
 
 	Component observe.Component
@@ -40,13 +41,6 @@ type Engine struct {
 	Reclaim      []string
 	// Parallel is how many requests are made at the same time. Default: that of the executor.
 	Parallel int
-}
-
-// Guard protects the instances that others have of types. It is implemented by foreign.Guard.
-type Guard interface {
-	execute.Guard
-	// Lift takes the fence off the CustomResourceDefinition key, if it has one of ours.
-	Lift(ctx context.Context, key plan.Key) error
 }
 
 // Memory is what is worth keeping of a component from request to request. Losing it costs a few reads. The zero value is empty.
@@ -135,7 +129,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
-	var failed error
+	failed := r.release(ctx)
 	for {
 		next := plan.Make(r.in)
 		r.report.Plan, r.report.Input, r.report.Inventory = next, r.in, next.Inventory
@@ -143,7 +137,7 @@ func (r *run) run(ctx context.Context) error {
 			return nil
 		}
 		if durable, err := r.record(ctx, next.Inventory); err != nil || !durable {
-			return err
+			return errors.Join(failed, err)
 		}
 		if len(next.Next.Operations) == 0 {
 			break
@@ -473,6 +467,26 @@ func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, 
 			r.Memory.namespaces[name] = true
 		}
 	}
+}
+
+// release takes the fences off the types that are desired. They were left by a removal that was broken off; to write the definition anew
+// would do it as well, but not every one is written again.
+func (r *run) release(ctx context.Context) error {
+	if r.task.Deleting || r.task.DryRun {
+		return nil
+	}
+	var failed []error
+	for i := range r.in.Desired {
+		key := r.in.Desired[i].Key
+		seen := r.in.Observed[key]
+		if !seen.Fenced || seen.Ownership != plan.Ours || !foreign.Fences(key.GroupKind()) {
+			continue
+		}
+		if err := r.Guard.Lift(ctx, key); err != nil {
+			failed = append(failed, fmt.Errorf("unable to let instances of %s be created again: %w", key, err))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // liftFences takes off the fences of a deletion that turned out to be blocked.

@@ -59,6 +59,8 @@ type Guard interface {
 	CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Use, error)
 	// Delete deletes the object that defines types, provided that it has that UID and nobody else uses them.
 	Delete(ctx context.Context, key plan.Key, uid types.UID) (plan.Use, error)
+	// Lift takes the fence off the object key that defines types, if it has one of ours.
+	Lift(ctx context.Context, key plan.Key) error
 }
 
 // Executor carries out operations. It is used by one request; its methods are safe for concurrent use.

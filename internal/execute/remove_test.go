@@ -214,6 +214,11 @@ func (g *guard) Delete(_ context.Context, key plan.Key, uid types.UID) (plan.Use
 	return g.use, g.err
 }
 
+func (g *guard) Lift(_ context.Context, key plan.Key) error {
+	g.calls = append(g.calls, "lift "+key.String())
+	return g.err
+}
+
 // G-06: types go by the guard, whatever the plan calls it, unless it is recorded that foreign instances do not matter, and are not purged.
 func TestTypes(t *testing.T) {
 	b := newBench(t)

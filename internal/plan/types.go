@@ -129,6 +129,8 @@ type Observed struct {
 	// not count as ready.
 	Status  apis.ObjectStatus
 	Message string
+	// Fenced: it defines types, and says that the creation of their instances is fenced off, for a removal that was begun.
+	Fenced bool
 	// Volatile: it waits for an object of the same or of a later wave to appear, and therefore holds up no wave: a claim whose
 	// volume is bound when its first consumer comes.
 	Volatile bool
