@@ -351,6 +351,11 @@ func race(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, workers, 
 			begin.Do(func() { close(start) })
 			return err
 		},
+		// With a fence they have begun by then.
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			begin.Do(func() { close(start) })
+			return c.Delete(ctx, obj, opts...)
+		},
 	})
 	use, err := g.Delete(t.Context(), keyOf(crd), uid)
 	if err != nil {

@@ -300,3 +300,16 @@ func TestMissingTypeOfOurs(t *testing.T) {
 	delete(c.cluster.objects, baz("baz").Key)
 	same(t, "obstacles", obstacles(c.pass()), []string{"waiting baz.test.local: it is not ready", "waiting baz: its type is not served yet"})
 }
+
+// That the type of an object is not served is no failure before its turn: what comes before it may bring the type.
+func TestMissingTypeOfALaterWave(t *testing.T) {
+	c := newComponent(t, foo("operator"), with(baz("baz"), order(1, 0)))
+	p := c.pass()
+	same(t, "obstacles", obstacles(p), []string{"waiting operator: it is not ready"})
+	c.expect(p, false, map[string]string{"operator": creating, "baz": scheduled})
+	c.cluster.observe(foo("operator").Key)
+	same(t, "obstacles", obstacles(c.pass()), []string{"failed baz: the cluster does not serve its type"})
+	c.cluster.put(crd("baz").Key, plan.Foreign)
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create operator", "create baz"})
+}

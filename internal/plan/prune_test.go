@@ -95,6 +95,17 @@ func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete old"})
 }
 
+// G-10: nor for what is put right in its own wave, or cannot be: only something new has a turn to wait for.
+func TestPruningDoesNotWaitForRepair(t *testing.T) {
+	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0), policy(apis.PruneBefore)))
+	c.rollOutAll(t)
+	c.cluster.objects[foo("crashing").Key].status = apis.ObjectInProgress
+	c.desired = append(c.desired[:2:2], with(configMap("taken"), order(1, 0), policy(apis.AdoptNever)))
+	c.cluster.put(configMap("taken").Key, plan.Unowned)
+	c.cluster.objects[configMap("kept").Key].fields = "fewer"
+	same(t, "operations", actions(plan.Make(c.input())), []string{"delete old"})
+}
+
 // What was applied in a wave that there is no more goes with the next one.
 func TestPruneOfAWaveThatIsNoMore(t *testing.T) {
 	for policyName, want := range map[apis.PrunePolicy][]string{
