@@ -40,7 +40,7 @@ func TestExistingCluster(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &interruptingWriter{at: "Somebody edits", interrupt: cancel}
-	err := run(ctx, logr.Discard(), out)
+	err := demo.Run(ctx, logr.Discard(), out)
 
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the demo ended with %v", err)
