@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -58,7 +61,7 @@ func (c *Cluster) Patch(ctx context.Context, obj client.Object, namespace, name,
 
 // IsUntouched holds when an object is as it was. A status does not count: other controllers may have reasons to write it.
 func (c *Cluster) IsUntouched(ctx context.Context, before client.Object) error {
-	now := before.DeepCopyObject().(client.Object)
+	now := blank(before)
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil {
 		return err
 	}
@@ -67,6 +70,16 @@ func (c *Cluster) IsUntouched(ctx context.Context, before client.Object) error {
 		return fmt.Errorf("%T %s/%s is not as it was", before, before.GetNamespace(), before.GetName())
 	}
 	return err
+}
+
+// blank returns an object of the type and kind, and nothing else: what is read into one that has fields may leave these.
+func blank(obj client.Object) client.Object {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		empty := &unstructured.Unstructured{}
+		empty.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+		return empty
+	}
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
 
 // RemoveCreated deletes what the story has made, the last first, and returns when it is gone.
