@@ -83,6 +83,9 @@ func areGone(objects ...client.Object) check {
 // isNew holds when the object is there, and is not the one that was remembered.
 func isNew(obj client.Object) check {
 	return func(ctx context.Context, w *World) error {
+		if len(w.before) == 0 {
+			return errNothing
+		}
 		now := obj.DeepCopyObject().(client.Object)
 		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(obj), now); err != nil {
 			return err
@@ -106,10 +109,12 @@ func (w *World) remember(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
+var errNothing = errors.New("nothing was remembered")
+
 // areUntouched holds when the objects that were remembered are as they were, and there to stay.
 func areUntouched(ctx context.Context, w *World) error {
 	if len(w.before) == 0 {
-		return errors.New("nothing was remembered")
+		return errNothing
 	}
 	for _, obj := range w.before {
 		if err := w.IsUntouched(ctx, obj); err != nil {
