@@ -57,7 +57,7 @@ func Release() reconcilers.SubReconciler[*v1alpha1.Platform] {
 			conditions := platform.Status.Manage(ctx)
 			if _, err := featuresOf(&platform.Spec); err != nil {
 				conditions.MarkFalse(v1alpha1.ReleaseFound, "NotFound", "%s", err)
-				return reconcilers.ErrHaltSubReconcilers
+				return reconcilers.ErrDurable
 			}
 			conditions.MarkTrue(v1alpha1.ReleaseFound, "Found", "")
 			return nil
