@@ -51,7 +51,7 @@ type Rollout[Type client.Object] struct {
 	Resource Type
 	// Reconciler rolls it out. It remembers what it did, so rows need an instance of their own. Required.
 	Reconciler reconcilers.SubReconciler[Type]
-	// GivenObjects are there before. Optional.
+	// GivenObjects are there before, beside the namespace of the resource. Optional.
 	GivenObjects []client.Object
 	// GivenAPIResources are those that discovery and the REST mapper know, beside the types that are defined. Optional.
 	GivenAPIResources []*metav1.APIResourceList
@@ -73,7 +73,7 @@ func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 	if r.Now.IsZero() {
 		r.Now = RolledOutAt
 	}
-	site := r.site(copyOf(r.Resource), r.GivenObjects)
+	site := r.site(copyOf(r.Resource), r.withNamespace())
 	defer site.release(t)
 	resource, err := site.resource()
 	for pass := 1; err == nil; pass++ {
@@ -101,6 +101,22 @@ func fatal(t testing.TB, err error) {
 	}
 	t.Helper()
 	t.Fatal(err)
+}
+
+// withNamespace returns the given objects, with the namespace of the resource among them.
+func (r Rollout[Type]) withNamespace() []client.Object {
+	name := r.Resource.GetNamespace()
+	isIt := func(obj client.Object) bool {
+		kind, err := kindOf(realObject(obj), r.Scheme)
+		return err == nil && kind.Group == "" && kind.Kind == "Namespace" && obj.GetName() == name
+	}
+	if name == "" || slices.ContainsFunc(r.GivenObjects, isIt) {
+		return r.GivenObjects
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	namespace.SetName(name)
+	return append([]client.Object{namespace}, r.GivenObjects...)
 }
 
 // pass makes one request and tells whether anything changed.

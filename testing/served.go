@@ -19,6 +19,14 @@ import (
 
 var definitionResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
+// definitionResources are what all API servers serve, in whatever scheme it is.
+var definitionResources = &metav1.APIResourceList{
+	GroupVersion: apiextensionsv1.SchemeGroupVersion.String(),
+	APIResources: []metav1.APIResource{{
+		Name: definitionResource.Resource, SingularName: "customresourcedefinition", Kind: "CustomResourceDefinition",
+	}},
+}
+
 // definitions are the CustomResourceDefinitions in a server.
 func definitions(server *memserver.Server) []apiextensionsv1.CustomResourceDefinition {
 	var all []apiextensionsv1.CustomResourceDefinition
@@ -78,7 +86,7 @@ func boolRank(b bool) int {
 	return 0
 }
 
-// servingMapper knows the types that are defined in a server beside those of the mapper it embeds.
+// servingMapper knows, beside those of the mapper it embeds, CustomResourceDefinitions and the types that they define.
 type servingMapper struct {
 	meta.RESTMapper
 	server *memserver.Server
@@ -109,7 +117,7 @@ func (m servingMapper) RESTMappings(kind schema.GroupKind, versions ...string) (
 }
 
 func (m servingMapper) defined() meta.RESTMapper {
-	mapper, _ := restMapper(servedTypes(m.server))
+	mapper, _ := restMapper(append(servedTypes(m.server), definitionResources))
 	return mapper
 }
 

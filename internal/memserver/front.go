@@ -39,6 +39,7 @@ func (s *Server) Build(builder *fake.ClientBuilder) (c client.WithWatch, behind 
 	s.eager = s.eager || asked.managedFields
 	inner := builder.WithObjectTracker(s).Build()
 	return s.publish(interceptor.NewClient(inner, interceptor.Funcs{
+		Create:           s.create,
 		Delete:           s.delete,
 		Patch:            s.patch,
 		Apply:            s.apply,
@@ -98,6 +99,24 @@ func settingsOf(builder *fake.ClientBuilder) settings {
 		typeConverters: set("typeConverters"),
 		managedFields:  set("returnManagedFields"),
 	}
+}
+
+// create answers with the managed fields, where they are kept, which the fake client does not.
+func (s *Server) create(ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+	if err := inner.Create(ctx, obj, opts...); err != nil || !s.eager {
+		return err
+	}
+	kind, err := apiutil.GVKForObject(obj, s.public)
+	if err != nil {
+		return err
+	}
+	gvr, _ := meta.UnsafeGuessKindToResource(kind)
+	if stored, err := s.Get(gvr, obj.GetNamespace(), obj.GetName()); err == nil {
+		if stored, err := asObject(stored); err == nil && stored.GetResourceVersion() == obj.GetResourceVersion() {
+			obj.SetManagedFields(stored.GetManagedFields())
+		}
+	}
+	return nil
 }
 
 // delete honours a UID precondition, which the fake client drops. It names the version that it looked at, so that the
