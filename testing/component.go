@@ -63,6 +63,14 @@ func collectStatuses(v reflect.Value, found *[]*apis.ComponentStatus) {
 	}
 }
 
+// LeaveOpen clears what the status of a component says about times, digests and, in records, the state of an object, so that an
+// expectation that starts from a [RolledOut] resource does not compare it, see [DefaultDiffer].
+func LeaveOpen(status *apis.ComponentStatus) {
+	none := &apis.ComponentStatus{Inventory: bare(status.Inventory)}
+	status.Inventory = copyOfRecords(status.Inventory)
+	leaveUnsaidStatus(none, status)
+}
+
 // leaveUnsaid returns actual without what it says of the components of a resource that expected leaves open: times, digests and, in
 // records, what identifies the state of an object.
 func leaveUnsaid(expected, actual client.Object) client.Object {
@@ -75,15 +83,18 @@ func leaveUnsaid(expected, actual client.Object) client.Object {
 		if i >= len(said) {
 			break
 		}
-		want := said[i]
-		leaveOpen(want.LastObservedAt, &status.LastObservedAt)
-		leaveOpen(want.LastAppliedAt, &status.LastAppliedAt)
-		leaveOpen(want.ProcessingSince, &status.ProcessingSince)
-		leaveOpen(want.ProcessingDigest, &status.ProcessingDigest)
-		leaveOpen(want.LastProcessingDigest, &status.LastProcessingDigest)
-		leaveUnsaidRecords(want.Inventory, status.Inventory)
+		leaveUnsaidStatus(said[i], status)
 	}
 	return actual
+}
+
+func leaveUnsaidStatus(expected, actual *apis.ComponentStatus) {
+	leaveOpen(expected.LastObservedAt, &actual.LastObservedAt)
+	leaveOpen(expected.LastAppliedAt, &actual.LastAppliedAt)
+	leaveOpen(expected.ProcessingSince, &actual.ProcessingSince)
+	leaveOpen(expected.ProcessingDigest, &actual.ProcessingDigest)
+	leaveOpen(expected.LastProcessingDigest, &actual.LastProcessingDigest)
+	leaveUnsaidRecords(expected.Inventory, actual.Inventory)
 }
 
 func leaveUnsaidRecords(expected, actual []apis.InventoryRecord) {
@@ -128,22 +139,35 @@ func withoutUnsaidDigest(expected, actual client.Object) client.Object {
 	return actual
 }
 
-// withoutUnsaidAppliedDigest is withoutUnsaidDigest for what is applied.
-func withoutUnsaidAppliedDigest(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
+// withoutUnsaidApplied is withoutUnsaidDigest for what is applied. A component names the version of an object that it had to read, which
+// depends on what it knew.
+func withoutUnsaidApplied(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
 	want, got := sent(expected), sent(actual)
 	if want == nil || got == nil {
 		return actual
 	}
 	labels, _, _ := unstructured.NestedStringMap(want, "metadata", "labels")
 	annotations, _, _ := unstructured.NestedStringMap(want, "metadata", "annotations")
-	keys := unsaidDigests(labels, annotations)
-	if len(keys) == 0 {
+	if !isMarked(labels) {
 		return actual
 	}
-	for _, key := range keys {
+	if version, _, _ := unstructured.NestedString(want, "metadata", "resourceVersion"); version == "" {
+		unstructured.RemoveNestedField(got, "metadata", "resourceVersion")
+	}
+	for _, key := range unsaidDigests(labels, annotations) {
 		unstructured.RemoveNestedField(got, "metadata", "annotations", key)
 	}
 	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: got})
+}
+
+// isMarked tells whether labels have the mark of a component.
+func isMarked(labels map[string]string) bool {
+	for label := range labels {
+		if strings.HasSuffix(label, "/"+component.LabelOwnerID) {
+			return true
+		}
+	}
+	return false
 }
 
 // unsaidDigests are the keys of the digests of the components whose mark is among the labels.

@@ -48,8 +48,8 @@ type Differ interface {
 // structures.
 //
 // Of the status of a component it compares times and digests only where the expected status sets them, and of an inventory record
-// UID, digest, fields, generation and time; the digest on an object of a component only where the expected object has the owner
-// mark and a digest. See [Rollout] for how to expect those.
+// UID, digest, fields, generation and time; the digest on an object of a component, which is one that is expected
+// with the owner mark, and the resource version that such an object is applied with, only where they are expected too. See [Rollout] for how to expect those.
 var DefaultDiffer Differ = differ{}
 
 // StrictDiffer is DefaultDiffer, but compares the transition times of conditions too, and all of the status of a component. Set the Now of the test case, in full
@@ -83,7 +83,7 @@ func (differ) Event(expected, actual Event) string {
 }
 
 func (differ) ApplyRef(expected, actual ApplyRef) string {
-	actual.ApplyConfiguration = withoutUnsaidAppliedDigest(expected.ApplyConfiguration, actual.ApplyConfiguration)
+	actual.ApplyConfiguration = withoutUnsaidApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
 	return cmp.Diff(expected, actual, NormalizeApplyConfiguration)
 }
 

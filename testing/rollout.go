@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,9 @@ var RolledOutAt = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 //		ExpectDeletes: []rtesting.DeleteRef{deployed.DeleteRef(roof)},
 //	}
 //
-// All times are the same each time it runs, and so are the UIDs, see [AssignUIDs].
+// All times are the same each time it runs, and so are the UIDs, see [AssignUIDs]. For a row, it is the same time or a later one: set
+// Now of the case. A ComponentReconciler makes requests at the same time, in any order: with Parallel of 1 a row sees them in that of
+// the plan.
 type Rollout[Type client.Object] struct {
 	// Scheme has the types of the test. Required.
 	Scheme *runtime.Scheme
@@ -143,7 +146,7 @@ type RolledOut[Type client.Object] struct {
 	objects []client.Object
 }
 
-// Objects returns copies of all objects but the resource, in the order they were given and created: what the resource consists of,
+// Objects returns copies of all objects but the resource, those given first, and the others by group, kind, namespace and name: what the resource consists of,
 // with marks, UIDs and managed fields; the objects that keep its inventory, if it is not in the status; and what was given. Those
 // that are not in the scheme are unstructured.
 func (d *RolledOut[Type]) Objects() []client.Object {
@@ -253,9 +256,10 @@ type site[Type client.Object] struct {
 	rollout Rollout[Type]
 	expect  *ExpectConfig
 	config  reconcilers.Config
-	// key and kind are those of the resource, seen those of all objects, in the order that they were met.
-	seen []placed
-	key  placed
+	// key is where the resource is, seen where all other objects are or were, the first of them given.
+	key   placed
+	seen  []placed
+	given int
 }
 
 // placed says where an object is.
@@ -285,6 +289,7 @@ func (r Rollout[Type]) site(resource Type, objects []client.Object) *site[Type] 
 	for _, obj := range objects {
 		s.meet(s.placeOf(realObject(obj)))
 	}
+	s.given = len(s.seen)
 	return s
 }
 
@@ -377,6 +382,11 @@ func (s *site[Type]) places() []placed {
 	for _, action := range r.ApplyActions {
 		meet(action, nameOf(action))
 	}
+	// What is created at the same time is created in any order.
+	slices.SortFunc(s.seen[s.given:], func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return s.seen
 }
 
