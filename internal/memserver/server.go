@@ -162,7 +162,7 @@ func (s *Server) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKi
 	if listKind.Version == "" {
 		listKind.Version = runtime.APIVersionInternal
 	}
-	list, err := s.newList(gvk, listKind)
+	list, err := s.newList(gvr, listKind)
 	if err != nil {
 		return nil, err
 	}
@@ -185,13 +185,26 @@ func (s *Server) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKi
 	return list, meta.SetList(list, items)
 }
 
-func (s *Server) newList(kind, listKind schema.GroupVersionKind) (runtime.Object, error) {
-	if s.private.Recognizes(listKind) || s.public.Recognizes(kind) {
+// newList returns an empty list. That of a kind that the scheme does not know is unstructured, if the objects are.
+func (s *Server) newList(gvr schema.GroupVersionResource, listKind schema.GroupVersionKind) (runtime.Object, error) {
+	if s.public.Recognizes(listKind) || !s.isUnstructured(gvr) {
 		return s.private.New(listKind)
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(listKind)
 	return list, nil
+}
+
+// isUnstructured tells whether there are objects of the resource, and all are unstructured.
+func (s *Server) isUnstructured(gvr schema.GroupVersionResource) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, r := range s.tables[gvr] {
+		if _, ok := r.object.(runtime.Unstructured); !ok {
+			return false
+		}
+	}
+	return len(s.tables[gvr]) > 0
 }
 
 // All returns copies of all objects of a resource, ordered by namespace and name.
