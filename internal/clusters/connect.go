@@ -27,13 +27,13 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("could not make an HTTP client: %w", err)
 	}
-	types, err := newKnowledge(config, httpClient, scheme)
-	if err != nil {
-		return nil, err
-	}
 	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("could not make a discovery client: %w", err)
+	}
+	types, err := newKnowledge(config, httpClient, scheme, discoverer.RESTClient())
+	if err != nil {
+		return nil, err
 	}
 	return &Cluster{ID: id, Config: config, HTTPClient: httpClient, Client: liveClient{types}, discovery: discoverer}, nil
 }

@@ -1,9 +1,12 @@
 package clusters
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
+
+	"github.com/espalier-dev/espalier/internal/served"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,13 +29,14 @@ type knowledge struct {
 	config     *rest.Config
 	httpClient *http.Client
 	scheme     *runtime.Scheme
+	discovery  rest.Interface
 
 	mu  sync.RWMutex
 	now known
 }
 
-func newKnowledge(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (*knowledge, error) {
-	k := &knowledge{config: config, httpClient: httpClient, scheme: scheme}
+func newKnowledge(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, discovery rest.Interface) (*knowledge, error) {
+	k := &knowledge{config: config, httpClient: httpClient, scheme: scheme, discovery: discovery}
 	now, err := k.begin()
 	if err != nil {
 		return nil, err
@@ -75,7 +79,15 @@ func (k *knowledge) current() known {
 // mapper is a REST mapper that asks the API server for what it does not know, and can be told to ask again for what it does.
 type mapper struct{ *knowledge }
 
-var _ meta.ResettableRESTMapper = mapper{}
+var (
+	_ meta.ResettableRESTMapper = mapper{}
+	_ served.Discoverer         = mapper{}
+)
+
+// Discover implements [served.Discoverer]. It asks the API server each time.
+func (m mapper) Discover(ctx context.Context, gk schema.GroupKind) (at schema.GroupVersionResource, ok bool, err error) {
+	return served.Discover(ctx, m.discovery, gk)
+}
 
 // Reset implements [meta.ResettableRESTMapper]. The client of the cluster forgets as well. No request is made.
 func (m mapper) Reset() { m.forget() }

@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/plan"
 	"github.com/espalier-dev/espalier/internal/readiness"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,7 +152,7 @@ func (o *direct) lookFor(ctx context.Context, in *Interest) error {
 	switch found := diagnose(err); {
 	case err == nil:
 		o.observation.Objects[in.Key] = o.shows(o.component, in, object, o.objects)
-	case absent(err):
+	case served.Absent(err):
 		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent}
 	case notServed(err):
 		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent, TypeMissing: true}

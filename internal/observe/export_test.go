@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Absent, Diagnose and the rest are for tests of package observe_test.
-var Absent = absent
-
 // WatchingTrouble and ReadingTrouble say what an error means.
 func WatchingTrouble(err error, verb string) string { return diagnose(err).watching(verb) }
 func ReadingTrouble(err error) string               { return diagnose(err).reading() }

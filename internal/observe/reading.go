@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/readiness"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -222,7 +223,7 @@ func (r *reader) get(ctx context.Context, t task) {
 	switch {
 	case err == nil:
 		r.found(t, object)
-	case absent(err):
+	case served.Absent(err):
 		r.gone(t)
 	case ctx.Err() == nil:
 		r.failed(t, r.broke(t.entry.kind, err))
