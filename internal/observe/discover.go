@@ -100,7 +100,9 @@ func (w *Watching) locate(ctx context.Context, gk schema.GroupKind, doubted bool
 			return mapping.Resource, true, nil
 		}
 	}
-	at, ok, err = served.Discover(ctx, w.discovery, gk)
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	at, ok, err = served.Discover(limited, w.discovery, gk)
 	if ok && doubted {
 		if _, err := w.options.Mapper.RESTMapping(gk); err != nil {
 			meta.MaybeResetRESTMapper(w.options.Mapper)
