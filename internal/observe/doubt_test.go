@@ -3,6 +3,9 @@ package observe_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // An object that was recorded, but whose creation was never seen to succeed, may exist although the watch does not show it: its list
@@ -215,5 +221,66 @@ func TestReadingInTheServedVersion(t *testing.T) {
 			}
 			o.presence(got, old, plan.Present)
 		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A time-out of the HTTP client ends no watch, while a list has to come to an end.
+func TestAWatchHasNoDeadline(t *testing.T) {
+	type request struct{ watch, deadline bool }
+	requests := make(chan request)
+	answer := func(status int, text string) *http.Response {
+		return &http.Response{
+			StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)),
+		}
+	}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
+	mapper.Add(configMaps.WithVersion("v1"), meta.RESTScopeNamespace)
+	w, err := observe.NewWatching(observe.Options{
+		Config: &rest.Config{Host: "http://127.0.0.1:1"}, Mapper: mapper, Client: fake.NewClientBuilder().Build(),
+		Prefix: prefix, FieldManager: manager,
+		HTTPClient: &http.Client{Timeout: time.Hour, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			_, deadline := r.Context().Deadline()
+			query := r.URL.Query()
+			select {
+			case requests <- request{query.Get("watch") == "true" || query.Get("watch") == "1", deadline}:
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+			switch {
+			case query.Get("sendInitialEvents") != "":
+				return answer(http.StatusBadRequest, `{"kind": "Status", "apiVersion": "v1", "code": 400, "reason": "Invalid"}`), nil
+			case query.Get("watch") != "":
+				return answer(http.StatusOK, ""), nil
+			}
+			return answer(http.StatusOK, `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": "5"}}`), nil
+		})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	c := observe.Component{Watcher: types.NamespacedName{Namespace: "default", Name: "shop"}, UID: "uid-1", OwnerID: ourID, Owner: ourOwner, Now: epoch}
+	if _, err := w.Observe(t.Context(), c, []observe.Interest{interest(configMaps, "a", fresh)}); err != nil {
+		t.Fatal(err)
+	}
+	lists := 0
+	for watches := 0; watches < 3 || lists == 0; {
+		select {
+		case r := <-requests:
+			if r.watch == r.deadline {
+				t.Errorf("watch: %t, deadline: %t", r.watch, r.deadline)
+			}
+			if r.watch {
+				watches++
+			} else {
+				lists++
+			}
+		case <-t.Context().Done():
+			t.Fatal("the watch does not begin")
+		}
 	}
 }
