@@ -110,10 +110,12 @@ func (r *Report) Changed() bool {
 // run is the state of one Run.
 type run struct {
 	*Engine
-	task    Task
-	in      plan.Input
-	report  *Report
-	stored  map[plan.Key]bool
+	task   Task
+	in     plan.Input
+	report *Report
+	stored map[plan.Key]bool
+	// purges are the keys of records that say durably that the object is purged.
+	purges  map[plan.Key]bool
 	objects map[plan.Key]*manifest.Object
 	known   map[plan.Key]observe.Interest
 	// announced: BeforeDelete was called.
@@ -194,9 +196,10 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		PatternUses: map[int]plan.Use{},
 		Now:         r.task.Now,
 	}
-	r.stored = make(map[plan.Key]bool, len(stored))
+	r.stored, r.purges = make(map[plan.Key]bool, len(stored)), map[plan.Key]bool{}
 	for i := range stored {
 		r.stored[plan.KeyOf(stored[i])] = true
+		r.purges[plan.KeyOf(stored[i])] = inventory.Purged(&stored[i])
 	}
 	if r.task.Deleting {
 		return
@@ -262,11 +265,12 @@ func (r *run) fill(interest *observe.Interest) {
 	}
 }
 
-// record makes the keys of records durable before anything is done about their objects (law L2). It tells whether they are.
+// record makes the keys of records durable before anything is done about their objects (law L2), and that an object is to be purged before
+// it is: one that is gone without that would be created again. It tells whether they are.
 func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
 	added := 0
 	for i := range records {
-		if key := plan.KeyOf(records[i]); !r.stored[key] {
+		if key := plan.KeyOf(records[i]); !r.stored[key] || inventory.Purged(&records[i]) && !r.purges[key] {
 			added++
 		}
 	}
@@ -275,7 +279,7 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 	}
 	durable, err = r.Store.Save(ctx, records)
 	if err != nil {
-		return false, fmt.Errorf("unable to record %d objects before they are created: %w", added, err)
+		return false, fmt.Errorf("unable to record %d objects before they are created or purged: %w", added, err)
 	}
 	for i := range records {
 		key := plan.KeyOf(records[i])
@@ -284,6 +288,7 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 		}
 		if durable {
 			r.stored[key] = true
+			r.purges[key] = r.purges[key] || inventory.Purged(&records[i])
 		}
 	}
 	if !durable {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
@@ -38,6 +39,7 @@ func Installation() *reconcilers.ComponentReconciler[*v1alpha1.Platform] {
 		Name:      "Installation",
 		Prefix:    Prefix,
 		Generator: generator{},
+		Configure: settle,
 		Condition: v1alpha1.Installed,
 		Reflect:   sumUp,
 		Dependents: []client.Object{
@@ -49,6 +51,12 @@ func Installation() *reconcilers.ComponentReconciler[*v1alpha1.Platform] {
 			NewDashboard("", "", ""),
 		},
 	}
+}
+
+// settle says that there are no namespaces to create: all objects that have one are in that of the platform.
+func settle(_ context.Context, _ *v1alpha1.Platform, configuration *component.Configuration) error {
+	configuration.MissingNamespacesPolicy = apis.MissingNamespacesDoNotCreate
+	return nil
 }
 
 // sumUp has Ready follow what the component says of itself.
