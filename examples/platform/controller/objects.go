@@ -64,12 +64,20 @@ func (generator) Generate(_ context.Context, namespace, name string, parameters 
 // Deterministic implements [component.Deterministic].
 func (generator) Deterministic() bool { return true }
 
-// The names of the objects of a platform that others have to do with.
-func SettingsName(name string) string  { return name + "-settings" }
+// SettingsName is the name of the ConfigMap of settings of the platform name.
+func SettingsName(name string) string { return name + "-settings" }
+
+// MigrationName is that of the ConfigMap of the migration.
 func MigrationName(name string) string { return name + "-migration" }
-func OverviewName(name string) string  { return name + "-overview" }
-func PortalName(name string) string    { return name + "-portal" }
-func ViewerName(name string) string    { return name + "-viewer" }
+
+// OverviewName is that of the first dashboard.
+func OverviewName(name string) string { return name + "-overview" }
+
+// PortalName is that of the ConfigMap of the portal.
+func PortalName(name string) string { return name + "-portal" }
+
+// ViewerName is that of the ServiceAccount of the viewer.
+func ViewerName(name string) string { return name + "-viewer" }
 
 // ViewerRoleName is that of the ClusterRole and its binding, which have no namespace to tell platforms apart.
 func ViewerRoleName(namespace, name string) string {
