@@ -62,7 +62,8 @@ func (m *moving) definition(version string) *unstructured.Unstructured {
 // serve has the type served in a version, and in no other.
 func (m *moving) serve(version string) {
 	m.Helper()
-	if err := m.Patch(m.Context(), m.definition(version), client.Apply, client.FieldOwner("somebody"), client.ForceOwnership); err != nil {
+	definition := client.ApplyConfigurationFromUnstructured(m.definition(version))
+	if err := m.Apply(m.Context(), definition, client.FieldOwner("somebody"), client.ForceOwnership); err != nil {
 		m.Fatal(err)
 	}
 	found, err := discovery.NewDiscoveryClientForConfig(plane.Config(m.TB))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/clusters"
 	"github.com/espalier-dev/espalier/internal/controlplane"
 	"github.com/espalier-dev/espalier/internal/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/observe"
@@ -28,7 +29,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 var plane = controlplanetest.Shared{}
@@ -62,19 +62,13 @@ func newOnline(t testing.TB, config *rest.Config) *online {
 		config = plane.Config(t)
 	}
 	config, o.requests = controlplane.CountRequests(config)
-	if o.http, err = rest.HTTPClientFor(config); err != nil {
-		t.Fatal(err)
-	}
-	mapper, err := apiutil.NewDynamicRESTMapper(config, o.http)
+	reached, err := (&clusters.Pool{Home: config}).Get(t.Context(), clusters.Identity{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(config, client.Options{HTTPClient: o.http, Mapper: mapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o.http = reached.HTTPClient
 	o.Watching, err = observe.NewWatching(observe.Options{
-		Config: config, HTTPClient: o.http, Mapper: mapper, Client: c,
+		Config: reached.Config, HTTPClient: o.http, Mapper: reached.Client.RESTMapper(), Client: reached.Client,
 		Prefix: prefix, FieldManager: manager, Evaluate: evaluate, Wake: o.wake,
 	})
 	if err != nil {

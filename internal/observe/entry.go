@@ -124,10 +124,6 @@ func (e *entry) set(in *Interest, first bool) {
 	e.verdict, e.fieldsOf = nil, nil
 }
 
-func (e *entry) key() plan.Key {
-	return plan.Key{Group: e.kind.Group, Kind: e.kind.Kind, Namespace: e.name.Namespace, Name: e.name.Name}
-}
-
 func (e *entry) is(key plan.Key) bool {
 	return e.name.Name == key.Name && e.name.Namespace == key.Namespace && e.kind.Kind == key.Kind && e.kind.Group == key.Group
 }
