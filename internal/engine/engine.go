@@ -86,8 +86,8 @@ type Report struct {
 	Input plan.Input
 	// Inventory is as it is to be kept.
 	Inventory []apis.InventoryRecord
-	// Recorded: records were added that are not durable yet, so nothing was done about their objects. The caller makes them
-	// durable and comes back.
+	// Recorded: records were added, or are due to be purged, that are not durable yet, so nothing was done about their objects. The
+	// caller makes them durable and comes back.
 	Recorded int
 	// Results are what became of all operations, in the order in which they were carried out.
 	Results []execute.Result
@@ -108,10 +108,12 @@ func (r *Report) Changed() bool {
 // run is the state of one Run.
 type run struct {
 	*Engine
-	task    Task
-	in      plan.Input
-	report  *Report
-	stored  map[plan.Key]bool
+	task   Task
+	in     plan.Input
+	report *Report
+	stored map[plan.Key]bool
+	// purging are the records that were durably due to be purged when the run began.
+	purging map[plan.Key]bool
 	objects map[plan.Key]*manifest.Object
 	known   map[plan.Key]observe.Interest
 	// announced: BeforeDelete was called.
@@ -148,6 +150,9 @@ func (r *run) run(ctx context.Context) error {
 		if len(next.Next.Operations) == 0 {
 			break
 		}
+		if r.withhold(&next); len(next.Next.Operations) == 0 {
+			return errors.Join(failed, r.save(ctx))
+		}
 		if err := r.announce(ctx, next.Next); err != nil {
 			// The deletion is not under way yet, and so the next request announces it again.
 			r.report.Inventory = r.in.Inventory
@@ -174,8 +179,12 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		Now:         r.task.Now,
 	}
 	r.stored = make(map[plan.Key]bool, len(stored))
+	r.purging = map[plan.Key]bool{}
 	for i := range stored {
 		r.stored[plan.KeyOf(stored[i])] = true
+		if isPurging(&stored[i]) {
+			r.purging[plan.KeyOf(stored[i])] = true
+		}
 	}
 	if r.task.Deleting {
 		return
@@ -239,46 +248,6 @@ func (r *run) fill(interest *observe.Interest) {
 		interest.Confidential = true
 		interest.Data = object.Data()
 	}
-}
-
-// record makes the keys of records durable before anything is done about their objects (law L2). It tells whether they are.
-func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
-	added := 0
-	for i := range records {
-		if key := plan.KeyOf(records[i]); !r.stored[key] {
-			added++
-		}
-	}
-	if added == 0 {
-		return true, nil
-	}
-	durable, err = r.Store.Save(ctx, records)
-	if err != nil {
-		return false, fmt.Errorf("unable to record %d objects before they are created: %w", added, err)
-	}
-	for i := range records {
-		key := plan.KeyOf(records[i])
-		if !r.stored[key] {
-			if r.Memory.fresh == nil {
-				r.Memory.fresh = map[plan.Key]bool{}
-			}
-			r.Memory.fresh[key] = true
-		}
-		if durable {
-			r.stored[key] = true
-		}
-	}
-	if !durable {
-		r.report.Recorded = added
-	}
-	return durable, nil
-}
-
-func (r *run) save(ctx context.Context) error {
-	if _, err := r.Store.Save(ctx, r.report.Inventory); err != nil {
-		return fmt.Errorf("unable to save the inventory: %w", err)
-	}
-	return nil
 }
 
 // announce calls BeforeDelete before the first operation that takes anything away, unless an earlier request did.
