@@ -73,6 +73,8 @@ func normalStatus(status map[string]any) {
 		record := item.(map[string]any)
 		if record["kind"] == "CustomResourceDefinition" {
 			delete(record, "generation")
+			// One that was created and one that was applied differ in the defaults of the API server: the creator owns them.
+			record["fields"] = "some"
 		}
 		for _, field := range []string{"uid", "digest"} {
 			if _, ok := record[field]; ok {

@@ -29,7 +29,7 @@ func playFault(t *testing.T, world *faultWorld, point faultPoint) (*faultRun, *f
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*faultPatience)
 	defer cancel()
-	r := newFaultRun(world, fmt.Sprintf("r%d", faultRuns.Add(1)), point)
+	r := newFaultRun(world, fmt.Sprintf("run-%d-x", faultRuns.Add(1)), point)
 	outcome, err := r.play(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +54,9 @@ func TestComponentFaults(t *testing.T) {
 	}
 	t.Logf("%d writes without a fault:\n%s", len(reference.writes), strings.Join(reference.writes, "\n"))
 	points := faultPoints(reference)
-	if os.Getenv("ONLYREF") != "" { return }
+	if os.Getenv("ONLYREF") != "" {
+		return
+	}
 	began := time.Now()
 	var tried, missed faultCounter
 	group := errgroup.Group{}
