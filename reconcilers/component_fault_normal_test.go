@@ -46,6 +46,9 @@ func (r *faultRun) normal(u *unstructured.Unstructured) string {
 	if digest := faultPrefix + "/digest"; annotations[digest] != "" {
 		annotations[digest] = "some"
 	}
+	if len(annotations) == 0 {
+		annotations = nil
+	}
 	u.SetAnnotations(annotations)
 	if status, ok := u.Object["status"].(map[string]any); ok {
 		normalStatus(status)
@@ -73,10 +76,9 @@ func normalStatus(status map[string]any) {
 		record := item.(map[string]any)
 		if record["kind"] == "CustomResourceDefinition" {
 			delete(record, "generation")
-			// One that was created and one that was applied differ in the defaults of the API server: the creator owns them.
-			record["fields"] = "some"
 		}
-		for _, field := range []string{"uid", "digest"} {
+		// Who creates an object owns more of its fields than who applies it.
+		for _, field := range []string{"uid", "digest", "fields"} {
 			if _, ok := record[field]; ok {
 				record[field] = "some"
 			}

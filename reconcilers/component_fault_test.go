@@ -109,7 +109,7 @@ func faultPoints(reference *faultRun) []faultPoint {
 	for i, what := range reference.writes {
 		for _, sort := range []faultSort{diesBefore, diesAfter, failsWithout, losesAnswer, conflicts} {
 			points = append(points, faultPoint{sort: sort, at: i + 1, what: what})
-			if sort != diesBefore && sort != diesAfter {
+			if sort == losesAnswer || sort == conflicts {
 				points = append(points, faultPoint{sort: sort, at: i + 1, what: what, goesOn: true})
 			}
 		}
