@@ -158,12 +158,14 @@ func compareOutcomes(t *testing.T, point faultPoint, want, got *faultOutcome) {
 	}
 }
 
-// moreTries is how many attempts to create or to delete may be in vain: one, where an answer was lost, the answer came too late, or
-// somebody was faster.
+// moreTries is how many attempts to create or to delete may be in vain: one, where an answer was lost, or somebody was faster; and one
+// for each answer that came too late.
 func moreTries(point faultPoint) int {
 	switch point.sort {
 	case diesBefore, failsWithout:
 		return 0
+	case staleRead:
+		return point.lag
 	}
 	return 1
 }
