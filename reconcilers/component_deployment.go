@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,9 @@ func (j *componentJob[T]) reach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.memory.moveTo(&j.deployments, deployment, j.resource.GetUID(), j.component(ctx))
+	if !j.dryRun {
+		j.memory.moveTo(&j.deployments, deployment, j.resource.GetUID(), j.component(ctx))
+	}
 	j.deployment = deployment
 	j.store, err = j.inventoryStore()
 	return err
@@ -87,10 +90,10 @@ func (j *componentJob[T]) deploymentFor(ctx context.Context) (*componentDeployme
 	if err != nil {
 		return nil, fmt.Errorf("unable to reach the cluster of the component: %w", err)
 	}
-	if !j.waker.serving() {
+	if j.dryRun || !j.waker.serving() {
 		return j.direct(reached.Client, reached.Discovery()), nil
 	}
-	return j.deployments.get(deploymentKey{j.config.home, reached.ID}, func() (*componentDeployment, error) {
+	return j.deployments.get(deploymentKey{j.config.home, reached.ID}, j.resource.GetUID(), func() (*componentDeployment, error) {
 		if !j.waker.serving() {
 			// The controller stopped meanwhile: nobody would stop the watches.
 			return j.direct(reached.Client, reached.Discovery()), nil
@@ -147,30 +150,25 @@ func (d *componentDeployments) poolFor(home cluster.Cluster) *clusters.Pool {
 	return pool
 }
 
-func (d *componentDeployments) get(key deploymentKey, empty func() (*componentDeployment, error)) (*componentDeployment, error) {
+// get returns the deployment for key, which the component of that UID uses from here on, and so cannot be stopped by another that leaves
+// it.
+func (d *componentDeployments) get(key deploymentKey, user types.UID, empty func() (*componentDeployment, error)) (*componentDeployment, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if known, ok := d.by[key]; ok {
+		known.users[user] = true
 		return known, nil
 	}
 	if d.by == nil {
 		d.by = map[deploymentKey]*componentDeployment{}
 	}
 	made, err := empty()
-	if err != nil {
-		return nil, err
+	if err != nil || made.users == nil {
+		return made, err
 	}
+	made.users[user] = true
 	d.by[key] = made
 	return made, nil
-}
-
-// join notes that a component is deployed at deployment.
-func (d *componentDeployments) join(deployment *componentDeployment, user types.UID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if deployment.users != nil {
-		deployment.users[user] = true
-	}
 }
 
 // leave ends the interest of a component in what is at deployment. Without any component, nothing is watched there.
@@ -230,6 +228,10 @@ func (j *componentJob[T]) identity(ctx context.Context) (clusters.Identity, erro
 	kubeconfig, err := reference.Value(secret.Data)
 	if err != nil {
 		return identity, j.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
+	}
+	if len(bytes.TrimSpace(kubeconfig)) == 0 {
+		// Without one, the component would be deployed to the cluster of the operator.
+		return identity, j.missing(fmt.Errorf("the kubeconfig in the Secret %s is empty", key))
 	}
 	identity.KubeConfig = kubeconfig
 	return identity, nil
@@ -310,6 +312,8 @@ func (j *componentJob[T]) engage(ctx context.Context, task engine.Task) error {
 		Reclaim:      j.ReclaimFrom,
 		Parallel:     j.Parallel,
 	}
+	// What the request writes itself wakes nobody.
+	defer j.deployment.observer.Pause(owner)()
 	report, err := machine.Run(ctx, task)
 	j.report = report
 	j.situation.recorded = report.Recorded > 0
@@ -318,9 +322,18 @@ func (j *componentJob[T]) engage(ctx context.Context, task engine.Task) error {
 		return o.Kind == plan.ObstacleBlocked
 	})
 	j.situation.progress = plan.Message(report.Plan, componentMessageLimit-componentRemarkLimit)
-	j.waker.pace(owner.Watcher, len(report.Inventory))
+	if !j.dryRun {
+		j.waker.pace(owner.Watcher, len(report.Inventory))
+	}
+	if err == nil && j.memory.recordedInVain(j.situation.recorded) {
+		return errInventoryLost
+	}
 	return err
 }
+
+// errInventoryLost says that the inventory never becomes durable.
+var errInventoryLost = errors.New("the status does not keep the inventory: " +
+	"the CustomResourceDefinition of the resource has to define the status of a component, and the root has to write it")
 
 // componentRemarkLimit is how much room is left in a message for remarks about types that cannot be watched.
 const componentRemarkLimit = 256

@@ -26,6 +26,9 @@ type componentMemory struct {
 	activity string
 	tries    int
 
+	// unkept is how many requests in a row recorded objects and did not find the records kept.
+	unkept int
+
 	// recorded are the events of the last minutes.
 	recorded map[componentEvent]time.Time
 }
@@ -74,7 +77,6 @@ func (m *componentMemory) moveTo(all *componentDeployments, deployment *componen
 	}
 	m.forgotten()
 	m.engine = engine.Memory{}
-	all.join(deployment, uid)
 	m.deployment = deployment
 	m.release = func() { all.leave(deployment, uid, of) }
 }
@@ -101,3 +103,16 @@ func (m *componentMemory) again(activity string, changed bool) int {
 func (m *componentMemory) progressed(activity string) {
 	m.activity, m.tries = activity, 0
 }
+
+// recordedInVain counts a request, and tells whether too many in a row recorded objects without finding the records kept.
+func (m *componentMemory) recordedInVain(recorded bool) bool {
+	if !recorded {
+		m.unkept = 0
+		return false
+	}
+	m.unkept++
+	return m.unkept > maxUnkept
+}
+
+// maxUnkept leaves room for conflicts of the status with other writers.
+const maxUnkept = 20

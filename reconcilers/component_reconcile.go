@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/engine"
+	"github.com/espalier-dev/espalier/internal/execute"
 	"github.com/espalier-dev/espalier/internal/inventory"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/plan"
@@ -48,7 +50,7 @@ func (r *ComponentReconciler[T]) Reconcile(ctx context.Context, resource T) (Res
 }
 
 // Plan tells what Reconcile would do now, and does nothing but read: no hook is called, and neither the resource nor the
-// cluster is changed.
+// cluster is changed. It reads each object of the component, and may be called while Reconcile runs.
 func (r *ComponentReconciler[T]) Plan(ctx context.Context, resource T) (*ComponentPlan, error) {
 	r.init()
 	if err := r.check(); err != nil {
@@ -59,7 +61,8 @@ func (r *ComponentReconciler[T]) Plan(ctx context.Context, resource T) (*Compone
 	if err != nil {
 		return nil, err
 	}
-	job.dryRun = true
+	// Reconcile may be at work with what is remembered.
+	job.dryRun, job.memory = true, &componentMemory{}
 	job.run(ctx)
 	if job.situation.err != nil {
 		return nil, job.situation.err
@@ -307,6 +310,12 @@ func (j *componentJob[T]) abandon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := store.Load(ctx); err != nil {
+		return fmt.Errorf("unable to load the inventory: %w", err)
+	}
+	if _, err := store.Save(ctx, nil); err != nil {
+		return fmt.Errorf("unable to give up the inventory: %w", err)
+	}
 	j.store = store
 	j.record(componentEvent{corev1.EventTypeWarning, "Abandoned", "The objects are given up, since the kubeconfig of their cluster is not there any more"})
 	return j.finish(ctx)
@@ -346,11 +355,14 @@ func (j *componentJob[T]) hooks(ctx context.Context, sort string, hooks []compon
 
 // conclude sets the status and decides when to come back.
 func (j *componentJob[T]) conclude(ctx context.Context) (Result, error) {
-	if err := j.situation.err; err != nil && (isQuiet(err) || apierrs.IsConflict(err)) {
+	if err := j.situation.err; err != nil && (isQuiet(err) || apierrs.IsConflict(err) && !j.objectsFailed()) {
 		// Somebody was faster, or another node's convention is at work: this is no state of the component.
 		return Result{}, err
 	}
 	reasonBefore := j.reason()
+	if j.looking() {
+		return j.comeBack(componentVerdict{reason: reasonBefore}), nil
+	}
 	verdict := j.settle(ctx)
 	j.announce(ctx, reasonBefore, verdict)
 	if j.situation.err != nil && !j.situation.retriable {
@@ -360,6 +372,20 @@ func (j *componentJob[T]) conclude(ctx context.Context) (Result, error) {
 		return Result{}, fmt.Errorf("the component is not ready: %s", verdict.message)
 	}
 	return j.comeBack(verdict), nil
+}
+
+// objectsFailed tells whether something could not be done about an object, whatever else failed.
+func (j *componentJob[T]) objectsFailed() bool {
+	return j.report != nil && slices.ContainsFunc(j.report.Results, func(r execute.Result) bool { return r.Err != nil })
+}
+
+// looking tells whether nothing was found out but that watches have to start first, as after a restart: the component has not changed
+// because we begin to look.
+func (j *componentJob[T]) looking() bool {
+	s, report := j.situation, j.report
+	return s.err == nil && report != nil && len(report.Syncing) > 0 && len(report.Results) == 0 && !s.recorded && !s.deleting &&
+		j.before.State != "" && j.before.ProcessingDigest == j.digest &&
+		!slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool { return o.Kind != plan.ObstacleWaiting })
 }
 
 // comeBack decides when the component is looked at again, if nothing wakes it before. That can wait for whatever is more urgent.
@@ -386,9 +412,9 @@ func (j *componentJob[T]) delay(verdict componentVerdict) time.Duration {
 	case s.done:
 		j.memory.progressed("")
 		if len(j.report.Polled) > 0 {
-			return min(componentPollInterval, j.configuration.Requeue)
+			return j.untilReapply(min(componentPollInterval, j.configuration.Requeue))
 		}
-		return j.configuration.Requeue
+		return j.untilReapply(j.configuration.Requeue)
 	case s.recorded:
 		return time.Millisecond
 	}
@@ -404,9 +430,17 @@ func (j *componentJob[T]) delay(verdict componentVerdict) time.Duration {
 	}
 	// The timeout is noticed when it is due.
 	if left := j.status.ProcessingSince.Add(j.configuration.Timeout).Sub(j.now); left > 0 {
-		return min(left, j.configuration.Requeue)
+		return j.untilReapply(min(left, j.configuration.Requeue))
 	}
-	return j.configuration.Requeue
+	return j.untilReapply(j.configuration.Requeue)
+}
+
+// untilReapply shortens a delay to when an object is to be rewritten.
+func (j *componentJob[T]) untilReapply(delay time.Duration) time.Duration {
+	if due := j.report.Plan.Reapply; !due.IsZero() {
+		return min(delay, max(due.Sub(j.now), time.Second))
+	}
+	return delay
 }
 
 // componentPollInterval is how often a component is looked at that has objects which nobody tells us about.

@@ -29,12 +29,13 @@ type ComponentOptions[Type client.Object] struct {
 // NewComponentRoot returns a root for resources that are one component each: a [ResourceReconciler] whose tree is a
 // [ComponentReconciler]. name is the Prefix of that.
 //
-// The root writes the status during deletion too, and keeps delays. Whatever else is needed can be set on what is returned.
+// The root writes the status during deletion too, keeps delays, and leaves the events to the component. Whatever else is needed can be set on what is returned.
 func NewComponentRoot[Type client.Object](name string, generator component.Generator, options ComponentOptions[Type]) *ResourceReconciler[Type] {
 	return &ResourceReconciler[Type]{
 		Config:                       options.Config,
 		SyncStatusDuringFinalization: true,
 		KeepResultAfterStatusUpdate:  true,
+		SkipStatusEvents:             true,
 		Reconciler: &ComponentReconciler[Type]{
 			Prefix:       name,
 			Generator:    generator,

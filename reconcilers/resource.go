@@ -84,6 +84,10 @@ type ResourceReconciler[Type client.Object] struct {
 	// after a conflicting one. Set it for a controller whose predicates filter the events of status changes. Default: false.
 	KeepResultAfterStatusUpdate bool
 
+	// SkipStatusEvents records no event about a status that was written. One that could not be written is always worth an event. Set
+	// it where the tree records events of its own. Default: false.
+	SkipStatusEvents bool
+
 	// Reconciler is the tree. Required.
 	Reconciler SubReconciler[Type]
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/duck"
 
 	"github.com/go-logr/logr"
@@ -142,7 +143,9 @@ type statusWrite struct {
 // reportStatus records the outcome of a status write and returns err.
 func (r *ResourceReconciler[T]) reportStatus(ctx context.Context, config Config, resource T, err error, write statusWrite) error {
 	if err == nil {
-		config.record(resource, corev1.EventTypeNormal, write.done, "%s", write.note)
+		if !r.SkipStatusEvents {
+			config.record(resource, corev1.EventTypeNormal, write.done, "%s", write.note)
+		}
 		return nil
 	}
 	if !isQuiet(err) {
@@ -155,5 +158,19 @@ func (r *ResourceReconciler[T]) reportStatus(ctx context.Context, config Config,
 func statusDiff(original, resource client.Object) string {
 	// Printing fills caches within some values, and original may share them with the cache of the informers.
 	original = original.DeepCopyObject().(client.Object)
-	return cmp.Diff(statusOf(original).get(), statusOf(resource).get(), IgnoreAllUnexported)
+	return cmp.Diff(statusOf(original).get(), statusOf(resource).get(), IgnoreAllUnexported, summariseInventories)
 }
+
+// summariseInventories has large inventories compared by how many objects are in which phase: their records would fill the log, and take
+// seconds to compare.
+var summariseInventories = cmp.FilterValues(func(a, b []apis.InventoryRecord) bool {
+	return max(len(a), len(b)) > maxRecordsInDiff
+}, cmp.Transformer("summary", func(records []apis.InventoryRecord) map[apis.InventoryPhase]int {
+	phases := map[apis.InventoryPhase]int{}
+	for i := range records {
+		phases[records[i].Phase]++
+	}
+	return phases
+}))
+
+const maxRecordsInDiff = 20

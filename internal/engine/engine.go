@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -30,7 +29,7 @@ type Engine struct {
 	Client   client.Client
 	Observer observe.Observer
 	Store    inventory.Store
-	Guard    Guard
+	Guard    execute.Guard
 	Memory   *Memory
 
 	Component observe.Component
@@ -42,22 +41,23 @@ type Engine struct {
 	Parallel int
 }
 
-// Guard protects the instances that others have of types. It is implemented by foreign.Guard.
-type Guard interface {
-	execute.Guard
-	// Lift takes the fence off the CustomResourceDefinition key, if it has one of ours.
-	Lift(ctx context.Context, key plan.Key) error
-}
-
 // Memory is what is worth keeping of a component from request to request. Losing it costs a few reads. The zero value is empty.
 type Memory struct {
-	// fresh are the records that this process made, of objects that have not been written since: nothing of them can exist
-	// unseen, unless somebody else made it.
+	// fresh are the records that this process made, of objects that it did not try to create since, or was refused: nothing of
+	// them can exist unseen, unless somebody else made it.
 	fresh map[plan.Key]bool
 	// namespaces are those that were found or made, by name.
 	namespaces map[string]bool
 	// Manifests remembers what was prepared.
 	Manifests manifest.Cache
+}
+
+// note notes that an object that is recorded was not created by us.
+func (m *Memory) note(key plan.Key) {
+	if m.fresh == nil {
+		m.fresh = map[plan.Key]bool{}
+	}
+	m.fresh[key] = true
 }
 
 // Task is what is to be done.
@@ -72,8 +72,8 @@ type Task struct {
 	Patterns []plan.Pattern
 	// DryRun: nothing is written, neither to the cluster nor to the inventory.
 	DryRun bool
-	// BeforeDelete is called once it is certain that the deletion of the component is not blocked, and before anything is
-	// deleted. Optional.
+	// BeforeDelete is called once nothing is seen to block the deletion of the component, and before anything is done about it.
+	// Optional.
 	BeforeDelete func(ctx context.Context) error
 	Now          time.Time
 }
@@ -96,11 +96,13 @@ type Report struct {
 	Polled  map[schema.GroupKind]string
 	// Waits: something has to be waited for that nobody watches.
 	Waits bool
+	// Futile: an object does not become what is desired, whatever is written.
+	Futile bool
 }
 
-// Changed tells whether the run wrote anything but the inventory.
+// Changed tells whether the run wrote anything but the inventory, and to some end.
 func (r *Report) Changed() bool {
-	return slices.ContainsFunc(r.Results, func(result execute.Result) bool {
+	return !r.Futile && slices.ContainsFunc(r.Results, func(result execute.Result) bool {
 		return result.Err == nil && result.Operation.Action != plan.ActionCheck
 	})
 }
@@ -118,6 +120,19 @@ type run struct {
 	known   map[plan.Key]observe.Interest
 	// announced: BeforeDelete was called.
 	announced bool
+	// tried are the operations that were carried out with success.
+	tried map[operationKey]bool
+}
+
+// operationKey is what an operation does, whatever for.
+type operationKey struct {
+	plan.Key
+	action  plan.Action
+	pattern int
+}
+
+func keyOf(o *plan.Operation) operationKey {
+	return operationKey{Key: o.Key, action: o.Action, pattern: o.Pattern}
 }
 
 // Run deploys the component as far as it can be, or takes it away. The report is never nil. The error joins what went wrong,
@@ -137,7 +152,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
-	var failed error
+	failed := r.release(ctx)
 	for {
 		next := plan.Make(r.in)
 		r.report.Plan, r.report.Input, r.report.Inventory = next, r.in, next.Inventory
@@ -145,20 +160,26 @@ func (r *run) run(ctx context.Context) error {
 			return nil
 		}
 		if durable, err := r.record(ctx, next.Inventory); err != nil || !durable {
-			return err
+			return errors.Join(failed, err)
 		}
-		if len(next.Next.Operations) == 0 {
-			break
-		}
-		if r.withhold(&next); len(next.Next.Operations) == 0 {
+		if r.withhold(&next) && len(next.Next.Operations) == 0 {
 			return errors.Join(failed, r.save(ctx))
 		}
-		if err := r.announce(ctx, next.Next); err != nil {
-			// The deletion is not under way yet, and so the next request announces it again.
-			r.report.Inventory = r.in.Inventory
-			return errors.Join(failed, err, r.save(ctx))
+		repeats, stuck := r.repeats(next.Next)
+		if len(next.Next.Operations) == 0 || stuck {
+			break
 		}
-		failed = errors.Join(failed, r.carryOut(ctx, next))
+		if repeats {
+			continue
+		}
+		if err := r.announceRemoval(ctx, next.Next); err != nil {
+			return errors.Join(failed, r.unannounced(ctx, err))
+		}
+		carried, err := r.carryOut(ctx, next)
+		if err != nil {
+			return errors.Join(failed, r.unannounced(ctx, err))
+		}
+		failed = errors.Join(failed, carried)
 		if err := ctx.Err(); err != nil {
 			return errors.Join(failed, err)
 		}
@@ -250,12 +271,38 @@ func (r *run) fill(interest *observe.Interest) {
 	}
 }
 
-// announce calls BeforeDelete before the first operation that takes anything away, unless an earlier request did.
-func (r *run) announce(ctx context.Context, stage plan.Stage) error {
-	if !r.task.Deleting || r.announced || r.task.BeforeDelete == nil || plan.Committed(r.in.Inventory) {
-		return nil
+// repeats tells whether the stage has operations that were carried out before in this run, and gives up on these: what we write is
+// changed as it is written, by admission for instance, and to write it again would go on for ever. stuck tells that the plan does not
+// give up.
+func (r *run) repeats(stage plan.Stage) (repeats, stuck bool) {
+	for i := range stage.Operations {
+		o := &stage.Operations[i]
+		if !r.tried[keyOf(o)] {
+			continue
+		}
+		repeats = true
+		if _, known := r.in.Failed[o.Key]; known {
+			stuck = true
+		}
+		r.in.Failed[o.Key] = messageFutile
 	}
-	if !slices.ContainsFunc(stage.Operations, func(o plan.Operation) bool { return o.Action != plan.ActionCheck }) {
+	r.report.Waits = r.report.Waits || repeats
+	r.report.Futile = r.report.Futile || repeats
+	return repeats, stuck
+}
+
+const messageFutile = "it is not as desired after it was written, so somebody changes it as it is written"
+
+// announceRemoval calls BeforeDelete before the first operation that takes anything away, unless an earlier request did.
+func (r *run) announceRemoval(ctx context.Context, stage plan.Stage) error {
+	if slices.ContainsFunc(stage.Operations, func(o plan.Operation) bool { return !isCheck(o) }) {
+		return r.announce(ctx)
+	}
+	return nil
+}
+
+func (r *run) announce(ctx context.Context) error {
+	if !r.task.Deleting || r.announced || r.task.BeforeDelete == nil || plan.Committed(r.in.Inventory) {
 		return nil
 	}
 	if err := r.task.BeforeDelete(ctx); err != nil {
@@ -265,8 +312,16 @@ func (r *run) announce(ctx context.Context, stage plan.Stage) error {
 	return nil
 }
 
-// carryOut carries out the stage of a plan and folds in what became of it.
-func (r *run) carryOut(ctx context.Context, p plan.Plan) error {
+// unannounced ends a run whose deletion could not be announced. It is not under way yet, and so the next request announces it
+// again.
+func (r *run) unannounced(ctx context.Context, err error) error {
+	r.report.Inventory = r.in.Inventory
+	return errors.Join(err, r.save(ctx))
+}
+
+// carryOut carries out the stage of a plan and folds in what became of it. failed joins the errors of objects; err says that nothing
+// was done.
+func (r *run) carryOut(ctx context.Context, p plan.Plan) (failed, err error) {
 	executor := &execute.Executor{
 		Client:       r.Client,
 		Guard:        r.Guard,
@@ -283,21 +338,36 @@ func (r *run) carryOut(ctx context.Context, p plan.Plan) error {
 		},
 	}
 	r.ensureNamespaces(ctx, executor, p.Next)
-	results := r.execute(ctx, executor, p.Next)
+	for i := range p.Next.Operations {
+		if o := &p.Next.Operations[i]; o.Action == plan.ActionCreate {
+			// From here on it may exist, whatever becomes of the answer.
+			delete(r.Memory.fresh, o.Key)
+		}
+	}
+	results, err := r.execute(ctx, executor, p.Next)
+	if err != nil {
+		return nil, err
+	}
 	r.report.Results = append(r.report.Results, results...)
 
 	outcomes := make([]plan.Outcome, 0, len(results))
-	var failed []error
+	var problems []error
 	for i := range results {
 		outcome, err := r.take(&results[i])
 		outcomes = append(outcomes, outcome)
 		if err != nil {
-			failed = append(failed, err)
+			problems = append(problems, err)
+		}
+		if results[i].Err == nil {
+			if r.tried == nil {
+				r.tried = make(map[operationKey]bool, len(results))
+			}
+			r.tried[keyOf(&results[i].Operation)] = true
 		}
 	}
 	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
 	r.report.Inventory = r.in.Inventory
-	return errors.Join(failed...)
+	return errors.Join(problems...), nil
 }
 
 func recordsByKey(p plan.Plan) map[plan.Key]apis.InventoryRecord {
@@ -314,84 +384,6 @@ func recordsByKey(p plan.Plan) map[plan.Key]apis.InventoryRecord {
 	return records
 }
 
-// take turns a result into an outcome, and notes what it shows. The error is one that somebody has to hear of: to find that an
-// object exists already, or has to be waited for, is none.
-func (r *run) take(result *execute.Result) (plan.Outcome, error) {
-	operation := result.Operation
-	outcome := plan.Outcome{Operation: operation, Err: result.Err, Use: result.Use}
-	key := operation.Key
-	if operation.Action == plan.ActionCheck {
-		if operation.Pattern >= 0 {
-			r.in.PatternUses[operation.Pattern] = useOf(result)
-		} else {
-			r.in.Uses[key] = useOf(result)
-		}
-		return outcome, result.Err
-	}
-	interest := r.interestIn(key, operation.Version)
-	if result.Object != nil {
-		outcome.Observed = r.Observer.Wrote(r.Component, interest, result.Object)
-		r.in.Observed[key] = outcome.Observed
-		delete(r.Memory.fresh, key)
-	}
-	if result.Err != nil {
-		return outcome, r.takeFailure(result)
-	}
-	r.takeRemoval(result, &outcome)
-	return outcome, nil
-}
-
-// takeFailure notes what could not be done. The error is nil if nobody has to hear of it.
-func (r *run) takeFailure(result *execute.Result) error {
-	var exists *execute.ExistsError
-	var wait *execute.WaitError
-	var stale *execute.StaleError
-	key := result.Operation.Key
-	if errors.As(result.Err, &exists) && result.Object != nil {
-		// The next plan decides whether it is adopted.
-		return nil
-	}
-	r.in.Failed[key] = result.Err.Error()
-	delete(r.Memory.namespaces, key.Namespace)
-	if errors.As(result.Err, &wait) || errors.As(result.Err, &stale) {
-		r.report.Waits = true
-		return nil
-	}
-	return result.Err
-}
-
-// takeRemoval notes what a successful operation took away.
-func (r *run) takeRemoval(result *execute.Result, outcome *plan.Outcome) {
-	operation := result.Operation
-	switch operation.Action {
-	case plan.ActionDeleteType:
-		r.in.Uses[operation.Key] = result.Use
-		if result.Use.State != plan.ForeignNone {
-			return
-		}
-	case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
-	default:
-		return
-	}
-	r.Observer.Deleted(r.Component, operation.Key, operation.UID, result.Gone)
-	seen := r.in.Observed[operation.Key]
-	if result.Gone {
-		seen = plan.Observed{Presence: plan.Absent}
-	} else {
-		seen.Terminating = true
-	}
-	r.in.Observed[operation.Key] = seen
-	outcome.Observed = seen
-}
-
-// useOf is what a check found out; if it failed, that is not known.
-func useOf(result *execute.Result) plan.Use {
-	if result.Err != nil {
-		return plan.Use{State: plan.ForeignUnknown, Reason: result.Err.Error()}
-	}
-	return result.Use
-}
-
 func (r *run) interestIn(key plan.Key, version string) observe.Interest {
 	interest, ok := r.known[key]
 	if !ok {
@@ -399,25 +391,6 @@ func (r *run) interestIn(key plan.Key, version string) observe.Interest {
 		r.fill(&interest)
 	}
 	return interest
-}
-
-// execute carries out a stage. Checks before the deletion of the component first only look: a fence is put up only if nothing
-// blocks, or each request would put up and lift the fences of the types that nobody uses.
-func (r *run) execute(ctx context.Context, executor *execute.Executor, stage plan.Stage) []execute.Result {
-	isCheck := func(o plan.Operation) bool { return o.Action == plan.ActionCheck }
-	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) {
-		return executor.Run(ctx, stage)
-	}
-	executor.Deleting = false
-	results := executor.Run(ctx, stage)
-	inVain := func(result execute.Result) bool {
-		return result.Operation.Action == plan.ActionCheck && (result.Err != nil || result.Use.State != plan.ForeignNone)
-	}
-	if slices.ContainsFunc(results, inVain) {
-		return results
-	}
-	executor.Deleting = true
-	return executor.Run(ctx, stage)
 }
 
 // ensureNamespaces makes the namespaces that objects of the stage need, each once.
@@ -440,24 +413,6 @@ func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, 
 	for _, name := range missing {
 		if problems[name] == nil {
 			r.Memory.namespaces[name] = true
-		}
-	}
-}
-
-// liftFences takes off the fences of a deletion that turned out to be blocked.
-func (r *run) liftFences(ctx context.Context) {
-	if !r.task.Deleting || plan.Committed(r.in.Inventory) {
-		return
-	}
-	blocked := func(use plan.Use) bool { return use.State != plan.ForeignNone }
-	if !slices.ContainsFunc(slices.Collect(maps.Values(r.in.Uses)), blocked) &&
-		!slices.ContainsFunc(slices.Collect(maps.Values(r.in.PatternUses)), blocked) {
-		return
-	}
-	for key, use := range r.in.Uses {
-		if use.State == plan.ForeignNone {
-			// A fence that stays is lifted by the next request, which finds the deletion blocked as well.
-			_ = r.Guard.Lift(ctx, key)
 		}
 	}
 }

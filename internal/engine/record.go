@@ -27,10 +27,7 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 	for i := range records {
 		key := plan.KeyOf(records[i])
 		if !r.stored[key] {
-			if r.Memory.fresh == nil {
-				r.Memory.fresh = map[plan.Key]bool{}
-			}
-			r.Memory.fresh[key] = true
+			r.Memory.note(key)
 		}
 		if durable {
 			r.stored[key] = true
@@ -42,9 +39,10 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 	return durable, nil
 }
 
-// withhold takes the purges out of a stage that are not recorded durably. A process that died after such a purge would leave behind a
-// record of an object that is yet to be created, and the next one would create it: a job would run twice.
-func (r *run) withhold(p *plan.Plan) {
+// withhold takes the purges out of a stage that are not recorded durably, and tells whether there were any. A process that died after
+// such a purge would leave behind a record of an object that is yet to be created, and the next one would create it: a job would run
+// twice.
+func (r *run) withhold(p *plan.Plan) bool {
 	withheld := map[plan.Key]bool{}
 	for i := range p.Inventory {
 		if record := &p.Inventory[i]; isPurging(record) && !r.purging[plan.KeyOf(*record)] {
@@ -52,13 +50,14 @@ func (r *run) withhold(p *plan.Plan) {
 		}
 	}
 	if len(withheld) == 0 {
-		return
+		return false
 	}
 	before := len(p.Next.Operations)
 	p.Next.Operations = slices.DeleteFunc(slices.Clone(p.Next.Operations), func(o plan.Operation) bool {
 		return (o.Action == plan.ActionPurge || o.Action == plan.ActionOrphan) && withheld[o.Key]
 	})
 	r.report.Recorded = before - len(p.Next.Operations)
+	return r.report.Recorded > 0
 }
 
 func isPurging(record *apis.InventoryRecord) bool {

@@ -24,7 +24,7 @@ func dataOf(o *unstructured.Unstructured) map[string]string {
 	return data
 }
 
-// One changed object is one request, as long as no field goes.
+// G-08: one changed object is one request, as long as no field goes.
 func TestApplyInOneRequest(t *testing.T) {
 	b := newBench(t)
 	created := b.create(b.desire(configMap, "d1"))
@@ -291,6 +291,7 @@ var adoptions = []struct {
 	{"of somebody who did not say", otherID, "", plan.Foreign, map[apis.AdoptionPolicy]bool{apis.AdoptAlways: true}},
 }
 
+// G-12, G-13: whose object may be adopted, by each policy, and what it is then; one that would be recreated can be adopted too.
 func TestAdopt(t *testing.T) {
 	b := newBench(t)
 	b.nothingToMerge()
@@ -335,6 +336,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// G-13: whose an object is, is looked at whenever it is written.
 func TestAdoptRefusals(t *testing.T) {
 	b := newBench(t)
 	there := b.put(configMap, ownedBy(otherID, otherOwner))
@@ -356,7 +358,7 @@ func TestAdoptRefusals(t *testing.T) {
 	b.wantText(result.Err, "unable to replace ConfigMap NS/x: it does not belong to the component")
 }
 
-// Of two components that adopt an object at the same time, one does.
+// G-13: of two components that adopt an object at the same time, one does.
 func TestAdoptionRace(t *testing.T) {
 	for _, update := range []apis.UpdatePolicy{apis.UpdateApply, apis.UpdateReplace} {
 		t.Run(string(update), func(t *testing.T) {
@@ -386,7 +388,7 @@ func TestAdoptionRace(t *testing.T) {
 	}
 }
 
-// A conflict that is none of the object meant being another one is tried again, a few times.
+// G-09: a conflict that is none of the object meant being another one is tried again, a few times.
 func TestApplyConflicts(t *testing.T) {
 	conflicts, calls := 4, 0
 	b := newBench(t, interceptor.Funcs{
@@ -415,7 +417,7 @@ func TestApplyConflicts(t *testing.T) {
 	}
 }
 
-// Somebody who writes between the look and the merging of the managed fields loses nothing.
+// G-09: somebody who writes between the look and the merging of the managed fields loses nothing.
 func TestMergeConflict(t *testing.T) {
 	var b *bench
 	calls := 0
@@ -464,60 +466,5 @@ func TestCrashAfterMerge(t *testing.T) {
 	b.do(operation(plan.ActionApply, o), 2)
 	if got, want := dataOf(b.live(o)), map[string]string{"a": "1"}; !maps.Equal(got, want) {
 		t.Errorf("got the data %v, want %v", got, want)
-	}
-}
-
-// Whatever the operation, an object of the same name that is not the one meant is left alone.
-func TestAnotherObjectOfTheName(t *testing.T) {
-	b := newBench(t)
-	created := b.create(b.desire(configMap, "d1"))
-	b.observeManaged(created)
-	there := b.another(created)
-	o := b.desire(configMap, "d2")
-	o.SetUID(created.GetUID())
-	for _, action := range []plan.Action{plan.ActionApply, plan.ActionAdopt, plan.ActionReplace} {
-		result := b.run(operation(action, o))
-		wantStale(t, result, true)
-		b.wantText(result.Err, "unable to "+string(action)+" ConfigMap NS/x: another object has taken its place")
-	}
-	for _, action := range []plan.Action{plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionOrphan} {
-		if result := b.run(operation(action, o)); result.Err != nil || !result.Gone {
-			t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
-		}
-	}
-	if live := b.live(o); live.GetUID() != there.GetUID() || live.GetResourceVersion() != there.GetResourceVersion() {
-		t.Error("the object was written")
-	}
-	if err := b.Delete(t.Context(), named(o)); err != nil {
-		t.Fatal(err)
-	}
-	for _, action := range []plan.Action{plan.ActionApply, plan.ActionAdopt, plan.ActionReplace} {
-		result := b.run(operation(action, o))
-		wantStale(t, result, false)
-		b.wantText(result.Err, "unable to "+string(action)+" ConfigMap NS/x: it does not exist any more")
-	}
-	for _, action := range []plan.Action{plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionOrphan} {
-		if result := b.run(operation(action, o)); result.Err != nil || !result.Gone {
-			t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
-		}
-	}
-	b.absent(o)
-}
-
-// An operation that does not say which object it means is none.
-func TestNoUID(t *testing.T) {
-	b := newBench(t)
-	created := b.create(b.desire(configMap, "d1"))
-	o := b.desire(configMap, "d2")
-	b.requests.Reset()
-	for _, action := range []plan.Action{
-		plan.ActionApply, plan.ActionAdopt, plan.ActionReplace, plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionOrphan, plan.ActionDeleteType,
-	} {
-		if result := b.run(operation(action, o)); result.Err == nil || result.Gone {
-			t.Errorf("%s: got the error %v", action, result.Err)
-		}
-	}
-	if b.requests.Total() != 0 || b.live(o).GetResourceVersion() != created.GetResourceVersion() {
-		t.Error("something was done")
 	}
 }

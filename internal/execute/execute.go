@@ -59,6 +59,8 @@ type Guard interface {
 	CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Use, error)
 	// Delete deletes the object that defines types, provided that it has that UID and nobody else uses them.
 	Delete(ctx context.Context, key plan.Key, uid types.UID) (plan.Use, error)
+	// Lift takes the fence off the object key that defines types, if it has one of ours.
+	Lift(ctx context.Context, key plan.Key) error
 }
 
 // Executor carries out operations. It is used by one request; its methods are safe for concurrent use.
@@ -80,7 +82,8 @@ type Executor struct {
 	Objects map[plan.Key]*manifest.Object
 	// Patterns are the additional managed types, for checks of them.
 	Patterns []plan.Pattern
-	// Records are those of the inventory, by key. An object that is not desired has its policies from here.
+	// Records are those of the inventory, by key. They say of objects, desired or not, whether the instances that others have of
+	// their types matter.
 	Records map[plan.Key]apis.InventoryRecord
 	// Managed returns the managed fields of ours that were seen of the object last, if they are those of this version of it.
 	// None, or no function, means that nothing is known of them: the object is then read.
@@ -175,7 +178,12 @@ func (e *Executor) dispatch(ctx context.Context, result *Result) error {
 			return errPurgeOfType
 		}
 		return e.remove(ctx, result)
-	case plan.ActionRecreate, plan.ActionDelete:
+	case plan.ActionDelete:
+		if definesTypes(op.Key) && !e.Records[op.Key].IgnoreForeignInstances {
+			return e.removeType(ctx, result)
+		}
+		return e.remove(ctx, result)
+	case plan.ActionRecreate:
 		if definesTypes(op.Key) {
 			return e.removeType(ctx, result)
 		}

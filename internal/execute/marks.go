@@ -43,11 +43,12 @@ func withoutUID(owner string) string {
 	return owner[:strings.LastIndexByte(owner, '/')]
 }
 
-// admit returns an error if the operation may not write the object, because of whose it is. What the plan did not take for
-// somebody else's has to be ours still.
+// admit returns an error if the operation may not write or delete the object, because of whose it is. What the plan did not take
+// for somebody else's has to be ours still. To recreate an object is a way to adopt it.
 func (e *Executor) admit(op plan.Operation, object client.Object) error {
 	ownership := e.Mark.of(object)
-	if ownership == plan.Ours || op.Action == plan.ActionAdopt && mayAdopt(e.adoptionPolicy(op.Key), ownership) {
+	adopts := op.Action == plan.ActionAdopt || op.Action == plan.ActionRecreate
+	if ownership == plan.Ours || adopts && mayAdopt(e.adoptionPolicy(op.Key), ownership) {
 		return nil
 	}
 	return &OwnerError{Key: op.Key, Ownership: ownership, Owner: withoutUID(e.Mark.owner(object))}
@@ -63,11 +64,12 @@ func mayAdopt(policy apis.AdoptionPolicy, ownership plan.Ownership) bool {
 	return false
 }
 
+// adoptionPolicy is that of an object that is desired. No other is adopted.
 func (e *Executor) adoptionPolicy(key plan.Key) apis.AdoptionPolicy {
 	if object := e.Objects[key]; object != nil {
 		return object.Desired.AdoptionPolicy
 	}
-	return e.Records[key].AdoptionPolicy
+	return apis.AdoptNever
 }
 
 // serverMetadata is what of the metadata is the API server's to say.

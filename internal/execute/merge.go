@@ -72,6 +72,7 @@ func (e *Executor) merger(op plan.Operation, object *manifest.Object, body *unst
 func (m *merger) merge(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool) {
 	absorbed, first, target := &fieldpath.Set{}, -1, -1
 	var rest []metav1.ManagedFieldsEntry
+	var written *metav1.Time
 	for _, entry := range entries {
 		fields, ok := fieldsOf(entry)
 		switch {
@@ -83,7 +84,7 @@ func (m *merger) merge(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFie
 			target = len(rest)
 		case m.absorbs(entry):
 			if first < 0 {
-				first = len(rest)
+				first, written = len(rest), entry.Time
 			}
 			absorbed = absorbed.Union(m.loose(fields))
 			continue
@@ -97,7 +98,7 @@ func (m *merger) merge(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFie
 		target = first
 		rest = slices.Insert(rest, target, metav1.ManagedFieldsEntry{
 			Manager: m.manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: m.version, FieldsType: "FieldsV1",
-			Time: timeOf(entries, m.absorbs),
+			Time: written,
 		})
 	} else if fields, ok := fieldsOf(rest[target]); ok {
 		absorbed = absorbed.Union(fields)
@@ -108,14 +109,6 @@ func (m *merger) merge(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFie
 	}
 	rest[target].FieldsV1 = metav1.NewFieldsV1(string(raw))
 	return rest, true
-}
-
-// timeOf is the time of the first entry that is absorbed.
-func timeOf(entries []metav1.ManagedFieldsEntry, absorbed func(metav1.ManagedFieldsEntry) bool) *metav1.Time {
-	if i := slices.IndexFunc(entries, absorbed); i >= 0 {
-		return entries[i].Time
-	}
-	return nil
 }
 
 // isTarget tells whether the entry is what the manager has applied.

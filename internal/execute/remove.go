@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/foreign"
 	"github.com/espalier-dev/espalier/internal/plan"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -52,10 +53,11 @@ func (e *Executor) removeType(ctx context.Context, result *Result) error {
 
 // orphan takes our marks off an object, if it has them. The values that we wrote stay, and so do our entries in its managed fields:
 // to give the fields up by applying nothing would take the values away, and an entry of a manager that does not write
-// any more is in nobody's way.
+// any more is in nobody's way. A fence is taken off first: nobody would do it later.
 func (e *Executor) orphan(ctx context.Context, result *Result) error {
 	op := result.Operation
 	var err error
+	lifted := !foreign.Fences(op.Key.GroupKind())
 	for range attempts {
 		live := partial(e.target(op))
 		err = e.find(ctx, op, live)
@@ -67,12 +69,25 @@ func (e *Executor) orphan(ctx context.Context, result *Result) error {
 			return err
 		case e.Mark.of(live) != plan.Ours:
 			return nil
+		case !lifted && foreign.Fenced(live, e.Mark.Prefix):
+			if err = e.lift(ctx, op.Key); err != nil {
+				return err
+			}
+			lifted = true
+			continue
 		}
 		if err = e.unmark(ctx, result, live); !conflicts(err) {
 			return err
 		}
 	}
 	return err
+}
+
+func (e *Executor) lift(ctx context.Context, key plan.Key) error {
+	if e.Guard == nil {
+		return errNoGuard
+	}
+	return e.Guard.Lift(ctx, key)
 }
 
 // unmark takes our marks off live, provided that it has not changed since.

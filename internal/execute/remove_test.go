@@ -71,7 +71,7 @@ func TestDeleteOfTypeThatIsNotServed(t *testing.T) {
 	}
 }
 
-// A conflict about the object that is meant is tried again, a few times, as long as the object is ours.
+// G-09: a conflict about the object that is meant is tried again, a few times, as long as the object is ours.
 func TestDeleteConflicts(t *testing.T) {
 	conflicts, calls := 4, 0
 	b := newBench(t, interceptor.Funcs{
@@ -121,6 +121,7 @@ func TestDeleteWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
+// G-14: an orphan has no marks.
 func TestOrphan(t *testing.T) {
 	b := newBench(t)
 	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {app: web}, annotations: {note: text}}, data: {a: "1"}}`, "d1")
@@ -155,7 +156,7 @@ func TestOrphanOfWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// An object that another component adopts between the look and the write keeps the marks of that one.
+// G-14: an object that another component adopts between the look and the write keeps the marks of that one.
 func TestOrphanRace(t *testing.T) {
 	var b *bench
 	var disturb func(ctx context.Context, o client.Object)
@@ -213,7 +214,12 @@ func (g *guard) Delete(_ context.Context, key plan.Key, uid types.UID) (plan.Use
 	return g.use, g.err
 }
 
-// Types go by the guard, whatever the plan calls it, and are not purged.
+func (g *guard) Lift(_ context.Context, key plan.Key) error {
+	g.calls = append(g.calls, "lift "+key.String())
+	return g.err
+}
+
+// G-06: types go by the guard, whatever the plan calls it, unless it is recorded that foreign instances do not matter, and are not purged.
 func TestTypes(t *testing.T) {
 	b := newBench(t)
 	for _, text := range []string{

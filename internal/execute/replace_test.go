@@ -100,7 +100,7 @@ func TestReplaceKeepsWhatWasAssigned(t *testing.T) {
 	}
 }
 
-// Somebody who writes between the look and the update gives it another look.
+// G-09: somebody who writes between the look and the update gives it another look.
 func TestReplaceRace(t *testing.T) {
 	var b *bench
 	calls, disturbed := 0, 1

@@ -33,7 +33,7 @@ func (b *bench) creations(n int) plan.Stage {
 	return stage
 }
 
-// One that fails does not keep the others from being tried, and the results are in the order of the operations.
+// G-09: one that fails does not keep the others from being tried, and the results are in the order of the operations.
 func TestRun(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -127,7 +127,7 @@ func TestRunCancelled(t *testing.T) {
 	}
 }
 
-// Operations that make no sense are errors.
+// G-24: operations that make no sense are errors.
 func TestRunNonsense(t *testing.T) {
 	b := newBench(t)
 	key := plan.Key{Kind: "ConfigMap", Namespace: b.namespace, Name: "x"}
@@ -223,6 +223,7 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
+// G-20: a namespace that is there is no error, and one that is being deleted is waited for.
 func TestEnsureNamespaces(t *testing.T) {
 	b := newBench(t)
 	fresh, going := "new-"+b.namespace, "going-"+b.namespace
@@ -249,7 +250,7 @@ func TestEnsureNamespaces(t *testing.T) {
 	}
 }
 
-// Who may not create namespaces can use those that are there.
+// G-20: who may not create namespaces can use those that are there.
 func TestEnsureNamespacesWithoutPermission(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {

@@ -22,7 +22,7 @@ import (
 // desired returns the object that the operation is to write.
 func (e *Executor) desired(key plan.Key) (*manifest.Object, error) {
 	object := e.Objects[key]
-	if object == nil || object.Manifest == nil {
+	if object == nil || object.Manifest == nil || object.Manifest.Object == nil {
 		return nil, errNoManifest
 	}
 	return object, nil

@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,6 +109,7 @@ func (d *definition) dormant() bool { return !d.established() || d.version() == 
 
 // The notes on a definition are bound to its UID, since annotations get copied.
 const (
+	fencedNote   = "fenced"
 	provenNote   = "proven"
 	unprovenNote = "unproven"
 )
@@ -115,8 +117,12 @@ const (
 // note returns what is noted about the fence: of a fence that is proven the generation, of one that could not be proven the
 // obstacle.
 func (d *definition) note(annotation string) (what, value string) {
-	parts := strings.SplitN(d.Annotations[annotation], "/", 3)
-	if len(parts) != 3 || parts[1] != string(d.UID) {
+	return noteOf(d, annotation)
+}
+
+func noteOf(object metav1.Object, annotation string) (what, value string) {
+	parts := strings.SplitN(object.GetAnnotations()[annotation], "/", 3)
+	if len(parts) != 3 || parts[1] != string(object.GetUID()) {
 		return "", ""
 	}
 	return parts[0], parts[2]
@@ -132,6 +138,10 @@ func (d *definition) unproven(annotation string) (obstacle string) {
 		return obstacle
 	}
 	return ""
+}
+
+func (d *definition) noteFenced() string {
+	return fencedNote + "/" + string(d.UID) + "/"
 }
 
 func (d *definition) noteProven() string {

@@ -128,7 +128,7 @@ func rulesPath(version int) string {
 	return fmt.Sprintf("/spec/versions/%d/schema/openAPIV3Schema/x-kubernetes-validations", version)
 }
 
-// fence puts the rule on, and returns the definition with it.
+// fence puts the rule on, and a note that it is there, and returns the definition with both.
 func (g *Guard) fence(ctx context.Context, d *definition) (*definition, error) {
 	rule := g.rule()
 	operations, unfit := fenceOperations(d, rule)
@@ -136,7 +136,11 @@ func (g *Guard) fence(ctx context.Context, d *definition) (*definition, error) {
 		return d, &unknownError{reason: fmt.Sprintf("creation of %s cannot be fenced off: version %s has no schema", d.kind(), unfit)}
 	}
 	what := fmt.Sprintf("creation of %s could not be fenced off", d.kind())
-	fresh, err := g.patch(ctx, d, operations)
+	fresh, err := g.patch(ctx, d, append(g.noteOperations(d, d.noteFenced()), operations...))
+	if apierrors.IsInvalid(err) {
+		// It may be that there is no room for a note.
+		fresh, err = g.patch(ctx, d, operations)
+	}
 	if err != nil {
 		return d, explain(err, what)
 	}

@@ -9,12 +9,12 @@
 //
 //  1. look: others have instances, then nothing is written;
 //  2. fence: a validation rule at the root of every version's schema refuses to create. Instances that exist can be updated and
-//     deleted, finalizers included;
+//     deleted, finalizers included. An annotation notes that it is there, in the same write;
 //  3. prove: an instance that is only created for trial is refused with the words of the fence;
 //  4. wait for the margin, for other API servers to see the fence, and for creations under way to end, which are judged by the
 //     rules that were there when they began. With a type that is a few seconds old the margin is longer: an API server
 //     holds up the creation of instances of such a type for two seconds;
-//  5. note on the definition, in an annotation, for which generation of it the fence is proven, so that what follows need not
+//  5. note on the definition, in that annotation, for which generation of it the fence is proven, so that what follows need not
 //     be done over, and does not depend on webhooks that are gone by then;
 //  6. look again: others have instances after all, then the fence is lifted;
 //  7. delete, provided that UID and resource version are still the ones of step 5.
@@ -30,6 +30,9 @@
 // The versions of a definition are one atomic field to server-side apply. Whoever writes the fence owns them from then on, and a
 // forced apply of the definition by its former owner takes them back, and the fence with them. So a definition must not
 // be applied while it is being removed, and an apply is a way of its own to lift the fence.
+//
+// Not every definition is applied again that turns out to stay after all: what is written once, or what is let go of, is not.
+// Whoever keeps or leaves one asks [Fenced], which takes no request, and [Guard.Lift] then.
 package foreign
 
 import (
@@ -149,6 +152,16 @@ func (g *Guard) Lift(ctx context.Context, key plan.Key) error {
 	return noTypes(key)
 }
 
+// Fences tells whether the creation of the instances of what objects of a kind define can be fenced off.
+func Fences(kind schema.GroupKind) bool { return kind == definitionKind }
+
+// Fenced tells whether the fence of a [Guard], whose owner label has the prefix, is on a CustomResourceDefinition, by the note that comes and
+// goes with it. The note alone may be left, by an apply that took the rule off: to lift the fence takes it away.
+func Fenced(object metav1.Object, prefix string) bool {
+	what, _ := noteOf(object, annotationOf(prefix))
+	return what == fencedNote || what == provenNote
+}
+
 func noTypes(key plan.Key) error {
 	return fmt.Errorf("%s: defines no types", key)
 }
@@ -192,5 +205,9 @@ func (g *Guard) annotation() string {
 	if !found {
 		return "fence"
 	}
+	return annotationOf(prefix)
+}
+
+func annotationOf(prefix string) string {
 	return prefix + "/fence"
 }

@@ -305,14 +305,16 @@ func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const rounds, workers = 12, 20
 	for round := range rounds {
-		race(t, fmt.Sprintf("Nail%d", round), workers, round)
+		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
+			t.Parallel()
+			race(t, install(t, crdOf(fmt.Sprintf("Nail%d", round))), workers, round)
+		})
 	}
 }
 
-func race(t *testing.T, kind string, workers, round int) {
+func race(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, workers, round int) {
 	t.Helper()
-	crd := install(t, crdOf(kind))
-	namespace, c := plane.Namespace(t), live(t)
+	kind, namespace, c := crd.Spec.Names.Kind, plane.Namespace(t), live(t)
 	if err := c.List(t.Context(), listOf(crd)); err != nil {
 		t.Fatal(err)
 	}
@@ -348,6 +350,11 @@ func race(t *testing.T, kind string, workers, round int) {
 			err := c.Patch(ctx, obj, patch, opts...)
 			begin.Do(func() { close(start) })
 			return err
+		},
+		// With a fence they have begun by then.
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			begin.Do(func() { close(start) })
+			return c.Delete(ctx, obj, opts...)
 		},
 	})
 	use, err := g.Delete(t.Context(), keyOf(crd), uid)

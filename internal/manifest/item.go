@@ -39,18 +39,21 @@ type item struct {
 	object          Object
 }
 
-// describe names the object by its position and, as far as it is known, its key.
+// describe names the object by its position and, as far as it is known, its key: one that has no name, by its kind.
 func (i *item) describe() string {
 	position := fmt.Sprintf("objects[%d]%s", i.index, i.place)
 	if i.kind.Kind == "" {
 		return position
+	}
+	if i.name == "" {
+		return fmt.Sprintf("%s (%s)", position, i.kind.Kind)
 	}
 	namespace := i.namespace
 	if i.scope != 0 {
 		namespace = i.object.Desired.Namespace
 	}
 	key := plan.Key{Group: i.kind.Group, Kind: i.kind.Kind, Namespace: namespace, Name: i.name}
-	return fmt.Sprintf("%s (%s)", position, strings.TrimSpace(key.String()))
+	return fmt.Sprintf("%s (%s)", position, key)
 }
 
 // newItems makes items of what a generator returned as one object: one, or those of a list.
@@ -130,6 +133,7 @@ func newItem(content map[string]any, place string, options *Options) *item {
 	}
 	settings, err := component.ReadSettings(options.Prefix, meta.annotations)
 	note(err)
+	note(checkReadyWhen(settings))
 	i.definition, err = readDefinition(i.kind.GroupKind(), content)
 	note(err)
 	note(checkPurge(i.kind.GroupKind(), settings))

@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/readiness"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -55,7 +56,18 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 		DeleteOrder:     settings.DeleteOrder,
 		PurgeOrder:      settings.PurgeOrder,
 		ReapplyInterval: max(interval, time.Duration(0)),
+
+		IgnoreForeignInstances: settings.IgnoreForeignInstances,
 	}
+}
+
+// checkReadyWhen refuses an expression that cannot be evaluated whatever the object: it would be written, and never be ready.
+func checkReadyWhen(settings component.Settings) error {
+	if err := readiness.Validate(settings); err != nil {
+		// It names the annotation.
+		return fmt.Errorf("annotation %w", err)
+	}
+	return nil
 }
 
 // checkPurge keeps what others live in, or are instances of, from being removed on the way.

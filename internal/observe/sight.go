@@ -6,6 +6,7 @@ import (
 	"unique"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/foreign"
 	"github.com/espalier-dev/espalier/internal/plan"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ type sight struct {
 	terminating bool
 	// label and owner are the value of the owner label and of the owner annotation, digest that of the digest annotation.
 	label, owner, digest string
+	// fenced: the object says that it is fenced, see [foreign.Fenced].
+	fenced bool
 	// tracked: the object has managed fields, whoever's.
 	tracked bool
 	// shares are the managed fields of ours without subresources.
@@ -44,7 +47,7 @@ type share struct {
 type lens struct {
 	// label, owner and digest are keys.
 	label, owner, digest string
-	manager              string
+	prefix, manager      string
 }
 
 func newLens(prefix, manager string) lens {
@@ -52,6 +55,7 @@ func newLens(prefix, manager string) lens {
 		label:   prefix + "/" + component.LabelOwnerID,
 		owner:   prefix + "/" + component.AnnotationOwnerID,
 		digest:  prefix + "/" + component.AnnotationDigest,
+		prefix:  prefix,
 		manager: manager,
 	}
 }
@@ -68,6 +72,7 @@ func (l lens) metadata(object metav1.Object) *sight {
 		label:       unique.Make(object.GetLabels()[l.label]).Value(),
 		owner:       unique.Make(annotations[l.owner]).Value(),
 		digest:      annotations[l.digest],
+		fenced:      foreign.Fenced(object, l.prefix),
 		tracked:     len(entries) > 0,
 	}
 	for _, entry := range Ours(entries, l.manager) {
@@ -169,6 +174,7 @@ func (s *sight) observed(id, owner string) plan.Observed {
 		Terminating: s.terminating,
 		Ownership:   OwnershipOf(s.label, s.owner, id, owner),
 		Digest:      s.digest,
+		Fenced:      s.fenced,
 	}
 	if o.Ownership != plan.Unowned {
 		o.Owner = s.owner
@@ -179,7 +185,7 @@ func (s *sight) observed(id, owner string) plan.Observed {
 // alike tells whether two sights of an object differ in nothing but the resource version.
 func (s *sight) alike(other *sight) bool {
 	return s.uid == other.uid && s.generation == other.generation && s.terminating == other.terminating &&
-		s.label == other.label && s.owner == other.owner && s.digest == other.digest && s.tracked == other.tracked &&
+		s.label == other.label && s.owner == other.owner && s.digest == other.digest && s.fenced == other.fenced && s.tracked == other.tracked &&
 		slices.EqualFunc(s.shares, other.shares, func(a, b share) bool {
 			return a.operation == b.operation && a.apiVersion == b.apiVersion && a.fields == b.fields
 		}) && slices.Equal(s.data, other.data)

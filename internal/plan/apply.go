@@ -161,7 +161,7 @@ func (it *item) withoutNamespace() (held bool, message string) {
 		// It would not be created first. The API server knows better.
 		return false, ""
 	default:
-		return space.record.Phase != apis.PhaseCompleted, ""
+		return true, ""
 	}
 }
 
@@ -301,7 +301,7 @@ func ownerName(owner string) string {
 		return "another component"
 	}
 	parts := strings.Split(owner, "/")
-	if len(parts) != 4 {
+	if len(parts) != 4 || parts[2] == "" {
 		return shorten(owner, recordMessage/2)
 	}
 	return shorten(Key{Kind: parts[0], Namespace: parts[1], Name: parts[2]}.String(), recordMessage/2)

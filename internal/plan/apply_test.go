@@ -30,6 +30,7 @@ func single(d plan.Desired, r *apis.InventoryRecord, s plan.Observed) plan.Input
 	return in
 }
 
+// G-07, G-08, G-12, G-13, G-15, G-16: what is done about one object, by what is recorded and seen of it.
 func TestOneObject(t *testing.T) {
 	hour := metav1.NewTime(start.Add(-time.Hour))
 	lately := metav1.NewTime(start.Add(-time.Hour + time.Second))
@@ -163,7 +164,7 @@ func TestOneObject(t *testing.T) {
 	}
 }
 
-// A type, and a namespace, are never recreated: what is in them would go.
+// G-07: a type, and a namespace, are never recreated: what is in them would go.
 func TestHoldersAreNotRecreated(t *testing.T) {
 	for _, d := range []plan.Desired{crd("baz"), namespace("app")} {
 		r, s := asIs(d), live(d)
@@ -198,6 +199,7 @@ func TestReapplyTime(t *testing.T) {
 	}
 }
 
+// G-09: an object that cannot be written stops neither its wave nor the request, but the waves after it.
 func TestFailureDoesNotStopNeighbours(t *testing.T) {
 	c := newComponent(t, configMap("a"), configMap("b"), with(configMap("later"), order(1, 0)))
 	c.cluster.broken[configMap("a").Key] = true
@@ -211,6 +213,7 @@ func TestFailureDoesNotStopNeighbours(t *testing.T) {
 	c.expect(c.pass(), true, map[string]string{"a": ready, "b": ready, "later": ready})
 }
 
+// G-10: drift of a later wave is put right although an earlier one is not ready.
 func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
 	c := newComponent(t, foo("early"), with(configMap("late"), order(1, 0)), with(configMap("gone"), order(1, 0)), with(configMap("changed"), order(1, 0)))
 	c.pass()
@@ -296,4 +299,17 @@ func TestMissingTypeOfOurs(t *testing.T) {
 	c.cluster.objects[crd("baz").Key].status = apis.ObjectInProgress
 	delete(c.cluster.objects, baz("baz").Key)
 	same(t, "obstacles", obstacles(c.pass()), []string{"waiting baz.test.local: it is not ready", "waiting baz: its type is not served yet"})
+}
+
+// That the type of an object is not served is no failure before its turn: what comes before it may bring the type.
+func TestMissingTypeOfALaterWave(t *testing.T) {
+	c := newComponent(t, foo("operator"), with(baz("baz"), order(1, 0)))
+	p := c.pass()
+	same(t, "obstacles", obstacles(p), []string{"waiting operator: it is not ready"})
+	c.expect(p, false, map[string]string{"operator": creating, "baz": scheduled})
+	c.cluster.observe(foo("operator").Key)
+	same(t, "obstacles", obstacles(c.pass()), []string{"failed baz: the cluster does not serve its type"})
+	c.cluster.put(crd("baz").Key, plan.Foreign)
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create operator", "create baz"})
 }

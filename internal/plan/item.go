@@ -83,9 +83,6 @@ func (it *item) pause(message string) {
 
 func (it *item) stand(s state, status apis.ObjectStatus, message string) {
 	it.state, it.message = s, message
-	if it.record.Phase == apis.PhaseReady && status == apis.ObjectCurrent {
-		status = ""
-	}
 	it.record.Status, it.record.Message = status, shorten(message, recordMessage)
 }
 

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -30,6 +31,7 @@ func (c *component) rollOutAll(t *testing.T) {
 	t.Fatal("it is not rolled out")
 }
 
+// G-10: what goes before its wave is written is waited for.
 func TestPruneBefore(t *testing.T) {
 	c := replaced(t, apis.PruneBefore)
 	c.cluster.finalized[foo("old").Key] = true
@@ -48,6 +50,7 @@ func TestPruneBefore(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old", "apply kept", "create new"})
 }
 
+// G-10: what goes with its wave does not wait for that to be ready.
 func TestPruneWith(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.pass()
@@ -57,6 +60,7 @@ func TestPruneWith(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
+// G-10: it does not wait for what cannot be written either.
 func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.cluster.broken[foo("new").Key] = true
@@ -66,6 +70,7 @@ func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
+// G-10: what goes after its wave does wait for it.
 func TestPruneAfter(t *testing.T) {
 	c := replaced(t, apis.PruneAfter)
 	c.pass()
@@ -90,6 +95,17 @@ func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete old"})
 }
 
+// G-10: nor for what is put right in its own wave, or cannot be: only something new has a turn to wait for.
+func TestPruningDoesNotWaitForRepair(t *testing.T) {
+	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0), policy(apis.PruneBefore)))
+	c.rollOutAll(t)
+	c.cluster.objects[foo("crashing").Key].status = apis.ObjectInProgress
+	c.desired = append(c.desired[:2:2], with(configMap("taken"), order(1, 0), policy(apis.AdoptNever)))
+	c.cluster.put(configMap("taken").Key, plan.Unowned)
+	c.cluster.objects[configMap("kept").Key].fields = "fewer"
+	same(t, "operations", actions(plan.Make(c.input())), []string{"delete old"})
+}
+
 // What was applied in a wave that there is no more goes with the next one.
 func TestPruneOfAWaveThatIsNoMore(t *testing.T) {
 	for policyName, want := range map[apis.PrunePolicy][]string{
@@ -105,6 +121,47 @@ func TestPruneOfAWaveThatIsNoMore(t *testing.T) {
 		same(t, string(policyName)+": operations", c.cluster.trace, want)
 		c.rollOutAll(t)
 		c.there(t, foo("new"))
+	}
+}
+
+// It goes with the next one even if there are others in front, and with the last one if there is none behind.
+func TestPruneOfAWaveBetweenOthers(t *testing.T) {
+	for _, test := range []struct {
+		applied int16
+		policy  apis.PrunePolicy
+		want    []string
+	}{
+		{3, apis.PruneBefore, []string{"apply first", "delete old", "create last"}},
+		{3, apis.PruneWith, []string{"apply first", "create last", "delete old"}},
+		{3, apis.PruneAfter, []string{"apply first", "create last", "delete old"}},
+		{-3, apis.PruneBefore, []string{"delete old", "apply first", "create last"}},
+		{-3, apis.PruneWith, []string{"apply first", "delete old", "create last"}},
+		{9, apis.PruneBefore, []string{"apply first", "delete old", "create last"}},
+		{9, apis.PruneWith, []string{"apply first", "create last", "delete old"}},
+	} {
+		c := newComponent(t, foo("first"), with(foo("old"), order(test.applied, 0), policy(test.policy)))
+		c.rollOutAll(t)
+		c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("last"), order(5, 0))}
+		c.cluster.trace = nil
+		c.rollOutAll(t)
+		same(t, fmt.Sprintf("%s, applied in wave %d: operations", test.policy, test.applied), c.cluster.trace, test.want)
+	}
+}
+
+// What serves until its successor does waits for its wave; if that is no more, for all waves, since any may have the successor.
+func TestPruneAfterWhichWave(t *testing.T) {
+	for _, test := range []struct {
+		applied int16
+		want    []string
+	}{{0, []string{"apply first", "delete old", "create last"}}, {1, []string{"apply first", "create last"}}, {-1, []string{"apply first", "create last"}}} {
+		c := newComponent(t, configMap("first"), with(configMap("old"), order(test.applied, 0), policy(apis.PruneAfter)))
+		c.rollOutAll(t)
+		c.desired = []plan.Desired{with(configMap("first"), digest("2")), with(foo("last"), order(5, 0))}
+		c.cluster.trace = nil
+		c.pass()
+		same(t, fmt.Sprintf("applied in wave %d: operations", test.applied), c.cluster.trace, test.want)
+		c.rollOutAll(t)
+		c.there(t, configMap("first"), foo("last"))
 	}
 }
 
@@ -224,7 +281,7 @@ func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 	}
 }
 
-// Another object of the same name and another group is created before the old one goes.
+// G-15: another object of the same name and another group is created before the old one goes.
 func TestTwinThatIsAnotherObject(t *testing.T) {
 	old, other := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	other.Group = "moved.local"
@@ -236,6 +293,7 @@ func TestTwinThatIsAnotherObject(t *testing.T) {
 	c.there(t, other)
 }
 
+// G-15: the object of the new scope is created before the old one goes.
 func TestScopeThatChanges(t *testing.T) {
 	old, now := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	now.Namespace = ""
@@ -246,7 +304,7 @@ func TestScopeThatChanges(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create foo", "delete foo"})
 }
 
-// A record that is dropped leaves without a deletion if there is nothing of ours to delete.
+// G-13, G-16: a record that is dropped leaves without a deletion if there is nothing of ours to delete.
 func TestDroppedRecordsOfNothing(t *testing.T) {
 	d := configMap("c")
 	for name, test := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
+// G-21: when a purge is due does not depend on which orders there are.
 func TestPurgeIsDueBeforeTheWaveBeyondItsOrder(t *testing.T) {
 	// As the hook of a chart: applied in wave -101, purged by -1, with nothing in between.
 	c := newComponent(t, with(configMap("hook"), order(-101, 0), purged(-1)), foo("main"))
@@ -20,6 +21,7 @@ func TestPurgeOrderBelowTheApplyOrder(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create a", "create b", "purge b", "create c"})
 }
 
+// G-21: an object that is to stay is orphaned.
 func TestPurgeRespectsTheDeletePolicy(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), purged(0), policy(apis.DeleteOrphan)))
 	if p := c.pass(); !p.Done {
@@ -30,6 +32,7 @@ func TestPurgeRespectsTheDeletePolicy(t *testing.T) {
 	c.there(t, configMap("c"))
 }
 
+// G-21: while a purge is under way, the rest goes on.
 func TestPendingPurgeDoesNotStopRepair(t *testing.T) {
 	c := newComponent(t, with(foo("hook"), purged(0)), configMap("c"), with(configMap("late"), order(1, 0)))
 	c.cluster.finalized[foo("hook").Key] = true
@@ -44,6 +47,7 @@ func TestPendingPurgeDoesNotStopRepair(t *testing.T) {
 	same(t, "obstacles", obstacles(p), []string{"waiting hook: it is being deleted"})
 }
 
+// G-21: a purge ends with the object that was purged, whatever is made in its place.
 func TestCompleting(t *testing.T) {
 	d := with(configMap("c"), purged(0))
 	for name, test := range map[string]struct {

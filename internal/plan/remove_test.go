@@ -116,7 +116,24 @@ func TestDeleteCanonicalOrder(t *testing.T) {
 		t.Error(p)
 	}
 	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete instance", "delete listed", "delete type baz.test.local", "delete foo",
-		"delete webhook", "delete c", "delete class", "delete app"})
+		"delete webhook", "delete c", "delete app", "delete class"})
+}
+
+// Priorities are an order, and no reason to wait: a namespace that is not empty yet holds up nothing that comes after it.
+func TestDeletionDoesNotWaitBetweenPriorities(t *testing.T) {
+	class := object1("storage.k8s.io", "StorageClass", "class")
+	class.Namespace = ""
+	c := newComponent(t, class, namespace("app"), configMap("c"))
+	c.rollOutAll(t)
+	c.deleting, c.cluster.trace = true, nil
+	c.cluster.finalized[configMap("c").Key] = true
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete c", "delete class"})
+	c.cluster.finalize(configMap("c").Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, []string{"delete c", "delete class", "delete app"})
 }
 
 // An order that contradicts what holds what would never end.

@@ -76,8 +76,8 @@ type Desired struct {
 type Presence int
 
 const (
-	// PresenceUnknown: nobody has looked yet, or could. An object that we have written before is waited for; one that we
-	// have not may be created, since a create fails where there is one.
+	// PresenceUnknown: nobody has looked yet, or could. The plan waits until somebody has. An object that nobody can have written
+	// yet is better passed as Absent, since a create fails where there is one.
 	PresenceUnknown Presence = iota
 	Absent
 	Present
@@ -129,6 +129,8 @@ type Observed struct {
 	// not count as ready.
 	Status  apis.ObjectStatus
 	Message string
+	// Fenced: it defines types, and says that the creation of their instances is fenced off, for a removal that was begun.
+	Fenced bool
 	// Volatile: it waits for an object of the same or of a later wave to appear, and therefore holds up no wave: a claim whose
 	// volume is bound when its first consumer comes.
 	Volatile bool

@@ -114,7 +114,7 @@ func (m *maker) turn(w *wave, open bool) {
 		if it.rollout && !eligible {
 			it.postpone()
 		}
-		if it.state == stateAct || it.unseen {
+		if (it.state == stateAct || it.unseen) && !purging(it.record.Phase) {
 			idle = false
 		}
 		w.ready = w.ready && (it.state == stateDone || it.volatile || purging(it.record.Phase))
