@@ -91,6 +91,8 @@ type faultRun struct {
 	// id is part of the names of what is not in the namespace of the run.
 	id, namespace string
 	point         faultPoint
+	// operated: operators run by themselves.
+	operated bool
 
 	mu sync.Mutex
 	// writes are all calls that write, without what differs from run to run.

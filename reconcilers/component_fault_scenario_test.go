@@ -185,7 +185,12 @@ func (r *faultRun) play(ctx context.Context) (*faultOutcome, error) {
 			return nil, fmt.Errorf("%s: %w", phase.name, err)
 		}
 		r.note("== " + phase.name)
-		if instance, err = r.settle(ctx, instance, phase.reached); err != nil {
+		if r.operated {
+			err = r.await(ctx, phase.reached)
+		} else {
+			instance, err = r.settle(ctx, instance, phase.reached)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", phase.name, err)
 		}
 		end, err := r.snapshot(ctx, p)
@@ -335,6 +340,23 @@ func (r *faultRun) unuse(ctx context.Context, instance *unstructured.Unstructure
 	delete(r.foreign, key)
 	delete(r.history, "gadgets")
 	return r.world.client.Delete(ctx, live)
+}
+
+// await waits until operators that run by themselves have reached the goal.
+func (r *faultRun) await(ctx context.Context, reached func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, faultPatience)
+	defer cancel()
+	for {
+		err := reached(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it does not come to rest: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // settle reconciles until nothing is written any more and the goal is reached. A new instance takes over from one that met with the
