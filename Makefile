@@ -1,7 +1,7 @@
 # What can be done here, in short: "make help". Go, git and make are all that is needed, and a C compiler for "make race".
 #
 # Variables:
-#   ARGS      passed to the demo, such as ARGS=-v
+#   ARGS      passed to the demos, such as ARGS=-v
 #   RUN       the tests to run, as in go test -run
 #   BENCH     the benchmarks to run, as in go test -bench
 #   COUNT     how often each benchmark runs
@@ -9,7 +9,7 @@
 # In the environment:
 #   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
 #   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
-#   USE_EXISTING_CLUSTER=true   runs the demo on the cluster of the current kubeconfig
+#   USE_EXISTING_CLUSTER=true   runs the demos on the cluster of the current kubeconfig
 
 ARGS    ?=
 RUN     ?=
@@ -33,8 +33,9 @@ help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show a running operator on a real API server, step by step (ARGS=-v prints more).
+demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show running operators on a real API server, step by step (ARGS=-v prints more).
 	$(GO) run ./examples/tenant/demo $(ARGS)
+	$(GO) run ./examples/platform/demo $(ARGS)
 
 .PHONY: test
 test: controlplane ## Run all tests of all modules, those on a real API server included.

@@ -65,6 +65,14 @@ type ComponentStatus struct {
 	// +optional
 	State ComponentState `json:"state,omitempty"`
 
+	// Target identifies the API server that the objects are deployed to; empty for that of the resource.
+	// +optional
+	Target string `json:"target,omitempty"`
+
+	// InventoryKind is the kind of the objects that keep the inventory if it is not here.
+	// +optional
+	InventoryKind string `json:"inventoryKind,omitempty"`
+
 	// Inventory names the objects that the component is responsible for, before they exist and until they are gone. It is empty
 	// if the inventory is kept elsewhere.
 	// +optional
@@ -216,7 +224,7 @@ const (
 	ReconcileOnObjectChange ReconcilePolicy = "OnObjectChange"
 	// ReconcileOnObjectOrComponentChange: when the component changes, too.
 	ReconcileOnObjectOrComponentChange ReconcilePolicy = "OnObjectOrComponentChange"
-	// ReconcileOnce: never, once it exists.
+	// ReconcileOnce: never, once it exists. An object that was written under another policy is written a last time.
 	ReconcileOnce ReconcilePolicy = "Once"
 )
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -26,7 +28,14 @@ const componentPrefix = "assembly.espalier.test"
 // startComponents starts a manager that deploys Assemblies.
 func startComponents(t testing.TB, options reconcilers.ComponentOptions[*resources.Assembly]) (*controlplane.Requests, ctrl.Manager) {
 	t.Helper()
-	config, requests := controlplane.CountRequests(plane.Config(t))
+	op := startComponentsAt(t, plane.Config(t), options)
+	return op.requests, op.Manager
+}
+
+// startComponentsAt is startComponents for a manager with a config of its own, which can be stopped before the test ends.
+func startComponentsAt(t testing.TB, config *rest.Config, options reconcilers.ComponentOptions[*resources.Assembly]) *operator {
+	t.Helper()
+	config, requests := controlplane.CountRequests(config)
 	mgr := newManager(t, config, ctrl.Options{})
 	options.Config = reconcilers.NewConfig(mgr, &resources.Assembly{}, time.Hour)
 	root := reconcilers.NewComponentRoot(componentPrefix, resources.AssemblyGenerator(), options)
@@ -36,13 +45,14 @@ func startComponents(t testing.TB, options reconcilers.ComponentOptions[*resourc
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the manager failed: %v", err)
 		}
 	})
-	return requests, mgr
+	t.Cleanup(stop)
+	return &operator{Manager: mgr, requests: requests, stop: stop}
 }
 
 func partOf(namespace, name, order string) *corev1.ConfigMap {

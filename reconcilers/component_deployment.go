@@ -3,12 +3,16 @@ package reconcilers
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/clusters"
 	"github.com/espalier-dev/espalier/internal/engine"
@@ -21,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -35,6 +40,8 @@ type componentDeployment struct {
 	client    client.Client
 	discovery discovery.DiscoveryInterface
 	observer  observe.Observer
+	// target identifies the API server; empty for that of the operator.
+	target string
 	// blind: nobody tells when something changes, so components have to come back.
 	blind bool
 	// guess: the client may be one in memory, without a REST mapper that knows kinds. The scheme then tells which there are.
@@ -68,9 +75,56 @@ func (j *componentJob[T]) reach(ctx context.Context) error {
 		j.memory.moveTo(&j.deployments, deployment, j.resource.GetUID(), j.component(ctx))
 	}
 	j.deployment = deployment
-	j.store, err = j.inventoryStore()
-	return err
+	if j.store, err = j.inventoryStore(); err != nil {
+		return err
+	}
+	return j.stay(ctx)
 }
+
+// stay makes sure that the objects are where the component is deployed to. If it is another API server than before, it has to have
+// one of them: of another cluster, all would look as if they were gone.
+func (j *componentJob[T]) stay(ctx context.Context) error {
+	target := j.deployment.target
+	if j.status.Target == target {
+		return nil
+	}
+	records, err := j.store.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("unable to load the inventory: %w", err)
+	}
+	asked := 0
+	for i := range records {
+		record := &records[i]
+		if record.UID == "" || record.Phase == apis.PhaseCompleted {
+			continue
+		}
+		found := &metav1.PartialObjectMetadata{}
+		found.SetGroupVersionKind(schema.GroupVersionKind{Group: record.Group, Version: record.Version, Kind: record.Kind})
+		key := types.NamespacedName{Namespace: record.Namespace, Name: record.Name}
+		err := j.deployment.client.Get(ctx, key, found)
+		switch {
+		case err == nil && found.UID == record.UID:
+			j.status.Target = target
+			return nil
+		case err != nil && !apierrs.IsNotFound(err) && !meta.IsNoMatchError(err):
+			return fmt.Errorf("unable to find out whether the objects are in the cluster: %w", err)
+		}
+		if asked++; asked == mostAsked {
+			break
+		}
+	}
+	if asked > 0 {
+		return errElsewhere
+	}
+	j.status.Target = target
+	return nil
+}
+
+// mostAsked is how many objects are looked for in a cluster that may be another one.
+const mostAsked = 20
+
+var errElsewhere = errors.New("the objects are in another cluster than the one that the component is to be deployed to now: " +
+	"it stays as it is until the former cluster is named again")
 
 func (j *componentJob[T]) deploymentFor(ctx context.Context) (*componentDeployment, error) {
 	identity, err := j.identity(ctx)
@@ -90,16 +144,32 @@ func (j *componentJob[T]) deploymentFor(ctx context.Context) (*componentDeployme
 	if err != nil {
 		return nil, fmt.Errorf("unable to reach the cluster of the component: %w", err)
 	}
+	remote := len(identity.KubeConfig) > 0
 	if j.dryRun || !j.waker.serving() {
-		return j.direct(reached.Client, reached.Discovery()), nil
+		return j.directly(reached, remote), nil
 	}
 	return j.deployments.get(deploymentKey{j.config.home, reached.ID}, j.resource.GetUID(), func() (*componentDeployment, error) {
 		if !j.waker.serving() {
 			// The controller stopped meanwhile: nobody would stop the watches.
-			return j.direct(reached.Client, reached.Discovery()), nil
+			return j.directly(reached, remote), nil
 		}
-		return j.watching(reached)
+		return j.watching(reached, remote)
 	})
+}
+
+func (j *componentJob[T]) directly(reached *clusters.Cluster, remote bool) *componentDeployment {
+	deployment := j.direct(reached.Client, reached.Discovery())
+	deployment.target = targetOf(reached, remote)
+	return deployment
+}
+
+// targetOf identifies an API server by where it is, without showing that.
+func targetOf(reached *clusters.Cluster, remote bool) string {
+	if !remote {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.TrimSuffix(reached.Config.Host, "/") + reached.Config.APIPath))
+	return hex.EncodeToString(sum[:8])
 }
 
 // direct is a deployment without watches, for a controller that was not set up, and for tests.
@@ -113,7 +183,7 @@ func (j *componentJob[T]) direct(c client.Client, d discovery.DiscoveryInterface
 }
 
 // watching is a deployment whose watches wake the resources.
-func (j *componentJob[T]) watching(reached *clusters.Cluster) (*componentDeployment, error) {
+func (j *componentJob[T]) watching(reached *clusters.Cluster, remote bool) (*componentDeployment, error) {
 	watching, err := observe.NewWatching(observe.Options{
 		Config:       reached.Config,
 		HTTPClient:   reached.HTTPClient,
@@ -131,6 +201,7 @@ func (j *componentJob[T]) watching(reached *clusters.Cluster) (*componentDeploym
 		client:    reached.Client,
 		discovery: reached.Discovery(),
 		observer:  watching,
+		target:    targetOf(reached, remote),
 		stop:      watching.Stop,
 		users:     map[types.UID]bool{},
 	}, nil
@@ -317,6 +388,8 @@ func (j *componentJob[T]) engage(ctx context.Context, task engine.Task) error {
 	report, err := machine.Run(ctx, task)
 	j.report = report
 	j.situation.recorded = report.Recorded > 0
+	// What is in the way has no labels of ours, so nobody watches it.
+	report.Waits = report.Waits || slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool { return o.Kind == plan.ObstacleNotOurs })
 	j.situation.done = err == nil && report.Plan.Done && !j.situation.recorded
 	j.situation.blocked = slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool {
 		return o.Kind == plan.ObstacleBlocked

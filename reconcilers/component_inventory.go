@@ -16,7 +16,8 @@ import (
 // holds some thousand objects.
 type ComponentInventory struct {
 	// Kind of the objects that keep it: "Secret" or "ConfigMap". They lie in the namespace of the resource, are owned by it, and
-	// hold 10,000 records with ease. Empty for the status.
+	// hold 10,000 records with ease. Empty for the status. What a status has moves to objects when Kind is set; after that, another
+	// Kind is an error.
 	Kind string
 	// Namespace of these objects if the resource has none. Required for resources without a namespace, and ignored for others.
 	Namespace string
@@ -43,11 +44,28 @@ func (i ComponentInventory) uses() []Access {
 
 var errNoInventoryNamespace = errors.New("the resource has no namespace, so Inventory must define one")
 
-// inventoryStore returns where the inventory is. One in objects remembers what they hold from request to request.
+// inventoryStore returns where the inventory is. What a status has moves to objects once these are to keep it; the way back is
+// closed, for nobody would know of the objects any more.
 func (j *componentJob[T]) inventoryStore() (inventory.Store, error) {
+	if known := j.status.InventoryKind; known != "" && known != j.Inventory.Kind {
+		return nil, fmt.Errorf("the inventory is kept in a %s, so the Kind of Inventory must be %s and not %q: %w", known, known, j.Inventory.Kind, ErrDurable)
+	}
 	if j.Inventory.Kind == "" {
 		return inventory.NewStatus(j.status), nil
 	}
+	store, err := j.objectStore()
+	if err != nil {
+		return nil, err
+	}
+	j.status.InventoryKind = j.Inventory.Kind
+	if len(j.status.Inventory) > 0 {
+		return inventory.NewMove(store, j.status), nil
+	}
+	return store, nil
+}
+
+// objectStore returns the inventory in objects, which remembers what they hold from request to request.
+func (j *componentJob[T]) objectStore() (inventory.Store, error) {
 	if j.memory.objects != nil {
 		return j.memory.objects, nil
 	}

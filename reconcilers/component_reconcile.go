@@ -355,7 +355,7 @@ func (j *componentJob[T]) hooks(ctx context.Context, sort string, hooks []compon
 
 // conclude sets the status and decides when to come back.
 func (j *componentJob[T]) conclude(ctx context.Context) (Result, error) {
-	if err := j.situation.err; err != nil && (isQuiet(err) || apierrs.IsConflict(err) && !j.objectsFailed()) {
+	if err := j.situation.err; err != nil && (isQuiet(err) && !errors.Is(err, ErrDurable) || apierrs.IsConflict(err) && !j.objectsFailed()) {
 		// Somebody was faster, or another node's convention is at work: this is no state of the component.
 		return Result{}, err
 	}

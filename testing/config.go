@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgodiscovery "k8s.io/client-go/discovery/fake"
-	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -37,7 +35,9 @@ type ExpectConfig struct {
 	Scheme *runtime.Scheme
 	// StatusSubResourceTypes are the types, besides the built-in ones, whose status is written on its own.
 	StatusSubResourceTypes []client.Object
-	// GivenObjects are those that the client has.
+	// GivenObjects are those that the client has. The types of CustomResourceDefinitions among them that are established are
+	// served: discovery and the REST mapper know them. If one of the objects has managed fields, the client returns those of
+	// all objects, as an API server does; by default it returns none.
 	GivenObjects []client.Object
 	// APIGivenObjects are those that the APIReader has. They are not given to the client.
 	APIGivenObjects []client.Object
@@ -154,7 +154,7 @@ func (c *ExpectConfig) make() *parts {
 	p.config = reconcilers.Config{
 		Client:        p.client,
 		APIReader:     reader,
-		Discovery:     &clientgodiscovery.FakeDiscovery{Fake: &clientgotesting.Fake{Resources: c.GivenAPIResources}},
+		Discovery:     newDiscovery(c.GivenAPIResources, p.server()),
 		Recorder:      oldRecorder{p.events},
 		EventRecorder: newRecorder{p.events},
 		Tracker:       p.tracker,
@@ -162,20 +162,32 @@ func (c *ExpectConfig) make() *parts {
 	return p
 }
 
+// server is the one behind the client; nil if that is one of a real API server.
+func (p *parts) server() *memserver.Server {
+	if len(p.servers) == 0 {
+		return nil
+	}
+	return p.servers[0]
+}
+
 // newClient returns a recording client of a server that has the objects.
 func (c *ExpectConfig) newClient(p *parts, objects []client.Object, mapper meta.RESTMapper) *recorder {
-	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(mapper)
+	server := memserver.New(c.Scheme)
+	p.servers = append(p.servers, server)
+	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(servingMapper{mapper, server})
 	for _, obj := range c.StatusSubResourceTypes {
 		builder = builder.WithStatusSubresource(mustBeGiven(obj, c.Scheme))
 	}
 	for _, obj := range objects {
-		builder = builder.WithObjects(mustBeGiven(obj, c.Scheme))
+		stored := mustBeGiven(obj, c.Scheme)
+		builder = builder.WithObjects(stored)
+		if len(stored.GetManagedFields()) > 0 {
+			builder = builder.WithReturnManagedFields()
+		}
 	}
 	if c.WithClientBuilder != nil {
 		builder = c.WithClientBuilder(builder)
 	}
-	server := memserver.New(c.Scheme)
-	p.servers = append(p.servers, server)
 	inner, behind := server.Build(builder)
 	wrapped := duck.NewDuckAwareClientWrapper(inner)
 	var r *recorder
@@ -185,6 +197,7 @@ func (c *ExpectConfig) newClient(p *parts, objects []client.Object, mapper meta.
 		r = NewFakeClientWrapper(wrapped, nil)
 	}
 	c.addReactors(r)
+	r.AddReactor("create", "*", refuseFenced(server))
 	return r
 }
 

@@ -46,9 +46,13 @@ type Differ interface {
 // conditions; and, for objects that are created, updated or stashed, what the server or the client sets: type meta,
 // creation timestamp and resource version. An empty list or map equals nil. Patches and server-side applies are compared as
 // structures.
+//
+// Of the status of a component it compares times and digests only where the expected status sets them, and of an inventory record
+// UID, digest, fields, generation and time; the digest on an object of a component, which is one that is expected
+// with the owner mark, and the resource version that such an object is applied with, only where they are expected too. See [Rollout] for how to expect those.
 var DefaultDiffer Differ = differ{}
 
-// StrictDiffer is DefaultDiffer, but compares the transition times of conditions too. Set the Now of the test case, in full
+// StrictDiffer is DefaultDiffer, but compares the transition times of conditions too, and all of the status of a component. Set the Now of the test case, in full
 // seconds, so that they are the same each time it runs: a condition that changes has that time, one that does not keeps
 // the time it was given with.
 var StrictDiffer Differ = differ{strict: true}
@@ -79,6 +83,7 @@ func (differ) Event(expected, actual Event) string {
 }
 
 func (differ) ApplyRef(expected, actual ApplyRef) string {
+	actual.ApplyConfiguration = withoutUnsaidApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
 	return cmp.Diff(expected, actual, NormalizeApplyConfiguration)
 }
 
@@ -99,19 +104,39 @@ func (d differ) StashedValue(expected, actual any, _ stash.Key) string {
 }
 
 func (d differ) Resource(expected, actual client.Object) string {
+	actual = d.said(expected, actual)
 	return cmp.Diff(expected, actual, reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty())
 }
 
 func (d differ) ResourceStatusUpdate(expected, actual client.Object) string {
+	actual = d.said(expected, actual)
 	return cmp.Diff(expected, actual, statusOnly, reconcilers.IgnoreAllUnexported, d.times(), cmpopts.EquateEmpty())
 }
 
 func (d differ) ResourceUpdate(expected, actual client.Object) string {
-	return cmp.Diff(expected, actual, writtenObject, d.times())
+	return d.written(expected, actual)
 }
 
 func (d differ) ResourceCreate(expected, actual client.Object) string {
-	return cmp.Diff(expected, actual, writtenObject, d.times())
+	return d.written(expected, actual)
+}
+
+// written compares objects that are created or updated.
+func (d differ) written(expected, actual client.Object) string {
+	want, ok := expected.(*Inventory)
+	got, alike := actual.(*Inventory)
+	if ok && alike {
+		return cmp.Diff(want, want.asSaid(got), writtenObject)
+	}
+	return cmp.Diff(expected, withoutUnsaidDigest(expected, d.said(expected, actual)), writtenObject, d.times())
+}
+
+// said returns actual without what expected leaves open.
+func (d differ) said(expected, actual client.Object) client.Object {
+	if d.strict {
+		return actual
+	}
+	return leaveUnsaid(expected, actual)
 }
 
 func (differ) WebhookResponse(expected, actual admission.Response) string {

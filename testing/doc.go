@@ -61,6 +61,36 @@
 //		return TenantWebhook(c).BuildWithContext(ctx)
 //	})
 //
+// # A component
+//
+// A [reconcilers.ComponentReconciler] is a sub-reconciler like others. [Rollout] rolls it out in memory, so that rows start with
+// what is deployed, marks and inventory included, and take their expectations from it:
+//
+//	house := rtesting.Rollout[*v1.House]{Scheme: scheme, Resource: tiny, Reconciler: HouseReconciler()}.Run(t)
+//	damaged := house.After(t, func(ctx context.Context, c client.Client) error { return c.Patch(ctx, roof, hole) })
+//	rtesting.SubReconcilerTests[*v1.House]{
+//		"repairs the roof": {
+//			Now:            rtesting.RolledOutAt,
+//			Resource:       damaged.Object(),
+//			GivenObjects:   damaged.Objects(),
+//			ExpectResource: damaged.With(func(h *v1.House) { rtesting.LeaveOpen(&h.Status.ComponentStatus) }).Object(),
+//			ExpectApplies:  []rtesting.ApplyRef{house.ApplyRef(roof)},
+//			ExpectEvents:   []rtesting.Event{updated},
+//			ExpectedResult: reconcilers.Result{RequeueAfter: 606 * time.Second, Priority: &low},
+//		},
+//	}.Run(...)
+//
+// What nobody wants to spell out need not be expected, see [DefaultDiffer]: digests, times, what identifies an object in the inventory.
+// [Marked] expects what is created for the first time, and [Inventory] records that are kept in a Secret or ConfigMap. Such an inventory
+// is read through the APIReader, so it belongs into APIGivenObjects, too.
+//
+//   - Give the node a Parallel of 1, or creates and deletes are recorded in any order.
+//   - Objects that are created in a row have no UID, and a component goes no further with them, unless [AssignUIDs] is among the
+//     reactors.
+//   - The types of given CustomResourceDefinitions that are established are served: instances of others block a deletion, and
+//     the fence that a component puts up keeps new ones from being created. It is the only validation rule that has an effect.
+//   - Nobody watches: the result asks for another request where in a cluster a watch would bring the resource back.
+//
 // # A set-up
 //
 // [SetupTests] sets up a root, or a sub-reconciler within an empty one, with a manager that has no cluster. It compares

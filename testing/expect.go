@@ -156,7 +156,7 @@ func assertObjects[A CreateAction](
 	}
 	expectation[client.Object, A]{
 		field: field, kind: kind,
-		found: func(action A) client.Object { return action.GetObject().(client.Object) },
+		found: func(action A) client.Object { return asInventory(action.GetObject().(client.Object)) },
 		observed: func(expected client.Object, action A) client.Object {
 			return inTypeOf(expected, action.GetObject().(client.Object))
 		},

@@ -67,6 +67,9 @@ func (e expectation[E, A]) hint(got E) string {
 // sentPart returns what of an object that is created or updated an expectation compares by default.
 func sentPart(obj client.Object, scheme *runtime.Scheme) client.Object {
 	obj = realObject(obj)
+	if kept, ok := obj.(*Inventory); ok {
+		return kept.pastable()
+	}
 	obj.SetResourceVersion("")
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetManagedFields(nil)

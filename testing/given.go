@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -37,9 +38,14 @@ func realObjects(objs []client.Object) []client.Object {
 	return real
 }
 
+var errOnlyExpected = errors.New("an Inventory can only be expected: give the object that keeps it, as a Rollout has it")
+
 // given returns obj as it is to be stored.
 func given(obj client.Object, scheme *runtime.Scheme) (client.Object, error) {
 	obj = realObject(obj)
+	if _, ok := obj.(*Inventory); ok {
+		return nil, errOnlyExpected
+	}
 	if duck.IsDuck(obj, scheme) {
 		u := &unstructured.Unstructured{}
 		if err := duck.Convert(obj, u); err != nil {

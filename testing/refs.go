@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -173,6 +174,30 @@ func NewApplyRef(action ApplyAction) ApplyRef {
 		Namespace:          action.GetNamespace(),
 		Name:               action.GetName(),
 		ApplyConfiguration: action.GetApplyConfiguration(),
+	}
+}
+
+// NewApplyRefFromObject returns the expectation that obj is applied as it is: all of it but its status and what of its metadata the API
+// server alone sets; the UID counts if there is one. It panics if obj is of no known kind, or is no valid object.
+func NewApplyRefFromObject(obj client.Object, scheme *runtime.Scheme) ApplyRef {
+	obj = realObject(obj)
+	kind, err := kindOf(obj, scheme)
+	if err != nil {
+		panic(err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		panic(fmt.Errorf("%T %s cannot be applied: %w", obj, client.ObjectKeyFromObject(obj), err))
+	}
+	applied := &unstructured.Unstructured{Object: content}
+	applied.SetGroupVersionKind(kind)
+	delete(applied.Object, "status")
+	for _, field := range []string{"creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink", "deletionTimestamp"} {
+		unstructured.RemoveNestedField(applied.Object, "metadata", field)
+	}
+	return ApplyRef{
+		Group: kind.Group, Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(),
+		ApplyConfiguration: client.ApplyConfigurationFromUnstructured(applied),
 	}
 }
 

@@ -41,7 +41,8 @@ type Cluster struct {
 	// HTTPClient belongs to Config: what is made with both shares the connections of the cluster.
 	HTTPClient *http.Client
 	// Client reads past any cache. Its REST mapper is shared by all who use this Cluster, and asks the API server for what it
-	// does not know yet. Its scheme has the types of client-go, and CustomResourceDefinitions.
+	// does not know yet. What it knows it believes until it is reset (MaybeResetRESTMapper of apimachinery), which lets the client forget
+	// as well where types are served. Its scheme has the types of client-go, and CustomResourceDefinitions.
 	Client client.Client
 
 	discovery discovery.DiscoveryInterface
@@ -53,8 +54,8 @@ func (c *Cluster) Discovery() discovery.DiscoveryInterface { return c.discovery 
 // Pool keeps one [Cluster] for each identity, until nobody has asked for it for 15 minutes. It is safe for concurrent use, and
 // has no goroutines. It must not be copied after first use.
 //
-// A request that takes longer than 30 seconds fails. That does not hold for watches, nor if Home has a timeout of its own, for
-// the operator's cluster. There is no limit to the rate of requests, unless Home has one, for the operator's cluster: the API
+// A request that takes longer than 30 seconds fails; if Home has a timeout of its own, that is how long a request to the
+// operator's cluster may take. It does not hold for watches. There is no limit to the rate of requests, unless Home has one, for the operator's cluster: the API
 // server defends itself.
 type Pool struct {
 	// Home is the config of the operator's own cluster. It must not be changed after first use. Required, but for identities

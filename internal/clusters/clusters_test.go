@@ -122,11 +122,43 @@ func TestConfigs(t *testing.T) {
 	}
 }
 
-func TestATimeoutOfHomeStays(t *testing.T) {
-	pool := &clusters.Pool{Home: &rest.Config{Host: "https://home.example.com", Timeout: time.Minute}}
-	config := get(t, at(t, 0), pool, clusters.Identity{}).Config
-	if config.Timeout != time.Minute || config.WrapTransport != nil {
-		t.Errorf("the timeout is %s, and there is another: %t", config.Timeout, config.WrapTransport != nil)
+// A timeout of the operator's config holds for requests, and does not end watches.
+func TestATimeoutOfHomeIsForRequests(t *testing.T) {
+	var until []time.Duration
+	pool := &clusters.Pool{
+		Home: &rest.Config{Host: "https://home.example.com", Timeout: time.Minute},
+		Wrap: func(next http.RoundTripper) http.RoundTripper { return next },
+	}
+	pool.Home.Wrap(func(http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			deadline, ok := r.Context().Deadline()
+			if ok {
+				until = append(until, time.Until(deadline))
+			} else {
+				until = append(until, 0)
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})
+	})
+	made := get(t, at(t, 0), pool, clusters.Identity{})
+	if made.Config.Timeout != 0 || made.HTTPClient.Timeout != 0 {
+		t.Errorf("watches end after %s and %s", made.Config.Timeout, made.HTTPClient.Timeout)
+	}
+	for _, target := range []string{"/api/v1/pods", "/api/v1/pods?watch=true"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://home.example.com"+target, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := made.HTTPClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(until) != 2 || until[0] <= clusters.RequestTimeout || until[0] > time.Minute || until[1] != 0 {
+		t.Errorf("the deadlines are in %v, want one of a minute for the request, and none for the watch", until)
 	}
 }
 

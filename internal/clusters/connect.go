@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,8 +11,6 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // connect makes the cluster of an identity. It makes no request.
@@ -28,19 +27,15 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("could not make an HTTP client: %w", err)
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("could not make a REST mapper: %w", err)
-	}
 	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("could not make a discovery client: %w", err)
 	}
-	c, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper})
+	types, err := newKnowledge(config, httpClient, scheme, discoverer.RESTClient())
 	if err != nil {
-		return nil, fmt.Errorf("could not make a client: %w", err)
+		return nil, err
 	}
-	return &Cluster{ID: id, Config: config, HTTPClient: httpClient, Client: c, discovery: discoverer}, nil
+	return &Cluster{ID: id, Config: config, HTTPClient: httpClient, Client: liveClient{types}, discovery: discoverer}, nil
 }
 
 // config returns what requests of an identity are made with.
@@ -70,10 +65,9 @@ func (p *Pool) config(identity Identity) (*rest.Config, error) {
 		// Zero means 5 a second.
 		config.QPS = -1
 	}
-	if config.Timeout == 0 {
-		// A timeout of the config would end watches, too.
-		config.Wrap(withDeadline)
-	}
+	config.Wrap(withDeadline(cmp.Or(max(config.Timeout, 0), requestTimeout)))
+	// A timeout of the config would end watches, too.
+	config.Timeout = 0
 	if p.Wrap != nil {
 		config.Wrap(p.Wrap)
 	}

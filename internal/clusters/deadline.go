@@ -9,7 +9,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// requestTimeout is how long a request may take, with its answer.
+// requestTimeout is how long a request may take, with its answer, if nothing else is said.
 const requestTimeout = 30 * time.Second
 
 // deadline ends requests that take too long, but for those that are meant to last.
@@ -20,8 +20,10 @@ type deadline struct {
 
 var _ utilnet.RoundTripperWrapper = (*deadline)(nil)
 
-func withDeadline(next http.RoundTripper) http.RoundTripper {
-	return &deadline{next: next, timeout: requestTimeout}
+func withDeadline(timeout time.Duration) func(next http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return &deadline{next: next, timeout: timeout}
+	}
 }
 
 func (d *deadline) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -10,7 +10,7 @@ const RequestTimeout = requestTimeout
 
 // WithTimeout makes what ends requests after another time than requests of a cluster have.
 func WithTimeout(next http.RoundTripper, timeout time.Duration) http.RoundTripper {
-	return &deadline{next: next, timeout: timeout}
+	return withDeadline(timeout)(next)
 }
 
 // Kept is how many clusters a pool keeps.

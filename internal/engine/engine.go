@@ -86,8 +86,8 @@ type Report struct {
 	Input plan.Input
 	// Inventory is as it is to be kept.
 	Inventory []apis.InventoryRecord
-	// Recorded: records were added, or are due to be purged, that are not durable yet, so nothing was done about their objects. The
-	// caller makes them durable and comes back.
+	// Recorded: records were added that are not durable yet, so nothing was done about their objects. The caller makes them
+	// durable and comes back.
 	Recorded int
 	// Results are what became of all operations, in the order in which they were carried out.
 	Results []execute.Result
@@ -114,8 +114,8 @@ type run struct {
 	in     plan.Input
 	report *Report
 	stored map[plan.Key]bool
-	// purging are the records that were durably due to be purged when the run began.
-	purging map[plan.Key]bool
+	// purges are the keys of records that say durably that the object is purged.
+	purges  map[plan.Key]bool
 	objects map[plan.Key]*manifest.Object
 	known   map[plan.Key]observe.Interest
 	// announced: BeforeDelete was called.
@@ -162,9 +162,6 @@ func (r *run) run(ctx context.Context) error {
 		if durable, err := r.record(ctx, next.Inventory); err != nil || !durable {
 			return errors.Join(failed, err)
 		}
-		if r.withhold(&next) && len(next.Next.Operations) == 0 {
-			return errors.Join(failed, r.save(ctx))
-		}
 		repeats, stuck := r.repeats(next.Next)
 		if len(next.Next.Operations) == 0 || stuck {
 			break
@@ -199,13 +196,10 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		PatternUses: map[int]plan.Use{},
 		Now:         r.task.Now,
 	}
-	r.stored = make(map[plan.Key]bool, len(stored))
-	r.purging = map[plan.Key]bool{}
+	r.stored, r.purges = make(map[plan.Key]bool, len(stored)), map[plan.Key]bool{}
 	for i := range stored {
 		r.stored[plan.KeyOf(stored[i])] = true
-		if isPurging(&stored[i]) {
-			r.purging[plan.KeyOf(stored[i])] = true
-		}
+		r.purges[plan.KeyOf(stored[i])] = inventory.Purged(&stored[i])
 	}
 	if r.task.Deleting {
 		return
@@ -269,6 +263,45 @@ func (r *run) fill(interest *observe.Interest) {
 		interest.Confidential = true
 		interest.Data = object.Data()
 	}
+}
+
+// record makes the keys of records durable before anything is done about their objects (law L2), and that an object is to be purged before
+// it is: one that is gone without that would be created again. It tells whether they are.
+func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
+	added := 0
+	for i := range records {
+		if key := plan.KeyOf(records[i]); !r.stored[key] || inventory.Purged(&records[i]) && !r.purges[key] {
+			added++
+		}
+	}
+	if added == 0 {
+		return true, nil
+	}
+	durable, err = r.Store.Save(ctx, records)
+	if err != nil {
+		return false, fmt.Errorf("unable to record %d objects before they are created or purged: %w", added, err)
+	}
+	for i := range records {
+		key := plan.KeyOf(records[i])
+		if !r.stored[key] {
+			r.Memory.note(key)
+		}
+		if durable {
+			r.stored[key] = true
+			r.purges[key] = r.purges[key] || inventory.Purged(&records[i])
+		}
+	}
+	if !durable {
+		r.report.Recorded = added
+	}
+	return durable, nil
+}
+
+func (r *run) save(ctx context.Context) error {
+	if _, err := r.Store.Save(ctx, r.report.Inventory); err != nil {
+		return fmt.Errorf("unable to save the inventory: %w", err)
+	}
+	return nil
 }
 
 // repeats tells whether the stage has operations that were carried out before in this run, and gives up on these: what we write is

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -165,9 +165,7 @@ func explain(err error, namespace string) error {
 	if known(err) {
 		return err
 	}
-	var resource *meta.NoResourceMatchError
-	var kind *meta.NoKindMatchError
-	if errors.As(err, &resource) || errors.As(err, &kind) {
+	if served.Refused(err) {
 		return &WaitError{TypeMissing: true, Err: err}
 	}
 	if apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

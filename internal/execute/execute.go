@@ -7,19 +7,22 @@
 //	                      have to be merged first, which is also what makes it read the object
 //	adopt                 2; 1 more if fields have to be merged
 //	replace, orphan       2
-//	delete, purge         1
-//	recreate              1
+//	delete, purge         1; 2 if the object may have changed unseen
+//	recreate              as delete
 //	check, delete type    those of the guard
 //
 // An operation that meets a conflict is tried again with what is there then. Nothing else is: an error that may pass ends the
 // operation, and the next pass begins with what there is.
 //
+// An object that is to go, and whose type is not served any more in the version that was recorded, goes in one that is served: that
+// takes a discovery for the type, and one more request for the first of its objects.
+//
 // # Whose the object is
 //
 // Every operation on an object that exists names its UID, and the API server refuses it for any other object. Where the object is
 // read, its marks are checked too, and the write is refused if the object has changed since. Where it is not read (delete, and
-// apply in one request), the marks are as old as what the plan saw: if another component adopts the object in between, the next
-// observation tells.
+// apply in one request), the marks are as old as what the plan saw, and [Executor.Managed] says that it saw the present: if another
+// component adopts the object in between, the next observation tells.
 package execute
 
 import (
@@ -29,6 +32,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,8 +90,11 @@ type Executor struct {
 	// their types matter.
 	Records map[plan.Key]apis.InventoryRecord
 	// Managed returns the managed fields of ours that were seen of the object last, if they are those of this version of it.
-	// None, or no function, means that nothing is known of them: the object is then read.
+	// None, or no function, means that nothing is known of them: the object is then read before it is applied. None means as
+	// well that the object may have changed unseen: it is then read before it is deleted, too.
 	Managed func(key plan.Key) []metav1.ManagedFieldsEntry
+
+	versions versions
 }
 
 // Result is what became of an operation.
@@ -150,6 +157,9 @@ func (e *Executor) carryOut(ctx context.Context, op plan.Operation) Result {
 		err = e.dispatch(ctx, &result)
 	}
 	if err != nil {
+		if served.Elsewhere(err) {
+			e.doubt(op.Key.GroupKind())
+		}
 		result.Gone = isStale(err)
 		result.Err = e.failure(op, err)
 	}

@@ -7,38 +7,50 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/foreign"
 	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // remove deletes the object that the operation means, and no other. An object that lingers, because of a finalizer, is not told
 // from one that is gone: that takes a second request.
-func (e *Executor) remove(ctx context.Context, result *Result) error {
-	op := result.Operation
-	var err error
+func (e *Executor) remove(ctx context.Context, result *Result) (err error) {
+	result.Gone, err = e.anywhere(ctx, result.Operation, func(target *unstructured.Unstructured) (bool, error) {
+		return e.removeAs(ctx, result.Operation, target)
+	})
+	return err
+}
+
+// removeAs deletes target, in its version.
+func (e *Executor) removeAs(ctx context.Context, op plan.Operation, target *unstructured.Unstructured) (gone bool, err error) {
+	preconditions := client.Preconditions{UID: &op.UID}
+	look := e.Managed != nil && len(e.Managed(op.Key)) == 0
 	for range attempts {
-		err = e.Client.Delete(ctx, e.target(op), client.Preconditions{UID: &op.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if apierrs.IsNotFound(err) || meta.IsNoMatchError(err) {
-			result.Gone = true
-			return nil
+		if look {
+			live := partial(target)
+			switch err = e.look(ctx, op, live); {
+			case isStale(err):
+				return true, nil
+			case err != nil:
+				return false, err
+			}
+			preconditions.ResourceVersion = &live.ResourceVersion
 		}
-		if !apierrs.IsConflict(err) {
-			return err
+		err = e.Client.Delete(ctx, target, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		switch {
+		case served.Absent(err):
+			return true, nil
+		case !apierrs.IsConflict(err):
+			return false, err
 		}
 		// Most likely it is another object by now.
-		switch found := e.look(ctx, op, partial(e.target(op))); {
-		case isStale(found):
-			result.Gone = true
-			return nil
-		case found != nil:
-			return found
-		}
+		look = true
 	}
-	return err
+	return false, err
 }
 
 // removeType deletes an object that defines types, if nobody else uses them.
@@ -54,33 +66,40 @@ func (e *Executor) removeType(ctx context.Context, result *Result) error {
 // orphan takes our marks off an object, if it has them. The values that we wrote stay, and so do our entries in its managed fields:
 // to give the fields up by applying nothing would take the values away, and an entry of a manager that does not write
 // any more is in nobody's way. A fence is taken off first: nobody would do it later.
-func (e *Executor) orphan(ctx context.Context, result *Result) error {
+func (e *Executor) orphan(ctx context.Context, result *Result) (err error) {
+	result.Gone, err = e.anywhere(ctx, result.Operation, func(target *unstructured.Unstructured) (bool, error) {
+		return e.orphanAs(ctx, result, target)
+	})
+	return err
+}
+
+// orphanAs takes our marks off target, in its version.
+func (e *Executor) orphanAs(ctx context.Context, result *Result, target *unstructured.Unstructured) (gone bool, err error) {
 	op := result.Operation
-	var err error
 	lifted := !foreign.Fences(op.Key.GroupKind())
 	for range attempts {
-		live := partial(e.target(op))
-		err = e.find(ctx, op, live)
+		live := partial(target)
+		err = e.find(ctx, result.Operation, live)
 		switch {
-		case isStale(err) || meta.IsNoMatchError(err):
-			result.Gone = true
-			return nil
+		case isStale(err):
+			return true, nil
 		case err != nil:
-			return err
+			return false, err
 		case e.Mark.of(live) != plan.Ours:
-			return nil
+			return false, nil
 		case !lifted && foreign.Fenced(live, e.Mark.Prefix):
 			if err = e.lift(ctx, op.Key); err != nil {
-				return err
+				return false, err
 			}
+			// That it is fenced no more is another version.
 			lifted = true
 			continue
 		}
 		if err = e.unmark(ctx, result, live); !conflicts(err) {
-			return err
+			return false, err
 		}
 	}
-	return err
+	return false, err
 }
 
 func (e *Executor) lift(ctx context.Context, key plan.Key) error {
@@ -104,7 +123,7 @@ func (e *Executor) unmark(ctx context.Context, result *Result, live *metav1.Part
 	if err != nil {
 		return err
 	}
-	target := e.target(result.Operation)
+	target := named(result.Operation.Key, live.GroupVersionKind())
 	if err := e.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), e.fieldManager()); err != nil {
 		return err
 	}

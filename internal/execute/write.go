@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,7 @@ func (e *Executor) create(ctx context.Context, result *Result) error {
 		case err == nil:
 			result.Object = live
 			return &ExistsError{Key: op.Key}
-		case !apierrs.IsNotFound(err):
+		case !served.Absent(err):
 			return fmt.Errorf("%w, and cannot be read: %w", &ExistsError{Key: op.Key}, err)
 		}
 	}
@@ -101,7 +102,7 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 
 // conflicts tells whether the object has changed, is another one, or is gone, so that a look at what is there helps.
 func conflicts(err error) bool {
-	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
+	if apierrs.IsConflict(err) || served.Absent(err) {
 		return true
 	}
 	// That is how a write with another UID is refused, by some ways.
@@ -182,7 +183,7 @@ func (e *Executor) look(ctx context.Context, op plan.Operation, live client.Obje
 func (e *Executor) find(ctx context.Context, op plan.Operation, live client.Object) error {
 	err := e.Client.Get(ctx, types.NamespacedName{Namespace: op.Key.Namespace, Name: op.Key.Name}, live)
 	switch {
-	case apierrs.IsNotFound(err):
+	case served.Absent(err):
 		return &StaleError{Key: op.Key}
 	case err != nil:
 		return err
@@ -215,10 +216,15 @@ func (e *Executor) target(op plan.Operation) *unstructured.Unstructured {
 	if object := e.Objects[op.Key]; object != nil && object.Manifest != nil {
 		kind = schema.FromAPIVersionAndKind(object.Manifest.GetAPIVersion(), op.Key.Kind)
 	}
+	return named(op.Key, kind)
+}
+
+// named returns an object that names the one of that key, in a version.
+func named(key plan.Key, kind schema.GroupVersionKind) *unstructured.Unstructured {
 	target := &unstructured.Unstructured{}
 	target.SetGroupVersionKind(kind)
-	target.SetNamespace(op.Key.Namespace)
-	target.SetName(op.Key.Name)
+	target.SetNamespace(key.Namespace)
+	target.SetName(key.Name)
 	return target
 }
 

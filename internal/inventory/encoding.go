@@ -83,6 +83,11 @@ func checksum(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// isChunk tells whether content looks like a chunk, of whatever version.
+func isChunk(content []byte) bool {
+	return bytes.HasPrefix(content, []byte(formatName))
+}
+
 // decode reads a chunk, and refuses one that was changed in any way since it was written.
 func decode(chunk []byte) (header, []apis.InventoryRecord, error) {
 	first, content, ok := bytes.Cut(chunk, []byte("\n"))

@@ -51,7 +51,7 @@ func same(a, b *apis.InventoryRecord) bool {
 		a.AdoptionPolicy == b.AdoptionPolicy && a.ReconcilePolicy == b.ReconcilePolicy && a.UpdatePolicy == b.UpdatePolicy &&
 		a.DeletePolicy == b.DeletePolicy && a.PrunePolicy == b.PrunePolicy &&
 		a.ApplyOrder == b.ApplyOrder && samePointer(a.PurgeOrder, b.PurgeOrder) && a.DeleteOrder == b.DeleteOrder &&
-		slices.Equal(a.ManagedTypes, b.ManagedTypes) &&
+		slices.Equal(a.ManagedTypes, b.ManagedTypes) && a.IgnoreForeignInstances == b.IgnoreForeignInstances &&
 		a.Digest == b.Digest && a.Fields == b.Fields && a.Generation == b.Generation &&
 		a.Phase == b.Phase && a.Status == b.Status && a.Message == b.Message &&
 		a.LastAppliedAt.Equal(b.LastAppliedAt)

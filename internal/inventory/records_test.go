@@ -108,6 +108,8 @@ func change(t *testing.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString("Another")
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
 	case reflect.Int16, reflect.Int64:
 		v.SetInt(v.Int() - 77)
 	default:

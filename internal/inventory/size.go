@@ -35,6 +35,9 @@ func size(r *apis.InventoryRecord) int {
 			n += len(`{"group":,"version":,"kind":}`) + quoted(t.Group) + quoted(t.Version) + quoted(t.Kind)
 		}
 	}
+	if r.IgnoreForeignInstances {
+		n += len(`,"ignoreForeignInstances":true`)
+	}
 	n += member("digest", r.Digest) + member("fields", r.Fields) + number("generation", r.Generation)
 	n += member("phase", string(r.Phase)) + member("status", string(r.Status)) + member("message", r.Message)
 	if r.LastAppliedAt != nil {

@@ -18,8 +18,8 @@ func TestSizeIsThatOfTheJSON(t *testing.T) {
 		AdoptionPolicy: apis.AdoptAlways, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateRecreate,
 		DeletePolicy: apis.DeleteOrphan, PrunePolicy: apis.PruneAfter,
 		ApplyOrder: math.MinInt16, PurgeOrder: new(int16), DeleteOrder: math.MaxInt16,
-		ManagedTypes: []apis.ManagedType{{Group: "g", Version: "*", Kind: "K"}, {}},
-		Digest:       "d", Fields: "f", Generation: math.MaxInt64,
+		ManagedTypes: []apis.ManagedType{{Group: "g", Version: "*", Kind: "K"}, {}}, IgnoreForeignInstances: true,
+		Digest: "d", Fields: "f", Generation: math.MaxInt64,
 		Phase: apis.PhaseScheduledForApplication, Status: apis.ObjectTerminating, Message: "m",
 		LastAppliedAt: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("east", 3600))},
 	}

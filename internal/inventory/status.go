@@ -19,7 +19,8 @@ var _ Store = (*Status)(nil)
 // each request; see [NewStatus].
 //
 // A record is durable once the status has been written: Save says so of the keys that the status had when the store was made. A
-// changed content of these need not be durable at once: what is lost of it is seen again in the cluster.
+// changed content of these need not be durable at once: what is lost of it is seen again in the cluster; but for that an object is to be
+// purged, since one that is gone without that looks as if it had to be created again.
 type Status struct {
 	// Limit is how large the inventory may get, in bytes of JSON. Default: DefaultLimit.
 	//
@@ -28,9 +29,9 @@ type Status struct {
 	Limit int
 
 	status *apis.ComponentStatus
-	// before is what the status had when the store was made, and durable its keys, once somebody asked.
+	// before is what the status had when the store was made, and durable its keys, once somebody asked: true for those that are purged.
 	before  []apis.InventoryRecord
-	durable map[plan.Key]struct{}
+	durable map[plan.Key]bool
 }
 
 // NewStatus returns a store in a status as it was read.
@@ -49,18 +50,18 @@ func (s *Status) Load(context.Context) ([]apis.InventoryRecord, error) {
 // Save implements [Store]. It leaves the status as it is if that says the same.
 func (s *Status) Save(_ context.Context, records []apis.InventoryRecord) (bool, error) {
 	if holds(s.status.Inventory, records) {
-		return s.isDurable(s.status.Inventory), nil
+		return s.isDurable(s.status.Inventory, true), nil
 	}
 	records = compactAll(records)
 	if err := Validate(records); err != nil {
 		return false, fmt.Errorf("cannot store the inventory in the status: %w", err)
 	}
-	durable := s.isDurable(records)
+	known, durable := s.isDurable(records, false), s.isDurable(records, true)
 	if sizeOf(records) > s.Limit {
 		for i := range records {
 			records[i].Message = ""
 		}
-		if size := sizeOf(records); size > s.Limit && !durable {
+		if size := sizeOf(records); size > s.Limit && !known {
 			return false, fmt.Errorf("cannot store the inventory in the status: its %d records make %d KiB, and at most %d KiB fit: "+
 				"keep it in objects of its own", len(records), size>>10, s.Limit>>10)
 		}
@@ -72,16 +73,21 @@ func (s *Status) Save(_ context.Context, records []apis.InventoryRecord) (bool, 
 	return durable, nil
 }
 
-// isDurable tells whether all keys of records were in the status when the store was made.
-func (s *Status) isDurable(records []apis.InventoryRecord) bool {
+// isDurable tells whether all keys of records were in the status when the store was made; and, with purges, that they are purged, if they
+// are.
+func (s *Status) isDurable(records []apis.InventoryRecord, purges bool) bool {
 	if len(records) == 0 || len(records) == len(s.before) && &records[0] == &s.before[0] {
 		return true
 	}
 	if s.durable == nil {
-		s.durable = Keys(s.before)
+		s.durable = make(map[plan.Key]bool, len(s.before))
+		for i := range s.before {
+			s.durable[plan.KeyOf(s.before[i])] = Purged(&s.before[i])
+		}
 	}
 	for i := range records {
-		if _, ok := s.durable[plan.KeyOf(records[i])]; !ok {
+		wasPurged, ok := s.durable[plan.KeyOf(records[i])]
+		if !ok || purges && !wasPurged && Purged(&records[i]) {
 			return false
 		}
 	}

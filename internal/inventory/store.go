@@ -23,3 +23,12 @@ type Store interface {
 	// Remove removes what the store itself made, once the component is gone. It refuses while there are records.
 	Remove(ctx context.Context) error
 }
+
+// Purged tells whether a record says that its object is purged, or is to be.
+func Purged(record *apis.InventoryRecord) bool {
+	switch record.Phase {
+	case apis.PhaseScheduledForCompletion, apis.PhaseCompleting, apis.PhaseCompleted:
+		return true
+	}
+	return false
+}

@@ -39,6 +39,8 @@ func (s *Server) Build(builder *fake.ClientBuilder) (c client.WithWatch, behind 
 	s.eager = s.eager || asked.managedFields
 	inner := builder.WithObjectTracker(s).Build()
 	return s.publish(interceptor.NewClient(inner, interceptor.Funcs{
+		Create:           s.create,
+		Update:           s.update,
 		Delete:           s.delete,
 		Patch:            s.patch,
 		Apply:            s.apply,
@@ -98,6 +100,43 @@ func settingsOf(builder *fake.ClientBuilder) settings {
 		typeConverters: set("typeConverters"),
 		managedFields:  set("returnManagedFields"),
 	}
+}
+
+func (s *Server) create(ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+	if err := inner.Create(ctx, obj, opts...); err != nil {
+		return err
+	}
+	return s.answer(obj)
+}
+
+func (s *Server) update(ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+	if err := inner.Update(ctx, obj, opts...); err != nil {
+		return err
+	}
+	return s.answer(obj)
+}
+
+// answer completes the answer to a write with the managed fields that it left, where they are kept: the fake client has none, or those
+// of before.
+func (s *Server) answer(obj client.Object) error {
+	if !s.eager {
+		return nil
+	}
+	kind, err := apiutil.GVKForObject(obj, s.public)
+	if err != nil {
+		return err
+	}
+	gvr, _ := meta.UnsafeGuessKindToResource(kind)
+	stored, err := s.Get(gvr, obj.GetNamespace(), obj.GetName())
+	if err != nil {
+		// It is gone since, or the write was a dry run.
+		return client.IgnoreNotFound(err)
+	}
+	accessor, err := asObject(stored)
+	if err == nil && accessor.GetResourceVersion() == obj.GetResourceVersion() {
+		obj.SetManagedFields(accessor.GetManagedFields())
+	}
+	return err
 }
 
 // delete honours a UID precondition, which the fake client drops. It names the version that it looked at, so that the
@@ -167,7 +206,10 @@ func (s *Server) applySubresource(
 // patch lets the old way to apply, as a patch, keep what was sent too.
 func (s *Server) patch(ctx context.Context, inner client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	if patch.Type() != types.ApplyPatchType {
-		return inner.Patch(ctx, obj, patch, opts...)
+		if err := inner.Patch(ctx, obj, patch, opts...); err != nil {
+			return err
+		}
+		return s.answer(obj)
 	}
 	raw, err := patch.Data(obj)
 	if err != nil {

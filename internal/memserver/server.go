@@ -9,12 +9,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgotesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
@@ -160,7 +162,7 @@ func (s *Server) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKi
 	if listKind.Version == "" {
 		listKind.Version = runtime.APIVersionInternal
 	}
-	list, err := s.private.New(listKind)
+	list, err := s.newList(gvr, listKind)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +183,39 @@ func (s *Server) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKi
 		items[i] = r.object.DeepCopyObject()
 	}
 	return list, meta.SetList(list, items)
+}
+
+// newList returns an empty list. That of a kind that the scheme does not know is unstructured, if the objects are.
+func (s *Server) newList(gvr schema.GroupVersionResource, listKind schema.GroupVersionKind) (runtime.Object, error) {
+	if s.public.Recognizes(listKind) || !s.isUnstructured(gvr) {
+		return s.private.New(listKind)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(listKind)
+	return list, nil
+}
+
+// isUnstructured tells whether there are objects of the resource, and all are unstructured.
+func (s *Server) isUnstructured(gvr schema.GroupVersionResource) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, r := range s.tables[gvr] {
+		if _, ok := r.object.(runtime.Unstructured); !ok {
+			return false
+		}
+	}
+	return len(s.tables[gvr]) > 0
+}
+
+// All returns copies of all objects of a resource, ordered by namespace and name.
+func (s *Server) All(gvr schema.GroupVersionResource) []client.Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var objects []client.Object
+	for _, r := range s.tables[gvr].in("") {
+		objects = append(objects, copyOf(r.object))
+	}
+	return objects
 }
 
 // Watch starts a watch of a namespace, or of all if it is empty. As with client-go's tracker, it starts with what is

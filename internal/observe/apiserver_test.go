@@ -580,6 +580,9 @@ func TestTheAPIServerMayGoAway(t *testing.T) {
 	made := o.create(o.configMap("a", "1"))
 	a.UID = made.GetUID()
 	o.settle(a, b)
+	if o.Managed(o.component, a.Key) == nil {
+		t.Error("nothing is known of the managed fields while the watch is open")
+	}
 	if err := env.StopAPIServer(); err != nil {
 		t.Fatal(err)
 	}
@@ -593,6 +596,9 @@ func TestTheAPIServerMayGoAway(t *testing.T) {
 	got := o.observe(a, b)
 	if got.Objects[a.Key].Presence != plan.Present || got.Objects[b.Key].Presence != plan.Absent || got.Polled != nil {
 		t.Errorf("while nobody answers: %+v", got)
+	}
+	if o.Managed(o.component, a.Key) != nil {
+		t.Error("what may be old passes for the present while nobody answers")
 	}
 	if err := env.StartAPIServer(); err != nil {
 		t.Fatal(err)

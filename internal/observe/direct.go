@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/plan"
 	"github.com/espalier-dev/espalier/internal/readiness"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +62,8 @@ type direct struct {
 	objects     map[plan.Key]*sight
 	// missing are types that are not served.
 	missing map[schema.GroupKind]bool
+	// versions are those in which types are served that are not served in the version that was asked for first.
+	versions map[schema.GroupKind]string
 }
 
 // Observe implements [Observer].
@@ -70,6 +74,7 @@ func (d *Direct) Observe(ctx context.Context, c Component, interests []Interest)
 		observation: &Observation{Objects: make(map[plan.Key]plan.Observed, len(interests))},
 		objects:     map[plan.Key]*sight{},
 		missing:     map[schema.GroupKind]bool{},
+		versions:    map[schema.GroupKind]string{},
 	}
 	var lists []directList
 	members := map[directList]map[string]*Interest{}
@@ -106,16 +111,16 @@ func (o *direct) list(ctx context.Context, at directList, wanted map[string]*Int
 	}
 	token := ""
 	for {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(at.gvk.GroupVersion().WithKind(at.gvk.Kind + "List"))
-		err := o.client.List(ctx, list, client.InNamespace(at.namespace),
-			client.MatchingLabels{o.lens.label: o.component.OwnerID}, client.Limit(readPage), client.Continue(token))
+		var list *unstructured.UnstructuredList
+		err := o.inVersion(ctx, at.gvk, func(gvk schema.GroupVersionKind) error {
+			list = &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			return o.client.List(ctx, list, client.InNamespace(at.namespace),
+				client.MatchingLabels{o.lens.label: o.component.OwnerID}, client.Limit(readPage), client.Continue(token))
+		})
 		switch found := diagnose(err); {
 		case err == nil:
-		case found == forbidden:
-			return nil
-		case notServed(err):
-			o.missing[gk] = true
+		case found == forbidden, o.missing[gk]:
 			return nil
 		default:
 			return fmt.Errorf("cannot list objects of kind %s: %w", at.gvk.Kind, err)
@@ -145,15 +150,18 @@ func (o *direct) lookFor(ctx context.Context, in *Interest) error {
 		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent}
 		return nil
 	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(gk.WithVersion(in.Version))
-	err := o.client.Get(ctx, types.NamespacedName{Namespace: in.Key.Namespace, Name: in.Key.Name}, object)
+	var object *unstructured.Unstructured
+	err := o.inVersion(ctx, gk.WithVersion(in.Version), func(gvk schema.GroupVersionKind) error {
+		object = &unstructured.Unstructured{}
+		object.SetGroupVersionKind(gvk)
+		return o.client.Get(ctx, types.NamespacedName{Namespace: in.Key.Namespace, Name: in.Key.Name}, object)
+	})
 	switch found := diagnose(err); {
 	case err == nil:
 		o.observation.Objects[in.Key] = o.shows(o.component, in, object, o.objects)
-	case absent(err):
+	case served.Absent(err):
 		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent}
-	case notServed(err):
+	case o.missing[gk]:
 		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent, TypeMissing: true}
 	case found == forbidden:
 		o.observation.Objects[in.Key] = plan.Observed{}
@@ -167,10 +175,30 @@ func (o *direct) lookFor(ctx context.Context, in *Interest) error {
 	return nil
 }
 
-// notServed tells whether an error says that a type is not served. That an API could not be asked for what it serves does not.
-func notServed(err error) bool {
+// inVersion makes a request in a version, or, if the type is not served in that, in one in which it is. A type that is served in none
+// is missing from then on.
+func (o *direct) inVersion(ctx context.Context, gvk schema.GroupVersionKind, request func(gvk schema.GroupVersionKind) error) error {
+	gk := gvk.GroupKind()
+	err := request(gk.WithVersion(cmp.Or(o.versions[gk], gvk.Version)))
+	if !served.Refused(err) {
+		return err
+	}
+	mapper := o.client.RESTMapper()
 	var unknown *meta.NoKindMatchError
-	return errors.As(err, &unknown) || !meta.IsNoMatchError(err) && diagnose(err) == unserved
+	if _, asks := mapper.(served.Discoverer); !asks && meta.IsNoMatchError(err) && !errors.As(err, &unknown) {
+		// An API could not be asked for what it serves, and the mapper would not tell.
+		return err
+	}
+	version, ok, found := served.Version(ctx, mapper, gk)
+	switch {
+	case found != nil:
+		return found
+	case !ok:
+		o.missing[gk] = true
+		return err
+	}
+	o.versions[gk] = version
+	return request(gk.WithVersion(version))
 }
 
 // shows returns what an object shows, and notes it.

@@ -2,13 +2,11 @@ package observe
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/espalier-dev/espalier/internal/served"
+
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -95,60 +93,20 @@ func (w *Watching) resolve(ctx context.Context, k *kind) error {
 
 // locate finds where a type is served. The mapper is asked first, unless it is doubted, and believed if it knows: that it does not
 // know may also mean that an API did not answer it. So then the API server is asked about the group.
-func (w *Watching) locate(ctx context.Context, gk schema.GroupKind, doubted bool) (at schema.GroupVersionResource, served bool, err error) {
+func (w *Watching) locate(ctx context.Context, gk schema.GroupKind, doubted bool) (at schema.GroupVersionResource, ok bool, err error) {
 	if !doubted {
 		mapping, err := w.options.Mapper.RESTMapping(gk)
 		if err == nil {
 			return mapping.Resource, true, nil
 		}
 	}
-	at, served, err = w.discover(ctx, gk)
-	if served && doubted {
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	at, ok, err = served.Discover(limited, w.discovery, gk)
+	if ok && doubted {
 		if _, err := w.options.Mapper.RESTMapping(gk); err != nil {
 			meta.MaybeResetRESTMapper(w.options.Mapper)
 		}
 	}
-	return at, served, err
-}
-
-// discover asks the API server whether it serves a type.
-func (w *Watching) discover(ctx context.Context, gk schema.GroupKind) (at schema.GroupVersionResource, served bool, err error) {
-	path, versions := "/api", []string{"v1"}
-	if gk.Group != "" {
-		path, versions = "/apis/"+gk.Group, nil
-		var group metav1.APIGroup
-		err := w.discovery.Get().AbsPath(path).Do(ctx).Into(&group)
-		if apierrors.IsNotFound(err) {
-			return at, false, nil
-		}
-		if err != nil {
-			return at, false, err
-		}
-		if preferred := group.PreferredVersion.Version; preferred != "" {
-			versions = append(versions, preferred)
-		}
-		for _, version := range group.Versions {
-			if version.Version != group.PreferredVersion.Version {
-				versions = append(versions, version.Version)
-			}
-		}
-	}
-	var errs []error
-	for _, version := range versions {
-		var list metav1.APIResourceList
-		err := w.discovery.Get().AbsPath(path, version).Do(ctx).Into(&list)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, resource := range list.APIResources {
-			if resource.Kind == gk.Kind && !strings.Contains(resource.Name, "/") {
-				return schema.GroupVersionResource{Group: gk.Group, Version: version, Resource: resource.Name}, true, nil
-			}
-		}
-	}
-	return at, false, errors.Join(errs...)
+	return at, ok, err
 }

@@ -27,12 +27,13 @@ type entry struct {
 	state *state
 	kind  *kind
 	cell  *cell
-	key   plan.Key
+	// next is the interest of another component in the same object.
+	next *entry
+	name types.NamespacedName
 	// round is that of the last Observe that was interested.
 	round uint64
 
-	version string
-	uid     types.UID
+	uid types.UID
 	// wanted are the settings that matter; nil if none is set.
 	wanted *wanted
 	// readiness: how ready it is matters. static: it is ready as soon as it exists.
@@ -109,7 +110,11 @@ func (w *wanted) equal(other *wanted) bool {
 
 // set takes over what the component says of the object. first tells that the entry is new.
 func (e *entry) set(in *Interest, first bool) {
-	e.version, e.uid, e.readiness, e.fresh = in.Version, in.UID, in.Readiness, in.Fresh
+	e.uid, e.readiness, e.fresh = in.UID, in.Readiness, in.Fresh
+	if shown := e.cell.sight; shown != nil && shown.uid == in.UID {
+		// There is no need to keep the same text twice.
+		e.uid = shown.uid
+	}
 	wanted := settingsOf(&in.Settings)
 	if !first && wanted.equal(e.wanted) {
 		return
@@ -118,6 +123,17 @@ func (e *entry) set(in *Interest, first bool) {
 	e.static = readiness.Static(e.kind.GroupKind, in.Settings)
 	e.verdict, e.fieldsOf = nil, nil
 }
+
+func (e *entry) key() plan.Key {
+	return plan.Key{Group: e.kind.Group, Kind: e.kind.Kind, Namespace: e.name.Namespace, Name: e.name.Name}
+}
+
+func (e *entry) is(key plan.Key) bool {
+	return e.name.Name == key.Name && e.name.Namespace == key.Namespace && e.kind.Kind == key.Kind && e.kind.Group == key.Group
+}
+
+// unmade tells that nothing of ours can exist that was not seen.
+func (e *entry) unmade() bool { return e.fresh && e.uid == "" }
 
 func (e *entry) ignore() []string {
 	if e.wanted == nil {
@@ -143,10 +159,17 @@ func (e *entry) believe(now time.Time) (*sight, plan.Presence) {
 		return nil, plan.Absent
 	case shown != nil && k.known:
 		return shown, plan.Present
-	case k.known || e.fresh:
+	case e.unmade():
 		return nil, plan.Absent
 	}
+	// That the watch does not show it does not tell that it is not there: it may have lost its label, and the list that the watch
+	// began with may be older than the object.
 	return nil, plan.PresenceUnknown
+}
+
+// current tells whether what is believed is as good as the present: the watch is open, or the object was read at that time.
+func (e *entry) current(now time.Time) bool {
+	return e.kind.current() || e.answer != nil && e.answer.sight != nil && e.answer.at.Equal(now)
 }
 
 // counts tells whether an answer is newer than what the watch shows.
@@ -268,11 +291,11 @@ func (e *entry) reading(s *sight, now time.Time, poll time.Duration) purpose {
 	}
 	switch e.kind.phase {
 	case polled:
-		if e.again || e.answer != nil && now.Sub(e.answer.at) >= poll || e.answer == nil && (!e.fresh || s != nil) {
+		if e.again || e.answer != nil && now.Sub(e.answer.at) >= poll || e.answer == nil && (!e.unmade() || s != nil) {
 			return toPoll
 		}
 	case live:
-		if s == nil && e.uid != "" && e.answer == nil {
+		if s == nil && e.answer == nil && !e.unmade() {
 			return toFind
 		}
 	case missing, unresolved:
@@ -291,7 +314,7 @@ const (
 	nothing purpose = iota
 	// toPoll: its type cannot be watched.
 	toPoll
-	// toFind: it exists as far as we know, and the watch does not show it.
+	// toFind: it may exist, and the watch does not show it.
 	toFind
 	// toJudge: how ready it is.
 	toJudge

@@ -7,10 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 )
-
-// Absent, Diagnose and the rest are for tests of package observe_test.
-var Absent = absent
 
 // WatchingTrouble and ReadingTrouble say what an error means.
 func WatchingTrouble(err error, verb string) string { return diagnose(err).watching(verb) }
@@ -37,9 +35,18 @@ func (w *Watching) Listed(gk schema.GroupKind, version string, objects ...any) {
 // Opened is that the watch of a type is open.
 func (w *Watching) Opened(gk schema.GroupKind) {
 	w.locked(func(b *bell) {
-		w.kinds[gk].opened = true
+		w.kinds[gk].opened, w.kinds[gk].stream = true, &stream{}
 		w.enliven(w.kinds[gk], b)
 	})
+}
+
+// Interrupted is that the watch of a type ends, and is not open again yet.
+func (w *Watching) Interrupted(gk schema.GroupKind) {
+	w.mu.Lock()
+	open := w.kinds[gk].stream
+	w.mu.Unlock()
+	open.Interface, open.watching, open.kind = watch.NewEmptyWatch(), w, w.kinds[gk]
+	open.Stop()
 }
 
 // Failed is that a type could not be watched.

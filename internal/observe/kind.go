@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,6 +43,8 @@ type kind struct {
 	progress string
 	// listed and opened are the two halves of a watch that works.
 	listed, opened bool
+	// stream is the watch that is open; nil while there is none.
+	stream *stream
 	// known: it was live before.
 	known bool
 	// failures counts attempts to watch since it last worked.
@@ -74,44 +75,35 @@ func newKind(gk schema.GroupKind) *kind {
 type cell struct {
 	// sight is what the watch shows; nil if it shows nothing.
 	sight *sight
-	// first and more are those who are interested. There is seldom more than one.
+	// first is the first of those who are interested. There is seldom another.
 	first *entry
-	more  []*entry
 }
 
 func (c *cell) each(f func(e *entry)) {
-	if c.first != nil {
-		f(c.first)
-	}
-	for _, e := range c.more {
+	for e := c.first; e != nil; e = e.next {
 		f(e)
 	}
 }
 
 func (c *cell) add(e *entry) {
-	if c.first == nil {
-		c.first = e
-		return
+	at := &c.first
+	for *at != nil {
+		at = &(*at).next
 	}
-	c.more = append(c.more, e)
+	*at = e
 }
 
 func (c *cell) remove(e *entry) {
-	if c.first == e {
-		c.first = nil
-		if len(c.more) > 0 {
-			c.first, c.more = c.more[0], c.more[1:]
+	for at := &c.first; *at != nil; at = &(*at).next {
+		if *at == e {
+			*at, e.next = e.next, nil
+			return
 		}
-		return
 	}
-	c.more = slices.DeleteFunc(c.more, func(other *entry) bool { return other == e })
 }
 
 func (c *cell) of(s *state) *entry {
-	if c.first != nil && c.first.state == s {
-		return c.first
-	}
-	for _, e := range c.more {
+	for e := c.first; e != nil; e = e.next {
 		if e.state == s {
 			return e
 		}
@@ -134,6 +126,11 @@ func (k *kind) sweep(name types.NamespacedName) {
 	if c := k.cells[name]; c != nil && c.sight == nil && c.first == nil {
 		delete(k.cells, name)
 	}
+}
+
+// current tells whether the watch shows the present, as far as a watch can: it may be interrupted.
+func (k *kind) current() bool {
+	return k.phase == live && k.listed && k.opened && k.stream != nil
 }
 
 // poke wakes the goroutine that waits for the type.

@@ -31,7 +31,8 @@ type Interest struct {
 	Written int64
 	// UID is the one of the record; empty if it was never seen.
 	UID types.UID
-	// Fresh: the record of the object was first made by this process, so nothing that we made can exist unseen.
+	// Fresh: the record of the object was first made by this process, and nothing was requested since that may have made it, so
+	// nothing of ours can exist unseen. With neither this nor a UID, an object that no watch shows is looked for once.
 	Fresh bool
 }
 
@@ -45,6 +46,11 @@ type Component struct {
 	OwnerID, Owner string
 	// Now is the time of the request.
 	Now time.Time
+	// ReadOnly: somebody only asks, on behalf of the component, who may be observed and deployed at the same time. Observe then
+	// reads everything by requests of its own ([Direct]), and tells at once also of types that nobody watches. It makes nobody
+	// interested in anything, ends no interest, and does not count as having told the news. Wrote and Deleted note nothing,
+	// Managed knows nothing, and Pause does nothing. Release does not care.
+	ReadOnly bool
 }
 
 // Observation is what is known of the objects that were asked for.
@@ -57,7 +63,8 @@ type Observation struct {
 	Polled map[schema.GroupKind]string
 }
 
-// Observer tells what there is. It is safe for concurrent use, but for one component at a time.
+// Observer tells what there is. It is safe for concurrent use. The Observes of one component wait for each other, but for those
+// that are read-only.
 type Observer interface {
 	// Observe returns what is known of the objects. It makes no request when nothing has changed since the last call. The
 	// types that the component is not interested in any more are not watched for it any longer.
@@ -66,7 +73,8 @@ type Observer interface {
 	Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed
 	// Deleted notes that the object of that UID was deleted by us. gone tells that it does not exist any more; else it may linger.
 	Deleted(c Component, key plan.Key, uid types.UID, gone bool)
-	// Managed returns the managed fields entries of ours, without subresources, that were last seen of an object.
+	// Managed returns the managed fields entries of ours, without subresources, of an object. There are none if what is known of
+	// it may be old: its watch is interrupted, or its type cannot be watched, and it was not read in the request of that time.
 	Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntry
 	// Pause keeps the component from being woken until resume is called: it is then woken if something was seen in between
 	// that neither an Observe since nor a Wrote or Deleted explains. A request that brackets its work with it is not woken by

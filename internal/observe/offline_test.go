@@ -57,8 +57,10 @@ type offline struct {
 	mu    sync.Mutex
 	world map[string]*unstructured.Unstructured
 	fault error
-	reads []string
-	woken []string
+	// refuse tells of versions that are not served.
+	refuse func(version string) error
+	reads  []string
+	woken  []string
 }
 
 func newOffline(t testing.TB) *offline {
@@ -71,7 +73,7 @@ func newOffline(t testing.TB) *offline {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "apps", Version: "v1"}})
 	mapper.Add(configMaps.WithVersion("v1"), meta.RESTScopeNamespace)
 	mapper.Add(deployments.WithVersion("v1"), meta.RESTScopeNamespace)
-	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{Get: o.get, List: o.list})
+	c := interceptor.NewClient(fake.NewClientBuilder().WithRESTMapper(mapper).Build(), interceptor.Funcs{Get: o.get, List: o.list})
 	w, err := observe.NewWatching(observe.Options{
 		Config: &rest.Config{Host: "http://127.0.0.1:1"}, Mapper: mapper, Client: c,
 		Prefix: prefix, FieldManager: manager, Evaluate: evaluate, Wake: o.wake,
@@ -102,6 +104,11 @@ func (o *offline) get(_ context.Context, _ client.WithWatch, key client.ObjectKe
 	if o.fault != nil {
 		return o.fault
 	}
+	if o.refuse != nil {
+		if err := o.refuse(object.GetObjectKind().GroupVersionKind().Version); err != nil {
+			return err
+		}
+	}
 	found := o.world[key.Name]
 	if found == nil {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
@@ -117,6 +124,11 @@ func (o *offline) list(_ context.Context, _ client.WithWatch, list client.Object
 	o.reads = append(o.reads, fmt.Sprintf("list %s %s %d", options.Namespace, options.LabelSelector, options.Limit))
 	if o.fault != nil {
 		return o.fault
+	}
+	if o.refuse != nil {
+		if err := o.refuse(list.GetObjectKind().GroupVersionKind().Version); err != nil {
+			return err
+		}
 	}
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
 		for name := range o.world {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/observe"
 	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -174,7 +175,7 @@ func TestTrouble(t *testing.T) {
 			if got := observe.ReadingTrouble(test.err); got != test.reading {
 				t.Errorf("got %q, want %q", got, test.reading)
 			}
-			if got := observe.Absent(test.err); got != test.absent {
+			if got := served.Absent(test.err); got != test.absent {
 				t.Errorf("absent: got %v, want %v", got, test.absent)
 			}
 		})

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/readiness"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +36,8 @@ type reader struct {
 	lock sync.Mutex
 	// broken are types of which nothing can be read now.
 	broken map[*kind]trouble
+	// versions are those in which types are served that are not served in the version that was asked for first.
+	versions map[*kind]string
 }
 
 // batch are objects of one type in one namespace.
@@ -48,7 +50,7 @@ type batch struct {
 
 // read reads the objects of tasks. What it finds, and what it cannot read, is noted in the entries. The error is that of ctx.
 func (w *Watching) read(ctx context.Context, c Component, tasks []task) error {
-	r := &reader{Watching: w, component: c, broken: map[*kind]trouble{}}
+	r := &reader{Watching: w, component: c, broken: map[*kind]trouble{}, versions: map[*kind]string{}}
 	batches, single := w.divide(tasks)
 	var missed []task
 	var lock sync.Mutex
@@ -70,7 +72,7 @@ func (w *Watching) read(ctx context.Context, c Component, tasks []task) error {
 		})
 	}
 	_ = group.Wait()
-	slices.SortFunc(missed, func(a, b task) int { return cmp.Compare(a.entry.key.String(), b.entry.key.String()) })
+	slices.SortFunc(missed, func(a, b task) int { return cmp.Compare(a.in.Key.String(), b.in.Key.String()) })
 	group = errgroup.Group{}
 	group.SetLimit(readParallel)
 	for _, t := range missed {
@@ -95,11 +97,11 @@ func (w *Watching) divide(tasks []task) (batches []batch, single []task) {
 	for _, t := range tasks {
 		e := t.entry
 		// What has lost its label is in no list.
-		if t.purpose == toFind || e.kind.unlistable[e.key.Namespace] {
+		if t.purpose == toFind || e.kind.unlistable[e.name.Namespace] {
 			single = append(single, t)
 			continue
 		}
-		p := place{kind: e.kind, namespace: e.key.Namespace, version: e.version}
+		p := place{kind: e.kind, namespace: e.name.Namespace, version: t.in.Version}
 		at, ok := index[p]
 		if !ok {
 			at = len(batches)
@@ -122,7 +124,7 @@ func (r *reader) list(ctx context.Context, b batch) []task {
 	broken := r.brokenKind(b.kind)
 	wanted := make(map[string]task, len(b.tasks))
 	for _, t := range b.tasks {
-		wanted[t.entry.key.Name] = t
+		wanted[t.entry.name.Name] = t
 		if broken != none {
 			r.failed(t, broken)
 		}
@@ -179,7 +181,7 @@ func (r *reader) page(ctx context.Context, b batch, token string) (*unstructured
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var list *unstructured.UnstructuredList
-	err := r.inVersion(b.kind, b.version, func(gvk schema.GroupVersionKind) error {
+	err := r.inVersion(ctx, b.kind, b.version, func(gvk schema.GroupVersionKind) error {
 		list = &unstructured.UnstructuredList{}
 		gvk.Kind += "List"
 		list.SetGroupVersionKind(gvk)
@@ -189,17 +191,33 @@ func (r *reader) page(ctx context.Context, b batch, token string) (*unstructured
 	return list, err
 }
 
-// inVersion makes a request in a version, or, if that is not served, in the one in which the type is watched.
-func (r *reader) inVersion(k *kind, version string, request func(gvk schema.GroupVersionKind) error) error {
+// inVersion makes a request in a version, or, if the type is not served in that, in one in which it is.
+func (r *reader) inVersion(ctx context.Context, k *kind, version string, request func(gvk schema.GroupVersionKind) error) error {
 	r.mu.Lock()
-	fallback := k.resource.Version
+	watched := k.resource.Version
 	r.mu.Unlock()
-	if version == "" {
-		version = fallback
-	}
+	r.lock.Lock()
+	known := r.versions[k]
+	r.lock.Unlock()
+	version = cmp.Or(known, version, watched)
 	err := request(k.WithVersion(version))
-	if fallback != "" && fallback != version && meta.IsNoMatchError(err) {
-		err = request(k.WithVersion(fallback))
+	if !served.Refused(err) {
+		return err
+	}
+	if watched != "" && watched != version {
+		version, err = watched, request(k.WithVersion(watched))
+	}
+	if served.Refused(err) {
+		now, ok, found := served.Version(ctx, r.options.Mapper, k.GroupKind)
+		if found != nil || !ok {
+			return err
+		}
+		version, err = now, request(k.WithVersion(now))
+	}
+	if !served.Refused(err) {
+		r.lock.Lock()
+		r.versions[k] = version
+		r.lock.Unlock()
 	}
 	return err
 }
@@ -212,9 +230,9 @@ func (r *reader) get(ctx context.Context, t task) {
 	}
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	key := t.entry.key
+	key := t.in.Key
 	var object *unstructured.Unstructured
-	err := r.inVersion(t.entry.kind, t.in.Version, func(gvk schema.GroupVersionKind) error {
+	err := r.inVersion(limited, t.entry.kind, t.in.Version, func(gvk schema.GroupVersionKind) error {
 		object = &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
 		return r.options.Client.Get(limited, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, object)
@@ -222,7 +240,7 @@ func (r *reader) get(ctx context.Context, t task) {
 	switch {
 	case err == nil:
 		r.found(t, object)
-	case absent(err):
+	case served.Absent(err):
 		r.gone(t)
 	case ctx.Err() == nil:
 		r.failed(t, r.broke(t.entry.kind, err))
@@ -249,7 +267,7 @@ func (r *reader) brokenKind(k *kind) trouble {
 // found takes in an object that was read.
 func (r *reader) found(t task, object *unstructured.Unstructured) {
 	e := t.entry
-	shown := r.lens.object(object, confidential(e.key))
+	shown := r.lens.object(object, confidential(t.in.Key))
 	var result readiness.Result
 	judged := t.in.Readiness && r.options.Evaluate != nil && !shown.terminating
 	if judged {

@@ -10,6 +10,8 @@ import (
 type state struct {
 	watcher types.NamespacedName
 	uid     types.UID
+	// turn is held by the Observe under way.
+	turn chan struct{}
 	// order are the entries by index of what the component was interested in last.
 	order []*entry
 	// extra are entries that were made since.
@@ -106,7 +108,7 @@ func (w *Watching) enter(s *state, interests []Interest) {
 	for i := range interests {
 		in := &interests[i]
 		var e *entry
-		if i < len(before) && before[i].key == in.Key {
+		if i < len(before) && before[i].is(in.Key) {
 			e = before[i]
 		} else {
 			if !changed {
@@ -159,7 +161,8 @@ func (w *Watching) newEntry(s *state, key plan.Key) *entry {
 		w.kinds[gk] = k
 	}
 	k.users[s]++
-	e := &entry{state: s, kind: k, key: key, cell: k.cellOf(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})}
+	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	e := &entry{state: s, kind: k, name: name, cell: k.cellOf(name)}
 	e.cell.add(e)
 	return e
 }
@@ -169,7 +172,7 @@ func (w *Watching) dropEntry(e *entry) {
 	k, s := e.kind, e.state
 	e.cell.remove(e)
 	e.cell = nil
-	k.sweep(types.NamespacedName{Namespace: e.key.Namespace, Name: e.key.Name})
+	k.sweep(e.name)
 	delete(s.unseen, e)
 	if k.users[s]--; k.users[s] > 0 {
 		return

@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
@@ -91,12 +90,6 @@ func (t trouble) passing() bool { return t == busy || t == unreachable }
 // persistent tells that asking for other objects of the type would come to the same.
 func (t trouble) persistent() bool {
 	return t == unserved || t == unavailable || t.passing()
-}
-
-// absent tells whether an error says that the object asked for does not exist, rather than that its type is not served: then
-// nobody has answered who knows the type.
-func absent(err error) bool {
-	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // transient tells that a watch is worth being opened again where it ended.

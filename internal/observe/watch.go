@@ -20,6 +20,8 @@ const (
 	// paceFirst and paceLast are the first and the longest delay between attempts to watch.
 	paceFirst = 800 * time.Millisecond
 	paceLast  = 30 * time.Second
+	// listTimeout is how long a list may take. A watch has no such limit.
+	listTimeout = time.Minute
 	// patience is how many attempts to watch have to fail in a row until a type is polled that could be watched before, or that
 	// nobody answers for.
 	patience = 4
@@ -214,7 +216,9 @@ func (w *Watching) reflect(k *kind, at schema.GroupVersionResource) *cache.Refle
 			// A watch that was opened to begin with a list has failed.
 			k.opened = false
 			w.mu.Unlock()
-			return list(ctx, o)
+			limited, cancel := context.WithTimeout(ctx, listTimeout)
+			defer cancel()
+			return list(limited, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector = w.lens.label
@@ -238,11 +242,12 @@ func (w *Watching) open(ctx context.Context, k *kind, o metav1.ListOptions,
 		opened, err := open(ctx, o)
 		switch {
 		case err == nil:
+			lasting := &stream{Interface: opened, watching: w, kind: k}
 			w.locked(func(b *bell) {
-				k.opened = true
+				k.opened, k.stream = true, lasting
 				w.enliven(k, b)
 			})
-			return opened, nil
+			return lasting, nil
 		case !transient(err):
 			return nil, err
 		}
@@ -250,6 +255,23 @@ func (w *Watching) open(ctx context.Context, k *kind, o metav1.ListOptions,
 		if !pace.wait(ctx) {
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// stream is an open watch, of which is noted when it ends.
+type stream struct {
+	watch.Interface
+	watching *Watching
+	kind     *kind
+}
+
+// Stop implements [watch.Interface]. Whoever reads the events calls it when there are no more.
+func (s *stream) Stop() {
+	s.Interface.Stop()
+	s.watching.mu.Lock()
+	defer s.watching.mu.Unlock()
+	if s.kind.stream == s {
+		s.kind.stream = nil
 	}
 }
 

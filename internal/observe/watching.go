@@ -30,8 +30,8 @@ import (
 type Options struct {
 	// Config is what to watch with. Its rate limit does not count. Required.
 	Config *rest.Config
-	// HTTPClient is used for all requests that are not made by Client. It must have no time-out, which would end watches. Default:
-	// one made from Config.
+	// HTTPClient is used for all requests that are not made by Client. A time-out of it is left out, as it would end watches.
+	// Default: one made from Config.
 	HTTPClient *http.Client
 	// Mapper finds where a type is served. It is reset, if it can be, when it turns out to be wrong. Required.
 	Mapper meta.RESTMapper
@@ -104,6 +104,10 @@ func NewWatching(options Options) (*Watching, error) {
 			return nil, fmt.Errorf("cannot watch: %w", err)
 		}
 		options.HTTPClient = made
+	} else if options.HTTPClient.Timeout != 0 {
+		lasting := *options.HTTPClient
+		lasting.Timeout = 0
+		options.HTTPClient = &lasting
 	}
 	w := &Watching{
 		options: options,
@@ -163,7 +167,7 @@ func (w *Watching) stateOf(c Component) *state {
 func (w *Watching) stateFor(c Component) *state {
 	s := w.stateOf(c)
 	if s == nil {
-		s = &state{watcher: c.Watcher, uid: c.UID, unseen: map[*entry]struct{}{}}
+		s = &state{watcher: c.Watcher, uid: c.UID, unseen: map[*entry]struct{}{}, turn: make(chan struct{}, 1)}
 		w.states[c.Watcher] = s
 	}
 	return s
@@ -171,8 +175,11 @@ func (w *Watching) stateFor(c Component) *state {
 
 // Wrote implements [Observer].
 func (w *Watching) Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed {
-	if object == nil {
+	switch {
+	case object == nil:
 		return plan.Observed{}
+	case c.ReadOnly:
+		return w.glance().Wrote(c, interest, object)
 	}
 	shown := w.lens.object(object, confidential(interest.Key))
 	var result readiness.Result
@@ -219,6 +226,9 @@ func (w *Watching) note(e *entry, shown *sight, now time.Time) {
 
 // Deleted implements [Observer].
 func (w *Watching) Deleted(c Component, key plan.Key, uid types.UID, gone bool) {
+	if c.ReadOnly {
+		return
+	}
 	w.locked(func(b *bell) {
 		s := w.stateOf(c)
 		if s == nil {
@@ -259,6 +269,9 @@ func (w *Watching) Deleted(c Component, key plan.Key, uid types.UID, gone bool) 
 
 // Managed implements [Observer].
 func (w *Watching) Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntry {
+	if c.ReadOnly {
+		return nil
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stateOf(c)
@@ -270,11 +283,17 @@ func (w *Watching) Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntr
 		return nil
 	}
 	shown, _ := e.believe(c.Now)
+	if !e.current(c.Now) {
+		return nil
+	}
 	return shown.entries(w.options.FieldManager)
 }
 
 // Pause implements [Observer].
 func (w *Watching) Pause(c Component) (resume func()) {
+	if c.ReadOnly {
+		return func() {}
+	}
 	var s *state
 	w.locked(func(*bell) {
 		s = w.stateFor(c)

@@ -19,19 +19,14 @@ var errStopped = errors.New("the observer is stopped")
 
 // Observe implements [Observer].
 func (w *Watching) Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error) {
-	var s *state
-	var open []*kind
-	w.mu.Lock()
-	stopped := w.stopped
-	if !stopped {
-		s = w.stateFor(c)
-		w.enter(s, interests)
-		open = w.unknownKinds(s, c.Now)
+	if c.ReadOnly {
+		return w.glance().Observe(ctx, c, interests)
 	}
-	w.mu.Unlock()
-	if stopped {
-		return nil, errStopped
+	s, open, err := w.begin(ctx, c, interests)
+	if err != nil {
+		return nil, err
 	}
+	defer func() { <-s.turn }()
 	for _, k := range open {
 		if err := w.resolve(ctx, k); err != nil {
 			return nil, err
@@ -54,6 +49,42 @@ func (w *Watching) Observe(ctx context.Context, c Component, interests []Interes
 		}
 	})
 	return observation, nil
+}
+
+// glance returns an observer for who only asks.
+func (w *Watching) glance() *Direct {
+	return NewDirect(w.options.Client, w.options.Prefix, w.options.FieldManager, w.options.Evaluate)
+}
+
+// begin waits until no other Observe is under way for the component, and takes over what it is interested in. It returns the types
+// of which is to be asked whether they are served. The caller has to give back the turn.
+func (w *Watching) begin(ctx context.Context, c Component, interests []Interest) (*state, []*kind, error) {
+	for {
+		w.mu.Lock()
+		stopped, s := w.stopped, (*state)(nil)
+		if !stopped {
+			s = w.stateFor(c)
+		}
+		w.mu.Unlock()
+		if stopped {
+			return nil, nil, errStopped
+		}
+		select {
+		case s.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+		w.mu.Lock()
+		// Somebody may have ended all interest meanwhile.
+		if !w.stopped && w.states[c.Watcher] == s {
+			w.enter(s, interests)
+			open := w.unknownKinds(s, c.Now)
+			w.mu.Unlock()
+			return s, open, nil
+		}
+		w.mu.Unlock()
+		<-s.turn
+	}
 }
 
 // maxReads is how often an Observe reads what has changed while it was reading.
@@ -100,9 +131,9 @@ func (w *Watching) tell(s *state, c Component, interests []Interest) (*Observati
 			tasks = append(tasks, task{entry: e, purpose: why, in: in})
 		}
 		if shown == nil {
-			observation.Objects[e.key] = plan.Observed{Presence: presence, TypeMissing: e.kind.phase == missing}
+			observation.Objects[in.Key] = plan.Observed{Presence: presence, TypeMissing: e.kind.phase == missing}
 		} else {
-			observation.Objects[e.key] = w.describe(e, shown, c, in)
+			observation.Objects[in.Key] = w.describe(e, shown, c, in)
 		}
 		if e.failure != nil {
 			if observation.Polled == nil {

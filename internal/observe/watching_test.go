@@ -54,7 +54,7 @@ func TestNothingIsKnownBeforeTheWatchHasBegun(t *testing.T) {
 }
 
 func TestWrittenIsBelievedUntilTheWatchHasCaughtUp(t *testing.T) {
-	in := interest(configMaps, "a")
+	in := interest(configMaps, "a", fresh)
 	wrote := object(configMaps, "a", "1", "10")
 	for name, test := range map[string]struct {
 		then func(o *offline)
@@ -164,7 +164,7 @@ func TestCreatedAnewAfterDelete(t *testing.T) {
 
 func TestWhatTheWatchCannotShowIsBelievedForAWhile(t *testing.T) {
 	o := newOffline(t)
-	in := interest(configMaps, "a")
+	in := interest(configMaps, "a", fresh)
 	o.observe(nil, in)
 	o.live(configMaps, "20")
 	o.Wrote(o.component, in, object(configMaps, "a", "1", "10", unlabelled))
@@ -369,7 +369,7 @@ func TestForeignObjectsWakeWhoWaitsForThem(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	in := interest(configMaps, "a")
+	in := interest(configMaps, "a", fresh)
 	wrote := object(configMaps, "a", "1", "10")
 	for name, test := range map[string]struct {
 		during func(o *offline)
@@ -584,7 +584,7 @@ func TestInterestsInAnyOrder(t *testing.T) {
 	name := func(names ...string) []observe.Interest {
 		var list []observe.Interest
 		for _, n := range names {
-			list = append(list, interest(configMaps, n))
+			list = append(list, interest(configMaps, n, fresh))
 		}
 		return list
 	}

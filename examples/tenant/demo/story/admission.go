@@ -19,12 +19,13 @@ import (
 	"github.com/espalier-dev/espalier/examples/tenant/config"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
 	"github.com/espalier-dev/espalier/internal/controlplane/webhookserver"
+	"github.com/espalier-dev/espalier/internal/storytelling"
 )
 
 // registerWebhooks has the API server call the operator's webhooks: the manifests are those for a cluster, but for the address.
 func (w *World) registerWebhooks(ctx context.Context) error {
 	server := w.operator.webhooks
-	err := eventually(ctx, defaultPatience, func(context.Context) error { return server.StartedChecker()(nil) })
+	err := storytelling.Eventually(ctx, storytelling.Patience, func(context.Context) error { return server.StartedChecker()(nil) })
 	if err != nil {
 		return fmt.Errorf("the webhooks are not served: %w", err)
 	}
@@ -39,7 +40,7 @@ func (w *World) registerWebhooks(ctx context.Context) error {
 		validating.Webhooks[i].ClientConfig = addressOf(server, validating.Webhooks[i].ClientConfig)
 	}
 	for _, configuration := range []client.Object{mutating, validating} {
-		if err := w.create(ctx, configuration); err != nil {
+		if err := w.Create(ctx, configuration); err != nil {
 			return fmt.Errorf("unable to register the webhooks: %w", err)
 		}
 	}
@@ -76,14 +77,14 @@ func deserted() *v1alpha1.Tenant {
 // tryTenants asks the API server what would come of some tenants, for a step to show.
 func (w *World) tryTenants(ctx context.Context) error {
 	tenant := newTenant(dryTenant)
-	if err := w.client.Create(ctx, tenant, client.DryRunAll); err != nil {
+	if err := w.Client.Create(ctx, tenant, client.DryRunAll); err != nil {
 		return err
 	}
 	w.answers = []string{fmt.Sprintf("%s: accepted, as %q, ordered by %s", tenant.Name, tenant.Spec.DisplayName, tenant.Annotations[controller.OrderedByAnnotation])}
 	w.warnings.reset()
 	for _, tenant := range []*v1alpha1.Tenant{impossible(), deserted()} {
 		answer := "accepted"
-		if err := w.client.Create(ctx, tenant, client.DryRunAll); err != nil {
+		if err := w.Client.Create(ctx, tenant, client.DryRunAll); err != nil {
 			answer = strings.ReplaceAll(err.Error(), ", spec.", ",\n    spec.")
 		}
 		w.answers = append(w.answers, tenant.Name+": "+answer)
@@ -97,7 +98,7 @@ func (w *World) tryTenants(ctx context.Context) error {
 // isCompleted holds when what is left out of a tenant is filled in, by a dry run.
 func isCompleted(ctx context.Context, w *World) error {
 	tenant := newTenant(dryTenant)
-	if err := w.client.Create(ctx, tenant, client.DryRunAll); err != nil {
+	if err := w.Client.Create(ctx, tenant, client.DryRunAll); err != nil {
 		return err
 	}
 	if tenant.Spec.DisplayName != dryTenant || tenant.Annotations[controller.OrderedByAnnotation] == "" {
@@ -108,7 +109,7 @@ func isCompleted(ctx context.Context, w *World) error {
 
 // isRefusedByFields holds when a tenant is refused for all of its mistakes at once.
 func isRefusedByFields(ctx context.Context, w *World) error {
-	err := w.client.Create(ctx, impossible(), client.DryRunAll)
+	err := w.Client.Create(ctx, impossible(), client.DryRunAll)
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
 		return fmt.Errorf("the answer is %w", orNone(err))
@@ -126,7 +127,7 @@ func isRefusedByFields(ctx context.Context, w *World) error {
 // isWarnedOf holds when somebody who orders a tenant without members is warned.
 func isWarnedOf(ctx context.Context, w *World) error {
 	w.warnings.reset()
-	if err := w.client.Create(ctx, deserted(), client.DryRunAll); err != nil {
+	if err := w.Client.Create(ctx, deserted(), client.DryRunAll); err != nil {
 		return err
 	}
 	if heard := w.warnings.texts(); len(heard) != 1 || !strings.Contains(heard[0], "no members") {
@@ -140,12 +141,12 @@ func needsRoles(ctx context.Context, w *World) error {
 	tenant := newTenant(dryTenant)
 	tenant.Spec.Role = ""
 	tenant.Spec.Members[0].Role = "guest"
-	err := w.client.Create(ctx, tenant.DeepCopy(), client.DryRunAll)
+	err := w.Client.Create(ctx, tenant.DeepCopy(), client.DryRunAll)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "each member needs a role") {
 		return fmt.Errorf("the answer to a member without a role is %w", orNone(err))
 	}
 	tenant.Spec.Members[1].Role = "guest"
-	return w.client.Create(ctx, tenant, client.DryRunAll)
+	return w.Client.Create(ctx, tenant, client.DryRunAll)
 }
 
 // isProtected holds when the API server does not let anybody delete a tenant.

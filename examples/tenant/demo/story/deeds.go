@@ -7,39 +7,32 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/storytelling"
 )
 
-// patch changes an object by a merge patch, so that it meets whatever the object has become.
-func patch(ctx context.Context, w *World, obj client.Object, namespace, name, change string) error {
-	obj.SetNamespace(namespace)
-	obj.SetName(name)
-	return w.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(change)))
-}
-
 func patchTenant(ctx context.Context, w *World, name, change string) error {
-	return patch(ctx, w, &v1alpha1.Tenant{}, "", name, change)
+	return w.Patch(ctx, &v1alpha1.Tenant{}, "", name, change)
 }
 
 func setDefault(ctx context.Context, w *World, key, value string) error {
-	return patch(ctx, w, &corev1.ConfigMap{}, platform, "defaults", fmt.Sprintf(`{"data":{%q:%q}}`, key, value))
+	return w.Patch(ctx, &corev1.ConfigMap{}, platform, "defaults", fmt.Sprintf(`{"data":{%q:%q}}`, key, value))
 }
 
 func deleteTenant(ctx context.Context, w *World, name string) error {
 	tenant := &v1alpha1.Tenant{}
 	tenant.Name = name
-	return w.client.Delete(ctx, tenant)
+	return w.Client.Delete(ctx, tenant)
 }
 
 // operatorSees returns when an object is in the operator's cache. A cache that has lost its API server fills anew when that is back, and
 // never tells of what came and went meanwhile: nobody can expect that the operator hears of it.
 func (w *World) operatorSees(ctx context.Context, obj client.Object) error {
-	return eventually(ctx, w.options.Patience, func(ctx context.Context) error {
+	return storytelling.Eventually(ctx, w.options.Patience, func(ctx context.Context) error {
 		seen := obj.DeepCopyObject().(client.Object)
-		err := w.operator.cache.Get(ctx, client.ObjectKeyFromObject(obj), seen)
+		err := w.operator.Cache.Get(ctx, client.ObjectKeyFromObject(obj), seen)
 		if err == nil && seen.GetUID() != obj.GetUID() {
 			return fmt.Errorf("the operator's cache has another %T %s", obj, obj.GetName())
 		}

@@ -25,7 +25,7 @@ type object[T any] interface {
 // get reads an object from the API server.
 func get[T any, P object[T]](ctx context.Context, w *World, namespace, name string) (P, error) {
 	obj := P(new(T))
-	err := w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 	return obj, err
 }
 
@@ -115,7 +115,7 @@ func eachHasItsParts(ctx context.Context, w *World) error {
 	var errs []error
 	for _, name := range tenants {
 		for _, part := range partsOf(name) {
-			errs = append(errs, w.client.Get(ctx, client.ObjectKeyFromObject(part), part))
+			errs = append(errs, w.Client.Get(ctx, client.ObjectKeyFromObject(part), part))
 		}
 	}
 	return errors.Join(errs...)
@@ -125,7 +125,7 @@ func eachHasItsParts(ctx context.Context, w *World) error {
 func (w *World) readParts(ctx context.Context, tenant string) ([]client.Object, error) {
 	parts := partsOf(tenant)
 	for _, part := range parts {
-		if err := w.client.Get(ctx, client.ObjectKeyFromObject(part), part); err != nil {
+		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(part), part); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +140,7 @@ func (w *World) readParts(ctx context.Context, tenant string) ([]client.Object, 
 func partsAreUntouched(tenant string) check {
 	return func(ctx context.Context, w *World) error {
 		for _, part := range w.parts[tenant] {
-			if err := isUntouched(ctx, w, part); err != nil {
+			if err := w.IsUntouched(ctx, part); err != nil {
 				return err
 			}
 		}
@@ -152,23 +152,10 @@ func partsAreUntouched(tenant string) check {
 	}
 }
 
-// isUntouched holds when an object is as it was. A status does not count: other controllers may have reasons to write it.
-func isUntouched(ctx context.Context, w *World, before client.Object) error {
-	now := before.DeepCopyObject().(client.Object)
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil {
-		return err
-	}
-	same, err := sameEssence(before, now)
-	if err == nil && !same {
-		return fmt.Errorf("%T %s/%s is not as it was", before, before.GetNamespace(), before.GetName())
-	}
-	return err
-}
-
 // waits holds when a tenant that is being deleted is still there, although the operator has tried to let it go, and tried again.
 func waits(name string) check {
 	return func(ctx context.Context, w *World) error {
-		if tries := w.operator.reconciles()[name] - w.runs[name]; tries < 2 {
+		if tries := w.operator.Reconciles()[name] - w.runs[name]; tries < 2 {
 			return fmt.Errorf("the operator has tried %d times", tries)
 		}
 		tenant, err := get[v1alpha1.Tenant](ctx, w, "", name)
@@ -179,14 +166,16 @@ func waits(name string) check {
 	}
 }
 
-// allOf holds when all of the checks do.
-func allOf(checks ...check) check {
+// may holds when the API server would let a user do something.
+func may(user, verb, group, resource, namespace string) check {
 	return func(ctx context.Context, w *World) error {
-		for _, holds := range checks {
-			if err := holds(ctx, w); err != nil {
-				return err
-			}
-		}
-		return nil
+		return w.May(ctx, true, user, verb, group, resource, namespace)
+	}
+}
+
+// mayNot holds when it would not.
+func mayNot(user, verb, group, resource, namespace string) check {
+	return func(ctx context.Context, w *World) error {
+		return w.May(ctx, false, user, verb, group, resource, namespace)
 	}
 }

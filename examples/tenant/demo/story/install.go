@@ -12,6 +12,7 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/config"
+	"github.com/espalier-dev/espalier/internal/storytelling"
 )
 
 // platform is the namespace of those who run the cluster. It has the ConfigMap of defaults, and the list of tenants.
@@ -19,14 +20,14 @@ const platform = "demo-platform"
 
 // install creates what has to be there before the operator starts.
 func (w *World) install(ctx context.Context) error {
-	if err := apiextensionsv1.AddToScheme(w.client.Scheme()); err != nil {
+	if err := apiextensionsv1.AddToScheme(w.Client.Scheme()); err != nil {
 		return err
 	}
 	crd, err := config.CRD()
 	if err != nil {
 		return err
 	}
-	if err := w.create(ctx, crd); err != nil {
+	if err := w.Create(ctx, crd); err != nil {
 		return fmt.Errorf("unable to install the definition of the Tenant: %w", err)
 	}
 	if err := w.installRoles(ctx); err != nil {
@@ -46,7 +47,7 @@ func (w *World) install(ctx context.Context) error {
 			},
 		},
 	} {
-		if err := w.create(ctx, obj); err != nil {
+		if err := w.Create(ctx, obj); err != nil {
 			return fmt.Errorf("unable to create the defaults of tenants: %w", err)
 		}
 	}
@@ -67,15 +68,8 @@ func (w *World) installRoles(ctx context.Context) error {
 		return err
 	}
 	for role, user := range map[*rbacv1.ClusterRole]string{roles[0]: OperatorUser, roles[1]: OperatorUser, hub: HubUser} {
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-		}
-		for _, obj := range []client.Object{role, binding} {
-			if err := w.create(ctx, obj); err != nil {
-				return fmt.Errorf("unable to install the roles of the operator: %w", err)
-			}
+		if err := w.Grant(ctx, role, user); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -94,7 +88,7 @@ func (w *World) installRegistryRole(ctx context.Context) error {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: OperatorUser}},
 	}
 	for _, obj := range []client.Object{role, binding} {
-		if err := w.create(ctx, obj); err != nil {
+		if err := w.Create(ctx, obj); err != nil {
 			return fmt.Errorf("unable to install the role of the operator in its namespace: %w", err)
 		}
 	}
@@ -104,16 +98,16 @@ func (w *World) installRegistryRole(ctx context.Context) error {
 // awaitInstalled returns when the roles are in force, and the Tenant is served.
 func (w *World) awaitInstalled(ctx context.Context) error {
 	for _, needed := range []check{
-		may(OperatorUser, "list", v1alpha1.GroupVersion.Group, "tenants", everywhere),
+		may(OperatorUser, "list", v1alpha1.GroupVersion.Group, "tenants", storytelling.Everywhere),
 		may(OperatorUser, "create", "", "configmaps", platform),
-		may(HubUser, "list", "", "configmaps", everywhere),
+		may(HubUser, "list", "", "configmaps", storytelling.Everywhere),
 	} {
-		err := eventually(ctx, defaultPatience, func(ctx context.Context) error { return needed(ctx, w) })
+		err := storytelling.Eventually(ctx, storytelling.Patience, func(ctx context.Context) error { return needed(ctx, w) })
 		if err != nil {
 			return fmt.Errorf("the roles are not in force: %w", err)
 		}
 	}
-	err := eventually(ctx, defaultPatience, func(ctx context.Context) error { return w.client.List(ctx, &v1alpha1.TenantList{}) })
+	err := storytelling.Eventually(ctx, storytelling.Patience, func(ctx context.Context) error { return w.Client.List(ctx, &v1alpha1.TenantList{}) })
 	if err != nil {
 		return fmt.Errorf("the definition of the Tenant is not served: %w", err)
 	}

@@ -27,7 +27,7 @@ func as(member []string, role string) []string { return append(slices.Clone(memb
 // readBindings returns the bindings of a tenant's members.
 func (w *World) readBindings(ctx context.Context, tenant string) ([]rbacv1.RoleBinding, error) {
 	var bindings rbacv1.RoleBindingList
-	err := w.client.List(ctx, &bindings, client.InNamespace(tenant), client.MatchingLabels{controller.TenantLabel: tenant})
+	err := w.Client.List(ctx, &bindings, client.InNamespace(tenant), client.MatchingLabels{controller.TenantLabel: tenant})
 	return bindings.Items, err
 }
 
@@ -71,7 +71,7 @@ func bindingIsTheSame(tenant string, member []string) check {
 		for _, part := range w.parts[tenant] {
 			binding, ok := part.(*rbacv1.RoleBinding)
 			if ok && binding.Subjects[0].Kind == member[0] && binding.Subjects[0].Name == member[1] {
-				return isUntouched(ctx, w, binding)
+				return w.IsUntouched(ctx, binding)
 			}
 		}
 		return fmt.Errorf("%s had no binding before", member[1])

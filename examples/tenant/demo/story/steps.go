@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
+	"github.com/espalier-dev/espalier/internal/storytelling"
 )
 
 // The tenants of the story, and the one that gets no namespace.
@@ -37,15 +38,15 @@ func beginning() []Step {
 			Do:    func(ctx context.Context, w *World) error { return w.startOperator(ctx) },
 			Show:  func(w *World) string { return w.operator.tree },
 			Facts: []Fact{
-				{"its caches are filled", func(ctx context.Context, w *World) error { return w.operator.synced(ctx) }},
-				{"it may do what the roles say that come from the trees", may(OperatorUser, "create", "", "resourcequotas", everywhere)},
-				{"it may do nothing else: there are no Secrets for it", mayNot(OperatorUser, "list", "", "secrets", everywhere)},
-				{"it may write ConfigMaps in its own namespace only", allOf(
-					may(OperatorUser, "create", "", "configmaps", platform), mayNot(OperatorUser, "create", "", "configmaps", everywhere))},
-				{"the defaults are on a hub, where it may read ConfigMaps and no more", allOf(
-					may(HubUser, "list", "", "configmaps", everywhere), mayNot(HubUser, "list", v1alpha1.GroupVersion.Group, "tenants", everywhere),
+				{Text: "its caches are filled", Holds: func(ctx context.Context, w *World) error { return w.operator.Synced(ctx) }},
+				{Text: "it may do what the roles say that come from the trees", Holds: may(OperatorUser, "create", "", "resourcequotas", storytelling.Everywhere)},
+				{Text: "it may do nothing else: there are no Secrets for it", Holds: mayNot(OperatorUser, "list", "", "secrets", storytelling.Everywhere)},
+				{Text: "it may write ConfigMaps in its own namespace only", Holds: storytelling.AllOf(
+					may(OperatorUser, "create", "", "configmaps", platform), mayNot(OperatorUser, "create", "", "configmaps", storytelling.Everywhere))},
+				{Text: "the defaults are on a hub, where it may read ConfigMaps and no more", Holds: storytelling.AllOf(
+					may(HubUser, "list", "", "configmaps", storytelling.Everywhere), mayNot(HubUser, "list", v1alpha1.GroupVersion.Group, "tenants", storytelling.Everywhere),
 					func(_ context.Context, w *World) error { return w.operator.watchesHub() })},
-				{"the list of all tenants is there, and empty", registryLists()},
+				{Text: "the list of all tenants is there, and empty", Holds: registryLists()},
 			},
 		},
 		{
@@ -56,8 +57,8 @@ func beginning() []Step {
 				return controller.NewDefaulting().Describe().String() + controller.NewValidation(controller.Options{}).Describe().String()
 			},
 			Facts: []Fact{
-				{"it asks the one that fills in what is left out", isCompleted},
-				{"it asks the one that refuses what cannot be", isRefusedByFields},
+				{Text: "it asks the one that fills in what is left out", Holds: isCompleted},
+				{Text: "it asks the one that refuses what cannot be", Holds: isRefusedByFields},
 			},
 		},
 		{
@@ -66,32 +67,32 @@ func beginning() []Step {
 			Do:        func(ctx context.Context, w *World) error { return w.tryTenants(ctx) },
 			Show:      func(w *World) string { return strings.Join(w.answers, "\n") },
 			Facts: []Fact{
-				{"the first has got a display name, and says who has ordered it", isCompleted},
-				{"the second is refused, with a cause for each field", isRefusedByFields},
-				{"the third gets a warning", isWarnedOf},
-				{"each member needs a role, which the schema sees to", needsRoles},
-				{"nothing came of it", allOf(isGone[v1alpha1.Tenant]("", dryTenant), isGone[corev1.Namespace]("", dryTenant), registryLists())},
+				{Text: "the first has got a display name, and says who has ordered it", Holds: isCompleted},
+				{Text: "the second is refused, with a cause for each field", Holds: isRefusedByFields},
+				{Text: "the third gets a warning", Holds: isWarnedOf},
+				{Text: "each member needs a role, which the schema sees to", Holds: needsRoles},
+				{Text: "nothing came of it", Holds: storytelling.AllOf(isGone[v1alpha1.Tenant]("", dryTenant), isGone[corev1.Namespace]("", dryTenant), registryLists())},
 			},
 		},
 		{
 			Title: "Three tenants are created",
 			Do: func(ctx context.Context, w *World) error {
 				for _, name := range tenants {
-					if err := w.create(ctx, newTenant(name)); err != nil {
+					if err := w.Create(ctx, newTenant(name)); err != nil {
 						return err
 					}
 				}
 				return nil
 			},
 			Facts: []Fact{
-				{"Acme is Ready", isReady(acme)},
-				{"Globex is Ready", isReady(globex)},
-				{"Initech is Ready", isReady(initech)},
-				{"each has a namespace, a quota, and limits", eachHasItsParts},
-				{"each of their members has a binding", eachHasItsBindings},
-				{"Acme's quota is the default but for what it asked for itself", quotaIs(acme, "pods", "50", "requests.cpu", "4")},
-				{"the directory, outside the cluster, lists all three, with their members", areListed},
-				{"the list of all tenants has them, as Ready", allOf(registryLists(tenants...), eachIsListedAsReady)},
+				{Text: "Acme is Ready", Holds: isReady(acme)},
+				{Text: "Globex is Ready", Holds: isReady(globex)},
+				{Text: "Initech is Ready", Holds: isReady(initech)},
+				{Text: "each has a namespace, a quota, and limits", Holds: eachHasItsParts},
+				{Text: "each of their members has a binding", Holds: eachHasItsBindings},
+				{Text: "Acme's quota is the default but for what it asked for itself", Holds: quotaIs(acme, "pods", "50", "requests.cpu", "4")},
+				{Text: "the directory, outside the cluster, lists all three, with their members", Holds: areListed},
+				{Text: "the list of all tenants has them, as Ready", Holds: storytelling.AllOf(registryLists(tenants...), eachIsListedAsReady)},
 			},
 		},
 	}
@@ -110,26 +111,26 @@ func repairs() []Step {
 				if err := w.operatorSees(ctx, quota); err != nil {
 					return err
 				}
-				return w.client.Delete(ctx, quota)
+				return w.Client.Delete(ctx, quota)
 			},
 			Facts: []Fact{
-				{"there is a new one", func(ctx context.Context, w *World) error {
+				{Text: "there is a new one", Holds: func(ctx context.Context, w *World) error {
 					quota, err := get[corev1.ResourceQuota](ctx, w, acme, "quota")
 					if err == nil && quota.UID == w.before["quota"].GetUID() {
 						return fmt.Errorf("it is the old one")
 					}
 					return err
 				}},
-				{"it is as it was", quotaIs(acme, "pods", "50", "requests.cpu", "4")},
+				{Text: "it is as it was", Holds: quotaIs(acme, "pods", "50", "requests.cpu", "4")},
 			},
 		},
 		{
 			Title: "Somebody edits Acme's quota",
 			Do: func(ctx context.Context, w *World) error {
-				return patch(ctx, w, &corev1.ResourceQuota{}, acme, "quota", `{"spec":{"hard":{"pods":"9999","secrets":"0"}}}`)
+				return w.Patch(ctx, &corev1.ResourceQuota{}, acme, "quota", `{"spec":{"hard":{"pods":"9999","secrets":"0"}}}`)
 			},
 			Facts: []Fact{
-				{"it is put right", quotaIs(acme, "pods", "50", "requests.cpu", "4")},
+				{Text: "it is put right", Holds: quotaIs(acme, "pods", "50", "requests.cpu", "4")},
 			},
 		},
 	}
@@ -143,9 +144,9 @@ func wishes() []Step {
 				return setDefault(ctx, w, "quota.requests.cpu", "8")
 			},
 			Facts: []Fact{
-				{"Acme's quota follows, and keeps what Acme asked for", quotaIs(acme, "pods", "50", "requests.cpu", "8")},
-				{"Globex's quota follows", quotaIs(globex, "pods", "20", "requests.cpu", "8")},
-				{"Initech's quota follows", quotaIs(initech, "pods", "20", "requests.cpu", "8")},
+				{Text: "Acme's quota follows, and keeps what Acme asked for", Holds: quotaIs(acme, "pods", "50", "requests.cpu", "8")},
+				{Text: "Globex's quota follows", Holds: quotaIs(globex, "pods", "20", "requests.cpu", "8")},
+				{Text: "Initech's quota follows", Holds: quotaIs(initech, "pods", "20", "requests.cpu", "8")},
 			},
 		},
 		{
@@ -154,8 +155,8 @@ func wishes() []Step {
 				return patchTenant(ctx, w, acme, `{"spec":{"isolated":true}}`)
 			},
 			Facts: []Fact{
-				{"there is a NetworkPolicy", isThere[networkingv1.NetworkPolicy](acme, "isolation")},
-				{"the status says so", reports(acme, v1alpha1.NetworkReady, "True", "Isolated")},
+				{Text: "there is a NetworkPolicy", Holds: isThere[networkingv1.NetworkPolicy](acme, "isolation")},
+				{Text: "the status says so", Holds: reports(acme, v1alpha1.NetworkReady, "True", "Isolated")},
 			},
 		},
 		{
@@ -164,8 +165,8 @@ func wishes() []Step {
 				return patchTenant(ctx, w, acme, `{"spec":{"isolated":false}}`)
 			},
 			Facts: []Fact{
-				{"the NetworkPolicy is gone", isGone[networkingv1.NetworkPolicy](acme, "isolation")},
-				{"the status says so", reports(acme, v1alpha1.NetworkReady, "True", "Open")},
+				{Text: "the NetworkPolicy is gone", Holds: isGone[networkingv1.NetworkPolicy](acme, "isolation")},
+				{Text: "the status says so", Holds: reports(acme, v1alpha1.NetworkReady, "True", "Open")},
 			},
 		},
 	}
@@ -182,9 +183,9 @@ func memberSteps() []Step {
 				return setMembers(ctx, w, acme, as(annOf(acme), "guest"), developersOf(acme))
 			},
 			Facts: []Fact{
-				{"she has another binding, as the role of one cannot be changed", bindingsAre(acme, as(annOf(acme), "view"), as(developersOf(acme), "edit"))},
-				{"that of the others was not touched", bindingIsTheSame(acme, developersOf(acme))},
-				{"Acme is Ready", isReady(acme)},
+				{Text: "she has another binding, as the role of one cannot be changed", Holds: bindingsAre(acme, as(annOf(acme), "view"), as(developersOf(acme), "edit"))},
+				{Text: "that of the others was not touched", Holds: bindingIsTheSame(acme, developersOf(acme))},
+				{Text: "Acme is Ready", Holds: isReady(acme)},
 			},
 		},
 		{
@@ -197,13 +198,13 @@ func memberSteps() []Step {
 				for _, binding := range bindings {
 					binding.Subjects[0].Name = "mallory@example.com"
 					if binding.RoleRef.Name == "view" {
-						return w.client.Update(ctx, &binding)
+						return w.Client.Update(ctx, &binding)
 					}
 				}
 				return fmt.Errorf("she has no binding")
 			},
 			Facts: []Fact{
-				{"he is out again, and she is in", bindingsAre(acme, as(annOf(acme), "view"), as(developersOf(acme), "edit"))},
+				{Text: "he is out again, and she is in", Holds: bindingsAre(acme, as(annOf(acme), "view"), as(developersOf(acme), "edit"))},
 			},
 		},
 		{
@@ -215,9 +216,9 @@ func memberSteps() []Step {
 				return setMembers(ctx, w, acme, as(annOf(acme), "guest"))
 			},
 			Facts: []Fact{
-				{"their binding is gone", bindingsAre(acme, as(annOf(acme), "view"))},
-				{"hers was not touched", bindingIsTheSame(acme, annOf(acme))},
-				{"the directory does not know them any more", directoryKnows(acme, annOf(acme))},
+				{Text: "their binding is gone", Holds: bindingsAre(acme, as(annOf(acme), "view"))},
+				{Text: "hers was not touched", Holds: bindingIsTheSame(acme, annOf(acme))},
+				{Text: "the directory does not know them any more", Holds: directoryKnows(acme, annOf(acme))},
 			},
 		},
 	}
@@ -234,9 +235,9 @@ func mistakes() []Step {
 				return setMembers(ctx, w, acme, as(annOf(acme), "wizard"), developersOf(acme))
 			},
 			Facts: []Fact{
-				{"the status says what is wrong", reports(acme, v1alpha1.MembersReady, "False", "Invalid")},
-				{"nothing that Acme has was touched: she is a guest still", partsAreUntouched(acme)},
-				{"the list of all tenants says that Acme is not Ready", registrySays(acme, "ready", "False")},
+				{Text: "the status says what is wrong", Holds: reports(acme, v1alpha1.MembersReady, "False", "Invalid")},
+				{Text: "nothing that Acme has was touched: she is a guest still", Holds: partsAreUntouched(acme)},
+				{Text: "the list of all tenants says that Acme is not Ready", Holds: registrySays(acme, "ready", "False")},
 			},
 		},
 		{
@@ -248,9 +249,9 @@ func mistakes() []Step {
 				return setDefault(ctx, w, "quota.pods", "lots")
 			},
 			Facts: []Fact{
-				{"Globex's status says what is wrong", reports(globex, v1alpha1.DefaultsResolved, "False", "Invalid")},
-				{"Initech's too", reports(initech, v1alpha1.DefaultsResolved, "False", "Invalid")},
-				{"nothing that Globex has was touched", partsAreUntouched(globex)},
+				{Text: "Globex's status says what is wrong", Holds: reports(globex, v1alpha1.DefaultsResolved, "False", "Invalid")},
+				{Text: "Initech's too", Holds: reports(initech, v1alpha1.DefaultsResolved, "False", "Invalid")},
+				{Text: "nothing that Globex has was touched", Holds: partsAreUntouched(globex)},
 			},
 		},
 		{
@@ -261,15 +262,15 @@ func mistakes() []Step {
 					return err
 				}
 				w.before["namespace"] = namespace
-				return w.create(ctx, newTenant(intruder))
+				return w.Create(ctx, newTenant(intruder))
 			},
 			Facts: []Fact{
-				{"its status says so", reports(intruder, v1alpha1.NamespaceReady, "False", "NotOurs")},
-				{"it gets nothing", isGone[corev1.ResourceQuota](intruder, "quota")},
-				{"the list of all tenants has it, as not Ready", allOf(
+				{Text: "its status says so", Holds: reports(intruder, v1alpha1.NamespaceReady, "False", "NotOurs")},
+				{Text: "it gets nothing", Holds: isGone[corev1.ResourceQuota](intruder, "quota")},
+				{Text: "the list of all tenants has it, as not Ready", Holds: storytelling.AllOf(
 					registryLists(append(slices.Clone(tenants), intruder)...), registrySays(intruder, "ready", "False"))},
-				{"the namespace was not touched", func(ctx context.Context, w *World) error {
-					return isUntouched(ctx, w, w.before["namespace"])
+				{Text: "the namespace was not touched", Holds: func(ctx context.Context, w *World) error {
+					return w.IsUntouched(ctx, w.before["namespace"])
 				}},
 			},
 		},
@@ -282,9 +283,9 @@ func mistakes() []Step {
 				return patchTenant(ctx, w, acme, change)
 			},
 			Facts: []Fact{
-				{"the API server does not delete it", isProtected(acme)},
-				{"it is there to stay", isNotDeleted(acme)},
-				{"it says still who has ordered it", keepsWhoOrdered(acme, "mallory@example.com")},
+				{Text: "the API server does not delete it", Holds: isProtected(acme)},
+				{Text: "it is there to stay", Holds: isNotDeleted(acme)},
+				{Text: "it says still who has ordered it", Holds: keepsWhoOrdered(acme, "mallory@example.com")},
 			},
 		},
 	}
@@ -295,7 +296,7 @@ func outage() []Step {
 		{
 			Title: "The directory fails; Acme gets another owner and is isolated, and the intruder is deleted",
 			Do: func(ctx context.Context, w *World) error {
-				w.runs = w.operator.reconciles()
+				w.runs = w.operator.Reconciles()
 				w.directory.SetOutage(true)
 				if err := patchTenant(ctx, w, acme, `{"spec":{"owner":"new@example.com","isolated":true}}`); err != nil {
 					return err
@@ -303,10 +304,10 @@ func outage() []Step {
 				return deleteTenant(ctx, w, intruder)
 			},
 			Facts: []Fact{
-				{"Acme's status says so", reports(acme, v1alpha1.Registered, "Unknown", "DirectoryUnavailable")},
-				{"all else goes on: it is isolated", isThere[networkingv1.NetworkPolicy](acme, "isolation")},
-				{"the intruder has to wait, as the directory may list it: that is asked again", waits(intruder)},
-				{"the list of all tenants does not have it any more", registryLists(tenants...)},
+				{Text: "Acme's status says so", Holds: reports(acme, v1alpha1.Registered, "Unknown", "DirectoryUnavailable")},
+				{Text: "all else goes on: it is isolated", Holds: isThere[networkingv1.NetworkPolicy](acme, "isolation")},
+				{Text: "the intruder has to wait, as the directory may list it: that is asked again", Holds: waits(intruder)},
+				{Text: "the list of all tenants does not have it any more", Holds: registryLists(tenants...)},
 			},
 		},
 		{
@@ -322,15 +323,15 @@ func outage() []Step {
 				return setDefault(ctx, w, "quota.pods", "20")
 			},
 			Facts: []Fact{
-				{"Acme is Ready", isReady(acme)},
-				{"Globex is Ready", isReady(globex)},
-				{"Initech is Ready", isReady(initech)},
-				{"each of their members has a binding", eachHasItsBindings},
-				{"the directory knows the new owner, and all members", areListed},
-				{"the list of all tenants knows him too", allOf(registrySays(acme, "owner", "new@example.com"), eachIsListedAsReady)},
-				{"the intruder is gone", isGone[v1alpha1.Tenant]("", intruder)},
-				{"the namespace it wanted was not touched", func(ctx context.Context, w *World) error {
-					return isUntouched(ctx, w, w.before["namespace"])
+				{Text: "Acme is Ready", Holds: isReady(acme)},
+				{Text: "Globex is Ready", Holds: isReady(globex)},
+				{Text: "Initech is Ready", Holds: isReady(initech)},
+				{Text: "each of their members has a binding", Holds: eachHasItsBindings},
+				{Text: "the directory knows the new owner, and all members", Holds: areListed},
+				{Text: "the list of all tenants knows him too", Holds: storytelling.AllOf(registrySays(acme, "owner", "new@example.com"), eachIsListedAsReady)},
+				{Text: "the intruder is gone", Holds: isGone[v1alpha1.Tenant]("", intruder)},
+				{Text: "the namespace it wanted was not touched", Holds: func(ctx context.Context, w *World) error {
+					return w.IsUntouched(ctx, w.before["namespace"])
 				}},
 			},
 		},
@@ -342,7 +343,7 @@ func end() []Step {
 		{
 			Title: "Each tenant is reconciled again, and nothing has changed",
 			Facts: []Fact{
-				{fmt.Sprintf("%d reconciles made no API request", steadyRounds*len(tenants)), isSteady},
+				{Text: fmt.Sprintf("%d reconciles made no API request", storytelling.SteadyRounds*len(tenants)), Holds: isSteady},
 			},
 		},
 		{
@@ -356,10 +357,10 @@ func end() []Step {
 				return nil
 			},
 			Facts: []Fact{
-				{"the list of all tenants is empty", registryLists()},
-				{"the directory does not list them any more", areNotListed},
-				{"the tenants are gone", allGone[v1alpha1.Tenant]()},
-				{"their namespaces are gone, with all that was in them", allGone[corev1.Namespace]()},
+				{Text: "the list of all tenants is empty", Holds: registryLists()},
+				{Text: "the directory does not list them any more", Holds: areNotListed},
+				{Text: "the tenants are gone", Holds: allGone[v1alpha1.Tenant]()},
+				{Text: "their namespaces are gone, with all that was in them", Holds: allGone[corev1.Namespace]()},
 			},
 		},
 	}

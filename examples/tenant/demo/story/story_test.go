@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/examples/tenant/demo/story"
 	"github.com/espalier-dev/espalier/internal/controlplane"
 	"github.com/espalier-dev/espalier/internal/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/storytelling/storytellingtest"
 )
 
 var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true, NamespaceDeletion: true}}
@@ -34,7 +34,7 @@ func TestStoryEndsTheSame(t *testing.T) {
 	for name, disturbed := range map[string]func(*testing.T) story.Options{
 		"faulty API server": func(t *testing.T) story.Options {
 			config := user(t, story.OperatorUser)
-			config.Wrap(withFaults(t, plane.Config(t)))
+			config.Wrap(storytellingtest.WithFaults(t, plane.Config(t)))
 			return story.Options{Operator: config}
 		},
 		"killed API server": func(t *testing.T) story.Options {
@@ -96,27 +96,11 @@ func tell(t *testing.T, options story.Options) map[string]any {
 	return seen
 }
 
-// restartAPIServer kills the API server while the operator is busy with what was just done, and returns when it is back. Not
-// at each step, since clients wait the longer the more often they lose their API server.
+// restartAPIServer kills the API server while the operator is busy with what was just done.
 func restartAPIServer(t *testing.T) func(context.Context, story.Step) error {
 	t.Helper()
-	env := plane.Environment(t)
-	pending := []string{"Three tenants are created", "The ConfigMap of defaults changes", "The tenants are deleted"}
-	t.Cleanup(func() {
-		if len(pending) > 0 {
-			t.Errorf("the API server was not killed in the steps %q", pending)
-		}
-	})
-	return func(_ context.Context, step story.Step) error {
-		if !slices.Contains(pending, step.Title) {
-			return nil
-		}
-		pending = slices.DeleteFunc(pending, func(title string) bool { return title == step.Title })
-		if err := env.StopAPIServer(); err != nil {
-			return err
-		}
-		return env.StartAPIServer()
-	}
+	return storytellingtest.RestartAPIServer[*story.World](t, plane.Environment(t),
+		"Three tenants are created", "The ConfigMap of defaults changes", "The tenants are deleted")
 }
 
 // TestTell shares a world among its subtests, since a namespace takes seconds to go: each needs what the one before has left.

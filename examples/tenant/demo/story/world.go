@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
 	"github.com/espalier-dev/espalier/examples/tenant/directory"
+	"github.com/espalier-dev/espalier/internal/storytelling"
 )
 
 const (
@@ -45,17 +45,22 @@ type Options struct {
 	AfterDo func(ctx context.Context, step Step) error
 }
 
+// Step is something that somebody does, and what comes of it.
+type Step = storytelling.Step[*World]
+
+// Fact is something that is expected to become true by itself.
+type Fact = storytelling.Fact[*World]
+
 // World is the cluster that a story is told in, the directory beside it, and the operator once it runs.
 type World struct {
+	*storytelling.Cluster
+
 	options   Options
-	client    client.Client
 	directory *directory.Memory
 	operator  *operator
 	warnings  *warnings
 	// answers are what the API server has said to somebody, for a step to show.
 	answers []string
-	// created are the objects that the story has made itself, in this order.
-	created []client.Object
 	// before are objects as they were before something was done, by what they are to the step.
 	before map[string]client.Object
 	// parts are those of tenants as rememberParts has found them.
@@ -74,7 +79,7 @@ func Open(ctx context.Context, options Options) (*World, error) {
 	if options.Out == nil {
 		options.Out = io.Discard
 	}
-	options.Patience = cmp.Or(options.Patience, defaultPatience)
+	options.Patience = cmp.Or(options.Patience, storytelling.Patience)
 	if options.Logger.GetSink() == nil {
 		options.Logger = logr.Discard()
 	}
@@ -83,6 +88,8 @@ func Open(ctx context.Context, options Options) (*World, error) {
 		return nil, err
 	}
 	w := &World{
+		Cluster:   &storytelling.Cluster{},
+		operator:  &operator{},
 		options:   options,
 		directory: &directory.Memory{},
 		warnings:  &warnings{},
@@ -91,7 +98,7 @@ func Open(ctx context.Context, options Options) (*World, error) {
 	}
 	admin := rest.CopyConfig(options.Admin)
 	admin.WarningHandler = w.warnings
-	if w.client, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
+	if w.Client, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("unable to connect to the cluster: %w", err)
 	}
 	if err := w.install(ctx); err != nil {
@@ -100,31 +107,25 @@ func Open(ctx context.Context, options Options) (*World, error) {
 	return w, nil
 }
 
+// Tell goes through the steps and prints them. It stops at the first that fails: the error names the step and the fact.
+func (w *World) Tell(ctx context.Context, steps []Step) error {
+	return storytelling.Teller[*World]{
+		World:    w,
+		Out:      w.options.Out,
+		Patience: w.options.Patience,
+		Webhooks: w.options.Webhooks,
+		AfterDo:  w.options.AfterDo,
+		Failure:  w.operator.Failure,
+	}.Tell(ctx, steps)
+}
+
 // Close stops the operator and takes away all that the story has brought into the cluster. It returns when that is gone.
 func (w *World) Close(ctx context.Context) error {
 	err := errors.Join(w.removeWebhooks(ctx), w.removeTenants(ctx))
-	if w.operator != nil {
-		err = errors.Join(err, w.operator.stop())
-	}
-	return errors.Join(err, w.removeCreated(ctx))
+	return errors.Join(err, w.operator.Stop(), w.RemoveCreated(ctx))
 }
 
 // Abandon stops the operator and leaves the cluster as it is, for somebody else to throw away.
 func (w *World) Abandon() error {
-	if w.operator == nil {
-		return nil
-	}
-	return w.operator.stop()
-}
-
-// create creates an object that Close is to take away.
-func (w *World) create(ctx context.Context, obj client.Object) error {
-	if err := w.client.Create(ctx, obj); err != nil {
-		if apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("%w: the story would change and delete it, so it is not told in this cluster", err)
-		}
-		return err
-	}
-	w.created = append(w.created, obj)
-	return nil
+	return w.operator.Stop()
 }

@@ -12,30 +12,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
-// execute carries out a stage. Checks before the deletion of the component first only look: a fence is put up only if nothing
-// blocks, or each request would put up and lift the fences of the types that nobody uses; and only once the deletion is announced, for
-// whoever hears of it may want to create an instance. The error is that of announcing it: nothing was done then.
-func (r *run) execute(ctx context.Context, executor *execute.Executor, stage plan.Stage) ([]execute.Result, error) {
-	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) {
-		return executor.Run(ctx, stage), nil
-	}
-	executor.Deleting = false
-	results := executor.Run(ctx, stage)
-	inVain := func(result execute.Result) bool {
-		return result.Operation.Action == plan.ActionCheck && (result.Err != nil || result.Use.State != plan.ForeignNone)
-	}
-	if slices.ContainsFunc(results, inVain) {
-		return results, nil
-	}
-	if err := r.announce(ctx); err != nil {
-		return nil, err
-	}
-	executor.Deleting = true
-	return executor.Run(ctx, stage), nil
-}
-
-func isCheck(o plan.Operation) bool { return o.Action == plan.ActionCheck }
-
 // release takes the fences off the types that are desired. They were left by a removal that was broken off; to write the definition anew
 // would do it as well, but not every one is written again.
 func (r *run) release(ctx context.Context) error {
@@ -73,3 +49,27 @@ func (r *run) liftFences(ctx context.Context) {
 		}
 	}
 }
+
+// execute carries out a stage. Checks before the deletion of the component first only look: a fence is put up only if nothing
+// blocks, or each request would put up and lift the fences of the types that nobody uses; and only once the deletion is announced, for
+// whoever hears of it may want to create an instance. The error is that of announcing it: nothing was done then.
+func (r *run) execute(ctx context.Context, executor *execute.Executor, stage plan.Stage) ([]execute.Result, error) {
+	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) {
+		return executor.Run(ctx, stage), nil
+	}
+	executor.Deleting = false
+	results := executor.Run(ctx, stage)
+	inVain := func(result execute.Result) bool {
+		return result.Operation.Action == plan.ActionCheck && (result.Err != nil || result.Use.State != plan.ForeignNone)
+	}
+	if slices.ContainsFunc(results, inVain) {
+		return results, nil
+	}
+	if err := r.announce(ctx); err != nil {
+		return nil, err
+	}
+	executor.Deleting = true
+	return executor.Run(ctx, stage), nil
+}
+
+func isCheck(o plan.Operation) bool { return o.Action == plan.ActionCheck }

@@ -1,4 +1,4 @@
-package story_test
+package storytellingtest
 
 import (
 	"context"
@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/espalier-dev/espalier/internal/controlplane"
+	"github.com/espalier-dev/espalier/internal/storytelling"
 )
 
 // faults lets every second write fail, in turns: it does not arrive, its answer is lost, or somebody else was faster.
@@ -21,8 +25,8 @@ type faults struct {
 	writes atomic.Int64
 }
 
-// withFaults returns a function that wraps the transport of a client.
-func withFaults(t *testing.T, admin *rest.Config) func(http.RoundTripper) http.RoundTripper {
+// WithFaults returns a function that wraps the transport of a client.
+func WithFaults(t testing.TB, admin *rest.Config) func(http.RoundTripper) http.RoundTripper {
 	t.Helper()
 	client, err := rest.HTTPClientFor(admin)
 	if err != nil {
@@ -63,7 +67,7 @@ func (f *faults) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // annotate makes a change to the object at path, so that whoever has read it before meets a conflict.
 func (f *faults) annotate(ctx context.Context, host, path string, n int64) error {
-	change := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, fasterAnnotation, n)
+	change := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, FasterAnnotation, n)
 	url := host + strings.TrimSuffix(path, "/status")
 	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(change))
 	if err != nil {
@@ -77,5 +81,27 @@ func (f *faults) annotate(ctx context.Context, host, path string, n int64) error
 	return response.Body.Close()
 }
 
-// fasterAnnotation is on objects that somebody has changed between a read and a write of the operator.
-const fasterAnnotation = "example.com/faster"
+// FasterAnnotation is on objects that somebody has changed between a read and a write of the operator.
+const FasterAnnotation = "example.com/faster"
+
+// RestartAPIServer returns a function for AfterDo that kills the API server while the operator is busy with what was just done in one of the
+// steps, and returns when it is back. Not at each step, since clients wait the longer the more often they lose their API server.
+func RestartAPIServer[W any](t testing.TB, env *controlplane.Environment, titles ...string) func(context.Context, storytelling.Step[W]) error {
+	t.Helper()
+	pending := slices.Clone(titles)
+	t.Cleanup(func() {
+		if len(pending) > 0 {
+			t.Errorf("the API server was not killed in the steps %q", pending)
+		}
+	})
+	return func(_ context.Context, step storytelling.Step[W]) error {
+		if !slices.Contains(pending, step.Title) {
+			return nil
+		}
+		pending = slices.DeleteFunc(pending, func(title string) bool { return title == step.Title })
+		if err := env.StopAPIServer(); err != nil {
+			return err
+		}
+		return env.StartAPIServer()
+	}
+}

@@ -1,0 +1,32 @@
+package v1alpha1
+
+import (
+	"context"
+
+	"github.com/espalier-dev/espalier/apis"
+)
+
+// The conditions of a platform, summed up by Ready.
+const (
+	// ReleaseFound tells whether there is such a release, with such features.
+	ReleaseFound = "ReleaseFound"
+	// Installed tells how far the objects of the release are, and what is in the way.
+	Installed = "Installed"
+)
+
+var conditions = apis.NewLivingConditionSet(ReleaseFound, Installed)
+
+// PlatformStatus says how a platform is: as a component, with a record of each of its objects.
+type PlatformStatus struct {
+	apis.ComponentStatus `json:",inline"`
+}
+
+// InitializeConditions adds the conditions that are missing.
+func (s *PlatformStatus) InitializeConditions(ctx context.Context) {
+	s.Manage(ctx).InitializeConditions()
+}
+
+// Manage returns the manager of the conditions for one request.
+func (s *PlatformStatus) Manage(ctx context.Context) apis.ConditionManager {
+	return conditions.ManageWithContext(ctx, s)
+}

@@ -1,0 +1,161 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
+)
+
+// Prefix is that of the labels and annotations on the objects of platforms.
+const Prefix = "platform.example.com"
+
+// The waves in which the objects are applied. Each begins when the one before is ready.
+const (
+	// foundations are what all else stands on: the type, the rights, and the settings.
+	foundations = iota
+	// migrations bring the data of an older release up to date. They are taken away once that is done.
+	migrations
+	// contents are what people see.
+	contents
+)
+
+// Objects returns the objects of a platform of that namespace and name. It depends on nothing else than what it gets.
+func Objects(namespace, name string, spec *v1alpha1.PlatformSpec) ([]client.Object, error) {
+	features, err := featuresOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	p := parts{namespace: namespace, name: name, version: spec.Version, dashboards: features.Has(v1alpha1.Dashboards)}
+	objects := []client.Object{p.serviceAccount(), p.clusterRole(), p.clusterRoleBinding(), p.settings(), p.migration()}
+	if p.dashboards {
+		objects = append(objects, dashboardCRD(), p.overview())
+	}
+	if features.Has(v1alpha1.Portal) {
+		objects = append(objects, p.portal())
+	}
+	return objects, nil
+}
+
+// generator makes the objects of platforms.
+type generator struct{}
+
+var (
+	_ component.Generator     = generator{}
+	_ component.Deterministic = generator{}
+)
+
+// Generate implements [component.Generator].
+func (generator) Generate(_ context.Context, namespace, name string, parameters component.Unstructurable) ([]client.Object, error) {
+	spec, ok := parameters.(*v1alpha1.PlatformSpec)
+	if !ok {
+		return nil, fmt.Errorf("the parameters are a %T, not the spec of a platform", parameters)
+	}
+	return Objects(namespace, name, spec)
+}
+
+// Deterministic implements [component.Deterministic].
+func (generator) Deterministic() bool { return true }
+
+// The names of the objects of a platform that others have to do with.
+func SettingsName(name string) string  { return name + "-settings" }
+func MigrationName(name string) string { return name + "-migration" }
+func OverviewName(name string) string  { return name + "-overview" }
+func PortalName(name string) string    { return name + "-portal" }
+func ViewerName(name string) string    { return name + "-viewer" }
+
+// ViewerRoleName is that of the ClusterRole and its binding, which have no namespace to tell platforms apart.
+func ViewerRoleName(namespace, name string) string {
+	return "platform-" + namespace + "-" + ViewerName(name)
+}
+
+// The keys in the ConfigMap of the migration. Whoever carries it out sets the second to what the first says.
+const (
+	MigrateTo = "to"
+	Migrated  = "migrated"
+)
+
+type parts struct {
+	namespace, name, version string
+	dashboards               bool
+}
+
+// meta returns the metadata of an object in a wave, with what else the annotations say, in turns of name and value.
+func (p parts) meta(name string, wave int, annotations ...string) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Namespace: p.namespace, Name: name, Annotations: map[string]string{}}
+	annotations = append(annotations, component.AnnotationApplyOrder, strconv.Itoa(wave))
+	for i := 0; i < len(annotations); i += 2 {
+		meta.Annotations[Prefix+"/"+annotations[i]] = annotations[i+1]
+	}
+	return meta
+}
+
+func (p parts) clusterMeta(name string) metav1.ObjectMeta {
+	meta := p.meta(name, foundations)
+	meta.Namespace = ""
+	return meta
+}
+
+// serviceAccount is who looks at what the platform has.
+func (p parts) serviceAccount() client.Object {
+	return &corev1.ServiceAccount{ObjectMeta: p.meta(ViewerName(p.name), foundations)}
+}
+
+// clusterRole has nothing that the operator may not do itself: the API server would not let it.
+func (p parts) clusterRole() client.Object {
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}}}
+	if p.dashboards {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{DashboardKind.Group}, Resources: []string{"dashboards"}, Verbs: []string{"get", "list", "watch"},
+		})
+	}
+	return &rbacv1.ClusterRole{ObjectMeta: p.clusterMeta(ViewerRoleName(p.namespace, p.name)), Rules: rules}
+}
+
+func (p parts) clusterRoleBinding() client.Object {
+	name := ViewerRoleName(p.namespace, p.name)
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: p.clusterMeta(name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.namespace, Name: ViewerName(p.name)}},
+	}
+}
+
+func (p parts) settings() client.Object {
+	return &corev1.ConfigMap{
+		ObjectMeta: p.meta(SettingsName(p.name), foundations),
+		Data:       map[string]string{"version": p.version, "retention": "30d"},
+	}
+}
+
+// migration is carried out by somebody else, as a Job would be. It is needed until that is done, and again for another version.
+func (p parts) migration() client.Object {
+	return &corev1.ConfigMap{
+		ObjectMeta: p.meta(MigrationName(p.name), migrations,
+			component.AnnotationPurgeOrder, strconv.Itoa(migrations),
+			component.AnnotationReadyWhen, "has(object.data."+Migrated+") && object.data."+Migrated+" == object.data."+MigrateTo),
+		Data: map[string]string{MigrateTo: p.version},
+	}
+}
+
+// overview is a first dashboard. Whoever shows dashboards tells by the condition Ready that it is shown.
+func (p parts) overview() client.Object {
+	dashboard := NewDashboard(p.namespace, OverviewName(p.name), "Overview of "+p.name)
+	dashboard.SetAnnotations(p.meta("", contents, component.AnnotationStatusHint, "has-ready-condition").Annotations)
+	return dashboard
+}
+
+func (p parts) portal() client.Object {
+	data := map[string]string{"settings": SettingsName(p.name)}
+	if p.dashboards {
+		data["overview"] = OverviewName(p.name)
+	}
+	return &corev1.ConfigMap{ObjectMeta: p.meta(PortalName(p.name), contents), Data: data}
+}

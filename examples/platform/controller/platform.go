@@ -1,0 +1,77 @@
+// Package controller installs platforms. What it does is the tree in [New]; the objects that a platform consists of are made by
+// [Objects].
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
+	"github.com/espalier-dev/espalier/reconcilers"
+)
+
+// New returns the root of the tree that installs platforms.
+func New(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1alpha1.Platform] {
+	return &reconcilers.ResourceReconciler[*v1alpha1.Platform]{
+		Name:   "Platform",
+		Config: config,
+		// What blocks a deletion is in the status.
+		SyncStatusDuringFinalization: true,
+		// A delay counts although the status was written.
+		KeepResultAfterStatusUpdate: true,
+		Reconciler: reconcilers.Sequence[*v1alpha1.Platform]{
+			Release(),
+			Installation(),
+		},
+	}
+}
+
+// Installation has the objects of the release be there, and takes them away in the end.
+func Installation() *reconcilers.ComponentReconciler[*v1alpha1.Platform] {
+	return &reconcilers.ComponentReconciler[*v1alpha1.Platform]{
+		Name:      "Installation",
+		Prefix:    Prefix,
+		Generator: generator{},
+		Configure: settle,
+		Condition: v1alpha1.Installed,
+		Reflect:   sumUp,
+		Dependents: []client.Object{
+			&apiextensionsv1.CustomResourceDefinition{},
+			&corev1.ServiceAccount{},
+			&rbacv1.ClusterRole{},
+			&rbacv1.ClusterRoleBinding{},
+			&corev1.ConfigMap{},
+			NewDashboard("", "", ""),
+		},
+	}
+}
+
+// settle says that there are no namespaces to create: all objects that have one are in that of the platform.
+func settle(_ context.Context, _ *v1alpha1.Platform, configuration *component.Configuration) error {
+	configuration.MissingNamespacesPolicy = apis.MissingNamespacesDoNotCreate
+	return nil
+}
+
+// sumUp has Ready follow what the component says of itself.
+func sumUp(ctx context.Context, platform *v1alpha1.Platform, _ *apis.ComponentStatus) {
+	installed := platform.Status.GetCondition(v1alpha1.Installed)
+	if installed == nil {
+		return
+	}
+	conditions := platform.Status.Manage(ctx)
+	switch installed.Status {
+	case metav1.ConditionTrue:
+		conditions.MarkTrue(installed.Type, installed.Reason, "%s", installed.Message)
+	case metav1.ConditionFalse:
+		conditions.MarkFalse(installed.Type, installed.Reason, "%s", installed.Message)
+	default:
+		conditions.MarkUnknown(installed.Type, installed.Reason, "%s", installed.Message)
+	}
+}

@@ -1,0 +1,84 @@
+// Command platform is an operator that installs platforms; see README.md.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
+	"github.com/espalier-dev/espalier/examples/platform/controller"
+	"github.com/espalier-dev/espalier/reconcilers"
+)
+
+// syncPeriod is how often all platforms are looked at again, whatever happens.
+const syncPeriod = 10 * time.Hour
+
+type flags struct {
+	metricsAddress string
+	probeAddress   string
+	leaderElection bool
+	describe       bool
+}
+
+func main() {
+	var f flags
+	flag.StringVar(&f.metricsAddress, "metrics-bind-address", "0", "the address that metrics are served at; 0 serves none")
+	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "the address that health is served at")
+	flag.BoolVar(&f.leaderElection, "leader-elect", false, "let one of several operators be the one that works")
+	flag.BoolVar(&f.describe, "describe", false, "print the tree and exit")
+	flag.Parse() // --kubeconfig is a flag of controller-runtime
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
+	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, f flags) error {
+	if f.describe {
+		_, err := fmt.Print(controller.New(reconcilers.Config{}).Describe())
+		return err
+	}
+	mgr, err := newManager(f)
+	if err != nil {
+		return fmt.Errorf("unable to make the manager: %w", err)
+	}
+	config := reconcilers.NewConfig(mgr, &v1alpha1.Platform{}, syncPeriod)
+	if err := controller.New(config).SetupWithManager(ctx, mgr); err != nil {
+		return fmt.Errorf("unable to set up the controller of platforms: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func newManager(f flags) (ctrl.Manager, error) {
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	restConfig, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, err
+	}
+	return ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: f.metricsAddress},
+		HealthProbeBindAddress: f.probeAddress,
+		LeaderElection:         f.leaderElection,
+		LeaderElectionID:       v1alpha1.GroupVersion.Group,
+	})
+}

@@ -1,0 +1,52 @@
+package testing
+
+import (
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/internal/memserver"
+)
+
+// noCreation is how a validation rule begins that refuses every creation. It is the only one that is understood here: a
+// component puts it on a type that it takes away, and wants to see it at work.
+const noCreation = "oldSelf.hasValue()"
+
+// refuseFenced refuses to create instances of a type whose definition says that there are to be no more.
+func refuseFenced(server *memserver.Server) ReactionFunc {
+	return func(action Action) (bool, runtime.Object, error) {
+		if action.GetVerb() != "create" || action.GetSubresource() != "" {
+			return false, nil, nil
+		}
+		kind := schema.GroupKind{Group: action.GetResource().Group, Kind: action.GetResource().Resource}
+		for _, definition := range definitions(server) {
+			if definition.Spec.Group != kind.Group || definition.Spec.Names.Kind != kind.Kind {
+				continue
+			}
+			if rule := fenceOf(&definition, action.GetResource().Version); rule != nil {
+				invalid := field.Forbidden(nil, rule.Message)
+				return true, nil, apierrors.NewInvalid(kind, nameOf(action), field.ErrorList{invalid})
+			}
+		}
+		return false, nil, nil
+	}
+}
+
+func fenceOf(definition *apiextensionsv1.CustomResourceDefinition, version string) *apiextensionsv1.ValidationRule {
+	for _, v := range definition.Spec.Versions {
+		if v.Name != version || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		for i := range v.Schema.OpenAPIV3Schema.XValidations {
+			rule := &v.Schema.OpenAPIV3Schema.XValidations[i]
+			if strings.HasPrefix(rule.Rule, noCreation) && rule.OptionalOldSelf != nil && *rule.OptionalOldSelf {
+				return rule
+			}
+		}
+	}
+	return nil
+}
