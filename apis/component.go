@@ -267,7 +267,8 @@ type PrunePolicy string
 const (
 	// PruneBefore: before anything of the wave is written, for an object that is in the way of its successor.
 	PruneBefore PrunePolicy = "Before"
-	// PruneWith: once all of the wave has been written, whether or not it is ready, or could be written. This is the default.
+	// PruneWith: once nothing of the wave is left to be written, whether or not it is ready, or could be written; at once if
+	// nothing of it has changed. This is the default.
 	PruneWith PrunePolicy = "With"
 	// PruneAfter: once the wave is ready, for an object that has to serve until its successor does.
 	PruneAfter PrunePolicy = "After"

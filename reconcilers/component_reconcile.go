@@ -199,6 +199,10 @@ func (j *componentJob[T]) deploy(ctx context.Context) error {
 	}
 	if j.configuration.MissingNamespacesPolicy != apis.MissingNamespacesDoNotCreate {
 		task.Namespaces = manifest.MissingNamespaces(objects)
+		if j.deployment.target == "" {
+			// The resource is in it, so it is there.
+			task.Namespaces = slices.DeleteFunc(task.Namespaces, func(name string) bool { return name == j.resource.GetNamespace() })
+		}
 	}
 	err = j.engage(ctx, task)
 	if err == nil && j.situation.done {
