@@ -4,15 +4,22 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/controlplane"
+	"github.com/espalier-dev/espalier/internal/resources"
+
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
 )
 
 // faultWorkers is how many runs are under way at the same time: most of their time they wait for the API server, which holds up
@@ -44,10 +51,31 @@ func playFault(t *testing.T, world *faultWorld, point faultPoint) (*faultRun, *f
 // story is what happened, for people.
 func (r *faultRun) story() string { return strings.Join(r.trace, "\n") }
 
+// roomyPlane is a control plane that may use memory to save time, which is scarce here, and so may this process.
+func roomyPlane(t *testing.T) *rest.Config {
+	t.Helper()
+	const percent = 400
+	t.Setenv("GOGC", strconv.Itoa(percent))
+	before := debug.SetGCPercent(percent)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	env, err := controlplane.Start(t.Context(), controlplane.Options{
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return env.Config()
+}
+
 // TestComponentFaults runs the platform scenario once for each call that writes and each sort of fault, and for each read that may
 // be stale. Laws L2, L4, L5, L11.
 func TestComponentFaults(t *testing.T) {
-	world := newFaultWorld(t, plane.Config(t))
+	world := newFaultWorld(t, roomyPlane(t))
 	reference, want := playFault(t, world, faultPoint{})
 	if t.Failed() {
 		t.Fatalf("without a fault:\n%s", reference.story())
