@@ -228,13 +228,17 @@ func (r *run) observe(ctx context.Context) error {
 			Key: key, Version: record.Version, Written: record.Generation, UID: record.UID,
 			Fresh: record.UID == "" && r.Memory.fresh[key],
 		}
-		r.fill(&interest)
+		if err := r.fill(&interest); err != nil {
+			return err
+		}
 		add(interest)
 	}
 	for i := range r.in.Desired {
 		if desired := &r.in.Desired[i]; !r.stored[desired.Key] {
 			interest := observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: true}
-			r.fill(&interest)
+			if err := r.fill(&interest); err != nil {
+				return err
+			}
 			add(interest)
 		}
 	}
@@ -251,18 +255,22 @@ func (r *run) observe(ctx context.Context) error {
 }
 
 // fill adds what the desired object says to an interest.
-func (r *run) fill(interest *observe.Interest) {
+func (r *run) fill(interest *observe.Interest) error {
 	object, ok := r.objects[interest.Key]
 	if !ok {
-		return
+		return nil
 	}
 	interest.Version = object.Desired.Version
 	interest.Settings = object.Settings
 	interest.Readiness = true
 	if object.Confidential {
-		interest.Confidential = true
-		interest.Data = object.Data()
+		data, err := object.Data()
+		if err != nil {
+			return fmt.Errorf("unable to compare the data of %s: %w", interest.Key, err)
+		}
+		interest.Confidential, interest.Data = true, data
 	}
+	return nil
 }
 
 // record makes the keys of records durable before anything is done about their objects (law L2), and that an object is to be purged before

@@ -364,7 +364,11 @@ func TestAdoptionRace(t *testing.T) {
 		t.Run(string(update), func(t *testing.T) {
 			var b *bench
 			others := func(ctx context.Context) {
-				b.patch(ctx, b.executor.Objects[plan.Key{Kind: "ConfigMap", Namespace: b.namespace, Name: "x"}].Manifest, "another",
+				there, err := b.executor.Objects[plan.Key{Kind: "ConfigMap", Namespace: b.namespace, Name: "x"}].Manifest()
+				if err != nil {
+					t.Error(err)
+				}
+				b.patch(ctx, there, "another",
 					`{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
 			}
 			b = newBench(t, interceptor.Funcs{

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/plan"
 	"github.com/espalier-dev/espalier/internal/served"
 
@@ -206,7 +207,7 @@ func withhold(err error) error {
 	return errWithheld
 }
 
-var ownErrors = []error{errNoUID, errNoManifest, errNoGuard, errNoPattern, errPurgeOfType, errUnknownAction}
+var ownErrors = []error{errNoUID, errNoManifest, errNoGuard, errNoPattern, errPurgeOfType, errUnknownAction, manifest.ErrChanged}
 
 // masked is status with another message.
 func masked(status metav1.Status) error {

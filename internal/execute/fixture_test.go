@@ -112,14 +112,13 @@ func (b *bench) desire(text, digest string, change ...func(*manifest.Object)) *u
 	b.Helper()
 	o := b.object(text)
 	key := keyOf(o)
-	m := &manifest.Object{
-		Manifest: o, Confidential: key.Kind == "Secret",
-		Desired: plan.Desired{Key: key, Version: o.GroupVersionKind().Version, Digest: digest, AdoptionPolicy: apis.AdoptIfUnowned, UpdatePolicy: apis.UpdateApply},
-	}
+	m := manifest.Given(o)
+	m.Confidential = key.Kind == "Secret"
+	m.Desired = plan.Desired{Key: key, Version: o.GroupVersionKind().Version, Digest: digest, AdoptionPolicy: apis.AdoptIfUnowned, UpdatePolicy: apis.UpdateApply}
 	for _, c := range change {
-		c(m)
+		c(&m)
 	}
-	b.executor.Objects[key] = m
+	b.executor.Objects[key] = &m
 	return o
 }
 

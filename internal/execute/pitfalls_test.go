@@ -267,7 +267,9 @@ func TestNonsenseIsNoPanic(t *testing.T) {
 		"not what it is": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}, "data": []any{1}},
 	} {
 		key := plan.Key{Kind: "ConfigMap", Namespace: b.namespace, Name: "x"}
-		b.executor.Objects[key] = &manifest.Object{Manifest: &unstructured.Unstructured{Object: content}, Desired: plan.Desired{Key: key, Digest: "d"}}
+		o := manifest.Given(&unstructured.Unstructured{Object: content})
+		o.Desired = plan.Desired{Key: key, Digest: "d"}
+		b.executor.Objects[key] = &o
 		for _, action := range []plan.Action{plan.ActionCreate, plan.ActionApply, plan.ActionAdopt, plan.ActionReplace} {
 			for _, uid := range []types.UID{"", "1"} {
 				op := plan.Operation{Action: action, Key: key, Version: "v1", UID: uid, Pattern: -1}

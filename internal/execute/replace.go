@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// replace updates the object that is there to what is desired. What others have set goes, but for finalizers, fields that are
+// replace updates the object that is there to the content that is desired. What others have set goes, but for finalizers, fields that are
 // ignored, and those that nobody could set again.
-func (e *Executor) replace(ctx context.Context, result *Result, object *manifest.Object) error {
+func (e *Executor) replace(ctx context.Context, result *Result, object *manifest.Object, content map[string]any) error {
 	op := result.Operation
 	live := e.target(op)
 	if err := e.look(ctx, op, live); err != nil {
 		return err
 	}
-	content := withIgnored(object.Manifest.Object, live.Object, object.Settings.IgnoreFields, true)
+	content = withIgnored(content, live.Object, object.Settings.IgnoreFields, true)
 	content = withAssigned(op.Key.GroupKind(), content, live.Object)
 	body := e.body(object, content)
 	if finalizers := union(body.GetFinalizers(), live.GetFinalizers()); len(finalizers) > 0 {

@@ -20,25 +20,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// desired returns the object that the operation is to write.
-func (e *Executor) desired(key plan.Key) (*manifest.Object, error) {
+// desired returns the object that the operation is to write, and the content of its manifest.
+func (e *Executor) desired(key plan.Key) (*manifest.Object, map[string]any, error) {
 	object := e.Objects[key]
-	if object == nil || object.Manifest == nil || object.Manifest.Object == nil {
-		return nil, errNoManifest
+	if object == nil {
+		return nil, nil, errNoManifest
 	}
-	return object, nil
+	made, err := object.Manifest()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case made == nil || made.Object == nil:
+		return nil, nil, errNoManifest
+	}
+	return object, made.Object, nil
 }
 
 // create posts an object. One that exists is read, for the next plan to decide about; if it is gone by then, the
 // object is posted again.
 func (e *Executor) create(ctx context.Context, result *Result) error {
 	op := result.Operation
-	object, err := e.desired(op.Key)
+	object, content, err := e.desired(op.Key)
 	if err != nil {
 		return err
 	}
 	for range attempts {
-		body := e.body(object, object.Manifest.Object)
+		body := e.body(object, content)
 		err = e.Client.Create(ctx, body, e.fieldManager())
 		switch {
 		case err == nil:
@@ -77,20 +84,20 @@ func missing(err error, key plan.Key) error {
 // write writes an object that exists. On a conflict it looks at what is there now, and tries again.
 func (e *Executor) write(ctx context.Context, result *Result) error {
 	op := result.Operation
-	object, err := e.desired(op.Key)
+	object, content, err := e.desired(op.Key)
 	if err != nil {
 		return err
 	}
 	replace := op.Action == plan.ActionReplace || op.Action == plan.ActionAdopt && object.Desired.UpdatePolicy == apis.UpdateReplace
-	look := op.Action == plan.ActionAdopt || op.Override || len(object.Settings.IgnoreFields) > 0 || e.mayHoldStrays(object)
+	look := op.Action == plan.ActionAdopt || op.Override || len(object.Settings.IgnoreFields) > 0 || e.mayHoldStrays(object, content)
 	for range attempts {
 		switch {
 		case replace:
-			err = e.replace(ctx, result, object)
+			err = e.replace(ctx, result, object, content)
 		case look:
-			err = e.applyAfterLook(ctx, result, object)
+			err = e.applyAfterLook(ctx, result, object, content)
 		default:
-			err = e.apply(ctx, result, e.body(object, object.Manifest.Object))
+			err = e.apply(ctx, result, e.body(object, content))
 			look = true
 		}
 		if !conflicts(err) {
@@ -116,7 +123,7 @@ func conflicts(err error) bool {
 }
 
 // mayHoldStrays tells whether, for all that is known, fields may have to be merged before object is applied.
-func (e *Executor) mayHoldStrays(object *manifest.Object) bool {
+func (e *Executor) mayHoldStrays(object *manifest.Object, content map[string]any) bool {
 	if e.Managed == nil {
 		return true
 	}
@@ -124,7 +131,7 @@ func (e *Executor) mayHoldStrays(object *manifest.Object) bool {
 	if len(entries) == 0 {
 		return true
 	}
-	_, changed := e.merger(plan.Operation{Key: object.Desired.Key}, object, e.body(object, object.Manifest.Object)).merge(entries)
+	_, changed := e.merger(plan.Operation{Key: object.Desired.Key}, object, e.body(object, content)).merge(entries)
 	return changed
 }
 
@@ -138,10 +145,10 @@ func (e *Executor) apply(ctx context.Context, result *Result, body *unstructured
 	return err
 }
 
-// applyAfterLook applies object to what is there, provided that nothing comes between.
-func (e *Executor) applyAfterLook(ctx context.Context, result *Result, object *manifest.Object) error {
+// applyAfterLook applies the content of object to what is there, provided that nothing comes between.
+func (e *Executor) applyAfterLook(ctx context.Context, result *Result, object *manifest.Object, content map[string]any) error {
 	op := result.Operation
-	content, ignored := object.Manifest.Object, object.Settings.IgnoreFields
+	ignored := object.Settings.IgnoreFields
 	var live client.Object
 	if len(ignored) == 0 {
 		live = partial(e.target(op))
@@ -210,11 +217,11 @@ func (e *Executor) setManagedFields(ctx context.Context, op plan.Operation, entr
 	return target.ResourceVersion, nil
 }
 
-// target returns an object that names the one of the operation, in the version of its manifest, if it has one.
+// target returns an object that names the one of the operation, in the version that is desired, if it is.
 func (e *Executor) target(op plan.Operation) *unstructured.Unstructured {
 	kind := op.Key.GroupKind().WithVersion(op.Version)
-	if object := e.Objects[op.Key]; object != nil && object.Manifest != nil {
-		kind = schema.FromAPIVersionAndKind(object.Manifest.GetAPIVersion(), op.Key.Kind)
+	if object := e.Objects[op.Key]; object != nil && object.Desired.Version != "" {
+		kind.Version = object.Desired.Version
 	}
 	return named(op.Key, kind)
 }

@@ -10,7 +10,7 @@ import (
 func checkDuplicates(items []*item, report func(*item, error)) {
 	first := make(map[plan.Key]*item, len(items))
 	for _, i := range items {
-		key := i.object.Desired.Key
+		key := i.key()
 		if other, ok := first[key]; ok {
 			report(i, fmt.Errorf("it is the same object as %s", other.describe()))
 			continue
@@ -40,7 +40,7 @@ func checkOrders(items []*item, t *types, report func(*item, error)) {
 		for _, definer := range []*item{crd, apiService} {
 			checkOrder(i, definer, "its type", report)
 		}
-		if namespace := i.object.Desired.Namespace; namespace != "" {
+		if namespace := i.within(); namespace != "" {
 			checkOrder(i, namespaces[namespace], "its namespace", report)
 		}
 	}
@@ -50,7 +50,7 @@ func checkOrder(i, needed *item, role string, report func(*item, error)) {
 	if needed == nil || needed == i {
 		return
 	}
-	own, other := &i.object.Desired, &needed.object.Desired
+	own, other := &i.desired, &needed.desired
 	if own.ApplyOrder < other.ApplyOrder {
 		report(i, fmt.Errorf("its apply order %d is less than the apply order %d of %s, %s",
 			own.ApplyOrder, other.ApplyOrder, role, needed.describe()))

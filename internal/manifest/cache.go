@@ -12,11 +12,13 @@ import (
 )
 
 // Cache remembers what was prepared in the last request, so that an object that was generated the same again is not prepared
-// again. It knows objects by a digest of their content, not by their address: a generator may change what it has returned. The
-// zero value is empty. It is used by one request at a time.
+// again. It knows objects by a digest of their content, not by their address: a generator may change what it has returned. It
+// keeps what a plan has to know of an object, which is little, and not its content, which is generated again in each request
+// anyway. The zero value is empty. It is used by one request at a time.
 type Cache struct {
 	basis   basis
 	entries []entry
+	classes classes
 	// sound: no two of the entries contradict each other.
 	sound bool
 }
@@ -47,7 +49,7 @@ type entry struct {
 	// print is the digest of the object as it was generated, if it has one.
 	print    uint64
 	hasPrint bool
-	// items are nil if it is not known yet what becomes of it.
+	// items are nil if it is not known what becomes of it.
 	items []*item
 }
 
@@ -56,6 +58,9 @@ type entry struct {
 func (c *Cache) recall(objects []client.Object, options *Options) (entries []entry, same bool) {
 	if is := basisOf(options); c.basis != is {
 		*c = Cache{basis: is}
+	}
+	if c.classes == nil {
+		c.classes = classes{}
 	}
 	entries = make([]entry, len(objects))
 	same = len(objects) == len(c.entries)
@@ -94,11 +99,24 @@ func (c *Cache) recallMoved(entries []entry) {
 	}
 }
 
-// keep remembers entries, but for faulty objects. sound tells that all of them were prepared, and go together.
-func (c *Cache) keep(entries []entry, sound bool) {
+// keep remembers entries, but for faulty objects. same is what recall told, sound tells that all of them were prepared, and go
+// together.
+func (c *Cache) keep(entries []entry, same, sound bool) {
 	for n := range entries {
 		e := &entries[n]
 		e.hasPrint = e.hasPrint && !slices.ContainsFunc(e.items, func(i *item) bool { return i.fault != nil })
+		if !e.hasPrint {
+			e.items = nil
+		}
+		for _, i := range e.items {
+			// A list would have to be made again as a whole for each item.
+			if i.place == "" {
+				i.content = nil
+			}
+		}
+	}
+	if !same {
+		c.classes = classesOf(entries)
 	}
 	c.entries, c.sound = entries, sound
 }

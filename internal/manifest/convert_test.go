@@ -23,7 +23,7 @@ func TestTypedObjects(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1", Labels: map[string]string{"a": "b"}},
 		Spec:       appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim}},
 	}
-	got := prepare(t, set)[0].Manifest.Object
+	got := made(t, prepare(t, set)[0]).Object
 	want := m{
 		"apiVersion": "apps/v1", "kind": "StatefulSet",
 		"metadata": m{"name": "a", "namespace": "home", "labels": m{"a": "b"}},
@@ -42,7 +42,7 @@ func TestTypedSecret(t *testing.T) {
 	got := prepare(t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string][]byte{"a": []byte("old"), "b": nil}, StringData: map[string]string{"a": "new"},
 	})[0]
-	if diff := cmp.Diff(m{"a": "bmV3", "b": ""}, got.Manifest.Object["data"]); diff != "" || !got.Confidential {
+	if diff := cmp.Diff(m{"a": "bmV3", "b": ""}, made(t, got).Object["data"]); diff != "" || !got.Confidential {
 		t.Errorf("confidential: %t; unexpected (-want, +got):\n%s", got.Confidential, diff)
 	}
 }
@@ -61,7 +61,7 @@ func TestPropertiesOfATypedDefinitionStay(t *testing.T) {
 			}}},
 		},
 	}
-	versions := prepare(t, definition)[0].Manifest.Object["spec"].(m)["versions"].([]any)
+	versions := made(t, prepare(t, definition)[0]).Object["spec"].(m)["versions"].([]any)
 	properties := versions[0].(m)["schema"].(m)["openAPIV3Schema"].(m)["properties"]
 	if diff := cmp.Diff(m{"metadata": m{}, "spec": m{}, "status": m{}}, properties); diff != "" {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)
@@ -84,7 +84,7 @@ func (a *added) DeepCopyObject() runtime.Object { c := *a; return &c }
 
 func TestNullTimesOfTypedObjectsGo(t *testing.T) {
 	object := &added{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	got := prepare(t, object)[0].Manifest.Object["template"]
+	got := made(t, prepare(t, object)[0]).Object["template"]
 	if diff := cmp.Diff(m{"metadata": m{}, "at": nil}, got); diff != "" {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)
 	}
@@ -153,8 +153,8 @@ func TestKindsOfTypedObjects(t *testing.T) {
 		"its own":              &added{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}},
 		"embedded in a struct": shell{&unstructured.Unstructured{Object: m{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": "a"}}}},
 	} {
-		if got := prepare(t, object)[0]; got.Desired.Key.String() != "ConfigMap home/a" || got.Manifest.GetAPIVersion() != "v1" || got.Manifest.GetKind() != "ConfigMap" {
-			t.Errorf("%s: it is %s, %s %s", name, got.Desired.Key, got.Manifest.GetAPIVersion(), got.Manifest.GetKind())
+		if got := prepare(t, object)[0]; got.Desired.Key.String() != "ConfigMap home/a" || made(t, got).GetAPIVersion() != "v1" || made(t, got).GetKind() != "ConfigMap" {
+			t.Errorf("%s: it is %s, %s %s", name, got.Desired.Key, made(t, got).GetAPIVersion(), made(t, got).GetKind())
 		}
 	}
 }

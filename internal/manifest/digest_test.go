@@ -138,10 +138,10 @@ func TestDigestsDoNotTellSecrets(t *testing.T) {
 	if one.Desired.Digest != two.Desired.Digest {
 		t.Error("the digest depends on values")
 	}
-	if got := two.Manifest.Object["data"].(m)["b"]; got != base64.StdEncoding.EncodeToString([]byte("correct horse")) {
+	if got := made(t, two).Object["data"].(m)["b"]; got != base64.StdEncoding.EncodeToString([]byte("correct horse")) {
 		t.Errorf("the manifest holds %v", got)
 	}
-	if got := two.Manifest.GetAnnotations(); len(got) != 2 || !strings.Contains(got["kubectl.kubernetes.io/last-applied-configuration"], "horse") {
+	if got := made(t, two).GetAnnotations(); len(got) != 2 || !strings.Contains(got["kubectl.kubernetes.io/last-applied-configuration"], "horse") {
 		t.Errorf("the annotations are %v", got)
 	}
 }

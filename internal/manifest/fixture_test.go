@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/manifest"
+	"github.com/espalier-dev/espalier/internal/plan"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,6 +92,33 @@ func prepareWith(t *testing.T, o manifest.Options, cache *manifest.Cache, object
 		t.Fatalf("cannot prepare: %v", err)
 	}
 	return prepared
+}
+
+// made returns the manifest of an object.
+func made(t testing.TB, o manifest.Object) *unstructured.Unstructured {
+	t.Helper()
+	u, err := o.Manifest()
+	if err != nil || u == nil {
+		t.Fatalf("%s has no manifest: %v", o.Desired.Key, err)
+	}
+	return u
+}
+
+// view is all that can be seen of an object.
+type view struct {
+	Manifest     *unstructured.Unstructured
+	Settings     component.Settings
+	Desired      plan.Desired
+	Confidential bool
+}
+
+func views(t testing.TB, objects []manifest.Object) []view {
+	t.Helper()
+	var all []view
+	for _, o := range objects {
+		all = append(all, view{made(t, o), o.Settings, o.Desired, o.Confidential})
+	}
+	return all
 }
 
 // wantError checks that preparing objects fails with an error of these lines.

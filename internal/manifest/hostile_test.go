@@ -220,7 +220,7 @@ func FuzzPrepare(f *testing.F) {
 		if text := fmt.Sprint(err); text != fmt.Sprint(again) || text != fmt.Sprint(anew) {
 			t.Fatalf("three errors:\n%v\n%v\n%v", err, again, anew)
 		}
-		if diff := cmp.Diff(first, second) + cmp.Diff(first, fresh); diff != "" {
+		if diff := cmp.Diff(views(t, first), views(t, second)) + cmp.Diff(views(t, first), views(t, fresh)); diff != "" {
 			t.Fatalf("the results differ:\n%s", diff)
 		}
 		manifest.MissingNamespaces(first)
@@ -232,8 +232,10 @@ func FuzzPrepare(f *testing.F) {
 
 func checkResult(t *testing.T, o *manifest.Object) {
 	t.Helper()
-	o.Data()
-	again := o.Manifest.DeepCopy()
+	if _, err := o.Data(); err != nil {
+		t.Fatal(err)
+	}
+	again := made(t, *o).DeepCopy()
 	text, err := json.Marshal(again.Object)
 	if err != nil {
 		t.Fatalf("the manifest is not JSON: %v", err)
@@ -243,12 +245,12 @@ func checkResult(t *testing.T, o *manifest.Object) {
 		t.Fatalf("%+v is desired of %s", d, text)
 	}
 	// What was prepared is prepared already.
-	objects := []client.Object{o.Manifest}
+	objects := []client.Object{made(t, *o)}
 	if d.Group != "" {
 		objects = append(objects, crd(d.Group, d.Kind, map[bool]string{true: "Namespaced", false: "Cluster"}[d.Namespace != ""]))
 	}
 	repeated := prepareWith(t, options(), nil, objects...)
-	if repeated[0].Desired.Digest != d.Digest || !reflect.DeepEqual(repeated[0].Manifest.Object, o.Manifest.Object) {
+	if repeated[0].Desired.Digest != d.Digest || !reflect.DeepEqual(made(t, repeated[0]).Object, made(t, *o).Object) {
 		t.Fatalf("preparing %s again changes it", text)
 	}
 }

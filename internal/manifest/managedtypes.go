@@ -18,20 +18,26 @@ var (
 // definition is what an object defines that brings types into the cluster.
 type definition struct {
 	managed apis.ManagedType
+	// types are the managed type alone.
+	types []apis.ManagedType
 	// scope is that of the type; scopeUnknown for an APIService.
 	scope scope
 }
 
 // readDefinition returns nil for an object that defines no type. Any version of the kinds that do will do: no Go type is needed.
 func readDefinition(kind schema.GroupKind, content map[string]any) (*definition, error) {
+	var d *definition
+	var err error
 	switch kind {
 	case crdKind:
-		return readCRD(content)
+		d, err = readCRD(content)
 	case apiServiceKind:
-		return readAPIService(content)
-	default:
-		return nil, nil
+		d, err = readAPIService(content)
 	}
+	if d != nil {
+		d.types = []apis.ManagedType{d.managed}
+	}
+	return d, err
 }
 
 func readCRD(content map[string]any) (*definition, error) {

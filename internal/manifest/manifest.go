@@ -12,7 +12,6 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/plan"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -40,20 +39,14 @@ type Options struct {
 	Namespaced func(kind schema.GroupVersionKind) (namespaced, known bool, err error)
 }
 
-// Object is one prepared object. All that it refers to is shared between requests and must not be changed.
+// Object is one prepared object, for one request. All that it refers to is shared, between requests too, and must not be changed.
 type Object struct {
-	// Manifest is the object as it is to be written, without the marks of the component.
-	Manifest *unstructured.Unstructured
 	// Settings are those of its annotations.
 	Settings component.Settings
 	// Desired is what the plan knows of it.
 	Desired plan.Desired
 	// Confidential: it is a Secret. Its digest does not cover the values of its data.
 	Confidential bool
-}
 
-// Data returns what is desired of the data of a confidential object: by key, in base64, as the manifest has it.
-func (o *Object) Data() map[string]string {
-	data, _, _ := unstructured.NestedStringMap(o.Manifest.Object, "data")
-	return data
+	source *source
 }

@@ -117,12 +117,12 @@ func texts(raw map[string]any, field string, strip ...string) (map[string]string
 	return result, errors.Join(errs...)
 }
 
-// inNamespace returns content in another namespace. It does not change content, but shares it.
-func inNamespace(content map[string]any, was, is string) map[string]any {
-	if was == is {
+// inNamespace returns content in a namespace. It does not change content, but shares it.
+func inNamespace(content map[string]any, is string) map[string]any {
+	raw, _ := content["metadata"].(map[string]any)
+	if was, _ := raw["namespace"].(string); was == is {
 		return content
 	}
-	raw, _ := content["metadata"].(map[string]any)
 	raw = maps.Clone(raw)
 	if is == "" {
 		delete(raw, "namespace")

@@ -27,7 +27,7 @@ func TestNoFieldGoesOrComes(t *testing.T) {
 		want = append(want, o.DeepCopyObject().(interface{ UnstructuredContent() map[string]any }).UnstructuredContent())
 	}
 	for i, o := range prepare(t, generated...) {
-		if diff := cmp.Diff(want[i], o.Manifest.Object); diff != "" {
+		if diff := cmp.Diff(want[i], made(t, o).Object); diff != "" {
 			t.Errorf("unexpected (-want, +got):\n%s", diff)
 		}
 	}

@@ -22,38 +22,39 @@ func Prepare(objects []client.Object, options Options, cache *Cache) ([]Object, 
 		cache = &Cache{}
 	}
 	entries, same := cache.recall(objects, &options)
-	items := itemsOf(objects, entries, &options)
-	same = same && cache.sound
+	items := itemsOf(objects, entries, &options, cache.classes)
 
-	p := &preparation{options: &options}
+	p := &preparation{options: &options, sources: sourcesOf(objects, entries, items, &options)}
 	for _, i := range items {
 		if i.fault != nil {
 			p.report(i, i.fault)
 		}
 	}
-	err := p.run(items, same)
-	cache.keep(entries, err == nil)
+	err := p.run(items, same && cache.sound)
+	cache.keep(entries, same, err == nil)
 	if err != nil {
 		return nil, err
 	}
 	result := make([]Object, len(items))
 	for n, i := range items {
-		result[n] = i.object
+		s := &p.sources[n]
+		s.namespace = i.within()
+		result[n] = i.prepared(s)
 	}
 	return result, nil
 }
 
 // itemsOf fills in the items of entries that have none yet, and returns all of them.
-func itemsOf(objects []client.Object, entries []entry, options *Options) []*item {
+func itemsOf(objects []client.Object, entries []entry, options *Options, known classes) []*item {
 	items := make([]*item, 0, len(entries))
 	for index := range entries {
 		e := &entries[index]
 		if e.items == nil {
 			content, err := contentOf(objects[index], options.Scheme)
 			if err != nil {
-				e.items = []*item{{fault: err}}
+				e.items = []*item{faulty("", err)}
 			} else {
-				e.items = newItems(content, options)
+				e.items = newItems(content, options, known)
 			}
 		}
 		for _, i := range e.items {
@@ -64,9 +65,22 @@ func itemsOf(objects []client.Object, entries []entry, options *Options) []*item
 	return items
 }
 
+// sourcesOf returns the source of each of items, in their order. They are for one request.
+func sourcesOf(objects []client.Object, entries []entry, items []*item, options *Options) []source {
+	sources, shared := make([]source, len(items)), &request{options: options}
+	for n, i := range items {
+		s, e := &sources[n], &entries[i.index]
+		s.generated, s.print, s.hasPrint = objects[i.index], e.print, e.hasPrint
+		s.content, s.request = i.content, shared
+	}
+	return sources
+}
+
 // preparation is one request.
 type preparation struct {
 	options *Options
+	// sources are those of the items, by their ordinals.
+	sources []source
 	faults  []fault
 }
 
@@ -114,7 +128,7 @@ func (p *preparation) complete(items []*item, t *types) (complete []*item, same 
 			}
 			continue
 		}
-		changed, err := i.complete(v.scope, p.options)
+		changed, err := i.complete(v.scope, &p.sources[i.ordinal], p.options.ComponentDigest)
 		same = same && !changed
 		if err != nil {
 			p.report(i, err)

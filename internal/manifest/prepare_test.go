@@ -85,7 +85,7 @@ func TestWhatIsStripped(t *testing.T) {
 		},
 		"spec": m{"invented": m{"tomorrow": true}, "template": m{"metadata": m{"creationTimestamp": nil}}},
 	}
-	if diff := cmp.Diff(want, prepare(t, generated)[0].Manifest.Object); diff != "" {
+	if diff := cmp.Diff(want, made(t, prepare(t, generated)[0]).Object); diff != "" {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)
 	}
 }
@@ -117,7 +117,7 @@ func TestValuesThatCodeMakesBecomeJSON(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := prepare(t, object("v1 ConfigMap", "a", m{"x": c.is}))[0].Manifest
+			got := made(t, prepare(t, object("v1 ConfigMap", "a", m{"x": c.is}))[0])
 			if diff := cmp.Diff(c.want, got.Object["x"]); diff != "" {
 				t.Errorf("unexpected (-want, +got):\n%s", diff)
 			}
@@ -237,15 +237,15 @@ func TestSecrets(t *testing.T) {
 		"data": m{"a": "b2xk", "b": "Yg==", "n": nil}, "stringData": m{"a": "new", "c": "c", "": nil}, "type": "Opaque",
 	}), object("v1 Secret", "b", m{"data": nil}), object("v1 ConfigMap", "c", m{"data": m{"a": "!"}}))
 	want := m{"a": "bmV3", "b": "Yg==", "c": "Yw==", "n": "", "": ""}
-	if diff := cmp.Diff(want, secret[0].Manifest.Object["data"]); diff != "" {
+	if diff := cmp.Diff(want, made(t, secret[0]).Object["data"]); diff != "" {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)
 	}
 	for _, s := range secret[:2] {
-		if _, ok := s.Manifest.Object["stringData"]; ok || !s.Confidential {
+		if _, ok := made(t, s).Object["stringData"]; ok || !s.Confidential {
 			t.Errorf("%v: stringData is there, or it is not confidential", s.Desired.Key)
 		}
 	}
-	if _, ok := secret[1].Manifest.Object["data"]; ok {
+	if _, ok := made(t, secret[1]).Object["data"]; ok {
 		t.Error("null is data")
 	}
 	if secret[2].Confidential {
@@ -286,8 +286,8 @@ func TestScopes(t *testing.T) {
 			if got.Desired.Key.String() != c.want {
 				t.Errorf("it is %s, but wanted %s", got.Desired.Key, c.want)
 			}
-			if got.Manifest.GetNamespace() != got.Desired.Namespace {
-				t.Errorf("the namespace of the manifest is %q", got.Manifest.GetNamespace())
+			if made(t, got).GetNamespace() != got.Desired.Namespace {
+				t.Errorf("the namespace of the manifest is %q", made(t, got).GetNamespace())
 			}
 		})
 	}

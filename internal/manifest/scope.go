@@ -10,7 +10,7 @@ import (
 )
 
 // scope tells whether the objects of a kind are in namespaces. The zero value means that nobody has asked.
-type scope int
+type scope int8
 
 const (
 	// scopeUnknown: an APIService that is not there yet will tell.
