@@ -235,7 +235,7 @@ func (r *run) observe(ctx context.Context) error {
 	}
 	for i := range r.in.Desired {
 		if desired := &r.in.Desired[i]; !r.stored[desired.Key] {
-			interest := observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: true}
+			interest := observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun}
 			if err := r.fill(&interest); err != nil {
 				return err
 			}
