@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// operated is a component that a root reconciles in memory, from request to request, and what became of that.
+// operated is a component that a root as of NewComponentRoot reconciles in memory, from request to request, and what became of that.
 type operated struct {
 	client client.Client
 	root   *reconcilers.ResourceReconciler[*resources.Assembly]
@@ -74,7 +74,8 @@ func newOperated(t testing.TB, node *reconcilers.ComponentReconciler[*resources.
 	config.APIReader, config.Recorder = config.Client, &o.events
 	o.client = config.Client
 	o.root = &reconcilers.ResourceReconciler[*resources.Assembly]{
-		Reconciler: node, Config: config, SyncStatusDuringFinalization: true,
+		Reconciler: node, Config: config,
+		SyncStatusDuringFinalization: true, KeepResultAfterStatusUpdate: true, SkipStatusEvents: true,
 	}
 	return o
 }
