@@ -171,6 +171,7 @@ func TestHomeIsNotChanged(t *testing.T) {
 	}
 }
 
+// TestWrongIdentities: a client that cannot be made is an error, and is not kept (pitfall G-33).
 func TestWrongIdentities(t *testing.T) {
 	impersonating := home()
 	impersonating.Impersonate.Groups = []string{"dev"}
