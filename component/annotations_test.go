@@ -17,6 +17,7 @@ const prefix = "platform.example.com"
 
 func ptr[T any](v T) *T { return &v }
 
+// TestReadSettings: what annotations say (trace T15 of the specification of the component engine).
 func TestReadSettings(t *testing.T) {
 	own := func(pairs ...string) map[string]string {
 		m := map[string]string{}
@@ -80,6 +81,7 @@ func TestReadSettings(t *testing.T) {
 	}
 }
 
+// TestReadSettingsErrors: what annotations must not say (trace T15 of the specification of the component engine).
 func TestReadSettingsErrors(t *testing.T) {
 	const hint = "must consist of has-observed-generation, has-ready-condition, conditions=A;B: "
 	const identifying = "is needed to know the object again, and cannot be ignored: "

@@ -40,6 +40,7 @@ func (in digestInput) digest(t *testing.T) string {
 	return digest
 }
 
+// TestComponentDigest: the digest changes with the spec, the component's own annotations and the references only (pitfall G-17).
 func TestComponentDigest(t *testing.T) {
 	labels := map[string]string{"a": "1", "b": "2"}
 	base := digestInput{&bedSpec{"rose", 3, labels}, map[string]string{prefix + "/mode": "x"}, prefix, map[string]string{"spec.secret": "1/42"}}

@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 )
 
+// TestTypePatternMatches: which groups and kinds a pattern stands for (trace T16 of the specification of the component engine).
 func TestTypePatternMatches(t *testing.T) {
 	for _, tc := range []struct {
 		pattern, kind component.TypePattern

@@ -76,6 +76,7 @@ func hasState(ctx context.Context, c client.Client, a *resources.Assembly, state
 	return nil
 }
 
+// TestComponentFromFirstToLast: a component from its roll-out to its deletion; at rest, no request is made (pitfall G-01).
 func TestComponentFromFirstToLast(t *testing.T) {
 	requests, _ := startComponents(t, reconcilers.ComponentOptions[*resources.Assembly]{})
 	c, namespace := live(t), plane.Namespace(t)

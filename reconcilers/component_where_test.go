@@ -72,7 +72,7 @@ func allow(t testing.TB, c client.Client, namespace, name, user string, verbs ..
 }
 
 // A component that is deployed as somebody is read and watched as somebody too. Where that user may not watch, the type is polled, and
-// the condition says so.
+// the condition says so (pitfall G-18).
 func TestComponentIsDeployedAsSomebody(t *testing.T) {
 	startComponents(t, reconcilers.ComponentOptions[*resources.Assembly]{})
 	c, namespace := live(t), plane.Namespace(t)
@@ -119,6 +119,7 @@ func kubeconfigOf(t testing.TB, config *rest.Config) []byte {
 	return text
 }
 
+// TestComponentIsDeployedToAnotherCluster: without the kubeconfig nothing is done in the wrong cluster, its Secret is watched, and the deletion can be abandoned (pitfalls G-19 and G-30b).
 func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 	startComponents(t, reconcilers.ComponentOptions[*resources.Assembly]{})
 	c, namespace := live(t), plane.Namespace(t)

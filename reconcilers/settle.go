@@ -94,6 +94,9 @@ func (r *ResourceReconciler[T]) updateStatus(ctx context.Context, config Config,
 		log.Info("updating status", "diff", statusDiff(original, resource))
 	}
 	err := config.Status().Update(ctx, resource)
+	if wentMeanwhile(resource, err) {
+		return errStatusUnchanged
+	}
 	if apierrs.IsConflict(err) {
 		log.Info("unable to update status", "error", err.Error())
 		return errStatusConflict
@@ -108,11 +111,19 @@ func (r *ResourceReconciler[T]) patchStatus(ctx context.Context, config Config, 
 		log.Info("patching status", "diff", statusDiff(original, resource))
 	}
 	err := config.Status().Patch(ctx, resource, r.statusPatch(original, resource))
+	if wentMeanwhile(resource, err) {
+		return errStatusUnchanged
+	}
 	if r.PatchStatusAlone && apierrs.IsConflict(err) {
 		log.Info("unable to patch status", "error", err.Error())
 		return errStatusConflict
 	}
 	return r.reportStatus(ctx, config, resource, err, statusWrite{verb: "patch", done: "StatusPatched", note: "Patched status", failed: "StatusPatchFailed"})
+}
+
+// wentMeanwhile tells whether there is no status any more to be written, which is no failure: the tree cleared the last finalizer.
+func wentMeanwhile(resource client.Object, err error) bool {
+	return resource.GetDeletionTimestamp() != nil && apierrs.IsNotFound(err)
 }
 
 // statusPatch is a merge patch. A lock takes a version, which objects made up for tests may not have.

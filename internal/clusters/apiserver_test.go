@@ -78,7 +78,7 @@ func object(kind, namespace, name string) *unstructured.Unstructured {
 	return object
 }
 
-// Whoever is impersonated may do what the roles allow, and no more, here and elsewhere.
+// Whoever is impersonated may do what the roles allow, and no more, here and elsewhere (pitfall G-18).
 func TestAPIServerEnforcesImpersonation(t *testing.T) {
 	config := plane.Config(t)
 	for name, kubeconfig := range map[string][]byte{"home": nil, "kubeconfig": kubeConfigOf(config)} {

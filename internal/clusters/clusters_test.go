@@ -74,6 +74,7 @@ func TestEachIdentityHasItsCluster(t *testing.T) {
 	}
 }
 
+// TestConfigs: a cluster has no limit of requests that the operator does not have, and each request has a deadline (pitfall G-29).
 func TestConfigs(t *testing.T) {
 	kubeconfig := kubeConfig(user{"token": "remote-token"}, cluster{"tls-server-name": "api"})
 	tests := map[string]struct {
@@ -170,6 +171,7 @@ func TestHomeIsNotChanged(t *testing.T) {
 	}
 }
 
+// TestWrongIdentities: a client that cannot be made is an error, and is not kept (pitfall G-33).
 func TestWrongIdentities(t *testing.T) {
 	impersonating := home()
 	impersonating.Impersonate.Groups = []string{"dev"}

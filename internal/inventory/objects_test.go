@@ -22,6 +22,7 @@ import (
 // small makes chunks that some records fill.
 const small = 2000
 
+// TestObjectsCostWhatChanged: an inventory in objects writes the chunks that changed (pitfall G-02).
 func TestObjectsCostWhatChanged(t *testing.T) {
 	for _, kind := range []string{inventory.KindSecret, inventory.KindConfigMap} {
 		t.Run(kind, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// TestCompact: defaults take no room (pitfall G-02).
 func TestCompact(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	long := strings.Repeat("x", inventory.MaxMessage)

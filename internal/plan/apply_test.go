@@ -231,6 +231,7 @@ func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply late", "create gone", "apply changed"})
 }
 
+// TestVolatileHoldsUpNobody: a claim that waits for its consumer does not hold up the wave of that (pitfall G-22).
 func TestVolatileHoldsUpNobody(t *testing.T) {
 	claim := object1("", "PersistentVolumeClaim", "data")
 	c := newComponent(t, claim, foo("foo"), with(configMap("later"), order(1, 0)))

@@ -180,6 +180,7 @@ status: {observedGeneration: 1, desiredNumberScheduled: 0}`,
 	}.run(t, "apps/v1", "DaemonSet")
 }
 
+// TestJob: a suspended Job is ready, and one that failed is not waited for (pitfall G-22).
 func TestJob(t *testing.T) {
 	kindTests{
 		"new":              {"spec: {completions: 3}", inProgress("0 of 3 completions")},
@@ -198,6 +199,7 @@ status: {conditions: [{type: Failed, status: "True", reason: BackoffLimitExceede
 	}.run(t, "batch/v1", "Job")
 }
 
+// TestPod: a Pod that failed is not ready (pitfall G-22).
 func TestPod(t *testing.T) {
 	kindTests{
 		"new":       {"spec: {}", inProgress("not running yet")},
@@ -232,6 +234,7 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}, {type: Stal
 	}.run(t, "v1", "Pod")
 }
 
+// TestPersistentVolumeClaim: one that is not bound may be left behind by the waves (pitfall G-22).
 func TestPersistentVolumeClaim(t *testing.T) {
 	pending := readiness.Result{Status: apis.ObjectInProgress, Message: "waiting to be bound", Volatile: true}
 	kindTests{
