@@ -142,7 +142,6 @@ func TestComponentRows(t *testing.T) {
 	theirs := rtesting.Marked(walls, componentPrefix, other, widgetScheme)
 	theirs.UID = "theirs"
 	const notOurs = "Wave 1 of 2: 0 of 1 ready, not ours: ConfigMap default/walls: it belongs to Assembly.test.espalier.dev default/castle"
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 
 	assemblyRows{
 		"records before it creates": {
@@ -171,7 +170,6 @@ func TestComponentRows(t *testing.T) {
 				recordOf("walls", 0, apis.PhaseReady, "", ""), recordOf("roof", 1, apis.PhaseReady, "", ""),
 			)).Object(),
 			ExpectCreates: []client.Object{
-				namespace,
 				rtesting.Marked(walls, componentPrefix, house, widgetScheme),
 				rtesting.Marked(roof, componentPrefix, house, widgetScheme),
 			},
@@ -247,7 +245,6 @@ func TestComponentRows(t *testing.T) {
 				),
 			).Object(),
 			ExpectCreates: []client.Object{
-				namespace,
 				rtesting.Marked(walls, componentPrefix, house, widgetScheme),
 				rtesting.Marked(fence, componentPrefix, house, widgetScheme),
 			},

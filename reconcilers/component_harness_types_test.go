@@ -10,7 +10,6 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -75,6 +74,8 @@ func TestComponentRowsOfTypes(t *testing.T) {
 			)},
 			ExpectPatches: []rtesting.PatchRef{fencePatch(`[
 				{"op": "replace", "path": "/metadata/resourceVersion", "value": "3"},
+				{"op": "add", "path": "/metadata/annotations/assembly.espalier.test~1fence",
+					"value": "fenced/CustomResourceDefinition.widgets.test.espalier.dev/"},
 				{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations", "value": [{
 					"rule": "oldSelf.hasValue() // fence of ` + mark + `", "reason": "FieldValueForbidden", "optionalOldSelf": true,
 					"message": "the type is being removed by ` + mark + `, no more instances can be created"
@@ -146,12 +147,12 @@ func TestComponentRowsOfInventories(t *testing.T) {
 				tells(apis.ComponentReady, metav1.ConditionTrue, "Ready", "All objects are as desired, and ready"),
 				func(a *resources.Assembly) {
 					a.Finalizers, a.ResourceVersion, a.Status.Revision = []string{componentFinalizer}, "1000", 1
+					a.Status.InventoryKind = "Secret"
 				},
 			).Object(),
 			ExpectOrder: []string{
 				"patch Assembly default/house",
 				"create Secret default/" + inventory,
-				"create Namespace default",
 				"create ConfigMap default/walls",
 				"create ConfigMap default/roof",
 				"update Secret default/" + inventory,
@@ -159,7 +160,6 @@ func TestComponentRowsOfInventories(t *testing.T) {
 			ExpectPatches: []rtesting.PatchRef{houseFinalizers(house, "999", `["`+componentFinalizer+`"]`)},
 			ExpectCreates: []client.Object{
 				inTheSecret(apis.PhaseScheduledForApplication, apis.ObjectInProgress),
-				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 				rtesting.Marked(walls, componentPrefix, house, widgetScheme),
 				rtesting.Marked(roof, componentPrefix, house, widgetScheme),
 			},
