@@ -102,42 +102,6 @@ func TestAnInterruptedWatchDoesNotTellThePresent(t *testing.T) {
 	}
 }
 
-// Somebody who only asks does not take part in anything.
-func TestReadOnly(t *testing.T) {
-	o := newOffline(t)
-	a, b, d := interest(configMaps, "a", recorded("1")), interest(configMaps, "b", fresh), interest(deployments, "d", recorded("3"))
-	o.world["a"], o.world["d"] = object(configMaps, "a", "1", "10"), object(deployments, "d", "3", "5")
-	o.observe(nil, a, b)
-	o.live(configMaps, "10", o.world["a"])
-	o.observe(nil, a, b)
-	resume := o.Pause(o.component)
-	o.Gone(configMaps, o.world["a"])
-
-	asking := o.component
-	asking.ReadOnly = true
-	got, err := o.Observe(t.Context(), asking, []observe.Interest{d})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := o.presence(got, d, plan.Present); got.UID != "3" || got.Ownership != plan.Ours {
-		t.Errorf("got %+v", got)
-	}
-	if len(got.Syncing) != 0 || o.Types() != 1 {
-		t.Errorf("syncing %v; %d types are watched", got.Syncing, o.Types())
-	}
-	o.Pause(asking)
-	o.Wrote(asking, b, object(configMaps, "b", "2", "11"))
-	o.Deleted(asking, b.Key, "2", true)
-	if o.Managed(asking, a.Key) != nil {
-		t.Error("something is known to who only asks")
-	}
-	o.wakes()
-	resume()
-	o.wakes("shop")
-	delete(o.world, "a")
-	o.presence(o.observe([]string{"get a"}, a, b), b, plan.Absent)
-}
-
 // Two Observes of one component wait for each other, so that none is told what the other is interested in.
 func TestObservesOfOneComponentWaitForEachOther(t *testing.T) {
 	o := newOffline(t)
@@ -216,9 +180,7 @@ func TestReadingInTheServedVersion(t *testing.T) {
 			o.live(configMaps, "11")
 			o.presence(o.observe([]string{"get a", "get a"}, old), old, plan.Present)
 
-			asking := o.component
-			asking.ReadOnly = true
-			got, err := o.Observe(t.Context(), asking, []observe.Interest{old})
+			got, err := o.direct.Observe(t.Context(), o.component, []observe.Interest{old})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,11 +46,6 @@ type Component struct {
 	OwnerID, Owner string
 	// Now is the time of the request.
 	Now time.Time
-	// ReadOnly: somebody only asks, on behalf of the component, who may be observed and deployed at the same time. Observe then
-	// reads everything by requests of its own ([Direct]), and tells at once also of types that nobody watches. It makes nobody
-	// interested in anything, ends no interest, and does not count as having told the news. Wrote and Deleted note nothing,
-	// Managed knows nothing, and Pause does nothing. Release does not care.
-	ReadOnly bool
 }
 
 // Observation is what is known of the objects that were asked for.

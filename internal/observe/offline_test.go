@@ -53,6 +53,8 @@ type offline struct {
 	*observe.Watching
 	t         testing.TB
 	component observe.Component
+	// direct reads the same world.
+	direct *observe.Direct
 
 	mu    sync.Mutex
 	world map[string]*unstructured.Unstructured
@@ -84,6 +86,7 @@ func newOffline(t testing.TB) *offline {
 	w.Offline()
 	t.Cleanup(w.Stop)
 	o.Watching = w
+	o.direct = observe.NewDirect(c, prefix, manager, evaluate)
 	return o
 }
 

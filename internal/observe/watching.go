@@ -175,11 +175,8 @@ func (w *Watching) stateFor(c Component) *state {
 
 // Wrote implements [Observer].
 func (w *Watching) Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed {
-	switch {
-	case object == nil:
+	if object == nil {
 		return plan.Observed{}
-	case c.ReadOnly:
-		return w.glance().Wrote(c, interest, object)
 	}
 	shown := w.lens.object(object, confidential(interest.Key))
 	var result readiness.Result
@@ -226,9 +223,6 @@ func (w *Watching) note(e *entry, shown *sight, now time.Time) {
 
 // Deleted implements [Observer].
 func (w *Watching) Deleted(c Component, key plan.Key, uid types.UID, gone bool) {
-	if c.ReadOnly {
-		return
-	}
 	w.locked(func(b *bell) {
 		s := w.stateOf(c)
 		if s == nil {
@@ -269,9 +263,6 @@ func (w *Watching) Deleted(c Component, key plan.Key, uid types.UID, gone bool) 
 
 // Managed implements [Observer].
 func (w *Watching) Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntry {
-	if c.ReadOnly {
-		return nil
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stateOf(c)
@@ -291,9 +282,6 @@ func (w *Watching) Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntr
 
 // Pause implements [Observer].
 func (w *Watching) Pause(c Component) (resume func()) {
-	if c.ReadOnly {
-		return func() {}
-	}
 	var s *state
 	w.locked(func(*bell) {
 		s = w.stateFor(c)

@@ -19,9 +19,6 @@ var errStopped = errors.New("the observer is stopped")
 
 // Observe implements [Observer].
 func (w *Watching) Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error) {
-	if c.ReadOnly {
-		return w.glance().Observe(ctx, c, interests)
-	}
 	s, open, err := w.begin(ctx, c, interests)
 	if err != nil {
 		return nil, err
@@ -49,11 +46,6 @@ func (w *Watching) Observe(ctx context.Context, c Component, interests []Interes
 		}
 	})
 	return observation, nil
-}
-
-// glance returns an observer for who only asks.
-func (w *Watching) glance() *Direct {
-	return NewDirect(w.options.Client, w.options.Prefix, w.options.FieldManager, w.options.Evaluate)
 }
 
 // begin waits until no other Observe is under way for the component, and takes over what it is interested in. It returns the types
