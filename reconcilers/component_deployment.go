@@ -389,11 +389,9 @@ func (j *componentJob[T]) engage(ctx context.Context, task engine.Task) error {
 	j.report = report
 	j.situation.recorded = report.Recorded > 0
 	// What is in the way has no labels of ours, so nobody watches it.
-	report.Waits = report.Waits || slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool { return o.Kind == plan.ObstacleNotOurs })
+	report.Waits = report.Waits || inTheWay(report, plan.ObstacleNotOurs)
 	j.situation.done = err == nil && report.Plan.Done && !j.situation.recorded
-	j.situation.blocked = slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool {
-		return o.Kind == plan.ObstacleBlocked
-	})
+	j.situation.blocked = inTheWay(report, plan.ObstacleBlocked)
 	j.situation.progress = plan.Message(report.Plan, componentMessageLimit-componentRemarkLimit)
 	if !j.dryRun {
 		j.waker.pace(owner.Watcher, len(report.Inventory))
@@ -402,6 +400,11 @@ func (j *componentJob[T]) engage(ctx context.Context, task engine.Task) error {
 		return errInventoryLost
 	}
 	return err
+}
+
+// inTheWay tells whether an obstacle of the kind is left.
+func inTheWay(report *engine.Report, kind plan.ObstacleKind) bool {
+	return slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool { return o.Kind == kind })
 }
 
 // errInventoryLost says that the inventory never becomes durable.
