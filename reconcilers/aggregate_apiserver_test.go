@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	appsv1 "k8s.io/api/apps/v1"

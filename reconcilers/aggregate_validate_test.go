@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

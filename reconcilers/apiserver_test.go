@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/controlplane/controlplanetest"
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	appsv1 "k8s.io/api/apps/v1"

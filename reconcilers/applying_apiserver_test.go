@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/duck"
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"github.com/google/go-cmp/cmp"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"golang.org/x/sync/errgroup"

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/engine"
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/engine"
-	"github.com/espalier-dev/espalier/internal/inventory"
-	"github.com/espalier-dev/espalier/internal/observe"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/internal/component/observe"
 
 	"k8s.io/apimachinery/pkg/types"
 )

@@ -1,8 +1,8 @@
 package reconcilers
 
 import (
-	"github.com/espalier-dev/espalier/internal/engine"
-	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
 // ComponentPlan is what would be done about the objects of a component, see [ComponentReconciler.Plan].

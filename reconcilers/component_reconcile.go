@@ -9,11 +9,11 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/internal/engine"
-	"github.com/espalier-dev/espalier/internal/execute"
-	"github.com/espalier-dev/espalier/internal/inventory"
-	"github.com/espalier-dev/espalier/internal/manifest"
-	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/execute"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/component/plan"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	corev1 "k8s.io/api/core/v1"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"github.com/google/go-cmp/cmp"

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	admissionv1 "k8s.io/api/admission/v1"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"github.com/go-logr/logr"

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/controlplane/webhookserver"
-	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/webhookserver"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"github.com/google/go-cmp/cmp"

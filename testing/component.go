@@ -10,8 +10,8 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/internal/engine"
-	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
 // Marked returns a copy of obj with the marks that a [reconcilers.ComponentReconciler] of that prefix puts on the objects of owner, for

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/duck"
-	"github.com/espalier-dev/espalier/internal/memserver"
+	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 

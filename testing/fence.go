@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/espalier-dev/espalier/internal/memserver"
+	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 )
 
 // noCreation is how a validation rule begins that refuses every creation. It is the only one that is understood here: a

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/inventory"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
 )
 
 // Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap that keeps records of a component, which are compressed

@@ -14,7 +14,7 @@ import (
 	clientgodiscovery "k8s.io/client-go/discovery/fake"
 	clientgotesting "k8s.io/client-go/testing"
 
-	"github.com/espalier-dev/espalier/internal/memserver"
+	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 )
 
 var definitionResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")

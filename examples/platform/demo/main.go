@@ -9,8 +9,8 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/espalier-dev/espalier/examples/platform/demo/story"
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 var demo = storytelling.Demo{Title: "An operator for platforms", Open: open}

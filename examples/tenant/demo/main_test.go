@@ -4,9 +4,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/controlplane/controlplanetest"
-	"github.com/espalier-dev/espalier/internal/storytelling/storytellingtest"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
 )
 
 var plane = controlplanetest.Shared{Options: controlplane.Options{NamespaceDeletion: true}}

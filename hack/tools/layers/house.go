@@ -28,6 +28,8 @@ var espalier = house{
 	{"duck", 1},
 	{"apis", 2},
 	{"component", 3},
+	{"internal/component/*", derived},
+	{"internal/testenv/*", derived},
 	{"internal/*", derived},
 	{"reconcilers", 5},
 	{"testing", 6},

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/controller"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 // check is what a fact does to find out whether it holds.

@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/config"
 	"github.com/espalier-dev/espalier/examples/platform/controller"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 // The platform of the story, and the namespace that it is in.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/controller"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 // Steps is the whole story.

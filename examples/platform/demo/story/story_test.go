@@ -24,9 +24,9 @@ import (
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/controller"
 	"github.com/espalier-dev/espalier/examples/platform/demo/story"
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/controlplane/controlplanetest"
-	"github.com/espalier-dev/espalier/internal/storytelling/storytellingtest"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
 )
 
 var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true, NamespaceDeletion: true}}

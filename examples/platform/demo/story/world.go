@@ -15,8 +15,8 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/controller"
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 

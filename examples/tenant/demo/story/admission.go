@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/config"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
-	"github.com/espalier-dev/espalier/internal/controlplane/webhookserver"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/webhookserver"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 // registerWebhooks has the API server call the operator's webhooks: the manifests are those for a cluster, but for the address.

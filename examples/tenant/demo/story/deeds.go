@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 func patchTenant(ctx context.Context, w *World, name, change string) error {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/config"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 // platform is the namespace of those who run the cluster. It has the ConfigMap of defaults, and the list of tenants.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
-	"github.com/espalier-dev/espalier/internal/controlplane"
-	"github.com/espalier-dev/espalier/internal/controlplane/webhookserver"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/webhookserver"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 

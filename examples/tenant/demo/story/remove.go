@@ -11,7 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 // removeWebhooks has the API server do without the operator's webhooks, which may not answer any more, or refuse what is to come. It

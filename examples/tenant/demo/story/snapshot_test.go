@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
-	"github.com/espalier-dev/espalier/internal/storytelling/storytellingtest"
+	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
 )
 
 // tenantKinds are those of which a tenant has objects, or the operator for all of them.

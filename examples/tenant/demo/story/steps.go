@@ -13,7 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 // The tenants of the story, and the one that gets no namespace.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
 	"github.com/espalier-dev/espalier/examples/tenant/directory"
-	"github.com/espalier-dev/espalier/internal/storytelling"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 const (

@@ -1,0 +1,274 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/execute"
+	"github.com/espalier-dev/espalier/internal/component/foreign"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/component/observe"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var plane controlplanetest.Shared
+
+func TestMain(m *testing.M) {
+	os.Exit(plane.Main(m))
+}
+
+const prefix = "platform.example.com"
+
+var errDown = errors.New("the connection is lost")
+
+// counting notes what is asked of a guard.
+type counting struct {
+	execute.Guard
+	lifts int
+}
+
+func (g *counting) Lift(ctx context.Context, key plan.Key) error {
+	g.lifts++
+	return g.Guard.Lift(ctx, key)
+}
+
+// rig is a component that brings one type.
+type rig struct {
+	*testing.T
+	client.WithWatch
+	crd    *apiextensionsv1.CustomResourceDefinition
+	policy manifest.Options
+	status apis.ComponentStatus
+	owner  observe.Component
+	// down: the process ends at the creation for trial, or at the DELETE.
+	down string
+	// writes and lifts are those of the last run.
+	writes, lifts int
+}
+
+func newRig(t *testing.T, kind string, policy manifest.Options) *rig {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(plane.Config(t), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{T: t, policy: policy}
+	r.policy.Prefix = prefix
+	r.policy.Namespaced = func(schema.GroupVersionKind) (bool, bool, error) { return false, true, nil }
+	r.WithWatch = interceptor.NewClient(c, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			r.writes++
+			if r.down == "delete" {
+				return errDown
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if r.down == "create" {
+				return errDown
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			r.writes++
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	text := engine.OwnerText(schema.GroupKind{Group: prefix, Kind: "Platform"}, types.NamespacedName{Name: kind}, "uid")
+	r.owner = observe.Component{Watcher: types.NamespacedName{Name: kind}, UID: "uid", OwnerID: engine.OwnerID(text), Owner: text}
+	plural := strings.ToLower(kind) + "s"
+	r.crd = &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".engine.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "engine.example.com", Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+			}},
+		},
+	}
+	r.crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	t.Cleanup(func() {
+		if err := c.Delete(context.Background(), r.crd.DeepCopy()); client.IgnoreNotFound(err) != nil {
+			t.Errorf("could not clean up: %v", err)
+		}
+	})
+	return r
+}
+
+// run makes one run of a new process, which knows nothing but the status.
+func (r *rig) run(deleting bool, objects ...client.Object) (*engine.Report, error) {
+	r.Helper()
+	r.writes, r.lifts = 0, 0
+	now := time.Now()
+	r.owner.Now = now
+	desired, err := manifest.Prepare(objects, r.policy, nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(plane.Config(r.T))
+	if err != nil {
+		r.Fatal(err)
+	}
+	guard := &counting{Guard: &foreign.Guard{
+		Client: r.WithWatch, Discovery: d, OwnerLabel: prefix + "/owner-id", OwnerID: r.owner.OwnerID, FieldManager: prefix, ProofTimeout: time.Minute,
+	}}
+	machine := &engine.Engine{
+		Client: r.WithWatch, Observer: observe.NewDirect(r.WithWatch, prefix, prefix, readiness.Of), Store: inventory.NewStatus(&r.status),
+		Guard: guard, Memory: &engine.Memory{}, Component: r.owner, FieldManager: prefix,
+		Mark: execute.Mark{Prefix: prefix, ID: r.owner.OwnerID, Owner: r.owner.Owner},
+	}
+	report, err := machine.Run(r.Context(), engine.Task{Deleting: deleting, Objects: desired, Now: now})
+	r.lifts = guard.lifts
+	return report, err
+}
+
+// settle runs until there is nothing left to do.
+func (r *rig) settle(deleting bool, objects ...client.Object) {
+	r.Helper()
+	r.eventually(func() error {
+		report, err := r.run(deleting, objects...)
+		if err == nil && (!report.Plan.Done || report.Recorded > 0) {
+			err = fmt.Errorf("%+v", report.Plan.Obstacles)
+		}
+		return err
+	})
+}
+
+func (r *rig) eventually(check func() error) {
+	r.Helper()
+	var last error
+	if err := wait.PollUntilContextTimeout(r.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	}); err != nil {
+		r.Fatalf("%v: %v", err, last)
+	}
+}
+
+func (r *rig) live() *apiextensionsv1.CustomResourceDefinition {
+	r.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := r.Get(r.Context(), client.ObjectKeyFromObject(r.crd), crd); err != nil {
+		r.Fatal(err)
+	}
+	return crd
+}
+
+// create tries whether an instance can be created.
+func (r *rig) create() error {
+	instance := &unstructured.Unstructured{}
+	instance.SetAPIVersion(r.crd.Spec.Group + "/v1")
+	instance.SetKind(r.crd.Spec.Names.Kind)
+	instance.SetName("theirs")
+	return r.Create(r.Context(), instance, client.DryRunAll)
+}
+
+// leaveFence begins a removal of the type and ends the process before the proof of the fence, or before the DELETE.
+func (r *rig) leaveFence(before string) {
+	r.Helper()
+	r.down = before
+	r.eventually(func() error {
+		if _, err := r.run(false); !errors.Is(err, errDown) {
+			return fmt.Errorf("the removal did not come to the deletion: %w", err)
+		}
+		return nil
+	})
+	r.down = ""
+	r.eventually(func() error {
+		if err := r.create(); err == nil || !strings.Contains(err.Error(), "the type is being removed") {
+			return fmt.Errorf("an instance can be created: %v", err)
+		}
+		return nil
+	})
+	if !foreign.Fenced(r.live(), prefix) {
+		r.Fatalf("the fence is not noted: %v", r.live().Annotations)
+	}
+}
+
+// assertOpen fails unless instances can be created, and nothing is left of a fence.
+func (r *rig) assertOpen() {
+	r.Helper()
+	crd := r.live()
+	if rules := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations; len(rules) > 0 || crd.DeletionTimestamp != nil {
+		r.Fatalf("the rules are %v, deleted at %v", rules, crd.DeletionTimestamp)
+	}
+	if note := crd.Annotations[prefix+"/fence"]; note != "" {
+		r.Errorf("the note is left: %s", note)
+	}
+	r.eventually(r.create)
+}
+
+// A removal that was broken off has left a fence, and then the type is desired again.
+func TestFenceOfATypeThatStays(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		policy apis.ReconcilePolicy
+		before string
+	}{
+		{apis.ReconcileOnObjectChange, "delete"},
+		{apis.ReconcileOnce, "delete"},
+		{apis.ReconcileOnce, "create"},
+	}
+	for i, test := range tests {
+		t.Run(string(test.policy)+" "+test.before, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, fmt.Sprintf("Stay%d", i), manifest.Options{ReconcilePolicy: test.policy})
+			r.settle(false, r.crd)
+			r.leaveFence(test.before)
+
+			report, err := r.run(false, r.crd)
+			if err != nil || r.lifts != 1 {
+				t.Fatalf("lifted %d times: %v, %+v", r.lifts, err, report.Plan.Obstacles)
+			}
+			r.assertOpen()
+			r.settle(false, r.crd)
+			version := r.live().ResourceVersion
+			if _, err := r.run(false, r.crd); err != nil || r.writes != 0 || r.lifts != 0 {
+				t.Errorf("%d writes and %d lifts for nothing: %v", r.writes, r.lifts, err)
+			}
+			if r.live().ResourceVersion != version {
+				t.Error("the definition was written for nothing")
+			}
+		})
+	}
+}
+
+// Such a fence is taken off as well when the component goes and leaves the type behind.
+func TestFenceOfATypeThatIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "Left", manifest.Options{DeletePolicy: apis.DeleteOrphanOnDelete})
+	r.settle(false, r.crd)
+	r.leaveFence("delete")
+	r.settle(true)
+	r.assertOpen()
+	if owner := r.live().Labels[prefix+"/owner-id"]; owner != "" {
+		t.Errorf("it is still owned by %s", owner)
+	}
+}

@@ -1,0 +1,294 @@
+package foreign_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/component/foreign"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// plane serves a kind that nobody uses: it takes seconds until a new group can be discovered, so most kinds are of the same.
+var plane = controlplanetest.Shared{Options: controlplane.Options{
+	CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf("Anchor", func(crd *apiextensionsv1.CustomResourceDefinition) {
+		second := *crd.Spec.Versions[0].DeepCopy()
+		second.Name, second.Storage = "v2", false
+		crd.Spec.Versions = append(crd.Spec.Versions, second)
+	})},
+}}
+
+func TestMain(m *testing.M) {
+	os.Exit(plane.Main(m))
+}
+
+const (
+	ownerLabel = "platform.example.com/owner-id"
+	annotation = "platform.example.com/fence"
+	ours       = "us"
+	owner      = "Shop.example.com/app/main/uid"
+	fenceText  = "the type is being removed by " + owner + ", no more instances can be created"
+	fenceRule  = "oldSelf.hasValue() // fence of " + ownerLabel + "=" + ours
+)
+
+func newScheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+func newClient(t testing.TB, config *rest.Config) client.WithWatch {
+	t.Helper()
+	c, err := client.NewWithWatch(config, client.Options{Scheme: newScheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func live(t testing.TB) client.WithWatch {
+	t.Helper()
+	return newClient(t, plane.Config(t))
+}
+
+// newGuard makes a guard with clients of its own.
+func newGuard(t testing.TB, config *rest.Config) *foreign.Guard {
+	t.Helper()
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &foreign.Guard{
+		Client:       newClient(t, config),
+		Discovery:    d,
+		OwnerLabel:   ownerLabel,
+		OwnerID:      ours,
+		Owner:        owner,
+		FieldManager: "platform.example.com",
+		Margin:       -1,
+		// A busy machine takes its time.
+		ProofTimeout: time.Minute,
+	}
+}
+
+// guarded is a guard whose requests are counted, and intercepted if there are funcs.
+func guarded(t testing.TB, funcs interceptor.Funcs) (*foreign.Guard, *controlplane.Requests) {
+	t.Helper()
+	config, requests := controlplane.CountRequests(plane.Config(t))
+	g := newGuard(t, config)
+	g.Client = interceptor.NewClient(g.Client.(client.WithWatch), funcs)
+	return g, requests
+}
+
+func schemaOf(schema apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourceValidation {
+	schema.Type = "object"
+	return &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema}
+}
+
+const smithy = "smithy.example.com"
+
+// crdOf makes the definition of a namespaced kind, which has one version that accepts everything.
+func crdOf(kind string, change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
+	singular := strings.ToLower(kind)
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + smithy},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: smithy,
+			Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: singular + "s", Singular: singular, Kind: kind, ListKind: kind + "List",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: schemaOf(apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true)}),
+			}},
+		},
+	}
+	for _, change := range change {
+		change(crd)
+	}
+	return crd
+}
+
+func withSchema(schema apiextensionsv1.JSONSchemaProps) func(*apiextensionsv1.CustomResourceDefinition) {
+	return func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Schema = schemaOf(schema) }
+}
+
+func clusterScoped(crd *apiextensionsv1.CustomResourceDefinition) {
+	crd.Spec.Scope = apiextensionsv1.ClusterScoped
+}
+
+func keyOf(crd *apiextensionsv1.CustomResourceDefinition) plan.Key {
+	return plan.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: crd.Name}
+}
+
+// install creates the definition and waits until its instances can be listed. It makes it an old one, since an API server holds up
+// the creation of instances of a new one for two seconds. What the test leaves of it is deleted.
+func install(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	installNew(t, crd)
+	eventually(t, "the definition does not age", func(ctx context.Context) error {
+		fresh := stored(t, crd)
+		for i := range fresh.Status.Conditions {
+			fresh.Status.Conditions[i].LastTransitionTime = metav1.NewTime(fresh.CreationTimestamp.Add(-time.Hour))
+		}
+		return live(t).Status().Update(ctx, fresh)
+	})
+	return crd
+}
+
+func installNew(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	c := live(t)
+	if err := c.Create(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { uninstall(t, crd) })
+	eventually(t, "the type is not served", func(ctx context.Context) error {
+		return live(t).List(ctx, listOf(crd))
+	})
+}
+
+func uninstall(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	if err := live(t).Delete(context.Background(), crd.DeepCopy()); client.IgnoreNotFound(err) != nil {
+		t.Errorf("could not clean up: %v", err)
+	}
+}
+
+func listOf(crd *apiextensionsv1.CustomResourceDefinition) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.APIVersion, list.Kind = crd.Spec.Group+"/"+crd.Spec.Versions[0].Name, crd.Spec.Names.Kind+"List"
+	return list
+}
+
+// instance makes an instance in the namespace, which is left out for a cluster-wide type, with the owner, if there is one.
+func instance(crd *apiextensionsv1.CustomResourceDefinition, namespace, name, ownerID string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)
+	object.SetKind(crd.Spec.Names.Kind)
+	object.SetName(name)
+	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		object.SetNamespace(namespace)
+	}
+	if ownerID != "" {
+		object.SetLabels(map[string]string{ownerLabel: ownerID})
+	}
+	return object
+}
+
+func create(t testing.TB, object client.Object) {
+	t.Helper()
+	if err := live(t).Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stored reads the definition; nil if there is none.
+func stored(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	fresh := &apiextensionsv1.CustomResourceDefinition{}
+	err := live(t).Get(t.Context(), client.ObjectKeyFromObject(crd), fresh)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fresh
+}
+
+// fences counts the versions that have our rule.
+func fences(crd *apiextensionsv1.CustomResourceDefinition) int {
+	n := 0
+	for _, v := range crd.Spec.Versions {
+		for _, rule := range v.Schema.OpenAPIV3Schema.XValidations {
+			if rule.Rule == fenceRule {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// assertFences fails unless the definition has the rule in so many versions, and, without a fence, no note of a proof.
+func assertFences(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, want int) {
+	t.Helper()
+	fresh := stored(t, crd)
+	if fresh == nil {
+		t.Fatalf("%s is gone", crd.Name)
+	}
+	if got := fences(fresh); got != want {
+		t.Errorf("%d versions are fenced, not %d", got, want)
+	}
+	if got := foreign.Fenced(fresh, "platform.example.com"); got != (want > 0) {
+		t.Errorf("it says that it is fenced: %v: %s", got, fresh.Annotations[annotation])
+	}
+	if len(fresh.Finalizers) > 0 && fresh.DeletionTimestamp == nil {
+		t.Errorf("the definition has finalizers: %v", fresh.Finalizers)
+	}
+}
+
+func assertGone(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	eventually(t, "the definition does not go", func(context.Context) error {
+		if fresh := stored(t, crd); fresh != nil {
+			return fmt.Errorf("deletion timestamp %v, fences %d", fresh.DeletionTimestamp, fences(fresh))
+		}
+		return nil
+	})
+}
+
+func assertUse(t testing.TB, use plan.Use, err error, want plan.Use) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("failed: %v", err)
+	}
+	if fmt.Sprintf("%+v", use) != fmt.Sprintf("%+v", want) {
+		t.Fatalf("the use is\n%+v, not\n%+v", use, want)
+	}
+}
+
+var none = plan.Use{State: plan.ForeignNone}
+
+func blocking(more int, instances ...string) plan.Use {
+	return plan.Use{State: plan.ForeignBlocking, Instances: instances, More: more}
+}
+
+func unknown(reason string) plan.Use {
+	return plan.Use{State: plan.ForeignUnknown, Reason: reason}
+}
+
+func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v: %v", what, err, last)
+	}
+}

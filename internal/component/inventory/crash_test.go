@@ -1,0 +1,259 @@
+package inventory_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// loud is a record that has grown beyond the room that it was given.
+func loud(i int) apis.InventoryRecord {
+	r := settled(i)
+	r.Status, r.Message = apis.ObjectFailed, noise(i, 250)
+	return r
+}
+
+// TestObjectsSurviveACrashAtEachWrite breaks a save off at each of its writes. Chunks are added by it, and records move, since
+// those of before have grown.
+func TestObjectsSurviveACrashAtEachWrite(t *testing.T) {
+	tests := map[string]struct {
+		before, after []apis.InventoryRecord
+		// moves tells that there are moments at which a record is in two chunks.
+		moves bool
+	}{
+		"the first":                     {after: records(60, record)},
+		"one that adds":                 {before: records(30, record), after: records(90, record)},
+		"one that changes":              {before: records(60, record), after: records(60, settled)},
+		"one that makes records move":   {before: records(60, record), after: records(60, loud), moves: true},
+		"one that adds and moves":       {before: records(40, record), after: records(80, loud), moves: true},
+		"one that drops, adds, moves":   {before: records(40, record), after: records(80, loud)[20:], moves: true},
+		"one that drops all":            {before: records(60, record)},
+		"one from the smallest of all":  {before: records(1, record), after: records(60, loud)},
+		"one that adds to a large root": {before: records(10, loud), after: records(60, loud)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			doubled := 0
+			for _, swallows := range []bool{false, true} {
+				for k := 0; ; k++ {
+					if k > 100 {
+						t.Fatal("the save never ends")
+					}
+					finished, mended := crashAt(t, tc.before, tc.after, k, swallows)
+					doubled += mended
+					if finished {
+						break
+					}
+				}
+			}
+			if doubled > 0 != tc.moves {
+				t.Errorf("%d crashes left a record in two chunks", doubled)
+			}
+		})
+	}
+}
+
+// crashAt breaks a save off after k writes, and checks what is left. It tells whether the save was through before.
+func crashAt(t *testing.T, before, after []apis.InventoryRecord, k int, swallows bool) (finished bool, doubled int) {
+	t.Helper()
+	w := newWorld(t)
+	first := open(t, optionsFor(w.link(t), "", small))
+	mustLoad(t, first)
+	mustSave(t, first, before)
+
+	l := w.link(t)
+	l.breaksAfter, l.swallows = k, swallows
+	store := open(t, optionsFor(l, "", small))
+	mustLoad(t, store)
+	durable, err := store.Save(t.Context(), after)
+	if finished = err == nil; finished != durable {
+		t.Fatalf("after %d writes: durable %v, %v", k, durable, err)
+	}
+	if err != nil && !errors.Is(err, errBroken) {
+		t.Fatalf("after %d writes: %v", k, err)
+	}
+
+	l = w.link(t)
+	store = open(t, optionsFor(l, "", small))
+	loaded := mustLoad(t, store)
+	if diff := compare(loaded, byKey(before), after); diff != "" {
+		t.Errorf("after %d writes, the last one lost: %v: %s", k, swallows, diff)
+	}
+	doubled = store.Stale()
+	// What was left behind is put right even if nobody wants anything else.
+	mustSave(t, store, loaded)
+	store = open(t, optionsFor(w.link(t), "", small))
+	if again := mustLoad(t, store); store.Stale() > 0 || store.Unlisted() > 0 || !inventory.Equal(again, loaded) {
+		t.Errorf("after %d writes, and a save of what was loaded: %d chunks are stale, %d not listed", k, store.Stale(), store.Unlisted())
+	}
+	mustSave(t, store, after)
+	if got := mustLoad(t, open(t, optionsFor(w.link(t), "", small))); !inventory.Equal(got, after) {
+		t.Errorf("after %d writes, and another save: %s", k, compare(got, byKey(after), after))
+	}
+	return finished, doubled
+}
+
+// compare says in what an inventory differs from all that a save of wanted over stored may leave when it is broken off: each
+// record is as it was or as it was to be, and is missing only if it was before or was to go.
+func compare(loaded []apis.InventoryRecord, stored map[plan.Key]apis.InventoryRecord, wanted ...[]apis.InventoryRecord) string {
+	found := byKey(loaded)
+	if len(found) != len(loaded) {
+		return "a record is there twice"
+	}
+	may := map[plan.Key][]apis.InventoryRecord{}
+	must := map[plan.Key]int{}
+	for key, r := range stored {
+		may[key] = append(may[key], r)
+		must[key]++
+	}
+	for _, all := range wanted {
+		for _, r := range all {
+			may[plan.KeyOf(r)] = append(may[plan.KeyOf(r)], r)
+			must[plan.KeyOf(r)]++
+		}
+	}
+	for key, n := range must {
+		if _, ok := found[key]; !ok && n == len(wanted)+1 {
+			return key.String() + " is lost"
+		}
+	}
+	for key, r := range found {
+		if !slices.ContainsFunc(may[key], func(other apis.InventoryRecord) bool {
+			return inventory.Equal([]apis.InventoryRecord{r}, []apis.InventoryRecord{other})
+		}) {
+			return fmt.Sprintf("%s is as it never was: %v", key, r)
+		}
+	}
+	return ""
+}
+
+// TestObjectsAgreeWithAModel saves at random, breaks saves off at random, and loads anew. The model is what was durable last, and
+// what was attempted since.
+func TestObjectsAgreeWithAModel(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			w := newWorld(t)
+			durable := map[plan.Key]apis.InventoryRecord{}
+			l := w.link(t)
+			store := open(t, optionsFor(l, "", small))
+			var view []apis.InventoryRecord
+			known := false
+			var attempts [][]apis.InventoryRecord
+			for step := range 40 {
+				if !known || random.IntN(5) == 0 {
+					if random.IntN(2) == 0 {
+						l = w.link(t)
+						store = open(t, optionsFor(l, "", small))
+					}
+					l.breaksAfter = -1
+					view = mustLoad(t, store)
+					if diff := compare(view, durable, attempts...); diff != "" {
+						t.Fatalf("step %d: %s", step, diff)
+					}
+					durable, attempts, known = byKey(view), nil, true
+				}
+				if random.IntN(2) == 0 {
+					l.requests()
+					l.breaksAfter, l.swallows = random.IntN(6), random.IntN(2) == 0
+				}
+				next := mutate(random, view)
+				_, err := store.Save(t.Context(), next)
+				l.breaksAfter = -1
+				if err != nil {
+					if !errors.Is(err, errBroken) {
+						t.Fatalf("step %d: %v", step, err)
+					}
+					attempts, known = append(attempts, next), false
+					continue
+				}
+				durable, view = byKey(next), next
+				if again := mustLoad(t, store); !inventory.Equal(again, next) {
+					t.Fatalf("step %d: the memory differs: %s", step, compare(again, byKey(next), next))
+				}
+			}
+		})
+	}
+}
+
+// mutate adds, drops, changes and shuffles records.
+func mutate(random *rand.Rand, view []apis.InventoryRecord) []apis.InventoryRecord {
+	var next []apis.InventoryRecord
+	drop, alter := random.IntN(4), random.IntN(4)
+	for _, r := range view {
+		switch {
+		case random.IntN(10) < drop:
+			continue
+		case random.IntN(10) < alter:
+			r.Message = noise(random.IntN(1000), random.IntN(inventory.MaxMessage))
+			r.Phase, r.Status = apis.PhaseUpdating, apis.ObjectFailed
+		}
+		next = append(next, r)
+	}
+	known := byKey(next)
+	for range random.IntN(30) {
+		r := record(random.IntN(150))
+		if _, ok := known[plan.KeyOf(r)]; !ok {
+			known[plan.KeyOf(r)] = r
+			next = append(next, r)
+		}
+	}
+	if random.IntN(3) == 0 {
+		random.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+	}
+	return next
+}
+
+// TestObjectsLoseNoKeyToARace has several stores write at the same time. Each adds records of its own to what it knows, and starts
+// over when it is told to.
+func TestObjectsLoseNoKeyToARace(t *testing.T) {
+	w := newWorld(t)
+	const writers, each = 3, 25
+	conflicts := make([]int, writers)
+	var group sync.WaitGroup
+	for writer := range writers {
+		group.Go(func() {
+			store := open(t, optionsFor(w.link(t), "", small))
+			for n := range each {
+				for {
+					known, err := store.Load(t.Context())
+					if err == nil {
+						// A save that met a conflict may have stored some of it.
+						if r := loud(writer*each + n); !has(known, r) {
+							known = append(known, r)
+						}
+						_, err = store.Save(t.Context(), known)
+					}
+					if err == nil {
+						break
+					}
+					if !apierrors.IsConflict(err) {
+						t.Errorf("writer %d: %v", writer, err)
+						return
+					}
+					conflicts[writer]++
+				}
+			}
+		})
+	}
+	group.Wait()
+	got := mustLoad(t, open(t, optionsFor(w.link(t), "", small)))
+	if !inventory.Equal(got, records(writers*each, loud)) {
+		t.Errorf("of %d records there are %d", writers*each, len(got))
+	}
+	t.Logf("conflicts: %v", conflicts)
+}
+
+func has(all []apis.InventoryRecord, r apis.InventoryRecord) bool {
+	_, ok := byKey(all)[plan.KeyOf(r)]
+	return ok
+}

@@ -1,0 +1,59 @@
+package inventory_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
+)
+
+// memory is a store that is durable at once, unless it fails.
+type memory struct {
+	records []apis.InventoryRecord
+	err     error
+	removed bool
+}
+
+func (m *memory) Load(context.Context) ([]apis.InventoryRecord, error) { return m.records, nil }
+
+func (m *memory) Save(_ context.Context, records []apis.InventoryRecord) (bool, error) {
+	if m.err == nil {
+		m.records = records
+	}
+	return m.err == nil, m.err
+}
+
+func (m *memory) Remove(context.Context) error { m.removed = true; return nil }
+
+// Whatever fails, each record is in the one store or the other.
+func TestMove(t *testing.T) {
+	status := &apis.ComponentStatus{Inventory: []apis.InventoryRecord{settled(1), settled(2)}}
+	to := &memory{records: []apis.InventoryRecord{settled(3)}, err: errors.New("full")}
+	moved := settled(2)
+	moved.Phase = apis.PhaseDeleting
+	to.records = append(to.records, moved)
+	store := inventory.NewMove(to, status)
+
+	records, err := store.Load(t.Context())
+	if err != nil || !inventory.Equal(records, []apis.InventoryRecord{settled(1), moved, settled(3)}) {
+		t.Errorf("%v, %v", records, err)
+	}
+	if durable, err := store.Save(t.Context(), records); durable || err == nil || len(status.Inventory) != 2 {
+		t.Errorf("durable is %v, the error %v, and the status has %d records", durable, err, len(status.Inventory))
+	}
+	if err := store.Remove(t.Context()); err == nil || to.removed {
+		t.Errorf("it is removed with records in the status: %v", err)
+	}
+	to.err = nil
+	if durable, err := store.Save(t.Context(), records); !durable || err != nil || len(status.Inventory) != 0 || len(to.records) != 3 {
+		t.Errorf("durable is %v, the error %v, and the stores have %d and %d records", durable, err, len(status.Inventory), len(to.records))
+	}
+	if records, err = store.Load(t.Context()); err != nil || len(records) != 3 {
+		t.Errorf("%v, %v", records, err)
+	}
+	if err := store.Remove(t.Context()); err != nil || !to.removed {
+		t.Errorf("it is not removed: %v", err)
+	}
+}

@@ -1,0 +1,519 @@
+package inventory_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// small makes chunks that some records fill.
+const small = 2000
+
+// TestObjectsCostWhatChanged: an inventory in objects writes the chunks that changed (pitfall G-02).
+func TestObjectsCostWhatChanged(t *testing.T) {
+	for _, kind := range []string{inventory.KindSecret, inventory.KindConfigMap} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			l := w.link(t)
+			store := open(t, optionsFor(l, kind, 0))
+			step := func(what string, want int, do func()) {
+				t.Helper()
+				do()
+				if got := l.requests(); got != want {
+					t.Errorf("%s: %d requests, want %d", what, got, want)
+				}
+			}
+			save := func(all []apis.InventoryRecord) func() { return func() { mustSave(t, store, all) } }
+
+			step("the first load looks by label, and by name", 2, func() {
+				if got := mustLoad(t, store); len(got) != 0 {
+					t.Errorf("loaded %v", got)
+				}
+			})
+			step("nothing to store", 0, save(nil))
+			step("a small inventory", 1, save(records(100, record)))
+			step("the same", 0, save(records(100, record)))
+			step("a large inventory: the root lists three others", 4, save(records(10_000, record)))
+			large := records(10_000, record)
+			step("the same", 0, save(large))
+			large[4711] = settled(4711)
+			step("one record changed", 1, save(large))
+			step("the same in another order", 0, save(sorted(large)))
+			step("one record less", 1, save(large[1:]))
+			step("one record more", 1, save(large))
+			step("all changed", 4, save(records(10_000, settled)))
+			step("what is remembered", 0, func() {
+				if diff := cmp.Diff(compacted(records(10_000, settled)), mustLoad(t, store)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+			again := open(t, optionsFor(l, kind, 0))
+			step("a new process", 1, func() {
+				if !inventory.Equal(records(10_000, settled), mustLoad(t, again)) {
+					t.Error("it loads something else")
+				}
+			})
+			step("none any more", 4, save(nil))
+			step("removed", 9, func() {
+				if err := store.Remove(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			step("nothing is left", 2, func() { mustLoad(t, store) })
+		})
+	}
+}
+
+func compacted(all []apis.InventoryRecord) []apis.InventoryRecord {
+	for i := range all {
+		all[i] = inventory.Compact(all[i])
+	}
+	return all
+}
+
+func TestObjectsLookLikeThis(t *testing.T) {
+	w := newWorld(t)
+	options := optionsFor(w.link(t), "", 0)
+	options.OwnerReference = &metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Shop", Name: "shop", UID: "the-owner"}
+	store := open(t, options)
+	mustLoad(t, store)
+	mustSave(t, store, records(2, record))
+	// Somebody marks the object as his own.
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: "default", Name: "shop-inventory-0"}
+	if err := w.inner.Get(t.Context(), key, &secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.Annotations = map[string]string{"backup": "yes"}
+	secret.Finalizers = append(secret.Finalizers, "backup.example.com/wait")
+	if err := w.inner.Update(t.Context(), &secret); err != nil {
+		t.Fatal(err)
+	}
+	store = open(t, options)
+	mustLoad(t, store)
+	mustSave(t, store, records(3, record))
+
+	secret = corev1.Secret{}
+	if err := w.inner.Get(t.Context(), key, &secret); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(secret.Data["inventory"]), "espalier-inventory/1 ") {
+		t.Errorf("data: %q", secret.Data)
+	}
+	want := metav1.ObjectMeta{
+		Namespace: "default", Name: "shop-inventory-0", UID: secret.UID, ResourceVersion: secret.ResourceVersion,
+		Labels:          map[string]string{"test.example.com/inventory": "shop"},
+		Annotations:     map[string]string{"backup": "yes"},
+		Finalizers:      []string{"test.example.com/inventory", "backup.example.com/wait"},
+		OwnerReferences: []metav1.OwnerReference{*options.OwnerReference},
+	}
+	if diff := cmp.Diff(want, secret.ObjectMeta); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestObjectsKeepTheirMemory(t *testing.T) {
+	store := open(t, optionsFor(newWorld(t).link(t), "", 0))
+	mustLoad(t, store)
+	given := records(3, record)
+	mustSave(t, store, given)
+	given[0].Message = "changed by the caller"
+	loaded := mustLoad(t, store)
+	if loaded[0].Message != "" {
+		t.Error("the store shares memory with who saved")
+	}
+	loaded[1].Message = "changed by another caller"
+	if mustLoad(t, store)[1].Message != "" {
+		t.Error("the store shares memory with who loaded")
+	}
+}
+
+func TestObjectsWantToBeLoadedFirst(t *testing.T) {
+	l := newWorld(t).link(t)
+	store := open(t, optionsFor(l, "", 0))
+	_, err := store.Save(t.Context(), records(1, record))
+	if err == nil || l.requests() != 0 {
+		t.Errorf("saved blindly: %v", err)
+	}
+}
+
+func TestObjectsRefuseToStoreWhatIsDoubtful(t *testing.T) {
+	l := newWorld(t).link(t)
+	store := open(t, optionsFor(l, "", 0))
+	mustLoad(t, store)
+	l.requests()
+	_, err := store.Save(t.Context(), append(records(2, record), record(1)))
+	if err == nil || !strings.HasPrefix(err.Error(), "cannot store the inventory: record 2") || l.requests() != 0 {
+		t.Errorf("got %v", err)
+	}
+	mustSave(t, store, records(2, record))
+}
+
+// TestObjectsRefuseToLoad damages stored inventories.
+func TestObjectsRefuseToLoad(t *testing.T) {
+	const prefix = "cannot load the inventory: "
+	swap := func(s map[string]*corev1.Secret, a, b string) {
+		s[a].Data, s[b].Data = s[b].Data, s[a].Data
+	}
+	tests := map[string]struct {
+		// damage changes the secrets, and removes those that it takes out of the map.
+		damage func(s map[string]*corev1.Secret)
+		// owner is the UID of who loads.
+		owner types.UID
+		want  string
+	}{
+		"the root is missing": {
+			damage: func(s map[string]*corev1.Secret) { delete(s, "shop-inventory-0") },
+			want:   prefix + "Secret default/shop-inventory-0 is missing",
+		},
+		"another is missing": {
+			damage: func(s map[string]*corev1.Secret) { delete(s, "shop-inventory-2") },
+			want:   prefix + "Secret default/shop-inventory-2 is missing",
+		},
+		"one has no label": {
+			damage: func(s map[string]*corev1.Secret) { s["shop-inventory-1"].Labels = nil },
+			want:   prefix + "Secret default/shop-inventory-1 is missing",
+		},
+		"none has a label": {
+			damage: func(s map[string]*corev1.Secret) {
+				for _, secret := range s {
+					secret.Labels = map[string]string{"other": "label"}
+				}
+			},
+			want: prefix + "Secret default/shop-inventory-0 has lost the labels by which it is found",
+		},
+		"one is damaged": {
+			damage: func(s map[string]*corev1.Secret) { s["shop-inventory-1"].Data["inventory"][99] ^= 1 },
+			want:   prefix + "Secret default/shop-inventory-1 cannot be used: its checksum is wrong",
+		},
+		"one is empty": {
+			damage: func(s map[string]*corev1.Secret) { s["shop-inventory-1"].Data = nil },
+			want:   prefix + "Secret default/shop-inventory-1 cannot be used: it is no chunk of an inventory",
+		},
+		"two are mixed up": {
+			damage: func(s map[string]*corev1.Secret) { swap(s, "shop-inventory-1", "shop-inventory-2") },
+			want:   prefix + "Secret default/shop-inventory-1 cannot be used: it has the content of shop-inventory-2",
+		},
+		"a copy": {
+			damage: func(s map[string]*corev1.Secret) {
+				s["copy"] = &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "copy", Labels: s["shop-inventory-1"].Labels},
+					Data:       s["shop-inventory-1"].Data,
+				}
+			},
+			want: prefix + "Secret default/copy cannot be used: it has the labels of the inventory, and not the name of a chunk",
+		},
+		"it is that of another": {
+			owner: "another-owner",
+			want:  prefix + "Secret default/shop-inventory-0 cannot be used: it belongs to the inventory of another resource",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			first := open(t, optionsFor(w.link(t), "", small))
+			mustLoad(t, first)
+			mustSave(t, first, records(25, record))
+			if tc.damage != nil {
+				w.rewrite(t, tc.damage)
+			}
+			before := w.secrets(t)
+
+			l := w.link(t)
+			options := optionsFor(l, "", small)
+			if tc.owner != "" {
+				options.OwnerUID = tc.owner
+			}
+			store := open(t, options)
+			if _, err := store.Load(t.Context()); err == nil || err.Error() != tc.want {
+				t.Errorf("load: %v\nwant  %s", err, tc.want)
+			}
+			if _, err := store.Save(t.Context(), records(1, record)); err == nil {
+				t.Error("it was overwritten")
+			}
+			if err := store.Remove(t.Context()); err == nil {
+				t.Error("it was removed")
+			}
+			if l.writes != 0 || cmp.Diff(before, w.secrets(t)) != "" {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+// rewrite changes, adds and removes secrets.
+func (w *world) rewrite(t testing.TB, change func(s map[string]*corev1.Secret)) {
+	t.Helper()
+	s := w.secrets(t)
+	change(s)
+	for name, old := range w.secrets(t) {
+		old.Finalizers = nil
+		if err := w.inner.Update(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.inner.Delete(t.Context(), old); err != nil {
+			t.Fatalf("could not delete %s: %v", name, err)
+		}
+	}
+	for _, secret := range s {
+		secret.ResourceVersion = ""
+		if err := w.inner.Create(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestObjectsNoticeWhoElseWrites(t *testing.T) {
+	w := newWorld(t)
+	a, b := open(t, optionsFor(w.link(t), "", 0)), open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, a)
+	mustLoad(t, b)
+
+	conflict := func(store *inventory.Objects, all []apis.InventoryRecord) {
+		t.Helper()
+		durable, err := store.Save(t.Context(), all)
+		want := `cannot store Secret default/shop-inventory-0 of the inventory: Operation cannot be fulfilled on secrets ` +
+			`"shop-inventory-0": somebody else has written it`
+		if durable || !apierrors.IsConflict(err) || err.Error() != want {
+			t.Errorf("durable %v, %v", durable, err)
+		}
+		if _, err := store.Save(t.Context(), all); err == nil {
+			t.Error("a second attempt went through, without a look at what is there")
+		}
+	}
+	mustSave(t, a, records(1, record))
+	conflict(b, []apis.InventoryRecord{record(1)})
+	mustSave(t, b, append(mustLoad(t, b), record(1)))
+	conflict(a, []apis.InventoryRecord{record(0), record(2)})
+	if got := mustLoad(t, a); !inventory.Equal(got, records(2, record)) {
+		t.Errorf("loaded %v", got)
+	}
+}
+
+// TestObjectsNoticeWhoWritesWhileTheyLoad has the first chunk made between the two looks for it.
+func TestObjectsNoticeWhoWritesWhileTheyLoad(t *testing.T) {
+	w := newWorld(t)
+	other := open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, other)
+	options := optionsFor(w.link(t), "", 0)
+	options.Reader = interceptor.NewClient(w.inner, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			mustSave(t, other, records(1, record))
+			return err
+		},
+	})
+	store := open(t, options)
+	if _, err := store.Load(t.Context()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if got := mustLoad(t, store); !inventory.Equal(got, records(1, record)) {
+		t.Errorf("loaded %v", got)
+	}
+}
+
+// TestObjectsCompareAtNoCost is about an inventory that nothing changed in: no copy is made to find that out.
+func TestObjectsCompareAtNoCost(t *testing.T) {
+	store := open(t, optionsFor(newWorld(t).link(t), "", 0))
+	mustLoad(t, store)
+	all := records(1000, settled)
+	mustSave(t, store, all)
+	if got := testing.AllocsPerRun(10, func() { mustSave(t, store, all) }); got > 20 {
+		t.Errorf("%v allocations", got)
+	}
+}
+
+func TestObjectsKnowTheirOwnWrites(t *testing.T) {
+	for _, stutters := range []bool{false, true} {
+		l := newWorld(t).link(t)
+		l.stutters = stutters
+		store := open(t, optionsFor(l, "", small))
+		mustLoad(t, store)
+		mustSave(t, store, records(20, record))
+		mustSave(t, store, records(20, settled))
+		mustSave(t, store, records(40, settled))
+		store = open(t, optionsFor(l, "", small))
+		if !inventory.Equal(mustLoad(t, store), records(40, settled)) {
+			t.Error("something else was stored")
+		}
+	}
+}
+
+func TestObjectsTryAllChunks(t *testing.T) {
+	w := newWorld(t)
+	l := w.link(t)
+	store := open(t, optionsFor(l, "", small))
+	mustLoad(t, store)
+	mustSave(t, store, records(60, record))
+	l.fails = func(object client.Object) error {
+		if n := object.GetName(); n == "shop-inventory-2" || n == "shop-inventory-4" {
+			return apierrors.NewForbidden(corev1.Resource("secrets"), n, nil)
+		}
+		return nil
+	}
+	_, err := store.Save(t.Context(), records(60, settled))
+	want := `cannot store Secret default/shop-inventory-2 of the inventory: secrets "shop-inventory-2" is forbidden: <nil>
+cannot store Secret default/shop-inventory-4 of the inventory: secrets "shop-inventory-4" is forbidden: <nil>`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	l.fails = nil
+	ready := 0
+	for _, r := range mustLoad(t, store) {
+		if r.Phase == apis.PhaseReady {
+			ready++
+		}
+	}
+	if ready == 0 || ready == 60 {
+		t.Errorf("%d of 60 records were stored", ready)
+	}
+	mustSave(t, store, records(60, settled))
+}
+
+func TestObjectsRemove(t *testing.T) {
+	w := newWorld(t)
+	store := open(t, optionsFor(w.link(t), "", small))
+	mustLoad(t, store)
+	mustSave(t, store, records(30, record))
+	if err := store.Remove(t.Context()); err == nil || err.Error() != "cannot remove the inventory: it still has 30 records" {
+		t.Errorf("got %v", err)
+	}
+	mustLoad(t, store)
+	mustSave(t, store, nil)
+	chunks := len(w.secrets(t))
+	if chunks < 3 {
+		t.Fatalf("there are %d chunks", chunks)
+	}
+	// Whenever the removal is broken off, a new process reads an empty inventory, and goes on.
+	for k := range 2*chunks + 1 {
+		for _, swallows := range []bool{false, true} {
+			l := w.link(t)
+			l.breaksAfter, l.swallows = 0, swallows
+			if k == 0 {
+				l.swallows = false
+			}
+			store := open(t, optionsFor(l, "", small))
+			if got := mustLoad(t, store); len(got) != 0 {
+				t.Fatalf("loaded %v", got)
+			}
+			_ = store.Remove(t.Context())
+		}
+	}
+	store = open(t, optionsFor(w.link(t), "", small))
+	if err := store.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left := w.secrets(t); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	if err := store.Remove(t.Context()); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+func TestObjectsRemoveOnlyWhatIsKnown(t *testing.T) {
+	w := newWorld(t)
+	a, b := open(t, optionsFor(w.link(t), "", 0)), open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, a)
+	mustSave(t, a, records(1, record))
+	mustSave(t, a, nil)
+	mustLoad(t, b)
+	mustSave(t, b, records(1, record))
+	if err := a.Remove(t.Context()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if len(w.secrets(t)) != 1 {
+		t.Error("the records of another were removed")
+	}
+}
+
+// TestObjectsRemoveNothingElse is about a chunk that only the preconditions of the deletion protect.
+func TestObjectsRemoveNothingElse(t *testing.T) {
+	w := newWorld(t)
+	store := open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, store)
+	mustSave(t, store, records(1, record))
+	mustSave(t, store, nil)
+	w.rewrite(t, func(s map[string]*corev1.Secret) { s["shop-inventory-0"].Finalizers = nil })
+	store = open(t, optionsFor(w.link(t), "", 0))
+	mustLoad(t, store)
+	w.rewrite(t, func(s map[string]*corev1.Secret) { s["shop-inventory-0"].UID = "another" })
+	if err := store.Remove(t.Context()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if len(w.secrets(t)) != 1 {
+		t.Error("another object of the name was removed")
+	}
+}
+
+// TestObjectsCountOn begins in a process that finds chunks of different generations.
+func TestObjectsCountOn(t *testing.T) {
+	w := newWorld(t)
+	first := open(t, optionsFor(w.link(t), "", small))
+	mustLoad(t, first)
+	all := records(25, record)
+	for i := range 5 {
+		all[0].Message = fmt.Sprint(i)
+		mustSave(t, first, all)
+	}
+	second := open(t, optionsFor(w.link(t), "", small))
+	mustLoad(t, second)
+	if second.Generation() != first.Generation() {
+		t.Errorf("it goes on from %d instead of %d", second.Generation(), first.Generation())
+	}
+}
+
+func TestNewObjectsSaysWhatIsMissing(t *testing.T) {
+	_, err := inventory.NewObjects(inventory.Options{Kind: "Pod", MaxChunk: 2 << 20, Name: strings.Repeat("x", 250)})
+	want := `an inventory in objects of its own needs a client
+an inventory in objects of its own needs a reader
+an inventory in objects of its own needs a namespace
+an inventory in objects of its own needs a name that fits
+an inventory in objects of its own needs labels
+an inventory in objects of its own needs the UID of its owner
+an inventory in objects of its own needs a finalizer
+an inventory in objects of its own needs the kind Secret or ConfigMap
+an inventory in objects of its own needs chunks of at most 1000 KiB`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestObjectName(t *testing.T) {
+	shop := types.NamespacedName{Namespace: "team", Name: "shop"}
+	name := inventory.ObjectName("platform.example.com", "Shop", shop, "1")
+	if !strings.HasPrefix(name, "shop-shop-inventory-") || name != inventory.ObjectName("platform.example.com", "Shop", shop, "1") {
+		t.Errorf("got %s", name)
+	}
+	others := map[string]string{
+		"prefix":    inventory.ObjectName("platform.example.org", "Shop", shop, "1"),
+		"kind":      inventory.ObjectName("platform.example.com", "Shed", shop, "1"),
+		"namespace": inventory.ObjectName("platform.example.com", "Shop", types.NamespacedName{Namespace: "mate", Name: "shop"}, "1"),
+		"name":      inventory.ObjectName("platform.example.com", "Shop", types.NamespacedName{Namespace: "team", Name: "shops"}, "1"),
+		"uid":       inventory.ObjectName("platform.example.com", "Shop", shop, "2"),
+	}
+	for what, other := range others {
+		if other == name {
+			t.Errorf("another %s has the same name", what)
+		}
+	}
+	for _, odd := range []string{"", strings.Repeat("x", 300), strings.Repeat("-", 300), "a.b.c", "Ünïcödé", strings.Repeat("ü", 200)} {
+		name := inventory.ObjectName(odd, odd, types.NamespacedName{Namespace: odd, Name: odd}, types.UID(odd)) + "-1234567890"
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			t.Errorf("%q gives %s: %v", odd, name, problems)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+)
+
+// DefaultLimit is how large an inventory in a status may get, in bytes of JSON. The API server takes objects of 1.5 MiB; the rest
+// of the resource has to fit, too, and the inventory still grows while the component is deleted.
+const DefaultLimit = 900 << 10
+
+var _ Store = (*Status)(nil)
+
+// Status keeps an inventory in the status of the resource, which somebody else writes after the request. It is made anew for
+// each request; see [NewStatus].
+//
+// A record is durable once the status has been written: Save says so of the keys that the status had when the store was made. A
+// changed content of these need not be durable at once: what is lost of it is seen again in the cluster; but for that an object is to be
+// purged, since one that is gone without that looks as if it had to be created again.
+type Status struct {
+	// Limit is how large the inventory may get, in bytes of JSON. Default: DefaultLimit.
+	//
+	// An inventory beyond it loses its messages. If it is too large without, it takes no new records; but one without new
+	// records is always taken, so that a large component can still be deleted.
+	Limit int
+
+	status *apis.ComponentStatus
+	// before is what the status had when the store was made, and durable its keys, once somebody asked: true for those that are purged.
+	before  []apis.InventoryRecord
+	durable map[plan.Key]bool
+}
+
+// NewStatus returns a store in a status as it was read.
+func NewStatus(status *apis.ComponentStatus) *Status {
+	return &Status{Limit: DefaultLimit, status: status, before: status.Inventory}
+}
+
+// Load implements [Store].
+func (s *Status) Load(context.Context) ([]apis.InventoryRecord, error) {
+	if err := Validate(s.status.Inventory); err != nil {
+		return nil, fmt.Errorf("cannot use the inventory in the status: %w", err)
+	}
+	return s.status.Inventory[:len(s.status.Inventory):len(s.status.Inventory)], nil
+}
+
+// Save implements [Store]. It leaves the status as it is if that says the same.
+func (s *Status) Save(_ context.Context, records []apis.InventoryRecord) (bool, error) {
+	if holds(s.status.Inventory, records) {
+		return s.isDurable(s.status.Inventory, true), nil
+	}
+	records = compactAll(records)
+	if err := Validate(records); err != nil {
+		return false, fmt.Errorf("cannot store the inventory in the status: %w", err)
+	}
+	known, durable := s.isDurable(records, false), s.isDurable(records, true)
+	if sizeOf(records) > s.Limit {
+		for i := range records {
+			records[i].Message = ""
+		}
+		if size := sizeOf(records); size > s.Limit && !known {
+			return false, fmt.Errorf("cannot store the inventory in the status: its %d records make %d KiB, and at most %d KiB fit: "+
+				"keep it in objects of its own", len(records), size>>10, s.Limit>>10)
+		}
+		if holds(s.status.Inventory, records) {
+			return durable, nil
+		}
+	}
+	s.status.Inventory = records
+	return durable, nil
+}
+
+// isDurable tells whether all keys of records were in the status when the store was made; and, with purges, that they are purged, if they
+// are.
+func (s *Status) isDurable(records []apis.InventoryRecord, purges bool) bool {
+	if len(records) == 0 || len(records) == len(s.before) && &records[0] == &s.before[0] {
+		return true
+	}
+	if s.durable == nil {
+		s.durable = make(map[plan.Key]bool, len(s.before))
+		for i := range s.before {
+			s.durable[plan.KeyOf(s.before[i])] = Purged(&s.before[i])
+		}
+	}
+	for i := range records {
+		wasPurged, ok := s.durable[plan.KeyOf(records[i])]
+		if !ok || purges && !wasPurged && Purged(&records[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Remove implements [Store]. There is nothing to remove but an inventory without records.
+func (s *Status) Remove(context.Context) error {
+	if n := len(s.status.Inventory); n > 0 {
+		return stillThere(n)
+	}
+	s.status.Inventory = nil
+	return nil
+}
+
+// stillThere refuses to remove an inventory.
+func stillThere(records int) error {
+	if records == 1 {
+		return errors.New("cannot remove the inventory: it still has a record")
+	}
+	return fmt.Errorf("cannot remove the inventory: it still has %d records", records)
+}

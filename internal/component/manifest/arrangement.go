@@ -1,0 +1,62 @@
+package manifest
+
+import (
+	"fmt"
+
+	"github.com/espalier-dev/espalier/internal/component/plan"
+)
+
+// checkDuplicates reports objects that another one in front denotes too. The version does not tell objects apart.
+func checkDuplicates(items []*item, report func(*item, error)) {
+	first := make(map[plan.Key]*item, len(items))
+	for _, i := range items {
+		key := i.key()
+		if other, ok := first[key]; ok {
+			report(i, fmt.Errorf("it is the same object as %s", other.describe()))
+			continue
+		}
+		first[key] = i
+	}
+}
+
+// checkDefinitions reports objects that define a type that another one in front defines too.
+func checkDefinitions(t *types, report func(*item, error)) {
+	for _, pair := range t.conflicts {
+		report(pair[1], fmt.Errorf("it defines the same type as %s", pair[0].describe()))
+	}
+}
+
+// checkOrders reports objects that would be applied before, or deleted after, what they cannot be without: their type, or their
+// namespace.
+func checkOrders(items []*item, t *types, report func(*item, error)) {
+	namespaces := map[string]*item{}
+	for _, i := range items {
+		if i.kind.GroupKind() == namespaceKind {
+			namespaces[i.name] = i
+		}
+	}
+	for _, i := range items {
+		crd, apiService := t.definers(i.kind)
+		for _, definer := range []*item{crd, apiService} {
+			checkOrder(i, definer, "its type", report)
+		}
+		if namespace := i.within(); namespace != "" {
+			checkOrder(i, namespaces[namespace], "its namespace", report)
+		}
+	}
+}
+
+func checkOrder(i, needed *item, role string, report func(*item, error)) {
+	if needed == nil || needed == i {
+		return
+	}
+	own, other := &i.desired, &needed.desired
+	if own.ApplyOrder < other.ApplyOrder {
+		report(i, fmt.Errorf("its apply order %d is less than the apply order %d of %s, %s",
+			own.ApplyOrder, other.ApplyOrder, role, needed.describe()))
+	}
+	if own.DeleteOrder > other.DeleteOrder {
+		report(i, fmt.Errorf("its delete order %d is greater than the delete order %d of %s, %s",
+			own.DeleteOrder, other.DeleteOrder, role, needed.describe()))
+	}
+}

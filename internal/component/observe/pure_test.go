@@ -1,0 +1,183 @@
+package observe_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/component/observe"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/served"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	ourID    = "our-id"
+	ourOwner = "Shop.example.com/default/shop/uid-1"
+)
+
+func TestOwnershipOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		label, annotation string
+		want              plan.Ownership
+	}{
+		"no marks":                         {"", "", plan.Unowned},
+		"annotation without label":         {"", ourOwner, plan.Unowned},
+		"ours":                             {ourID, ourOwner, plan.Ours},
+		"the label decides":                {ourID, "Other.example.com/a/b/c", plan.Ours},
+		"another UID":                      {"other", "Shop.example.com/default/shop/uid-0", plan.Predecessor},
+		"another name":                     {"other", "Shop.example.com/default/shop2/uid-0", plan.Foreign},
+		"another namespace":                {"other", "Shop.example.com/default2/shop/uid-0", plan.Foreign},
+		"another kind":                     {"other", "Stop.example.com/default/shop/uid-0", plan.Foreign},
+		"another label with our own owner": {"other", ourOwner, plan.Foreign},
+		"no annotation":                    {"other", "", plan.Foreign},
+		"no UID":                           {"other", "Shop.example.com/default/shop/", plan.Foreign},
+		"no slash":                         {"other", "shop", plan.Foreign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := observe.OwnershipOf(test.label, test.annotation, ourID, ourOwner); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+	if got := observe.OwnershipOf("other", "", "", ""); got != plan.Foreign {
+		t.Errorf("without an owner of our own, got %v", got)
+	}
+}
+
+func managed(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1",
+		Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields),
+	}
+}
+
+func TestFields(t *testing.T) {
+	const (
+		a     = `{"f:data":{"f:a":{}}}`
+		b     = `{"f:data":{"f:b":{}}}`
+		both  = `{"f:data":{"f:b":{},"f:a":{}}}`
+		spec  = `{"f:spec":{"f:replicas":{},"f:template":{".":{},"f:x":{}},"f:list":{"i:0":{},"i:1":{}}}}`
+		apply = metav1.ManagedFieldsOperationApply
+		write = metav1.ManagedFieldsOperationUpdate
+	)
+	of := func(ignore []string, entries ...metav1.ManagedFieldsEntry) string {
+		return observe.Fields(entries, "us", ignore)
+	}
+	base := of(nil, managed("us", apply, "", both))
+	if len(base) != 24 {
+		t.Errorf("got %q, want 24 characters", base)
+	}
+	// It is stored, so it must not change.
+	if want := "onpswirlwbvuhgf4rl7qkunv"; base != want {
+		t.Errorf("got %q, want %q", base, want)
+	}
+	for name, same := range map[string][2]string{
+		"union":                      {base, of(nil, managed("us", apply, "", a), managed("us", write, "", b))},
+		"others do not count":        {base, of(nil, managed("them", apply, "", spec), managed("us", apply, "", both))},
+		"subresources do not count":  {base, of(nil, managed("us", apply, "", both), managed("us", write, "status", spec))},
+		"ignored field":              {base, of([]string{"/data/c"}, managed("us", apply, "", `{"f:data":{"f:a":{},"f:b":{},"f:c":{}}}`))},
+		"ignored parent":             {base, of([]string{"/spec"}, managed("us", apply, "", both), managed("us", write, "", spec))},
+		"escaped pointer":            {base, of([]string{"/data/a~1b~0c"}, managed("us", apply, "", `{"f:data":{"f:a":{},"f:b":{},"f:a/b~c":{}}}`))},
+		"pointer to nothing":         {base, of([]string{"", "data", "/x/0/y"}, managed("us", apply, "", both))},
+		"ignored index":              {of(nil, managed("us", apply, "", `{"f:l":{"i:1":{}}}`)), of([]string{"/l/0"}, managed("us", apply, "", `{"f:l":{"i:0":{},"i:1":{}}}`))},
+		"numeric name of a field":    {of(nil, managed("us", apply, "", a)), of([]string{"/data/7"}, managed("us", apply, "", `{"f:data":{"f:a":{},"f:7":{}}}`))},
+		"nothing known":              {"", of(nil)},
+		"malformed":                  {"", of(nil, managed("us", apply, "", `{"x"`))},
+		"entry without fields":       {base, of(nil, managed("us", apply, "", both), metav1.ManagedFieldsEntry{Manager: "us", Operation: write})},
+		"nothing ours, but known":    {of(nil, managed("us", apply, "", `{}`)), of(nil, managed("them", apply, "", both))},
+		"many numbers in one place ": {base, of([]string{"/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1"}, managed("us", apply, "", both))},
+	} {
+		if same[0] != same[1] {
+			t.Errorf("%s: got %q, want %q", name, same[1], same[0])
+		}
+	}
+	different := map[string]bool{}
+	for _, text := range []string{
+		base, of(nil, managed("us", apply, "", a)), of(nil, managed("us", apply, "", spec)), of(nil, managed("them", apply, "", a)),
+		of([]string{"/spec/template"}, managed("us", apply, "", spec)), of([]string{"/spec/replicas"}, managed("us", apply, "", spec)),
+	} {
+		if text == "" || different[text] {
+			t.Errorf("%q is empty or not unique", text)
+		}
+		different[text] = true
+	}
+}
+
+func TestContent(t *testing.T) {
+	enc := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	for name, test := range map[string]struct {
+		desired map[string]string
+		ignore  []string
+		data    map[string]string
+		want    plan.Content
+	}{
+		"same":               {map[string]string{"a": enc("1"), "b": enc("")}, nil, map[string]string{"a": "1", "b": ""}, plan.ContentSame},
+		"others' keys":       {map[string]string{"a": enc("1")}, nil, map[string]string{"a": "1", "z": "9"}, plan.ContentSame},
+		"nothing desired":    {nil, nil, map[string]string{"a": "1"}, plan.ContentSame},
+		"another value":      {map[string]string{"a": enc("1")}, nil, map[string]string{"a": "2"}, plan.ContentDifferent},
+		"missing key":        {map[string]string{"a": enc("1")}, nil, map[string]string{"b": "1"}, plan.ContentDifferent},
+		"swapped":            {map[string]string{"a": enc("1"), "b": enc("2")}, nil, map[string]string{"a": "2", "b": "1"}, plan.ContentDifferent},
+		"malformed":          {map[string]string{"a": "%"}, nil, map[string]string{"a": "%"}, plan.ContentDifferent},
+		"wrapped base64":     {map[string]string{"a": "aGVs\nbG8=\n"}, nil, map[string]string{"a": "hello"}, plan.ContentSame},
+		"ignored key":        {map[string]string{"a": enc("1"), "b": enc("2")}, []string{"/data/a"}, map[string]string{"b": "2"}, plan.ContentSame},
+		"ignored data":       {map[string]string{"a": enc("1")}, []string{"/data"}, nil, plan.ContentSame},
+		"other ignored path": {map[string]string{"a": enc("1")}, []string{"/data/a/b", "/spec/a", "data"}, nil, plan.ContentDifferent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := map[string][]byte{}
+			for key, value := range test.data {
+				data[key] = []byte(value)
+			}
+			if got := observe.CompareContent(test.desired, test.ignore, data); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+			for key, value := range data {
+				for _, b := range value {
+					if b != 0 {
+						t.Errorf("the value of %s is still in memory", key)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestTrouble(t *testing.T) {
+	gr := schema.GroupResource{Resource: "widgets"}
+	unserved := apierrors.NewGenericServerResponse(404, "get", gr, "x", "404 page not found", 0, true)
+	for name, test := range map[string]struct {
+		err               error
+		watching, reading string
+		absent            bool
+	}{
+		"forbidden":     {apierrors.NewForbidden(gr, "x", errors.New("no")), "may not be listed: forbidden", "may not be read: forbidden", false},
+		"object":        {apierrors.NewNotFound(gr, "x"), "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", true},
+		"resource":      {unserved, "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},
+		"no match":      {&meta.NoKindMatchError{}, "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},
+		"unavailable":   {apierrors.NewServiceUnavailable("x"), "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},
+		"time-out":      {apierrors.NewTimeoutError("x", 1), "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},
+		"deadline":      {fmt.Errorf("x: %w", context.DeadlineExceeded), "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},
+		"method":        {apierrors.NewMethodNotSupported(gr, "list"), "cannot be watched: the API does not support it", "cannot be read: the API does not support it", false},
+		"no connection": {errors.New("dial"), "cannot be watched: the API server cannot be reached", "cannot be read: the API server cannot be reached", false},
+		"busy":          {apierrors.NewTooManyRequests("x", 1), "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := observe.WatchingTrouble(test.err, "listed"); got != test.watching {
+				t.Errorf("got %q, want %q", got, test.watching)
+			}
+			if got := observe.ReadingTrouble(test.err); got != test.reading {
+				t.Errorf("got %q, want %q", got, test.reading)
+			}
+			if got := served.Absent(test.err); got != test.absent {
+				t.Errorf("absent: got %v, want %v", got, test.absent)
+			}
+		})
+	}
+}

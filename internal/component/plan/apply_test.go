@@ -1,0 +1,316 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// asIs is the record of an object that is as it should be, and live what is seen of it.
+func asIs(d plan.Desired) apis.InventoryRecord {
+	return apis.InventoryRecord{Group: d.Group, Version: d.Version, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, UID: "u1", Digest: d.Digest,
+		Fields: "ours", Generation: 3, Phase: apis.PhaseReady, ManagedTypes: d.ManagedTypes}
+}
+
+func live(d plan.Desired) plan.Observed {
+	return plan.Observed{Presence: plan.Present, UID: "u1", Generation: 3, Ownership: plan.Ours, Digest: d.Digest, Fields: "ours", Status: apis.ObjectCurrent}
+}
+
+// single is the input for one object.
+func single(d plan.Desired, r *apis.InventoryRecord, s plan.Observed) plan.Input {
+	in := plan.Input{Desired: []plan.Desired{d}, Observed: map[plan.Key]plan.Observed{d.Key: s}, Now: start}
+	if r != nil {
+		in.Inventory = []apis.InventoryRecord{*r}
+	}
+	return in
+}
+
+// G-07, G-08, G-12, G-13, G-15, G-16: what is done about one object, by what is recorded and seen of it.
+func TestOneObject(t *testing.T) {
+	hour := metav1.NewTime(start.Add(-time.Hour))
+	lately := metav1.NewTime(start.Add(-time.Hour + time.Second))
+	type change struct {
+		desired  func(*plan.Desired)
+		record   func(*apis.InventoryRecord)
+		observed func(*plan.Observed)
+	}
+	desired := func(changes ...func(*plan.Desired)) func(*plan.Desired) {
+		return func(d *plan.Desired) {
+			for _, c := range changes {
+				c(d)
+			}
+		}
+	}
+	reapply := func(d *plan.Desired) { d.ReapplyInterval = time.Hour }
+	stranger := func(o plan.Ownership) func(*plan.Observed) {
+		return func(s *plan.Observed) { s.Ownership, s.Owner, s.Digest, s.Fields = o, "Shop/north/corner/uid", "", "" }
+	}
+	fresh := func(r *apis.InventoryRecord) {
+		r.UID, r.Fields, r.Phase, r.Generation = "", "", apis.PhaseScheduledForApplication, 0
+	}
+	phase := func(p apis.InventoryPhase) func(*apis.InventoryRecord) {
+		return func(r *apis.InventoryRecord) { r.Phase = p }
+	}
+	absent := func(s *plan.Observed) { *s = plan.Observed{Presence: plan.Absent} }
+	for name, test := range map[string]struct {
+		change
+		want     string
+		obstacle string
+		phase    apis.InventoryPhase
+	}{
+		"as it should be":      {},
+		"gone":                 {change{observed: absent}, "create c: it is gone", "", apis.PhaseReady},
+		"not seen yet":         {change{observed: func(s *plan.Observed) { *s = plan.Observed{} }}, "", "waiting c: it is not known yet whether it exists", apis.PhaseReady},
+		"seen without UID":     {change{observed: func(s *plan.Observed) { s.UID = "" }}, "", "waiting c: it is not known yet whether it exists", apis.PhaseReady},
+		"being deleted":        {change{observed: func(s *plan.Observed) { s.Terminating = true }}, "", "waiting c: it is being deleted", apis.PhaseReady},
+		"type not served":      {change{observed: func(s *plan.Observed) { absent(s); s.TypeMissing = true }}, "", "failed c: the cluster does not serve its type", apis.PhaseReady},
+		"not ready":            {change{observed: func(s *plan.Observed) { s.Status, s.Message = apis.ObjectInProgress, "1 of 3" }}, "", "waiting c: 1 of 3", apis.PhaseReady},
+		"never ready":          {change{observed: func(s *plan.Observed) { s.Status, s.Message = apis.ObjectFailed, "quota" }}, "", "failed c: quota", apis.PhaseReady},
+		"not evaluated":        {change{observed: func(s *plan.Observed) { s.Status = "" }}, "", "waiting c: it is not known yet whether it is ready", apis.PhaseReady},
+		"old generation":       {change{observed: func(s *plan.Observed) { s.Generation = 2 }}, "", "waiting c: its last change is not observed yet", apis.PhaseReady},
+		"volatile":             {change{observed: func(s *plan.Observed) { s.Status, s.Volatile = apis.ObjectInProgress, true }}, "", "waiting c: it is not ready", apis.PhaseReady},
+		"changed by somebody":  {change{observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"fields never known":   {change{record: func(r *apis.InventoryRecord) { r.Fields = "" }}, "apply c: it is not known whether the last write was complete", "", apis.PhaseReady},
+		"no fields kept":       {change{record: func(r *apis.InventoryRecord) { r.Fields = plan.FieldsNone }, observed: func(s *plan.Observed) { s.Fields = "" }}, "", "", apis.PhaseReady},
+		"fields kept since":    {change{record: func(r *apis.InventoryRecord) { r.Fields = plan.FieldsNone }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"other content":        {change{observed: func(s *plan.Observed) { s.Content = plan.ContentDifferent }}, "apply c: its content differs", "", apis.PhaseReady},
+		"same content":         {change{observed: func(s *plan.Observed) { s.Content = plan.ContentSame }}, "", "", apis.PhaseReady},
+		"digest taken off":     {change{observed: func(s *plan.Observed) { s.Digest = "" }}, "apply c: it is not known what was written last", "", apis.PhaseReady},
+		"digest meddled with":  {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Digest = "9" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"another desired":      {change{desired: digest("2"), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: something else is desired of it", "", apis.PhaseScheduledForApplication},
+		"another, by update":   {change{desired: desired(digest("2"), policy(apis.UpdateReplace)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "replace c: something else is desired of it", "", apis.PhaseScheduledForApplication},
+		"another, anew":        {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "recreate c: something else is desired of it", "", apis.PhaseScheduledForApplication},
+		"another, unknown":     {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "" }}, "apply c: it is not known what was written last", "", apis.PhaseScheduledForApplication},
+		"drift, anew":          {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"crash, anew":          {change{desired: policy(apis.UpdateRecreate), record: fresh}, "apply c: it is not known whether the last write was complete", "", apis.PhaseScheduledForApplication},
+		"from once, anew":      {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = plan.DigestOnce }}, "recreate c: something else is desired of it", "", apis.PhaseScheduledForApplication},
+		"to once, anew":        {change{desired: desired(digest(plan.DigestOnce), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: something else is desired of it", "", apis.PhaseScheduledForApplication},
+		"once, and drifted":    {change{desired: digest(plan.DigestOnce), observed: func(s *plan.Observed) { s.Digest, s.Fields = plan.DigestOnce, "fewer" }}, "", "", apis.PhaseReady},
+		"once, and gone":       {change{desired: digest(plan.DigestOnce), record: func(r *apis.InventoryRecord) { r.Digest = plan.DigestOnce }, observed: absent}, "create c: it is gone", "", apis.PhaseReady},
+		"once, reapplied":      {change{desired: desired(digest(plan.DigestOnce), reapply), observed: func(s *plan.Observed) { s.Digest = plan.DigestOnce }}, "", "", apis.PhaseReady},
+		"reapply due":          {change{desired: reapply, record: func(r *apis.InventoryRecord) { r.LastAppliedAt = &hour }}, "apply c: it is to be rewritten periodically", "", apis.PhaseReady},
+		"reapply due, anew":    {change{desired: desired(reapply, policy(apis.UpdateRecreate)), record: func(r *apis.InventoryRecord) { r.LastAppliedAt = &hour }}, "apply c: it is to be rewritten periodically", "", apis.PhaseReady},
+		"reapply due, update":  {change{desired: desired(reapply, policy(apis.UpdateReplace)), record: func(r *apis.InventoryRecord) { r.LastAppliedAt = &hour }}, "replace c: it is to be rewritten periodically", "", apis.PhaseReady},
+		"reapply not due":      {change{desired: reapply, record: func(r *apis.InventoryRecord) { r.LastAppliedAt = &lately }}, "", "", apis.PhaseReady},
+		"reapply, never noted": {change{desired: reapply}, "apply c: it is to be rewritten periodically", "", apis.PhaseReady},
+
+		"new, unowned":             {change{record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
+		"new, predecessor's":       {change{record: fresh, observed: stranger(plan.Predecessor)}, "adopt c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
+		"new, foreign":             {change{record: fresh, observed: stranger(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
+		"new, foreign, always":     {change{desired: policy(apis.AdoptAlways), record: fresh, observed: stranger(plan.Foreign)}, "adopt c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
+		"new, unowned, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: stranger(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseScheduledForApplication},
+		"new, foreign, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: stranger(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
+		"new, unowned, anew":       {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
+		"predecessor's, anew":      {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: func(s *plan.Observed) { stranger(plan.Predecessor)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
+		"foreign, always, anew":    {change{desired: desired(policy(apis.UpdateRecreate), policy(apis.AdoptAlways)), record: fresh, observed: func(s *plan.Observed) { stranger(plan.Foreign)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
+		"taken over":               {change{observed: stranger(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
+		"taken over, always":       {change{desired: policy(apis.AdoptAlways), observed: stranger(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
+		"marks gone":               {change{observed: stranger(plan.Unowned)}, "adopt c: somebody removed its marks", "", apis.PhaseReady},
+		"marks gone, never":        {change{desired: policy(apis.AdoptNever), observed: stranger(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseReady},
+		"another UID":              {change{observed: func(s *plan.Observed) { s.UID, s.Generation, s.Fields = "u2", 1, "copied" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"another UID, as desired":  {change{observed: func(s *plan.Observed) { s.UID, s.Generation = "u2", 1 }}, "", "", apis.PhaseReady},
+		"created, answer lost":     {change{record: fresh}, "apply c: it is not known whether the last write was complete", "", apis.PhaseScheduledForApplication},
+		"recreated, not gone":      {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: func(s *plan.Observed) { s.Terminating = true }}, "", "waiting c: it is being deleted", apis.PhaseRecreating},
+		"recreated, gone":          {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: absent}, "create c: it does not exist", "", apis.PhaseRecreating},
+		"recreated, still there":   {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: func(s *plan.Observed) { s.Digest = "0" }}, "recreate c: something else is desired of it", "", apis.PhaseRecreating},
+		"desired again":            {change{record: func(r *apis.InventoryRecord) { r.Digest, r.Phase = "", apis.PhaseDeleting }, observed: func(s *plan.Observed) { s.Terminating = true }}, "", "waiting c: it is being deleted", apis.PhaseScheduledForApplication},
+		"desired again, untouched": {change{record: func(r *apis.InventoryRecord) { r.Digest, r.Phase = "", apis.PhaseScheduledForDeletion }}, "", "", apis.PhaseReady},
+		"deletion called off":      {change{record: phase(apis.PhaseDeleting), observed: absent}, "create c: it does not exist", "", apis.PhaseScheduledForApplication},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := configMap("c")
+			if test.change.desired != nil {
+				test.change.desired(&d)
+			}
+			r, s := asIs(configMap("c")), live(d)
+			if test.change.record != nil {
+				test.change.record(&r)
+			}
+			if test.observed != nil {
+				test.observed(&s)
+			}
+			p := plan.Make(single(d, &r, s))
+			got := ""
+			if len(p.Next.Operations) > 0 {
+				o := p.Next.Operations[0]
+				got = string(o.Action) + " " + o.Key.Name + ": " + o.Reason
+				if o.Stamp != (d.ReapplyInterval > 0 && o.Action != plan.ActionRecreate) {
+					t.Errorf("stamp is %v", o.Stamp)
+				}
+			}
+			if got != test.want {
+				t.Errorf("it plans to %q, want %q", got, test.want)
+			}
+			hindrances := obstacles(p)
+			if test.obstacle == "" && len(hindrances) > 0 || test.obstacle != "" && !slices.Equal(hindrances, []string{test.obstacle}) {
+				t.Errorf("obstacles are %q, want %q", hindrances, test.obstacle)
+			}
+			if p.Done != (test.want == "" && test.obstacle == "") {
+				t.Errorf("done is %v", p.Done)
+			}
+			want := test.phase
+			if want == "" {
+				want = apis.PhaseReady
+			}
+			if phase := p.Inventory[0].Phase; phase != want {
+				t.Errorf("the phase is %s, want %s", phase, want)
+			}
+		})
+	}
+}
+
+// G-07: a type, and a namespace, are never recreated: what is in them would go.
+func TestHoldersAreNotRecreated(t *testing.T) {
+	for _, d := range []plan.Desired{crd("baz"), namespace("app")} {
+		r, s := asIs(d), live(d)
+		d.Digest, d.UpdatePolicy = "2", apis.UpdateRecreate
+		same(t, "operations", actions(plan.Make(single(d, &r, s))), []string{"apply " + d.Name})
+	}
+}
+
+func TestReapplyTime(t *testing.T) {
+	in := plan.Input{Observed: map[plan.Key]plan.Observed{}, Now: start}
+	for i, ago := range []time.Duration{20, 30, 10} {
+		d := configMap(string(rune('a' + i)))
+		d.ReapplyInterval = time.Hour
+		r := asIs(d)
+		at := metav1.NewTime(start.Add(-ago * time.Minute))
+		r.LastAppliedAt = &at
+		in.Desired, in.Inventory = append(in.Desired, d), append(in.Inventory, r)
+		in.Observed[d.Key] = live(d)
+	}
+	if p := plan.Make(in); !p.Done || !p.Reapply.Equal(start.Add(30*time.Minute)) {
+		t.Errorf("done %v, reapply at %s", p.Done, p.Reapply)
+	}
+	in.Desired[1].ReapplyInterval = 0
+	p := plan.Make(in)
+	if !p.Reapply.Equal(start.Add(40 * time.Minute)) {
+		t.Errorf("reapply at %s", p.Reapply)
+	}
+	for _, r := range p.Inventory {
+		if (r.LastAppliedAt == nil) != (r.Name == "b") {
+			t.Errorf("%s was last applied at %v", r.Name, r.LastAppliedAt)
+		}
+	}
+}
+
+// G-09: an object that cannot be written stops neither its wave nor the request, but the waves after it.
+func TestFailureDoesNotStopNeighbours(t *testing.T) {
+	c := newComponent(t, configMap("a"), configMap("b"), with(configMap("later"), order(1, 0)))
+	c.cluster.broken[configMap("a").Key] = true
+	p := c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create a", "create b"})
+	same(t, "obstacles", obstacles(p), []string{"failed a: the object is invalid"})
+	if got := plan.Message(p, 200); got != "wave 1 of 2: 1 of 2 ready, failed: ConfigMap app/a: the object is invalid" {
+		t.Error(got)
+	}
+	delete(c.cluster.broken, configMap("a").Key)
+	c.expect(c.pass(), true, map[string]string{"a": ready, "b": ready, "later": ready})
+}
+
+// G-10: drift of a later wave is put right although an earlier one is not ready.
+func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
+	c := newComponent(t, foo("early"), with(configMap("late"), order(1, 0)), with(configMap("gone"), order(1, 0)), with(configMap("changed"), order(1, 0)))
+	c.pass()
+	c.cluster.observe(foo("early").Key)
+	c.pass()
+	c.cluster.objects[foo("early").Key].status = apis.ObjectInProgress
+	c.cluster.objects[configMap("late").Key].fields = "fewer"
+	delete(c.cluster.objects, configMap("gone").Key)
+	c.desired[3].Digest = "2"
+	c.cluster.trace = nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply late", "create gone"})
+	c.cluster.observe(foo("early").Key)
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply late", "create gone", "apply changed"})
+}
+
+// TestVolatileHoldsUpNobody: a claim that waits for its consumer does not hold up the wave of that (pitfall G-22).
+func TestVolatileHoldsUpNobody(t *testing.T) {
+	claim := object1("", "PersistentVolumeClaim", "data")
+	c := newComponent(t, claim, foo("foo"), with(configMap("later"), order(1, 0)))
+	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}}
+	c.cluster.slow["PersistentVolumeClaim"], c.cluster.slow["Foo"] = true, false
+	c.pass()
+	c.cluster.objects[claim.Key].volatile = true
+	p := c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create data", "create foo", "create later"})
+	same(t, "obstacles", obstacles(p), []string{"waiting data: it is not ready"})
+	if p.Done {
+		t.Error("done while a volume is not bound")
+	}
+	if p.Progress.Wave != 0 {
+		t.Errorf("wave %d is under way", p.Progress.Wave)
+	}
+}
+
+func TestStages(t *testing.T) {
+	service := object1("apiregistration.k8s.io", "APIService", "v1.served.local")
+	service.Namespace, service.ManagedTypes = "", []apis.ManagedType{{Group: "served.local", Version: "v1", Kind: "*"}}
+	served := object1("served.local", "Thing", "served")
+	c := newComponent(t, served, service, foo("backend"))
+	c.cluster.slow["APIService"] = true
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create backend"})
+	c.cluster.observe(foo("backend").Key)
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create backend", "create v1.served.local"})
+	c.cluster.observe(service.Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, []string{"create backend", "create v1.served.local", "create served"})
+	// A backend that is not ready any more is sticky: it holds back later waves, not the instances.
+	c.cluster.objects[foo("backend").Key].status = apis.ObjectInProgress
+	c.desired = append(c.desired, object1("served.local", "Thing", "another"), with(configMap("later"), order(1, 0)))
+	c.pass()
+	same(t, "operations", c.cluster.trace[3:], []string{"create another"})
+}
+
+func TestNamespaceOfTheComponent(t *testing.T) {
+	t.Run("goes first", func(t *testing.T) {
+		c := newComponent(t, configMap("c"), namespace("app"))
+		c.pass()
+		same(t, "operations", c.cluster.trace, []string{"create app", "create c"})
+	})
+	t.Run("cannot be created", func(t *testing.T) {
+		c := newComponent(t, configMap("c"), namespace("app"))
+		c.cluster.broken[namespace("app").Key] = true
+		same(t, "obstacles", obstacles(c.pass()), []string{"failed app: the object is invalid"})
+		same(t, "operations", c.cluster.trace, []string{"create app"})
+	})
+	t.Run("is being deleted", func(t *testing.T) {
+		c := newComponent(t, namespace("app"), configMap("c"))
+		c.pass()
+		c.cluster.objects[namespace("app").Key].terminating = true
+		delete(c.cluster.objects, configMap("c").Key)
+		same(t, "obstacles", obstacles(c.pass()), []string{"waiting app: it is being deleted", "waiting c: its namespace is being deleted"})
+	})
+}
+
+func TestMissingTypeOfOurs(t *testing.T) {
+	c := newComponent(t, crd("baz"), baz("baz"))
+	c.pass()
+	c.cluster.objects[crd("baz").Key].status = apis.ObjectInProgress
+	delete(c.cluster.objects, baz("baz").Key)
+	same(t, "obstacles", obstacles(c.pass()), []string{"waiting baz.test.local: it is not ready", "waiting baz: its type is not served yet"})
+}
+
+// That the type of an object is not served is no failure before its turn: what comes before it may bring the type.
+func TestMissingTypeOfALaterWave(t *testing.T) {
+	c := newComponent(t, foo("operator"), with(baz("baz"), order(1, 0)))
+	p := c.pass()
+	same(t, "obstacles", obstacles(p), []string{"waiting operator: it is not ready"})
+	c.expect(p, false, map[string]string{"operator": creating, "baz": scheduled})
+	c.cluster.observe(foo("operator").Key)
+	same(t, "obstacles", obstacles(c.pass()), []string{"failed baz: the cluster does not serve its type"})
+	c.cluster.put(crd("baz").Key, plan.Foreign)
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create operator", "create baz"})
+}

@@ -1,0 +1,310 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// G-07: an object is recreated when something else is desired of it than what it was provably written for, and for no other reason.
+func TestRecreateOnlyForAProvenChange(t *testing.T) {
+	c := newComponent(t, with(configMap("c"), policy(apis.UpdateRecreate), func(d *plan.Desired) { d.ReapplyInterval = time.Hour }))
+	key := c.desired[0].Key
+	c.rollOutAll(t)
+	uid := c.cluster.objects[key].uid
+	for _, test := range []struct {
+		name    string
+		happens func()
+	}{
+		{"the interval is over", func() { c.cluster.now = c.cluster.now.Add(24 * time.Hour) }},
+		{"the answer was lost", func() {
+			c.stored[0].Phase, c.stored[0].UID, c.stored[0].Fields = apis.PhaseScheduledForApplication, "", ""
+		}},
+		{"its time was lost", func() { c.stored[0].LastAppliedAt = nil }},
+		{"somebody changed it", func() { c.cluster.objects[key].fields = "fewer" }},
+		{"its digest is gone", func() { c.cluster.objects[key].digest = "" }},
+		{"its digest is odd", func() { c.cluster.objects[key].digest = "odd" }},
+		{"its marks are gone", func() { c.cluster.objects[key].ownership = plan.Unowned }},
+		{"the inventory is new", func() { c.stored = nil }},
+		{"it is not known what was written, and something else is desired", func() {
+			c.desired[0].Digest, c.cluster.objects[key].digest = "2", ""
+		}},
+	} {
+		test.happens()
+		c.rollOutAll(t)
+		if got := c.cluster.objects[key].uid; got != uid {
+			t.Fatalf("%s: it was recreated", test.name)
+		}
+	}
+	c.desired[0].Digest = "3"
+	c.rollOutAll(t)
+	if got := c.cluster.objects[key]; got.uid == uid || got.digest != "3" || c.cluster.deleted[key] != 1 {
+		t.Errorf("it is %+v, deleted %d times", got, c.cluster.deleted[key])
+	}
+}
+
+// G-08: by default nothing is replaced, and nothing is written again that nobody has changed, however much time goes by.
+func TestNothingIsRewrittenBlindly(t *testing.T) {
+	d := foo("c")
+	d.UpdatePolicy, d.AdoptionPolicy, d.DeletePolicy, d.PrunePolicy, d.ReconcilePolicy = "", "", "", "", ""
+	c := newComponent(t, d)
+	c.rollOutAll(t)
+	for range 3 {
+		c.cluster.now = c.cluster.now.Add(24 * time.Hour)
+		if p := c.pass(); !p.Done || !p.Reapply.IsZero() {
+			t.Errorf("to be written again at %s:\n%s", p.Reapply, p)
+		}
+	}
+	same(t, "operations", c.cluster.trace, []string{"create c"})
+	c.cluster.objects[d.Key].fields = "fewer"
+	c.desired[0].Digest = "2"
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create c", "apply c"})
+}
+
+// G-09: an object that fails keeps neither those of its wave from being written, nor what is dropped from going, nor those of later waves
+// from being put right.
+func TestOneFailureStopsNobody(t *testing.T) {
+	c := newComponent(t, configMap("fails"), configMap("old"), with(configMap("drifts"), order(1, 0)))
+	c.rollOutAll(t)
+	c.desired = []plan.Desired{with(configMap("fails"), digest("2")), configMap("new"), with(configMap("drifts"), order(1, 0))}
+	c.cluster.broken[configMap("fails").Key] = true
+	c.cluster.objects[configMap("drifts").Key].fields = "fewer"
+	c.cluster.trace = nil
+	p := c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply fails", "create new", "delete old", "apply drifts"})
+	same(t, "obstacles", obstacles(p), []string{"failed fails: the object is invalid"})
+	// Once is enough for a request; the next one tries again.
+	c.cluster.trace = nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply fails"})
+}
+
+// G-10: what is in the way of its successor goes before that one is ready, by the default policy too.
+func TestSuccessorThatNeedsTheOldOneGone(t *testing.T) {
+	for _, policyName := range []apis.PrunePolicy{"", apis.PruneBefore, apis.PruneWith} {
+		c := newComponent(t, with(foo("old"), policy(policyName)))
+		c.rollOutAll(t)
+		c.desired, c.cluster.trace = []plan.Desired{with(foo("new"), policy(policyName))}, nil
+		// The new one has the port of the old one: it does not become ready.
+		c.pass()
+		c.pass()
+		if !slices.Contains(c.cluster.trace, "delete old") || c.cluster.objects[foo("old").Key] != nil {
+			t.Errorf("%q: operations are %q", policyName, c.cluster.trace)
+		}
+		c.cluster.observe(foo("new").Key)
+		if p := c.pass(); !p.Done {
+			t.Errorf("%q: %s", policyName, p)
+		}
+	}
+}
+
+// G-10: a purge that goes on for long does not keep what is dropped, once it may go.
+func TestPruningDoesNotWaitForAPurge(t *testing.T) {
+	c := newComponent(t, with(configMap("hook"), purged(0)), foo("old"), secret("old"))
+	c.rollOutAll(t)
+	c.desired = []plan.Desired{with(configMap("hook"), purged(0), digest("2"))}
+	c.cluster.finalized[configMap("hook").Key], c.cluster.trace = true, nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create hook", "delete old", "delete old", "purge hook"})
+	c.there(t, configMap("hook"))
+}
+
+// G-12: recreating and adopting go together.
+func TestRecreateOfWhatIsAdopted(t *testing.T) {
+	for _, test := range []struct {
+		ownership plan.Ownership
+		adoption  apis.AdoptionPolicy
+		written   string
+		want      []string
+	}{
+		{plan.Unowned, apis.AdoptIfUnowned, "", []string{"adopt c"}},
+		{plan.Unowned, apis.AdoptAlways, "0", []string{"recreate c", "create c"}},
+		{plan.Predecessor, apis.AdoptIfUnowned, "0", []string{"recreate c", "create c"}},
+		{plan.Predecessor, apis.AdoptIfUnowned, "1", []string{"adopt c"}},
+		{plan.Foreign, apis.AdoptAlways, "", []string{"adopt c"}},
+		{plan.Foreign, apis.AdoptAlways, "0", []string{"recreate c", "create c"}},
+		{plan.Foreign, apis.AdoptIfUnowned, "0", nil},
+	} {
+		c := newComponent(t, with(configMap("c"), policy(apis.UpdateRecreate), policy(test.adoption)))
+		c.cluster.put(configMap("c").Key, test.ownership).digest = test.written
+		p := c.pass()
+		same(t, "operations", c.cluster.trace, test.want)
+		if p.Done != (test.want != nil) {
+			t.Errorf("%d, %s, written for %q: %s", test.ownership, test.adoption, test.written, p)
+		}
+	}
+}
+
+// G-13: of two components that would both take an object, the last one that did has it, and the other says so, and does no more.
+func TestComponentsDoNotFight(t *testing.T) {
+	c := newComponent(t, with(configMap("c"), policy(apis.AdoptAlways)))
+	c.rollOutAll(t)
+	theirs := c.cluster.objects[configMap("c").Key]
+	theirs.ownership, theirs.digest, theirs.fields = plan.Foreign, "theirs", "theirs"
+	c.cluster.trace = nil
+	for _, change := range []func(){func() {}, func() { c.desired[0].Digest = "2" }, func() { c.cluster.now = c.cluster.now.Add(time.Hour) }} {
+		change()
+		p := c.pass()
+		same(t, "operations", c.cluster.trace, nil)
+		same(t, "obstacles", obstacles(p), []string{"not ours c: it was taken over by Other space/them"})
+	}
+	// Neither does it go with the component that lost it.
+	c.deleting = true
+	if p := c.pass(); !p.Done || c.cluster.objects[configMap("c").Key] == nil {
+		t.Errorf("operations are %q:\n%s", c.cluster.trace, p)
+	}
+}
+
+// G-14: an object that is orphaned is nobody's, and another component may have it.
+func TestOrphansAreFree(t *testing.T) {
+	c := newComponent(t, with(configMap("c"), policy(apis.DeleteOrphan)), configMap("kept"))
+	c.rollOutAll(t)
+	c.desired = c.desired[1:]
+	c.rollOutAll(t)
+	if got := c.cluster.objects[configMap("c").Key].ownership; got != plan.Unowned {
+		t.Errorf("it belongs to %d", got)
+	}
+	successor := &component{cluster: c.cluster, desired: []plan.Desired{configMap("c")}, unseen: map[plan.Key]bool{}}
+	c.cluster.trace = nil
+	successor.rollOutAll(t)
+	same(t, "operations", c.cluster.trace, []string{"adopt c"})
+}
+
+// G-15: an object under another UID is another object. What is done is done to the one that is there, and it is what was written that
+// counts, not its marks.
+func TestCopyOfAnObject(t *testing.T) {
+	d := configMap("c")
+	r, s := asIs(d), live(d)
+	s.UID, s.Generation, s.Fields = "u2", 1, "of whoever restored it"
+	p := plan.Make(single(d, &r, s))
+	same(t, "operations", actions(p), []string{"apply c"})
+	if o := p.Next.Operations[0]; o.UID != "u2" || p.Inventory[0].UID != "u2" || p.Inventory[0].Generation != 0 {
+		t.Errorf("the operation is %+v, the record %+v", o, p.Inventory[0])
+	}
+}
+
+// G-15: two records that came to denote one object, by the name of the group or by the scope, do not delete it.
+func TestOneObjectUnderTwoRecords(t *testing.T) {
+	old, moved := asIs(foo("foo")), foo("foo")
+	moved.Namespace = ""
+	in := plan.Input{Desired: []plan.Desired{moved}, Inventory: []apis.InventoryRecord{old, asIs(moved)},
+		Observed: map[plan.Key]plan.Observed{plan.KeyOf(old): live(foo("foo")), moved.Key: live(moved)}}
+	p := plan.Make(in)
+	if !p.Done || len(p.Inventory) != 1 || plan.KeyOf(p.Inventory[0]) != moved.Key {
+		t.Errorf("records are %v\n%s", p.Inventory, p)
+	}
+}
+
+// G-16: an object that was deleted, and that somebody restored with our marks on it, is deleted again, and then is gone.
+func TestRestoredWhileBeingDeleted(t *testing.T) {
+	c := newComponent(t, configMap("c"), foo("foo"))
+	c.rollOutAll(t)
+	c.deleting = true
+	c.cluster.finalized[foo("foo").Key] = true
+	c.pass()
+	for range 2 {
+		c.cluster.finalize(foo("foo").Key)
+		c.cluster.finalized[foo("foo").Key] = true
+		c.cluster.put(foo("foo").Key, plan.Ours)
+		p := c.pass()
+		same(t, "obstacles", obstacles(p), []string{"waiting foo: it is being deleted"})
+	}
+	c.cluster.finalize(foo("foo").Key)
+	if p := c.pass(); !p.Done || c.cluster.deleted[foo("foo").Key] != 3 {
+		t.Errorf("deleted %d times:\n%s", c.cluster.deleted[foo("foo").Key], p)
+	}
+}
+
+// G-21: a purge ends, whoever has the object then.
+func TestPurgeOfWhatIsMadeAgain(t *testing.T) {
+	for _, ownership := range []plan.Ownership{plan.Unowned, plan.Foreign, plan.Ours} {
+		c := newComponent(t, with(foo("hook"), purged(0)), with(configMap("later"), order(1, 0)))
+		c.cluster.finalized[foo("hook").Key] = true
+		c.pass()
+		c.cluster.observe(foo("hook").Key)
+		c.pass()
+		c.cluster.finalize(foo("hook").Key)
+		c.cluster.put(foo("hook").Key, ownership)
+		if p := c.pass(); !p.Done {
+			t.Errorf("made again by %d: %s", ownership, p)
+		}
+		if left := c.cluster.objects[foo("hook").Key] != nil; left != (ownership != plan.Ours) {
+			t.Errorf("made again by %d: it is there: %v", ownership, left)
+		}
+	}
+}
+
+// G-24: what contradicts itself is planned for all the same: the first of two counts.
+func TestDuplicatesAreNoPanic(t *testing.T) {
+	record := asIs(configMap("c"))
+	other := record
+	other.UID, other.Digest, other.Phase = "u9", "", apis.PhaseDeleting
+	desired := []plan.Desired{configMap("c"), with(configMap("c"), digest("2"), order(3, 3))}
+	in := plan.Input{Desired: desired, Inventory: []apis.InventoryRecord{record, other}, Observed: map[plan.Key]plan.Observed{desired[0].Key: live(desired[0])}}
+	if p := plan.Make(in); !p.Done || len(p.Inventory) != 1 || p.Inventory[0].Digest != "1" {
+		t.Errorf("records are %v\n%s", p.Inventory, p)
+	}
+	in.Deleting = true
+	if p := plan.Make(in); len(p.Next.Operations) != 1 || p.Next.Operations[0].UID != "u1" || len(p.Inventory) != 1 {
+		t.Errorf("records are %v\n%s", p.Inventory, p)
+	}
+	folded := plan.Fold(in.Inventory, []plan.Outcome{{Operation: plan.Operation{Action: plan.ActionOrphan, Key: desired[0].Key, Pattern: -1}}}, start)
+	if len(folded) != 1 {
+		t.Errorf("records are %v", folded)
+	}
+}
+
+// What is not ready yet is said in words that are never empty, and goes by the phase that it is in.
+func TestRecreatedButNotReady(t *testing.T) {
+	d := with(foo("c"), policy(apis.UpdateRecreate))
+	r, s := asIs(d), live(d)
+	r.Phase, s.Status, s.Message = apis.PhaseRecreating, apis.ObjectFailed, ""
+	p := plan.Make(single(d, &r, s))
+	same(t, "obstacles", obstacles(p), []string{"failed c: it cannot become ready"})
+	if phase := p.Inventory[0].Phase; phase != apis.PhaseCreating {
+		t.Errorf("the phase is %s", phase)
+	}
+}
+
+func TestOwnersInWords(t *testing.T) {
+	for owner, want := range map[string]string{
+		"":                        "another component",
+		"Shop/north/corner/uid":   "Shop north/corner",
+		"Shop//corner/uid":        "Shop corner",
+		"Shop///uid":              "Shop///uid",
+		"somebody":                "somebody",
+		strings.Repeat("ä/", 200): strings.Repeat("ä/", 32) + "...",
+	} {
+		d := configMap("c")
+		s := live(d)
+		s.Ownership, s.Owner = plan.Foreign, owner
+		same(t, "obstacles", obstacles(plan.Make(single(d, nil, s))), []string{"not ours c: it belongs to " + want})
+	}
+}
+
+// A rehearsal takes for granted what would come with time: what nobody has seen is there if it was written, and is not if not.
+func TestRehearsalOfWhatIsNotSeen(t *testing.T) {
+	written, never := configMap("written"), configMap("never")
+	record := asIs(written)
+	in := plan.Input{Desired: []plan.Desired{written, never}, Inventory: []apis.InventoryRecord{record}, Now: start}
+	in.Inventory[0].LastAppliedAt = &metav1.Time{Time: start}
+	want := "wave 1 of 1\n  create ConfigMap app/never: it does not exist\n"
+	if got := plan.Explain(in); got != want {
+		t.Errorf("it is\n%s, want\n%s", got, want)
+	}
+	if in.Observed != nil || in.Inventory[0].LastAppliedAt == nil {
+		t.Error("the input was changed")
+	}
+	// What is in the way whatever happens is said.
+	in.Patterns, in.Deleting, in.PatternUses = []plan.Pattern{{Kind: "Pod"}}, true, map[int]plan.Use{0: {State: plan.ForeignBlocking}}
+	if got, want := plan.Explain(in), "in the way\n  blocked: types Pod of the core group: in use by others\n"; got != want {
+		t.Errorf("it is\n%s, want\n%s", got, want)
+	}
+}

@@ -1,0 +1,359 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+)
+
+// replaced is a component of two waves of which the second has something new and, by policy, drops something old.
+func replaced(t *testing.T, policyName apis.PrunePolicy) *component {
+	c := newComponent(t, foo("first"), with(foo("old"), order(1, 0), policy(policyName)), with(foo("kept"), order(1, 0)))
+	c.rollOutAll(t)
+	c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("new"), order(1, 0)), with(foo("kept"), order(1, 0))}
+	c.cluster.trace = nil
+	return c
+}
+
+// rollOutAll makes the component as desired, all slow objects becoming ready.
+func (c *component) rollOutAll(t *testing.T) {
+	t.Helper()
+	for range passes {
+		if c.pass().Done {
+			return
+		}
+		for key := range c.cluster.objects {
+			c.cluster.observe(key)
+		}
+	}
+	t.Fatal("it is not rolled out")
+}
+
+// G-10: what goes before its wave is written is waited for.
+func TestPruneBefore(t *testing.T) {
+	c := replaced(t, apis.PruneBefore)
+	c.cluster.finalized[foo("old").Key] = true
+	c.pass()
+	same(t, "operations before the turn of the wave", c.cluster.trace, []string{"apply first"})
+	c.cluster.observe(foo("first").Key)
+	p := c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old"})
+	same(t, "obstacles", obstacles(p), []string{"waiting old: it is being deleted"})
+	// What is put right is not held up.
+	c.cluster.objects[foo("kept").Key].fields = "fewer"
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old", "apply kept"})
+	c.cluster.finalize(foo("old").Key)
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old", "apply kept", "create new"})
+}
+
+// G-10: what goes with its wave does not wait for that to be ready.
+func TestPruneWith(t *testing.T) {
+	c := replaced(t, apis.PruneWith)
+	c.pass()
+	same(t, "operations before the turn of the wave", c.cluster.trace, []string{"apply first"})
+	c.cluster.observe(foo("first").Key)
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
+}
+
+// G-10: it does not wait for what cannot be written either.
+func TestPruneWithWhatCannotBeWritten(t *testing.T) {
+	c := replaced(t, apis.PruneWith)
+	c.cluster.broken[foo("new").Key] = true
+	c.pass()
+	c.cluster.observe(foo("first").Key)
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
+}
+
+// G-10: what goes after its wave does wait for it.
+func TestPruneAfter(t *testing.T) {
+	c := replaced(t, apis.PruneAfter)
+	c.pass()
+	c.cluster.observe(foo("first").Key)
+	c.pass()
+	same(t, "operations before the wave is ready", c.cluster.trace, []string{"apply first", "create new"})
+	c.cluster.observe(foo("new").Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
+}
+
+// G-10: pruning is not held up by what has nothing to do with it.
+func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
+	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0)))
+	c.rollOutAll(t)
+	c.cluster.objects[foo("crashing").Key].status = apis.ObjectInProgress
+	c.desired = c.desired[:2]
+	c.cluster.trace = nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete old"})
+}
+
+// G-10: nor for what is put right in its own wave, or cannot be: only something new has a turn to wait for.
+func TestPruningDoesNotWaitForRepair(t *testing.T) {
+	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0), policy(apis.PruneBefore)))
+	c.rollOutAll(t)
+	c.cluster.objects[foo("crashing").Key].status = apis.ObjectInProgress
+	c.desired = append(c.desired[:2:2], with(configMap("taken"), order(1, 0), policy(apis.AdoptNever)))
+	c.cluster.put(configMap("taken").Key, plan.Unowned)
+	c.cluster.objects[configMap("kept").Key].fields = "fewer"
+	same(t, "operations", actions(plan.Make(c.input())), []string{"delete old"})
+}
+
+// What was applied in a wave that there is no more goes with the next one.
+func TestPruneOfAWaveThatIsNoMore(t *testing.T) {
+	for policyName, want := range map[apis.PrunePolicy][]string{
+		apis.PruneBefore: {"delete old", "create new"},
+		apis.PruneWith:   {"create new", "delete old"},
+		apis.PruneAfter:  {"create new"},
+	} {
+		c := newComponent(t, with(foo("old"), order(3, 0), policy(policyName)))
+		c.rollOutAll(t)
+		c.desired = []plan.Desired{with(foo("new"), order(5, 0))}
+		c.cluster.trace = nil
+		c.pass()
+		same(t, string(policyName)+": operations", c.cluster.trace, want)
+		c.rollOutAll(t)
+		c.there(t, foo("new"))
+	}
+}
+
+// It goes with the next one even if there are others in front, and with the last one if there is none behind.
+func TestPruneOfAWaveBetweenOthers(t *testing.T) {
+	for _, test := range []struct {
+		applied int16
+		policy  apis.PrunePolicy
+		want    []string
+	}{
+		{3, apis.PruneBefore, []string{"apply first", "delete old", "create last"}},
+		{3, apis.PruneWith, []string{"apply first", "create last", "delete old"}},
+		{3, apis.PruneAfter, []string{"apply first", "create last", "delete old"}},
+		{-3, apis.PruneBefore, []string{"delete old", "apply first", "create last"}},
+		{-3, apis.PruneWith, []string{"apply first", "delete old", "create last"}},
+		{9, apis.PruneBefore, []string{"apply first", "delete old", "create last"}},
+		{9, apis.PruneWith, []string{"apply first", "create last", "delete old"}},
+	} {
+		c := newComponent(t, foo("first"), with(foo("old"), order(test.applied, 0), policy(test.policy)))
+		c.rollOutAll(t)
+		c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("last"), order(5, 0))}
+		c.cluster.trace = nil
+		c.rollOutAll(t)
+		same(t, fmt.Sprintf("%s, applied in wave %d: operations", test.policy, test.applied), c.cluster.trace, test.want)
+	}
+}
+
+// What serves until its successor does waits for its wave; if that is no more, for all waves, since any may have the successor.
+func TestPruneAfterWhichWave(t *testing.T) {
+	for _, test := range []struct {
+		applied int16
+		want    []string
+	}{{0, []string{"apply first", "delete old", "create last"}}, {1, []string{"apply first", "create last"}}, {-1, []string{"apply first", "create last"}}} {
+		c := newComponent(t, configMap("first"), with(configMap("old"), order(test.applied, 0), policy(apis.PruneAfter)))
+		c.rollOutAll(t)
+		c.desired = []plan.Desired{with(configMap("first"), digest("2")), with(foo("last"), order(5, 0))}
+		c.cluster.trace = nil
+		c.pass()
+		same(t, fmt.Sprintf("applied in wave %d: operations", test.applied), c.cluster.trace, test.want)
+		c.rollOutAll(t)
+		c.there(t, configMap("first"), foo("last"))
+	}
+}
+
+func TestDeleteOrdersHoldWhenPruning(t *testing.T) {
+	c := newComponent(t, with(configMap("second"), order(0, 2)), with(foo("first"), order(0, 1)), configMap("kept"))
+	c.rollOutAll(t)
+	c.cluster.finalized[foo("first").Key] = true
+	c.desired = c.desired[2:]
+	c.cluster.trace = nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete first"})
+	c.cluster.finalize(foo("first").Key)
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete first", "delete second"})
+}
+
+// An object that may not go yet does not keep others from going, whatever the delete orders.
+func TestUnreleasedHoldsNobody(t *testing.T) {
+	c := newComponent(t, with(foo("after"), order(0, 0), policy(apis.PruneAfter)), with(foo("before"), order(0, 5), policy(apis.PruneBefore)))
+	c.rollOutAll(t)
+	c.desired = []plan.Desired{foo("new")}
+	c.cluster.trace = nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete before", "create new"})
+}
+
+// G-06: types in use stay when they are dropped.
+func TestTypeInUseIsNotPruned(t *testing.T) {
+	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(0, 9)))
+	c.rollOutAll(t)
+	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x", "Baz app/y"}
+	c.cluster.trace = nil
+	c.desired = []plan.Desired{with(configMap("kept"), order(1, 0)), configMap("new")}
+	p := c.pass()
+	same(t, "operations", c.cluster.trace, []string{"create new", "delete mine", "check baz.test.local", "delete old"})
+	same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: in use by Baz app/x, Baz app/y"})
+	if p.Done {
+		t.Error("done while a type is in the way")
+	}
+	delete(c.cluster.foreign, crd("baz").Key)
+	if p = c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace[4:], []string{"check baz.test.local", "delete type baz.test.local"})
+}
+
+func TestTypeWhoseForeignInstancesAreIgnored(t *testing.T) {
+	c := newComponent(t, with(crd("baz"), func(d *plan.Desired) { d.IgnoreForeignInstances = true }))
+	c.rollOutAll(t)
+	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x"}
+	c.desired, c.cluster.trace = nil, nil
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, []string{"delete baz.test.local"})
+}
+
+func TestTypeInUseWhileItIsDeleted(t *testing.T) {
+	d := crd("baz")
+	r := asIs(d)
+	in := plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)}, Now: start}
+	for _, test := range []struct {
+		use  plan.Use
+		want string
+	}{
+		{plan.Use{State: plan.ForeignBlocking}, "blocked baz.test.local: in use by others"},
+		{plan.Use{State: plan.ForeignUnknown}, "blocked baz.test.local: it is not known whether others use it"},
+		{plan.Use{State: plan.ForeignUnknown, Reason: "no discovery"}, "blocked baz.test.local: it is not known whether others use it: no discovery"},
+	} {
+		in.Uses = map[plan.Key]plan.Use{d.Key: test.use}
+		p := plan.Make(in)
+		same(t, "operations", actions(p), nil)
+		same(t, "obstacles", obstacles(p), []string{test.want})
+	}
+}
+
+func TestUseInWords(t *testing.T) {
+	for want, use := range map[string]plan.Use{
+		"in use by Foo app/x":                           {Instances: []string{"Foo app/x"}},
+		"in use by Foo app/x, Foo app/y and 3 more":     {Instances: []string{"Foo app/x", "Foo app/y"}, More: 3},
+		"in use by Foo app/x and more":                  {Instances: []string{"Foo app/x"}, More: -1},
+		"in use by others":                              {More: 4},
+		"it is not known whether others use it":         {State: plan.ForeignUnknown},
+		"it is not known whether others use it: broken": {State: plan.ForeignUnknown, Reason: "broken"},
+	} {
+		d := crd("baz")
+		if use.State == 0 {
+			use.State = plan.ForeignBlocking
+		}
+		p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
+			Uses: map[plan.Key]plan.Use{d.Key: use}})
+		same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: " + want})
+	}
+}
+
+// G-15: one object under two records is not deleted by the one that is dropped.
+func TestObjectThatMovesToAnotherGroup(t *testing.T) {
+	for _, policyName := range []apis.PrunePolicy{apis.PruneBefore, apis.PruneWith, apis.PruneAfter} {
+		old, moved := foo("foo"), foo("foo")
+		old.PrunePolicy, moved.Group, moved.Digest = policyName, "moved.local", "2"
+		c := newComponent(t, old)
+		c.rollOutAll(t)
+		c.desired, c.cluster.trace = []plan.Desired{moved}, nil
+
+		// The object is not seen under its new group yet: nothing is deleted.
+		c.unseen[moved.Key] = true
+		c.pass()
+		same(t, "operations", c.cluster.trace, nil)
+
+		c.unseen[moved.Key] = false
+		c.cluster.objects[moved.Key] = c.cluster.objects[old.Key]
+		c.rollOutAll(t)
+		same(t, string(policyName)+": operations", c.cluster.trace, []string{"apply foo"})
+		if len(c.stored) != 1 || c.stored[0].Group != "moved.local" {
+			t.Errorf("records are %v", c.stored)
+		}
+	}
+}
+
+// G-15: another object of the same name and another group is created before the old one goes.
+func TestTwinThatIsAnotherObject(t *testing.T) {
+	old, other := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
+	other.Group = "moved.local"
+	c := newComponent(t, old)
+	c.rollOutAll(t)
+	c.desired, c.cluster.trace = []plan.Desired{other}, nil
+	c.rollOutAll(t)
+	same(t, "operations", c.cluster.trace, []string{"create foo", "delete foo"})
+	c.there(t, other)
+}
+
+// G-15: the object of the new scope is created before the old one goes.
+func TestScopeThatChanges(t *testing.T) {
+	old, now := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
+	now.Namespace = ""
+	c := newComponent(t, old)
+	c.rollOutAll(t)
+	c.desired, c.cluster.trace = []plan.Desired{now}, nil
+	c.rollOutAll(t)
+	same(t, "operations", c.cluster.trace, []string{"create foo", "delete foo"})
+}
+
+// G-13, G-16: a record that is dropped leaves without a deletion if there is nothing of ours to delete.
+func TestDroppedRecordsOfNothing(t *testing.T) {
+	d := configMap("c")
+	for name, test := range map[string]struct {
+		seen  plan.Observed
+		stays bool
+	}{
+		"gone":          {plan.Observed{Presence: plan.Absent}, false},
+		"type is gone":  {plan.Observed{Presence: plan.Absent, TypeMissing: true}, false},
+		"unowned":       {plan.Observed{Presence: plan.Present, UID: "u1"}, false},
+		"foreign":       {plan.Observed{Presence: plan.Present, UID: "u1", Ownership: plan.Foreign, Terminating: true}, false},
+		"not seen":      {plan.Observed{}, true},
+		"being deleted": {plan.Observed{Presence: plan.Present, UID: "u1", Ownership: plan.Ours, Terminating: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Observed: map[plan.Key]plan.Observed{d.Key: test.seen}})
+			same(t, "operations", actions(p), nil)
+			if len(p.Inventory) != 0 != test.stays || p.Done == test.stays {
+				t.Errorf("records are %v, done is %v", p.Inventory, p.Done)
+			}
+		})
+	}
+}
+
+// G-16: what was deleted and is there again is deleted again.
+func TestDeletedAndThereAgain(t *testing.T) {
+	for _, deleting := range []bool{false, true} {
+		d := configMap("c")
+		r, s := asIs(d), live(d)
+		r.Phase, s.UID = apis.PhaseDeleting, "u2"
+		if !deleting {
+			r.Digest = ""
+		}
+		p := plan.Make(plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
+		same(t, "operations", actions(p), []string{"delete c"})
+		if o := p.Next.Operations[0]; o.UID != "u2" || o.Reason != "it was deleted, and is there again" {
+			t.Errorf("the operation is %+v", o)
+		}
+	}
+}
+
+func TestNamespaceGoesOnceEmpty(t *testing.T) {
+	c := newComponent(t, namespace("app"), with(foo("foo"), order(0, 5)))
+	c.rollOutAll(t)
+	c.cluster.finalized[foo("foo").Key] = true
+	c.desired, c.cluster.trace = nil, nil
+	p := c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete foo"})
+	same(t, "obstacles", obstacles(p), []string{"waiting app: what depends on it has to go first: 1 left", "waiting foo: it is being deleted"})
+	c.cluster.finalize(foo("foo").Key)
+	c.rollOutAll(t)
+	same(t, "operations", c.cluster.trace, []string{"delete foo", "delete app"})
+}

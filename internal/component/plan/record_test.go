@@ -1,0 +1,163 @@
+package plan_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestFold(t *testing.T) {
+	written := plan.Observed{Presence: plan.Present, UID: "u2", Generation: 7, Fields: "fields", Ownership: plan.Ours}
+	stamp := metav1.NewTime(start)
+	base := asIs(configMap("c"))
+	base.Message = "before"
+	record := func(change func(*apis.InventoryRecord)) *apis.InventoryRecord {
+		r := base
+		change(&r)
+		return &r
+	}
+	use := plan.Use{State: plan.ForeignBlocking, Instances: []string{"Baz app/x"}}
+	for name, test := range map[string]struct {
+		phase   apis.InventoryPhase
+		outcome plan.Outcome
+		want    *apis.InventoryRecord
+	}{
+		"created": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionCreate}, Observed: written}, want: record(func(r *apis.InventoryRecord) {
+			r.Phase, r.Status, r.Message, r.UID, r.Generation, r.Fields = apis.PhaseCreating, apis.ObjectInProgress, "", "u2", 7, "fields"
+		})},
+		"applied": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionApply, Stamp: true}, Observed: written}, want: record(func(r *apis.InventoryRecord) {
+			r.Phase, r.Status, r.Message, r.UID, r.Generation, r.Fields = apis.PhaseUpdating, apis.ObjectInProgress, "", "u2", 7, "fields"
+			r.LastAppliedAt = &stamp
+		})},
+		"replaced, with status": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionReplace},
+			Observed: plan.Observed{Presence: plan.Present, UID: "u2", Fields: "f", Status: apis.ObjectFailed, Message: "no"}}, want: record(func(r *apis.InventoryRecord) {
+			r.Phase, r.Status, r.Message, r.UID, r.Generation, r.Fields = apis.PhaseUpdating, apis.ObjectFailed, "no", "u2", 0, "f"
+		})},
+		"adopted, no fields kept": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionAdopt}, Observed: plan.Observed{Presence: plan.Present, UID: "u2"}},
+			want: record(func(r *apis.InventoryRecord) {
+				r.Phase, r.Status, r.Message, r.UID, r.Generation, r.Fields = apis.PhaseUpdating, apis.ObjectInProgress, "", "u2", 0, plan.FieldsNone
+			})},
+		"applied, no answer": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionApply}}, want: record(func(r *apis.InventoryRecord) {
+			r.Phase, r.Status, r.Message, r.Generation, r.Fields = apis.PhaseUpdating, apis.ObjectInProgress, "", 0, ""
+		})},
+		"recreated": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionRecreate, UID: "u3"}}, want: record(func(r *apis.InventoryRecord) {
+			r.Phase, r.Status, r.Message, r.UID = apis.PhaseRecreating, apis.ObjectTerminating, "", "u3"
+		})},
+		"deleted": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionDelete}}, want: record(func(r *apis.InventoryRecord) {
+			r.Phase, r.Status, r.Message = apis.PhaseDeleting, apis.ObjectTerminating, ""
+		})},
+		"purged": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionPurge}}, want: record(func(r *apis.InventoryRecord) {
+			r.Phase, r.Status, r.Message = apis.PhaseCompleting, apis.ObjectTerminating, ""
+		})},
+		"type deleted": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionDeleteType}, Use: plan.Use{State: plan.ForeignNone}}, want: record(func(r *apis.InventoryRecord) {
+			r.Phase, r.Status, r.Message = apis.PhaseDeleting, apis.ObjectTerminating, ""
+		})},
+		"type in use": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionDeleteType}, Use: use}, want: record(func(r *apis.InventoryRecord) {
+			r.Message = "in use by Baz app/x"
+		})},
+		"checked":  {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionCheck, Pattern: -1}, Use: use}, want: &base},
+		"orphaned": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionOrphan}}},
+		"orphaned by purge": {phase: apis.PhaseScheduledForCompletion, outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionOrphan}}, want: record(func(r *apis.InventoryRecord) {
+			r.Phase, r.Message, r.UID, r.Fields, r.Generation = apis.PhaseCompleted, "", "", "", 0
+		})},
+		"failed": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionApply}, Err: errors.New(strings.Repeat("ä", 300)), Observed: written},
+			want: record(func(r *apis.InventoryRecord) { r.Message = strings.Repeat("ä", 98) + "..." })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inventory := []apis.InventoryRecord{asIs(configMap("a")), base, asIs(configMap("z"))}
+			if test.phase != "" {
+				inventory[1].Phase = test.phase
+			}
+			test.outcome.Operation.Key = configMap("c").Key
+			folded := plan.Fold(inventory, []plan.Outcome{test.outcome, {Operation: plan.Operation{Action: plan.ActionDelete, Key: configMap("unknown").Key}}}, start)
+			want := []apis.InventoryRecord{asIs(configMap("a")), asIs(configMap("z"))}
+			if test.want != nil {
+				want = []apis.InventoryRecord{want[0], *test.want, want[1]}
+			}
+			if !reflect.DeepEqual(folded, want) {
+				t.Errorf("records are\n%+v, want\n%+v", folded, want)
+			}
+			if test.phase == "" && !reflect.DeepEqual(inventory[1], base) {
+				t.Error("the input was changed")
+			}
+		})
+	}
+}
+
+func TestFoldOfAPatternCheck(t *testing.T) {
+	inventory := []apis.InventoryRecord{asIs(configMap("c"))}
+	outcome := plan.Outcome{Operation: plan.Operation{Action: plan.ActionCheck, Key: plan.Key{Kind: "*"}, Pattern: 0}, Err: errInvalid}
+	if folded := plan.Fold(inventory, []plan.Outcome{outcome}, start); !reflect.DeepEqual(folded, inventory) {
+		t.Errorf("records are %v", folded)
+	}
+}
+
+// A record omits what is so by default, and holds what is desired.
+func TestRecordOfADesiredObject(t *testing.T) {
+	d := crd("baz")
+	p := plan.Make(plan.Input{Desired: []plan.Desired{d}})
+	want := apis.InventoryRecord{Group: d.Group, Version: "v1", Kind: d.Kind, Name: d.Name, ManagedTypes: d.ManagedTypes, Digest: "1",
+		Phase: apis.PhaseScheduledForApplication, Status: apis.ObjectInProgress}
+	if !reflect.DeepEqual(p.Inventory, []apis.InventoryRecord{want}) {
+		t.Errorf("the record is %+v, want %+v", p.Inventory, want)
+	}
+	d = with(d, purged(3), order(1, 2), policy(apis.AdoptNever), policy(apis.UpdateReplace), policy(apis.DeleteOrphan), policy(apis.PruneAfter))
+	d.ReconcilePolicy, d.IgnoreForeignInstances, d.Version = apis.ReconcileOnce, true, "v2"
+	after := int16(3)
+	want = apis.InventoryRecord{Group: d.Group, Version: "v2", Kind: d.Kind, Name: d.Name, ManagedTypes: d.ManagedTypes, Digest: "1", ApplyOrder: 1, DeleteOrder: 2,
+		PurgeOrder: &after, AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateReplace, DeletePolicy: apis.DeleteOrphan,
+		PrunePolicy: apis.PruneAfter, IgnoreForeignInstances: true, Phase: apis.PhaseScheduledForApplication, Status: apis.ObjectInProgress}
+	p = plan.Make(plan.Input{Desired: []plan.Desired{d}, Inventory: p.Inventory})
+	if !reflect.DeepEqual(p.Inventory, []apis.InventoryRecord{want}) {
+		t.Errorf("the record is %+v, want %+v", p.Inventory, want)
+	}
+}
+
+// The status and message of a record follow what is seen.
+func TestRecordFollowsTheObject(t *testing.T) {
+	d := foo("foo")
+	r, s := asIs(d), live(d)
+	s.Status, s.Message = apis.ObjectInProgress, strings.Repeat("x", 1000)
+	p := plan.Make(single(d, &r, s))
+	if got := p.Inventory[0]; got.Status != apis.ObjectInProgress || len(got.Message) != 200 || !utf8.ValidString(got.Message) || got.Phase != apis.PhaseReady {
+		t.Errorf("the record is %+v", got)
+	}
+	p = plan.Make(single(d, &p.Inventory[0], live(d)))
+	if !reflect.DeepEqual(p.Inventory[0], r) {
+		t.Errorf("the record is %+v, want %+v", p.Inventory[0], r)
+	}
+	// Nothing is known yet after a start: that is no news.
+	p = plan.Make(single(d, &r, plan.Observed{}))
+	if !reflect.DeepEqual(p.Inventory[0], r) {
+		t.Errorf("the record is %+v, want %+v", p.Inventory[0], r)
+	}
+	s = live(d)
+	s.UID, s.Generation = "u9", 1
+	if got := plan.Make(single(d, &r, s)).Inventory[0]; got.UID != "u9" || got.Generation != 0 {
+		t.Errorf("the record is %+v", got)
+	}
+}
+
+func TestStampIsKept(t *testing.T) {
+	d := configMap("c")
+	d.ReapplyInterval = time.Hour
+	c := newComponent(t, d)
+	c.pass()
+	if at := c.stored[0].LastAppliedAt; at == nil || !at.Time.Equal(start) {
+		t.Errorf("last applied at %v", at)
+	}
+	c.cluster.now = start.Add(time.Hour)
+	c.pass()
+	if at := c.stored[0].LastAppliedAt; !at.Time.Equal(c.cluster.now) {
+		t.Errorf("last applied at %v", at)
+	}
+	same(t, "operations", c.cluster.trace, []string{"create c", "apply c"})
+}

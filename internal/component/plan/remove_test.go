@@ -1,0 +1,171 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+)
+
+func TestNothingIsDeletedBeforeAllChecks(t *testing.T) {
+	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("c"), order(0, -5)))
+	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}, {Group: "*.local", Kind: "*"}, {Group: "test.local", Kind: "Foo"}}
+	c.rollOutAll(t)
+	c.deleting, c.cluster.trace = true, nil
+	c.cluster.pattern[1] = []string{"Bar app/theirs"}
+	before := c.phases()
+	p := c.pass()
+	c.expect(p, false, before)
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "check "})
+	if got := plan.Message(p, 200); got != "deletion has not begun, blocked: types * of *.local: in use by Bar app/theirs" {
+		t.Error(got)
+	}
+	delete(c.cluster.pattern, 1)
+	if p = c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace[3:],
+		[]string{"check baz.test.local", "check ", "check ", "delete c", "delete mine", "delete type baz.test.local"})
+}
+
+// G-04: once deletion was begun, who uses the types is not asked again, but for what the deletion of a type does itself.
+func TestChecksAreNotRepeated(t *testing.T) {
+	c := newComponent(t, crd("baz"), with(foo("first"), order(0, -5)), with(foo("second"), order(0, -4)))
+	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}}
+	c.rollOutAll(t)
+	c.deleting = true
+	c.cluster.finalized[foo("first").Key], c.cluster.finalized[foo("second").Key] = true, true
+	c.pass()
+	c.cluster.finalize(foo("first").Key)
+	c.pass()
+	if c.cluster.checks != 2 {
+		t.Errorf("%d checks", c.cluster.checks)
+	}
+	// In the end the type turns out to be in use all the same.
+	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x"}
+	c.cluster.finalize(foo("second").Key)
+	p := c.pass()
+	same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: in use by Baz app/x"})
+	delete(c.cluster.foreign, crd("baz").Key)
+	if p = c.pass(); !p.Done || c.cluster.checks != 2 {
+		t.Errorf("%d checks:\n%s", c.cluster.checks, p)
+	}
+}
+
+func TestWhatNeedsNoCheck(t *testing.T) {
+	d := crd("baz")
+	for name, test := range map[string]struct {
+		record func(*apis.InventoryRecord)
+		seen   func(*plan.Observed)
+		want   []string
+	}{
+		"a type of ours":        {want: []string{"check baz.test.local"}},
+		"orphaned":              {record: func(r *apis.InventoryRecord) { r.DeletePolicy = apis.DeleteOrphanOnDelete }, want: []string{"orphan baz.test.local"}},
+		"orphaned otherwise":    {record: func(r *apis.InventoryRecord) { r.DeletePolicy = apis.DeleteOrphanOnApply }, want: []string{"check baz.test.local"}},
+		"ignored":               {record: func(r *apis.InventoryRecord) { r.IgnoreForeignInstances = true }, want: []string{"delete baz.test.local"}},
+		"committed":             {record: func(r *apis.InventoryRecord) { r.Phase = apis.PhaseScheduledForDeletion }, want: []string{"delete type baz.test.local"}},
+		"dropped before":        {record: func(r *apis.InventoryRecord) { r.Digest, r.Phase = "", apis.PhaseDeleting }, want: []string{"check baz.test.local"}},
+		"not ours":              {seen: func(s *plan.Observed) { s.Ownership = plan.Foreign }},
+		"gone":                  {seen: func(s *plan.Observed) { *s = plan.Observed{Presence: plan.Absent} }},
+		"being deleted already": {seen: func(s *plan.Observed) { s.Terminating = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := asIs(d), live(d)
+			if test.record != nil {
+				test.record(&r)
+			}
+			if test.seen != nil {
+				test.seen(&s)
+			}
+			p := plan.Make(plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
+			same(t, "operations", actions(p), test.want)
+		})
+	}
+}
+
+func TestDeletionWaitsForWhatIsNotKnown(t *testing.T) {
+	d := crd("baz")
+	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{asIs(d), asIs(configMap("c"))},
+		Observed: map[plan.Key]plan.Observed{configMap("c").Key: live(configMap("c"))}}
+	p := plan.Make(in)
+	same(t, "operations", actions(p), nil)
+	same(t, "obstacles", obstacles(p), []string{"waiting baz.test.local: it is not known yet whether it exists"})
+	in.Observed[d.Key] = live(d)
+	in.Failed = map[plan.Key]string{d.Key: "forbidden"}
+	same(t, "obstacles", obstacles(plan.Make(in)), []string{"failed baz.test.local: forbidden"})
+}
+
+func TestAllOrphanedNeedsNoPermission(t *testing.T) {
+	d := with(configMap("c"), policy(apis.DeleteOrphan))
+	r := asIs(d)
+	r.DeletePolicy = apis.DeleteOrphan
+	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
+		Patterns: []plan.Pattern{{Group: "*", Kind: "*"}}}
+	same(t, "operations", actions(plan.Make(in)), []string{"orphan c"})
+}
+
+func TestDeleteCanonicalOrder(t *testing.T) {
+	webhook := object1("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "webhook")
+	class := object1("storage.k8s.io", "StorageClass", "class")
+	webhook.Namespace, class.Namespace = "", ""
+	c := newComponent(t, class, namespace("app"), configMap("c"), webhook, crd("baz"), foo("foo"), baz("instance"), bar("listed"))
+	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Bar"}}
+	c.rollOutAll(t)
+	c.deleting, c.cluster.trace = true, nil
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete instance", "delete listed", "delete type baz.test.local", "delete foo",
+		"delete webhook", "delete c", "delete app", "delete class"})
+}
+
+// Priorities are an order, and no reason to wait: a namespace that is not empty yet holds up nothing that comes after it.
+func TestDeletionDoesNotWaitBetweenPriorities(t *testing.T) {
+	class := object1("storage.k8s.io", "StorageClass", "class")
+	class.Namespace = ""
+	c := newComponent(t, class, namespace("app"), configMap("c"))
+	c.rollOutAll(t)
+	c.deleting, c.cluster.trace = true, nil
+	c.cluster.finalized[configMap("c").Key] = true
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete c", "delete class"})
+	c.cluster.finalize(configMap("c").Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, []string{"delete c", "delete class", "delete app"})
+}
+
+// An order that contradicts what holds what would never end.
+func TestContradictoryDeleteOrders(t *testing.T) {
+	c := newComponent(t, with(namespace("app"), order(0, -3)), with(crd("baz"), order(0, -2)), with(baz("instance"), order(0, 7)))
+	c.rollOutAll(t)
+	c.deleting = true
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+}
+
+func TestDeletionProgress(t *testing.T) {
+	c := newComponent(t, foo("a"), foo("b"), with(foo("c"), order(0, 1)), with(foo("d"), order(0, 2)))
+	c.rollOutAll(t)
+	c.deleting = true
+	c.cluster.finalized[foo("b").Key] = true
+	p := c.pass()
+	if want := (plan.Progress{Wave: 1, Waves: 3, Ready: 1, Total: 2}); p.Progress != want {
+		t.Errorf("progress is %+v, want %+v", p.Progress, want)
+	}
+	if got := plan.Message(p, 200); got != "3 objects left to delete, waiting for Foo app/b: it is being deleted" {
+		t.Error(got)
+	}
+}
+
+func TestDeletionThatFailsDoesNotStopNeighbours(t *testing.T) {
+	a, b, later := configMap("a"), configMap("b"), with(configMap("later"), order(0, 1))
+	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{asIs(a), asIs(b), asIs(later)}, Failed: map[plan.Key]string{a.Key: "forbidden"},
+		Observed: map[plan.Key]plan.Observed{a.Key: live(a), b.Key: live(b), later.Key: live(later)}}
+	in.Inventory[2].DeleteOrder = 1
+	p := plan.Make(in)
+	same(t, "operations", actions(p), []string{"delete b"})
+	same(t, "obstacles", obstacles(p), []string{"failed a: forbidden"})
+}

@@ -1,0 +1,150 @@
+// Package controlplanetest gives the tests of a package one control plane to share, since starting one takes seconds.
+//
+//	var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true}}
+//
+//	func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
+//
+//	func TestSomething(t *testing.T) {
+//		config, namespace := plane.Config(t), plane.Namespace(t)
+//		...
+//	}
+package controlplanetest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+)
+
+// Shared is a control plane that starts when the first test asks for it, so that a run of other tests does not wait for
+// it, and stops after the last test. The zero value is ready to use. Its methods are safe for concurrent use.
+type Shared struct {
+	// Options are read when the control plane starts.
+	Options controlplane.Options
+
+	mu sync.Mutex
+	// running is set while Main runs the tests.
+	running bool
+	started bool
+	env     *controlplane.Environment
+	err     error
+}
+
+// Main runs the tests of a package, stops the control plane, and returns the exit code. What makes the code non-zero is a
+// test that fails, a control plane that does not stop as it should, or a goroutine that outlives the tests. What
+// controller-runtime logs is discarded, unless the caller has set a logger before; m is a *testing.M.
+func (s *Shared) Main(m interface{ Run() int }) int {
+	log.SetLogger(logr.Discard())
+	s.mu.Lock()
+	s.running = true
+	s.mu.Unlock()
+
+	code := m.Run()
+	if err := s.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	// After a failed test the leak is most likely a consequence.
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return code
+}
+
+func (s *Shared) stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = false
+	if s.env == nil {
+		return nil
+	}
+	return s.env.Stop()
+}
+
+// Environment returns the control plane. When there is none the test fails at once, with an error that says what to do;
+// it is never skipped. When a process of the control plane ends by itself during the test, the test fails in the end.
+func (s *Shared) Environment(t testing.TB) *controlplane.Environment {
+	t.Helper()
+	env, err := s.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+	return env
+}
+
+// start starts the control plane, or returns what the first call has returned.
+func (s *Shared) start() (*controlplane.Environment, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		return nil, fmt.Errorf("nothing would stop the control plane: call Main of %T in TestMain", s)
+	}
+	if !s.started {
+		s.started = true
+		// A test's context would end with that test, the control plane serves them all.
+		s.env, s.err = controlplane.Start(context.Background(), s.Options)
+	}
+	return s.env, s.err
+}
+
+// Config returns a copy of the configuration of an administrator's client.
+func (s *Shared) Config(t testing.TB) *rest.Config {
+	t.Helper()
+	return s.Environment(t).Config()
+}
+
+// Namespace creates a namespace for the test and returns its name, which begins with the name of the test. It is left
+// behind: the control plane is thrown away soon, and a namespace takes seconds to go.
+func (s *Shared) Namespace(t testing.TB) string {
+	t.Helper()
+	c, err := client.New(s.Config(t), client.Options{})
+	if err != nil {
+		t.Fatalf("no client to create a namespace with: %v", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(t.Name())}}
+	if err := c.Create(t.Context(), namespace); err != nil {
+		t.Fatalf("could not create a namespace: %v", err)
+	}
+	return namespace.Name
+}
+
+// maxPrefix leaves room for what the API server appends to make a name of at most 63 characters.
+const maxPrefix = 57
+
+// namespacePrefix turns the name of a test into what a namespace's name may begin with.
+func namespacePrefix(test string) string {
+	prefix := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, test)
+	prefix = strings.Trim(prefix, "-")
+	prefix = strings.TrimRight(prefix[:min(len(prefix), maxPrefix)], "-")
+	return cmp.Or(prefix, "test") + "-"
+}

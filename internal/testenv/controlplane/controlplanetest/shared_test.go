@@ -1,0 +1,99 @@
+package controlplanetest_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+)
+
+// run is a testing.M that does what a test binary would do.
+type run func() int
+
+func (r run) Run() int { return r() }
+
+func TestSharedStartsWhenAskedFor(t *testing.T) {
+	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
+	var plane controlplanetest.Shared
+	if code := plane.Main(run(func() int { return 0 })); code != 0 {
+		t.Errorf("the exit code is %d although nobody wanted a control plane", code)
+	}
+	if code := plane.Main(run(func() int { return 3 })); code != 3 {
+		t.Errorf("the exit code is %d, want that of the tests", code)
+	}
+}
+
+func TestSharedFailsTheTestWithoutAControlPlane(t *testing.T) {
+	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
+	var plane controlplanetest.Shared
+	plane.Main(run(func() int {
+		for range 2 {
+			failure := failureOf(t, func(tb testing.TB) { plane.Config(tb) })
+			if !strings.Contains(failure, "make controlplane") {
+				t.Errorf("the test failed with %q", failure)
+			}
+		}
+		return 0
+	}))
+}
+
+func TestSharedNeedsMain(t *testing.T) {
+	var plane controlplanetest.Shared
+	failure := failureOf(t, func(tb testing.TB) { plane.Namespace(tb) })
+	if !strings.Contains(failure, "call Main of *controlplanetest.Shared in TestMain") {
+		t.Errorf("the test failed with %q", failure)
+	}
+}
+
+func TestSharedNoticesALeak(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	var plane controlplanetest.Shared
+	code := plane.Main(run(func() int {
+		go func() { <-stop }()
+		return 0
+	}))
+	if code == 0 {
+		t.Error("a goroutine that outlives the tests went unnoticed")
+	}
+}
+
+func TestNamespaceNamesAreLegal(t *testing.T) {
+	for _, test := range []string{
+		"TestPlain", "TestTable/with spaces_and/ünïcode", "Test" + strings.Repeat("Long", 30), "Test" + strings.Repeat("/", 80) + "x",
+		"/", "Benchmark-8",
+	} {
+		name := controlplanetest.NamespacePrefix(test) + "x7k2p"
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			t.Errorf("%s gives %s: %v", test, name, problems)
+		}
+	}
+}
+
+// failureOf returns what a test that does f would fail with.
+func failureOf(t *testing.T, f func(testing.TB)) string {
+	t.Helper()
+	recorded := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(recorded)
+	}()
+	<-done
+	return recorded.failure
+}
+
+// recorder is a test whose failure is recorded.
+type recorder struct {
+	testing.TB
+	failure string
+}
+
+func (r *recorder) Fatal(args ...any) {
+	r.failure = fmt.Sprint(args...)
+	runtime.Goexit()
+}

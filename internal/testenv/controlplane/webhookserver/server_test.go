@@ -1,0 +1,122 @@
+package webhookserver_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/webhookserver"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+var plane = controlplanetest.Shared{Options: controlplane.Options{}}
+
+func TestMain(m *testing.M) {
+	os.Exit(plane.Main(m))
+}
+
+var configMapRules = []admissionregistrationv1.RuleWithOperations{{
+	Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+	Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+}}
+
+// start runs a server that denies all that it is asked at /deny, until the test ends.
+func start(t *testing.T) *webhookserver.Server {
+	t.Helper()
+	server, err := webhookserver.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Register("/deny", &admission.Webhook{Handler: admission.HandlerFunc(
+		func(context.Context, admission.Request) admission.Response { return admission.Denied("no way") },
+	)})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the server failed: %v", err)
+		}
+	})
+	poll(t, "the server does not start", func(context.Context) bool { return server.StartedChecker()(nil) == nil })
+	return server
+}
+
+func poll(t *testing.T, what string, check func(ctx context.Context) bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true,
+		func(ctx context.Context) (bool, error) { return check(ctx), nil })
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func TestCertificateIsTrustedByItsBundleOnly(t *testing.T) {
+	server := start(t)
+	registered := server.Mutating("test", webhookserver.Hook{Path: "/deny"}).Webhooks[0].ClientConfig
+	bundle := x509.NewCertPool()
+	if !bundle.AppendCertsFromPEM(registered.CABundle) {
+		t.Fatal("there is no certificate in the bundle")
+	}
+	for name, roots := range map[string]*x509.CertPool{"bundle": bundle, "none": x509.NewCertPool()} {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+		response, err := (&http.Client{Transport: transport}).Get(*registered.URL)
+		if trusted := err == nil; trusted != (roots == bundle) {
+			t.Errorf("with roots %s: %v", name, err)
+		}
+		if err == nil {
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+		}
+		transport.CloseIdleConnections()
+	}
+}
+
+func TestAPIServerCallsTheWebhook(t *testing.T) {
+	server := start(t)
+	c, err := client.New(plane.Config(t), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutated, validated, others := plane.Namespace(t), plane.Namespace(t), plane.Namespace(t)
+	for _, registered := range []client.Object{
+		server.Mutating("mutating", webhookserver.Hook{Path: "/deny", Rules: configMapRules, Namespaces: []string{mutated}}),
+		server.Validating("validating", webhookserver.Hook{Path: "/deny", Rules: configMapRules, Namespaces: []string{validated}}),
+	} {
+		if err := c.Create(t.Context(), registered); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Delete(context.Background(), registered) })
+	}
+	create := func(ctx context.Context, namespace string) error {
+		return c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "test-"}})
+	}
+	for namespace, hook := range map[string]string{mutated: "deny.mutating.espalier.dev", validated: "deny.validating.espalier.dev"} {
+		var last error
+		poll(t, "the webhook is not called", func(ctx context.Context) bool {
+			last = create(ctx, namespace)
+			return last != nil
+		})
+		if diff := cmp.Diff(`admission webhook "`+hook+`" denied the request: no way`, last.Error()); diff != "" {
+			t.Errorf("the answer differs (-expected, +actual):\n%s", diff)
+		}
+	}
+	if err := create(t.Context(), others); err != nil {
+		t.Errorf("the webhook is called for another namespace: %v", err)
+	}
+}

@@ -1,0 +1,107 @@
+package storytellingtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
+)
+
+// faults lets every second write fail, in turns: it does not arrive, its answer is lost, or somebody else was faster.
+type faults struct {
+	next http.RoundTripper
+	// admin is the client of whoever is faster.
+	admin  *http.Client
+	writes atomic.Int64
+}
+
+// WithFaults returns a function that wraps the transport of a client.
+func WithFaults(t testing.TB, admin *rest.Config) func(http.RoundTripper) http.RoundTripper {
+	t.Helper()
+	client, err := rest.HTTPClientFor(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(next http.RoundTripper) http.RoundTripper { return &faults{next: next, admin: client} }
+}
+
+var errLost = errors.New("injected: the connection is lost")
+
+func (f *faults) RoundTrip(request *http.Request) (*http.Response, error) {
+	// An event that fails is sent again after 10 seconds, by client-go, which does not concern the tree.
+	if request.Method == http.MethodGet || strings.HasSuffix(request.URL.Path, "/events") {
+		return f.next.RoundTrip(request)
+	}
+	switch n := f.writes.Add(1); n % 6 {
+	case 1:
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, errLost
+	case 3:
+		response, err := f.next.RoundTrip(request)
+		if err != nil {
+			return nil, err
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		return nil, errors.Join(errLost, response.Body.Close())
+	case 5:
+		if request.Method == http.MethodPut || request.Method == http.MethodPatch {
+			if err := f.annotate(request.Context(), request.URL.Scheme+"://"+request.URL.Host, request.URL.Path, n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return f.next.RoundTrip(request)
+}
+
+// annotate makes a change to the object at path, so that whoever has read it before meets a conflict.
+func (f *faults) annotate(ctx context.Context, host, path string, n int64) error {
+	change := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, FasterAnnotation, n)
+	url := host + strings.TrimSuffix(path, "/status")
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(change))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/merge-patch+json")
+	response, err := f.admin.Do(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// FasterAnnotation is on objects that somebody has changed between a read and a write of the operator.
+const FasterAnnotation = "example.com/faster"
+
+// RestartAPIServer returns a function for AfterDo that kills the API server while the operator is busy with what was just done in one of the
+// steps, and returns when it is back. Not at each step, since clients wait the longer the more often they lose their API server.
+func RestartAPIServer[W any](t testing.TB, env *controlplane.Environment, titles ...string) func(context.Context, storytelling.Step[W]) error {
+	t.Helper()
+	pending := slices.Clone(titles)
+	t.Cleanup(func() {
+		if len(pending) > 0 {
+			t.Errorf("the API server was not killed in the steps %q", pending)
+		}
+	})
+	return func(_ context.Context, step storytelling.Step[W]) error {
+		if !slices.Contains(pending, step.Title) {
+			return nil
+		}
+		pending = slices.DeleteFunc(pending, func(title string) bool { return title == step.Title })
+		if err := env.StopAPIServer(); err != nil {
+			return err
+		}
+		return env.StartAPIServer()
+	}
+}
