@@ -1,0 +1,19 @@
+// Package kinds names the built-in kinds that the toolkit treats specially, each once.
+package kinds
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// The kinds are known by group and kind, whatever version of them is used.
+var (
+	APIService               = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+	ConfigMap                = schema.GroupKind{Kind: "ConfigMap"}
+	CustomResourceDefinition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	Namespace                = schema.GroupKind{Kind: "Namespace"}
+	Secret                   = schema.GroupKind{Kind: "Secret"}
+	Service                  = schema.GroupKind{Kind: "Service"}
+)
+
+// DefinesTypes reports whether an object of the kind makes the API server serve other types.
+func DefinesTypes(kind schema.GroupKind) bool {
+	return kind == CustomResourceDefinition || kind == APIService
+}

@@ -1,0 +1,45 @@
+package message_test
+
+import (
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/message"
+)
+
+func TestTruncate(t *testing.T) {
+	for _, tc := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 0, ""},
+		{"short", 5, "short"},
+		{"longer", 5, "lo…"},
+		{"löng text", 5, "l…"},
+		{"text", 3, "…"},
+		{"text", 2, ""},
+		{"text", -1, ""},
+		{"\xff", 10, "\uFFFD"},
+	} {
+		if got := message.Truncate(tc.text, tc.limit); got != tc.want {
+			t.Errorf("Truncate(%q, %d) = %q, want %q", tc.text, tc.limit, got, tc.want)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	for shown, want := range map[int]string{3: "a, b, c", 2: "a, b and 1 more", 1: "a and 2 more"} {
+		if got := message.List(names, shown); got != want {
+			t.Errorf("List(%d) = %q, want %q", shown, got, want)
+		}
+	}
+}
+
+func TestCapitalize(t *testing.T) {
+	for text, want := range map[string]string{"": "", "über": "Über", "A": "A", "wave 1": "Wave 1"} {
+		if got := message.Capitalize(text); got != want {
+			t.Errorf("Capitalize(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
