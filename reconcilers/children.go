@@ -118,7 +118,7 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 	if err := watchOwned(ctx, mgr, bldr, k.childType); err != nil {
 		return err
 	}
-	if err := watchTracked(ctx, bldr, k.childType); err != nil {
+	if err := WatchTracked(ctx, bldr, k.childType); err != nil {
 		return err
 	}
 	return config.owners.register(ctx, config.Client, k.childType)
@@ -128,7 +128,7 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 // this child: one, as a rule. It returns the child as it is now.
 func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, resource T, found []CT, desired CT, err error) (CT, error) {
 	var none CT
-	actual, extras := only(found)
+	actual, extras := pickChild(found)
 	switch {
 	case resource.GetDeletionTimestamp() != nil:
 		desired = none
@@ -137,7 +137,7 @@ func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, reso
 	case err != nil:
 		return none, err
 	case !isNil(desired):
-		if err := k.own(ctx, config, resource, desired); err != nil {
+		if err := k.setOwner(ctx, config, resource, desired); err != nil {
 			return none, err
 		}
 	}
@@ -164,9 +164,9 @@ func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, reso
 	return k.manage(ctx, config, resource, actual, desired)
 }
 
-// only picks the object that counts as the child, and returns the others that do too. One that is about to go counts only if
+// pickChild picks the object that counts as the child, and returns the others that do too. One that is about to go counts only if
 // there is no other: it makes way.
-func only[CT client.Object](found []CT) (actual CT, extras []CT) {
+func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 	for _, child := range found {
 		switch {
 		case isNil(actual), actual.GetDeletionTimestamp() != nil && child.GetDeletionTimestamp() == nil:
@@ -180,14 +180,14 @@ func only[CT client.Object](found []CT) (actual CT, extras []CT) {
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
 	child, err := k.manager.Manage(ctx, resource, actual, desired)
-	if remembersChildren(ctx) && (err == nil || !isNil(child)) {
-		knowChild(ctx, k.family(config), actual, child)
+	if err == nil || !isNil(child) {
+		k.recordWrite(ctx, config, actual, child)
 	}
 	return child, err
 }
 
-// own makes the resource the controller of desired, unless owner references are not used.
-func (k *children[T, CT, CLT]) own(ctx context.Context, config Config, resource T, desired CT) error {
+// setOwner makes the resource the controller of desired, unless owner references are not used.
+func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, resource T, desired CT) error {
 	if !k.unowned {
 		ref, err := controllerRef(ctx, config, resource)
 		if err == nil {
@@ -198,7 +198,7 @@ func (k *children[T, CT, CLT]) own(ctx context.Context, config Config, resource 
 				k.kind, k.name, describeObject(resource), describeObject(desired), err)
 		}
 	}
-	if !k.ours(resource, desired) {
+	if !k.isOwn(resource, desired) {
 		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, this can result in orphaned children",
 			"child", describeObject(desired))
 	}

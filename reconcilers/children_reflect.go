@@ -38,7 +38,7 @@ func (k *children[T, CT, CLT]) judge(ctx context.Context, config Config, resourc
 		}
 		if !foreign {
 			// The child is there and ours: the cache lags behind, and the next attempt will see it.
-			scopeOf(ctx).pass.fail(positionOf(ctx), k.describe(desired), ClassConflict, err)
+			contextOf(ctx).state.fail(pathOf(ctx), k.describe(desired), ClassConflict, err)
 			return outcome[CT]{returned: err}
 		}
 	}
@@ -63,7 +63,7 @@ func (k *children[T, CT, CLT]) blockedByForeign(ctx context.Context, config Conf
 		}
 		blocker.SetNamespace(key.Namespace)
 		blocker.SetName(key.Name)
-	} else if k.ours(resource, blocker) {
+	} else if k.isOwn(resource, blocker) {
 		return false, nil
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",

@@ -40,9 +40,9 @@ type ownerIdentity struct {
 // controllerRef returns a reference to owner as controller, or an error if the kind of owner is not known. Below a root it is
 // made once in a request.
 func controllerRef(ctx context.Context, config Config, owner client.Object) (metav1.OwnerReference, error) {
-	owner, _ = originalOf(ctx, owner)
-	p := scopeOf(ctx).pass
-	if p == nil || !scopeOf(ctx).comparable {
+	owner, _ = resourceBehindCast(ctx, owner)
+	p := contextOf(ctx).state
+	if p == nil || !contextOf(ctx).comparable {
 		return newControllerRef(config, owner)
 	}
 	identity := ownerIdentity{uid: owner.GetUID(), object: reflect.TypeOf(owner), reader: config.Client}

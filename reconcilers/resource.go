@@ -212,11 +212,11 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 	if err := parts.checkConfig(); err != nil {
 		return Result{}, err
 	}
-	return parts.serve(ctx, req, r.SkipRequest, r.reconcile)
+	return parts.handleRequest(ctx, req, r.SkipRequest, r.reconcile)
 }
 
 // reconcile fetches the resource, runs the tree, and writes the status.
-func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *pass) (Result, error) {
+func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *requestState) (Result, error) {
 	config, err := RetrieveOriginalConfig(ctx)
 	if err != nil {
 		return Result{}, err
@@ -229,9 +229,10 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *p
 		}
 		return Result{}, fetchFailed(ctx, err)
 	}
-	p.memory = r.memories.of(original)
-	if newer, ok := p.memory.barrier.resolve(original, rtime.RetrieveNow(ctx)).(T); ok {
-		original = newer
+	now := rtime.RetrieveNow(ctx)
+	p.resource = r.states.Of(original)
+	if known, ok := p.resource.Writes.Resolve(original, now).(T); ok {
+		original = known
 	}
 	p.stored = original
 	resource := copyOf(original)
@@ -251,7 +252,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *p
 		result, err = r.settle(ctx, config, original, resource, result, err)
 	}
 	if p.written {
-		p.memory.barrier.raise(p.stored.DeepCopyObject().(client.Object), rtime.RetrieveNow(ctx))
+		p.resource.Writes.Wrote(p.stored.DeepCopyObject().(client.Object), false, now)
 	}
 	return result, err
 }
@@ -281,14 +282,14 @@ func (r *ResourceReconciler[T]) typed(config Config) bool {
 }
 
 // run runs the tree, in a round of the tracker: what the tree does not track any more is forgotten once it ran through.
-func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *pass, resource T) (Result, error) {
+func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *requestState, resource T) (Result, error) {
 	var result Result
 	var err error
 	if resource.GetDeletionTimestamp() == nil || len(resource.GetFinalizers()) > 0 {
-		inRound(config, resource, func() bool {
+		withTrackerRound(config, resource, func() bool {
 			result, err = r.Reconciler.Reconcile(ctx, resource)
-			noteUnlocated(ctx, err)
-			p.memory.sweep()
+			recordUnlocated(ctx, err)
+			p.resource.EndRequest(rtime.RetrieveNow(ctx))
 			return err == nil
 		})
 	}
@@ -300,7 +301,7 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *pass,
 
 // forget drops what is remembered of a resource that is gone.
 func (r *ResourceReconciler[T]) forget(config Config, req Request) {
-	r.memories.forget(req.NamespacedName)
+	r.states.Forget(req.NamespacedName)
 	rounds, ok := config.Tracker.(tracker.Rounds)
 	if !ok {
 		return

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
@@ -19,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// root is what each root has and nobody configures: what it knows from request to request.
+// root is what each root has and the author does not configure: what it keeps from request to request.
 type root struct {
-	memories memories
+	states resourcestate.Store
 	// identity tells the controller of this root apart from others; empty until it is set up.
 	identity string
 }
@@ -80,20 +81,20 @@ func (r *rootParts[T]) validateTree(ctx context.Context) error {
 }
 
 // fill puts onto a scope what a root says about itself.
-func (r *rootParts[T]) fill(s *scope) {
+func (r *rootParts[T]) fill(s *treeContext) {
 	s.setConfig(r.config)
 	s.originalConfig, s.hasOriginalConfig = r.config, true
 	s.resourceType, s.originalResourceType = r.resourceType, r.resourceType
 }
 
 // prepare returns the context for a request, or for the set-up.
-func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *pass) context.Context {
-	s := *scopeOf(ctx)
+func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *requestState) context.Context {
+	s := *contextOf(ctx)
 	s.Context = ctx
 	s.request = req
 	r.fill(&s)
-	s.pass = p
-	return enter(&s, r.name)
+	s.state = p
+	return Enter(&s, r.name)
 }
 
 // rootSetup is how the set-up of one root differs from that of others.
@@ -119,7 +120,7 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	ctx = derive(ctx, func(s *scope) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
+	ctx = derive(ctx, func(s *treeContext) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
 
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
@@ -157,27 +158,27 @@ func (r *rootParts[T]) explainBuild(err error) error {
 
 // serve handles a request: it prepares the context, calls handle between the hooks, and decides what controller-runtime gets.
 // With skip, which may be nil, nothing of that happens.
-func (r *rootParts[T]) serve(
+func (r *rootParts[T]) handleRequest(
 	ctx context.Context, req Request,
 	skip func(ctx context.Context, req Request) bool,
-	handle func(ctx context.Context, req Request, p *pass) (Result, error),
+	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
 ) (Result, error) {
-	p := &pass{}
+	p := &requestState{}
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {
 		return Result{}, nil
 	}
-	result, err := r.between(ctx, req, p, handle)
-	result, err = conclude(result, err)
+	result, err := r.runHooks(ctx, req, p, handle)
+	result, err = toControllerResult(result, err)
 	return result, locateError(p, err)
 }
 
 // between runs the hooks around the request.
-func (r *rootParts[T]) between(
-	ctx context.Context, req Request, p *pass,
-	handle func(ctx context.Context, req Request, p *pass) (Result, error),
+func (r *rootParts[T]) runHooks(
+	ctx context.Context, req Request, p *requestState,
+	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
 ) (Result, error) {
 	before := Result{}
 	if r.before != nil {
@@ -206,7 +207,7 @@ func (r *rootParts[T]) between(
 //   - any other error is returned, without a delay or a requeue. Controller-runtime heeds neither beside an error, and warns of
 //     them: it comes back with back-off, and after a [reconcile.TerminalError] not at all. So law L6 is kept: what is dropped
 //     here never counted. Of a result beside an error it heeds the priority, which stays.
-func conclude(result Result, err error) (Result, error) {
+func toControllerResult(result Result, err error) (Result, error) {
 	switch {
 	case err == nil, isDurable(err):
 		return result, nil
@@ -219,9 +220,9 @@ func conclude(result Result, err error) (Result, error) {
 	}
 }
 
-// inRound runs do in a round of the tracker: what is not tracked any more is forgotten if do got so far that all was tracked
+// withTrackerRound runs do in a round of the tracker: what is not tracked any more is forgotten if do got so far that all was tracked
 // which is to be. A panic is no such round.
-func inRound(config Config, watcher client.Object, do func() (complete bool)) {
+func withTrackerRound(config Config, watcher client.Object, do func() (complete bool)) {
 	complete := false
 	if rounds, ok := config.Tracker.(tracker.Rounds); ok {
 		rounds.BeginRound(watcher)
