@@ -20,8 +20,8 @@ TIMEOUT ?= 20m
 GO    := go
 TOOLS := $(CURDIR)/bin/tools
 
-# Every folder with a go.mod.
-MODULES := $(shell git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | sort | xargs -n 1 dirname)
+# Every folder with a go.mod, but for test data.
+MODULES := $(shell git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | grep -v testdata | sort | xargs -n 1 dirname)
 
 # each runs a command in the folder of every module and stops at the first that fails.
 each = @set -e; for module in $(MODULES); do echo "==> $$module: $(strip $(1))"; (cd $$module && $(1)); done
@@ -50,6 +50,10 @@ race: controlplane ## The same with the race detector.
 .PHONY: bench
 bench: controlplane ## Run the benchmarks.
 	$(call each,$(CURDIR)/hack/bench '$(BENCH)' $(COUNT) $(TIMEOUT))
+
+.PHONY: paths
+paths: ## Count the functions and files that one request passes through (ARGS=-v lists the files).
+	@$(GO) -C hack/tools run ./callpath -module $(CURDIR) $(ARGS)
 
 .PHONY: check
 check: check-format check-tidy check-vet check-staticcheck check-layers check-generated ## Everything that reads code without running it.
