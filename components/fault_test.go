@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,8 +28,14 @@ import (
 // whoever uses a type that is new.
 const faultWorkers = 24
 
-// faultStep is 1 if all points are tried, n if only each nth is.
-var faultStep = 1
+// faultStep returns 1 if all points are to be tried, which ESPALIER_FAULTS=all asks for, and n if only each nth is. That n has no
+// common factor with the number of points of a write, so that each sort of fault is among the points.
+func faultStep() int {
+	if os.Getenv("ESPALIER_FAULTS") == "all" {
+		return 1
+	}
+	return 11
+}
 
 var faultSorts = []faultSort{diesBefore, diesAfter, failsWithout, losesAnswer, conflicts, staleRead}
 
@@ -57,6 +65,7 @@ func (r *faultRun) story() string { return strings.Join(r.trace, "\n") }
 // roomyPlane is a control plane that may use memory to save time, which is scarce here, and so may this process.
 func roomyPlane(t *testing.T) *rest.Config {
 	t.Helper()
+	controlplanetest.SkipIfShort(t)
 	const percent = 400
 	t.Setenv("GOGC", strconv.Itoa(percent))
 	before := debug.SetGCPercent(percent)
@@ -85,10 +94,7 @@ func TestComponentFaults(t *testing.T) {
 	}
 	t.Logf("%d writes without a fault:\n%s", len(reference.writes), strings.Join(reference.writes, "\n"))
 	points := faultPoints(reference)
-	step := faultStep
-	if testing.Short() {
-		step = 10
-	}
+	step := faultStep()
 	points = sampled(points, step)
 	began := time.Now()
 	var tried, missed faultCounter

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/components"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -261,6 +262,7 @@ func TestComponentFaultsNamespaceTerminates(t *testing.T) {
 }
 
 func TestComponentFaultsAPIServerRestarts(t *testing.T) {
+	controlplanetest.SkipIfShort(t)
 	env, err := controlplane.Start(t.Context(), controlplane.Options{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},
 	})
