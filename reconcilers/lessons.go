@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,8 +48,8 @@ func intentFor(desired, actual client.Object) intent {
 		own.SetAnnotations(nil)
 		repeats.annotations = true
 	}
-	if status := statusOf(own); status.exists() && !status.differs(statusOf(actual)) {
-		status.clear()
+	if status := statusfield.Of(own); status.Exists() && !status.Differs(statusfield.Of(actual)) {
+		status.Clear()
 		repeats.status = true
 	}
 	return intentOf([]any{own, repeats})
