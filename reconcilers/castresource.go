@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -152,7 +153,7 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 	if after, ok := digest.Of(cast); ok && hasDigest && after == before {
 		return result, err
 	}
-	return result, r.join(ctx, resource, err, r.carryOver(ctx, resource, data, cast))
+	return result, r.join(ctx, resource, err, r.applyChange(ctx, resource, data, cast))
 }
 
 // decode makes a cast object of the JSON form of resource.
@@ -177,17 +178,17 @@ func (r *CastResource[Type, CastType]) decode(ctx context.Context, resource Type
 	return cast, nil
 }
 
-// carryOver changes resource as the nested node changed cast, which was made of data.
-func (r *CastResource[Type, CastType]) carryOver(ctx context.Context, resource Type, data []byte, cast CastType) error {
+// applyChange changes resource as the nested node changed cast, which was made of data.
+func (r *CastResource[Type, CastType]) applyChange(ctx context.Context, resource Type, data []byte, cast CastType) error {
 	original, err := r.decode(ctx, resource, data)
 	if err != nil {
 		return err
 	}
-	before, err := treeOf(original)
+	before, err := jsonmerge.Tree(original)
 	if err != nil {
 		return err
 	}
-	after, err := treeOf(cast)
+	after, err := jsonmerge.Tree(cast)
 	if err != nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func (r *CastResource[Type, CastType]) carryOver(ctx context.Context, resource T
 		delete(before, identity)
 		delete(after, identity)
 	}
-	return carryOver(resource, before, after)
+	return jsonmerge.ApplyChange(resource, before, after)
 }
 
 func (r *CastResource[Type, CastType]) unable(ctx context.Context, resource Type, err error) error {

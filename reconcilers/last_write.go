@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,8 +71,8 @@ func hashOfDesiredFor(desired, actual client.Object) desiredHash {
 		own.SetAnnotations(nil)
 		repeats.annotations = true
 	}
-	if status := statusOf(own); status.exists() && !status.differs(statusOf(actual)) {
-		status.clear()
+	if status := statusfield.Of(own); status.Exists() && !status.Differs(statusfield.Of(actual)) {
+		status.Clear()
 		repeats.status = true
 	}
 	return hashOfDesired([]any{own, repeats})

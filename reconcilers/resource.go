@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
 
@@ -176,7 +177,7 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	for _, remark := range describeStatus(reflect.TypeOf(r.Type)) {
+	for _, remark := range statusfield.Describe(reflect.TypeOf(r.Type)) {
 		log.Info(remark)
 	}
 	return nil
@@ -245,7 +246,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	if resource.GetGeneration() != 0 {
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
-	statusOf(resource).initializeConditions(ctx)
+	statusfield.Of(resource).InitializeConditions(ctx)
 
 	result, err := r.run(ctx, config, p, resource)
 	if !r.SkipStatusUpdate {
@@ -294,7 +295,7 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *reque
 		})
 	}
 	if err == nil || isHalt(err) {
-		statusOf(resource).setObservedGeneration(resource.GetGeneration())
+		statusfield.Of(resource).SetObservedGeneration(resource.GetGeneration())
 	}
 	return result, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -20,11 +21,11 @@ func (r *ResourceReconciler[T]) settle(ctx context.Context, config Config, origi
 	if normalizeErr := normalize(resource); normalizeErr != nil {
 		return r.afterWrite(result, err, normalizeErr)
 	}
-	before, after := statusOf(original), statusOf(resource)
-	after.keepTransitionTimes(before)
+	before, after := statusfield.Of(original), statusfield.Of(resource)
+	after.KeepTransitionTimes(before)
 
 	terminating := resource.GetDeletionTimestamp() != nil
-	if errors.Is(err, ErrSkipStatusUpdate) || (terminating && !r.SyncStatusDuringFinalization) || !after.differs(before) {
+	if errors.Is(err, ErrSkipStatusUpdate) || (terminating && !r.SyncStatusDuringFinalization) || !after.Differs(before) {
 		return result, err
 	}
 	version := resource.GetResourceVersion()
@@ -142,7 +143,7 @@ func (r *ResourceReconciler[T]) statusPatch(original, resource T) client.Patch {
 func withStatusOf[T client.Object](original, resource T) T {
 	patched := copyOf(original)
 	patched.SetResourceVersion(resource.GetResourceVersion())
-	statusOf(patched).take(statusOf(copyOf(resource)))
+	statusfield.Of(patched).CopyFrom(statusfield.Of(copyOf(resource)))
 	return patched
 }
 
@@ -169,7 +170,7 @@ func (r *ResourceReconciler[T]) reportStatus(ctx context.Context, config Config,
 func statusDiff(original, resource client.Object) string {
 	// Printing fills caches within some values, and original may share them with the cache of the informers.
 	original = original.DeepCopyObject().(client.Object)
-	return cmp.Diff(statusOf(original).get(), statusOf(resource).get(), IgnoreAllUnexported, summariseInventories)
+	return cmp.Diff(statusfield.Of(original).Get(), statusfield.Of(resource).Get(), IgnoreAllUnexported, summariseInventories)
 }
 
 // summariseInventories has large inventories compared by how many objects are in which phase: their records would fill the log, and take

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/validation"
@@ -235,11 +236,11 @@ func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.R
 	if answered || req.Operation == admissionv1.Delete || equality.Semantic.DeepEqual(snapshot, resource) {
 		return nil
 	}
-	operations, err := patchFor(raw, snapshot, resource)
+	operations, err := jsonmerge.AdmissionPatch(raw, snapshot, resource)
 	if err != nil || len(operations) == 0 {
 		return err
 	}
-	logr.FromContextOrDiscard(ctx).Info("mutating resource", "patch", loggable(operations, req, resource))
+	logr.FromContextOrDiscard(ctx).Info("mutating resource", "patch", maskPatch(operations, req, resource))
 	resp.Patches = operations
 	return nil
 }

@@ -110,7 +110,7 @@ func edited[T client.Object](t *testing.T, resource T, edit func(content map[str
 	return err
 }
 
-func TestCarryOver(t *testing.T) {
+func TestCastResourceAppliesChanges(t *testing.T) {
 	members := func(content map[string]any, name string) map[string]any { return content[name].(map[string]any) }
 	tests := map[string]struct {
 		edit   func(content map[string]any)
@@ -227,7 +227,7 @@ func (o *opaque) MarshalJSON() ([]byte, error) { return json.Marshal(&o.Widget) 
 
 func (o *opaque) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &o.Widget) }
 
-func TestCarryOverToOtherForms(t *testing.T) {
+func TestCastResourceAppliesChangesToOtherForms(t *testing.T) {
 	given := widget.With(statusField("old", "value"))
 	edit := func(content map[string]any) {
 		content["status"] = map[string]any{"fields": map[string]any{"new": "value"}}
@@ -327,7 +327,7 @@ func editContainers(t *testing.T, deployment *appsv1.Deployment, edit func([]con
 }
 
 // Of the items of a list, too, what the cast type lacks stays with the item that it belongs to.
-func TestCarryOverOfLists(t *testing.T) {
+func TestCastResourceAppliesChangesOfLists(t *testing.T) {
 	container := func(name, image, hidden string) corev1.Container {
 		return corev1.Container{Name: name, Image: image, WorkingDir: hidden}
 	}
@@ -385,7 +385,7 @@ func (v *tolerationView) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-func TestCarryOverOfListsWithoutNames(t *testing.T) {
+func TestCastResourceAppliesChangesOfListsWithoutNames(t *testing.T) {
 	item := func(key, hidden string) any { return map[string]any{"key": key, "hidden": hidden} }
 	resource := &unstructured.Unstructured{Object: map[string]any{
 		"tolerations": []any{item("a", "of a"), item("b", "of b"), item("c", "of c"), item("c", "of c")},
