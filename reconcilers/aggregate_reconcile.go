@@ -42,7 +42,7 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 	}
 	r.remember(ctx, req, p, version, managed)
 	if err == nil && isNil(w.desired) && actual.GetUID() != "" {
-		p.resource.Writes.Deleted(actual, rtime.RetrieveNow(ctx))
+		p.resource.Deleted(actual, rtime.RetrieveNow(ctx))
 	}
 	return w.result, joinLoud(w.halted, err)
 }
@@ -121,21 +121,16 @@ func (r *AggregateReconciler[T]) read(ctx context.Context, config Config, req Re
 	if err != nil {
 		return actual, err
 	}
-	known, _ := r.states.Of(actual).Writes.Resolve(actual, rtime.RetrieveNow(ctx)).(T)
+	known, _ := r.states.Of(actual).Resolve(actual, rtime.RetrieveNow(ctx)).(T)
 	return known, nil
 }
 
 // readUnseen returns the object if the root wrote it and the cache does not show it yet, which the API server tells.
 func (r *AggregateReconciler[T]) readUnseen(ctx context.Context, config Config, req Request) (T, error) {
 	if known := r.states.Lookup(req.NamespacedName); known != nil {
-		unseen, err := known.Writes.Unseen(ctx, config.APIReader, nil, rtime.RetrieveNow(ctx))
-		if err != nil {
-			return *new(T), err
-		}
-		for _, obj := range unseen {
-			if alive, ok := obj.(T); ok {
-				return alive, nil
-			}
+		unseen, err := known.Unseen(ctx, config.APIReader, rtime.RetrieveNow(ctx))
+		if alive, ok := unseen.(T); ok || err != nil {
+			return alive, err
 		}
 	}
 	absent := copyOf(r.Type)
@@ -154,6 +149,6 @@ func (r *AggregateReconciler[T]) remember(ctx context.Context, req Request, p *r
 		written = managed
 	}
 	if written.GetResourceVersion() != version {
-		p.resource.Writes.Wrote(written.DeepCopyObject().(client.Object), version == "", rtime.RetrieveNow(ctx))
+		p.resource.Wrote(written.DeepCopyObject().(client.Object), version == "", rtime.RetrieveNow(ctx))
 	}
 }

@@ -73,7 +73,7 @@ func (a *application[Type]) create(ctx context.Context, w objectWriter[Type], de
 // update applies what is desired to actual, see objectStrategy.
 func (a *application[Type]) update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error) {
 	var none Type
-	known := w.lastWriteOf(actual, a.hash)
+	known := w.lastWrites.get(actual.GetUID(), a.hash)
 	if known.agreed(actual) {
 		// Not even logged: this is what nearly every request comes to.
 		return actual, nil
@@ -86,7 +86,7 @@ func (a *application[Type]) update(ctx context.Context, w objectWriter[Type], ac
 	log := logr.FromContextOrDiscard(ctx)
 	if a.inSync(wanted, actual, known) {
 		log.Info("resource is in sync, no update required")
-		w.recordAgreement(actual, a.hash, known)
+		w.lastWrites.record(actual, a.hash, known)
 		return actual, nil
 	}
 
@@ -158,7 +158,7 @@ func (a *application[Type]) recordWrite(w objectWriter[Type], wanted configurati
 			maps.Copy(accepted, a.differences(wanted, there, written))
 		}
 	}
-	w.recordAgreement(written, a.hash, lastWrite{accepted: accepted})
+	w.lastWrites.record(written, a.hash, lastWrite{accepted: accepted})
 }
 
 // apply makes actual agree with what is wanted. It returns what the server has then, and whether that is another version.

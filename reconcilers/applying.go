@@ -75,7 +75,7 @@ type ApplyingObjectManager[Type client.Object] struct {
 	Sanitize func(child Type) interface{}
 
 	initOnce   sync.Once
-	lastWrites lastWriteStore
+	lastWrites lastWrites
 }
 
 var _ ObjectManager[client.Object] = (*ApplyingObjectManager[client.Object])(nil)
@@ -89,7 +89,7 @@ func (m *ApplyingObjectManager[Type]) init() {
 		if m.Conflicts == "" {
 			m.Conflicts = ForceConflicts
 		}
-		m.lastWrites.init()
+		m.lastWrites.limit = maxStandaloneWrites
 	})
 }
 
@@ -164,7 +164,7 @@ func (m *ApplyingObjectManager[Type]) Manage(ctx context.Context, resource clien
 		tracks:      m.TrackDesired,
 		propagation: m.DeletionPropagation,
 		sanitize:    m.Sanitize,
-		lastWrites:  m.lastWrites.of(ctx),
+		lastWrites:  lastWritesOf(ctx, &m.lastWrites),
 	}
 	if err := w.useConfigs(ctx); err != nil {
 		return none, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, err)

@@ -85,11 +85,3 @@ func (s *ResourceState[V]) standaloneUIDs() []types.UID {
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.standalone))
 }
-
-// stateOf returns what the root keeps of the resource of the request, or nil outside of a root.
-func stateOf(ctx context.Context) *resourcestate.State {
-	if s := contextOf(ctx).state; s != nil {
-		return s.resource
-	}
-	return nil
-}

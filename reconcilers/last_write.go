@@ -3,6 +3,8 @@ package reconcilers
 import (
 	"context"
 	"maps"
+	"sync"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
@@ -92,29 +94,89 @@ func newAdditions(base, written, desired client.Object) (*Patch, error) {
 	return patch, nil
 }
 
-// lastWriteStore has the last writes of one object manager. Below a root they are kept with the reconciled resource and go
-// with it. In a manager that a hand-written reconciler calls, the store keeps them itself.
-type lastWriteStore struct {
-	standalone lastWrites
+// lastWrites are the last writes of one object manager, by the UID of the object. Below a root they belong to one resource, and a
+// write that is not looked up in 64 requests in a row is dropped: its object is gone, or not managed by the tree any more.
+type lastWrites struct {
+	mu      sync.Mutex
+	byUID   map[types.UID]usedWrite
+	limit   int
+	request uint64
 }
 
-// maxStandaloneWrites bounds what a manager keeps where there is no root to keep it.
-const maxStandaloneWrites = 4096
-
-func (l *lastWriteStore) init() {
-	l.standalone = newLastWrites(maxStandaloneWrites)
+type usedWrite struct {
+	lastWrite
+	// used is the request that looked it up last.
+	used uint64
 }
 
-func (l *lastWriteStore) of(ctx context.Context) lastWrites {
+const (
+	// maxIdleRequests is for how many requests in a row a write may go unused. An error or a halt keeps a request from
+	// using all of them, and the next requests use them again.
+	maxIdleRequests = 64
+	// maxStandaloneWrites bounds the writes where there are no requests to count.
+	maxStandaloneWrites = 4096
+)
+
+var _ resourcestate.Evictor = (*lastWrites)(nil)
+
+// lastWritesOf returns the last writes that the root keeps for a manager with the reconciled resource, and the manager's own where there
+// is no root.
+func lastWritesOf(ctx context.Context, standalone *lastWrites) *lastWrites {
 	if kept := stateOf(ctx); kept != nil {
-		return resourcestate.LoadOrStore(kept, l, func() lastWrites { return newLastWrites(0) })
+		return resourcestate.LoadOrStore(kept, standalone, func() *lastWrites { return &lastWrites{} })
 	}
-	return l.standalone
+	return standalone
 }
 
-// lastWrites are the last writes of objects, by the UID of the object.
-type lastWrites = *resourcestate.Map[types.UID, lastWrite]
+// get returns the last write of an object, empty if there is none, or if something else was desired then.
+func (w *lastWrites) get(uid types.UID, desired desiredHash) lastWrite {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	write, ok := w.byUID[uid]
+	if !ok {
+		return lastWrite{}
+	}
+	if write.used != w.request {
+		write.used = w.request
+		w.byUID[uid] = write
+	}
+	if !desired.known || write.desired != desired {
+		return lastWrite{}
+	}
+	return write.lastWrite
+}
 
-func newLastWrites(limit int) lastWrites {
-	return resourcestate.NewMap[types.UID, lastWrite](limit)
+// record notes that actual agrees with what is desired. An object without a UID, as tests have, is not recorded.
+func (w *lastWrites) record(actual client.Object, desired desiredHash, last lastWrite) {
+	uid := actual.GetUID()
+	if uid == "" || !desired.known {
+		return
+	}
+	last.desired = desired
+	last.version = actual.GetResourceVersion()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byUID == nil || w.limit > 0 && len(w.byUID) >= w.limit {
+		w.byUID = map[types.UID]usedWrite{}
+	}
+	w.byUID[uid] = usedWrite{lastWrite: last, used: w.request}
+}
+
+func (w *lastWrites) forget(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.byUID, uid)
+}
+
+// Evict implements [resourcestate.Evictor].
+func (w *lastWrites) Evict(time.Time) (empty bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uid, write := range w.byUID {
+		if w.request-write.used > maxIdleRequests {
+			delete(w.byUID, uid)
+		}
+	}
+	w.request++
+	return len(w.byUID) == 0
 }

@@ -30,7 +30,7 @@ type objectWriter[Type client.Object] struct {
 	// sanitize is the function of the author; it may be nil.
 	sanitize func(Type) any
 	// lastWrites are those of the object manager.
-	lastWrites lastWrites
+	lastWrites *lastWrites
 }
 
 // objectStrategy is what object managers differ in.
@@ -39,26 +39,6 @@ type objectStrategy[Type client.Object] interface {
 	create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error)
 	// update makes actual agree with desired, and returns the object as the server has it. Actual exists and is not terminating.
 	update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error)
-}
-
-// lastWriteOf returns the last write of an object, empty if something else was desired then.
-func (w objectWriter[Type]) lastWriteOf(actual Type, desired desiredHash) lastWrite {
-	known := w.lastWrites.Get(actual.GetUID())
-	if !desired.known || known.desired != desired {
-		return lastWrite{}
-	}
-	return known
-}
-
-// recordAgreement notes that actual agrees with what is desired. An object without a UID, as tests have, is not recorded.
-func (w objectWriter[Type]) recordAgreement(actual Type, desired desiredHash, last lastWrite) {
-	uid := actual.GetUID()
-	if uid == "" || !desired.known {
-		return
-	}
-	last.desired = desired
-	last.version = actual.GetResourceVersion()
-	w.lastWrites.Put(uid, last)
 }
 
 // useConfigs completes w with the configs of the request.
@@ -85,8 +65,10 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 	case isNil(desired):
 		return w.delete(ctx, actual)
 	}
-	if err := AddFinalizer(ctx, w.resource, w.finalizer); err != nil {
-		return none, err
+	if w.finalizer != "" {
+		if err := AddFinalizer(ctx, w.resource, w.finalizer); err != nil {
+			return none, err
+		}
 	}
 	if isAbsent(actual) {
 		return w.create(ctx, how, desired)
@@ -153,7 +135,7 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	if err != nil {
 		return none, w.failed(ctx, deleting, actual, err)
 	}
-	w.lastWrites.Delete(actual.GetUID())
+	w.lastWrites.forget(actual.GetUID())
 	w.succeeded(deleting, actual)
 	return none, nil
 }

@@ -118,3 +118,11 @@ func (s *requestState) statusWritten(written client.Object) {
 		s.stored, s.written = written, true
 	}
 }
+
+// stateOf returns what the root keeps of the resource of the request, or nil outside of a root.
+func stateOf(ctx context.Context) *resourcestate.State {
+	if s := contextOf(ctx).state; s != nil {
+		return s.resource
+	}
+	return nil
+}

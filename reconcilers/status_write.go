@@ -15,18 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// settle writes the status, if the tree changed it, and returns what becomes of the tree's result and error. The error is
-// returned in any case (law L6).
-func (r *ResourceReconciler[T]) settle(ctx context.Context, config Config, original, resource T, result Result, err error) (Result, error) {
-	if normalizeErr := normalize(resource); normalizeErr != nil {
+// writeStatus writes the status and returns what becomes of the tree's result and error. The error is returned in any case (invariant
+// L6). A normalizeErr stands for a status that cannot be written at all.
+func (r *ResourceReconciler[T]) writeStatus(
+	ctx context.Context, config Config, original, resource T, result Result, err, normalizeErr error,
+) (Result, error) {
+	if normalizeErr != nil {
 		return r.afterWrite(result, err, normalizeErr)
-	}
-	before, after := statusfield.Of(original), statusfield.Of(resource)
-	after.KeepTransitionTimes(before)
-
-	terminating := resource.GetDeletionTimestamp() != nil
-	if errors.Is(err, ErrSkipStatusUpdate) || (terminating && !r.SyncStatusDuringFinalization) || !after.Differs(before) {
-		return result, err
 	}
 	version := resource.GetResourceVersion()
 	write := r.updateStatus

@@ -61,7 +61,7 @@ type UpdatingObjectManager[Type client.Object] struct {
 	DangerouslyAllowDuckTypes bool
 
 	initOnce   sync.Once
-	lastWrites lastWriteStore
+	lastWrites lastWrites
 }
 
 var _ ObjectManager[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
@@ -72,7 +72,7 @@ func (m *UpdatingObjectManager[Type]) init() {
 		if m.Name == "" {
 			m.Name = fmt.Sprintf("%sUpdatingObjectManager", typeName(m.Type))
 		}
-		m.lastWrites.init()
+		m.lastWrites.limit = maxStandaloneWrites
 	})
 }
 
@@ -146,7 +146,7 @@ func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource clien
 		tracks:      m.TrackDesired,
 		propagation: m.DeletionPropagation,
 		sanitize:    m.Sanitize,
-		lastWrites:  m.lastWrites.of(ctx),
+		lastWrites:  lastWritesOf(ctx, &m.lastWrites),
 	}
 	if err := w.useConfigs(ctx); err != nil {
 		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
@@ -193,7 +193,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter
 	}
 
 	hash := hashOfDesiredFor(desired, actual)
-	known := w.lastWriteOf(actual, hash)
+	known := w.lastWrites.get(actual.GetUID(), hash)
 	if known.agreed(actual) {
 		// Not even logged: this is what nearly every request comes to.
 		return actual, nil
@@ -205,7 +205,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter
 	}
 	if equality.Semantic.DeepEqual(actual, current) {
 		log.Info("resource is in sync, no update required")
-		w.recordAgreement(actual, hash, known)
+		w.lastWrites.record(actual, hash, known)
 		return actual, nil
 	}
 
@@ -246,7 +246,7 @@ func (m *UpdatingObjectManager[Type]) recordWrite(ctx context.Context, w objectW
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Info("unable to generate mutation patch", "error", err.Error())
 	}
-	w.recordAgreement(written, hash, lastWrite{additions: additions})
+	w.lastWrites.record(written, hash, lastWrite{additions: additions})
 }
 
 // additions returns what, added to desired, makes written of it, and nil if that cannot be told: a list into which the

@@ -179,8 +179,8 @@ func (w *OwnWrites) Len() int {
 	return len(w.byKey)
 }
 
-// evict drops writes that are too old to count.
-func (w *OwnWrites) evict(now time.Time) bool {
+// Evict implements [Evictor]: it drops writes that are too old to count.
+func (w *OwnWrites) Evict(now time.Time) (empty bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, write := range w.byKey {

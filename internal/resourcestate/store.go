@@ -1,13 +1,13 @@
 // Package resourcestate keeps what a controller knows of a resource from one request to the next, for as long as the resource
 // lives.
 //
-// A [Store] belongs to one root and has a [State] for each resource. A State has values of any type, under keys that the owners
-// of the values choose. Two of the types are here: [OwnWrites] are writes that the cache may not show yet, [Map] is a table of
-// entries that are dropped when they are not used any more. A State is closed when its resource is gone, and then closes those
-// of its values that are an [io.Closer].
+// A [Store] belongs to one root and has a [State] for each resource. A State has values of any type, under keys that their owners
+// choose. One type of them is here: [OwnWrites] are writes that the cache may not show yet. An [Evictor] drops what it does not
+// need any more at the end of each request. When the resource is gone, values that are an [io.Closer] are closed.
 package resourcestate
 
 import (
+	"context"
 	"io"
 	"sync"
 	"time"
@@ -89,12 +89,50 @@ func (s *Store) Len() int {
 
 // State is what is known of one resource. It is safe for concurrent use.
 type State struct {
-	// Writes are those of the resource itself.
-	Writes OwnWrites
-
 	uid    types.UID
 	mu     sync.Mutex
 	values map[any]any
+	// writes are those of the resource itself; nil unless the cache may not show one yet.
+	writes *OwnWrites
+}
+
+// Wrote notes that written is the answer of the API server to a write of the resource itself, see [OwnWrites.Wrote].
+func (s *State) Wrote(written client.Object, created bool, now time.Time) {
+	s.ownWrites().Wrote(written, created, now)
+}
+
+// Deleted notes that the resource itself was deleted.
+func (s *State) Deleted(obj client.Object, now time.Time) {
+	s.ownWrites().Deleted(obj, now)
+}
+
+// Resolve returns what is believed of the resource that the cache shows, see [OwnWrites.Resolve].
+func (s *State) Resolve(cached client.Object, now time.Time) client.Object {
+	s.mu.Lock()
+	writes := s.writes
+	s.mu.Unlock()
+	if writes == nil {
+		return cached
+	}
+	return writes.Resolve(cached, now)
+}
+
+// Unseen returns the resource if it was created and the cache does not show it yet, see [OwnWrites.Unseen]. Else it returns nil.
+func (s *State) Unseen(ctx context.Context, reader client.Reader, now time.Time) (client.Object, error) {
+	unseen, err := s.ownWrites().Unseen(ctx, reader, nil, now)
+	if err != nil || len(unseen) == 0 {
+		return nil, err
+	}
+	return unseen[0], nil
+}
+
+func (s *State) ownWrites() *OwnWrites {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writes == nil {
+		s.writes = &OwnWrites{}
+	}
+	return s.writes
 }
 
 // LoadOrStore returns the value under key if it is a V. Else it stores the value that empty makes.
@@ -120,10 +158,10 @@ func Load[V any](s *State, key any) (V, bool) {
 	return value, ok
 }
 
-// evictor is a value that drops what is not used any more.
-type evictor interface {
-	// evict is called at the end of each request. It reports whether nothing is left of the value.
-	evict(now time.Time) bool
+// Evictor is a value that drops what it does not need any more.
+type Evictor interface {
+	// Evict is called at the end of each request; now is the time of the request. An empty value is dropped.
+	Evict(now time.Time) (empty bool)
 }
 
 // EndRequest drops what has not been used for a while. It is called at the end of each request of the resource; now is the time
@@ -132,9 +170,12 @@ func (s *State) EndRequest(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, value := range s.values {
-		if e, ok := value.(evictor); ok && e.evict(now) {
+		if e, ok := value.(Evictor); ok && e.Evict(now) {
 			delete(s.values, key)
 		}
+	}
+	if s.writes != nil && s.writes.Evict(now) {
+		s.writes = nil
 	}
 }
 
