@@ -123,7 +123,8 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 	if err := WatchTracked(ctx, bldr, k.childType); err != nil {
 		return err
 	}
-	return config.owners.register(ctx, config.Client, k.childType)
+	config.owners.register(config.Client, k.childType)
+	return nil
 }
 
 // converge makes the cluster agree with what is desired of one child, or with the error that came in its place. found are the objects that are

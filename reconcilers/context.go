@@ -41,6 +41,8 @@ type treeContext struct {
 	state *requestState
 	// watches are those registered so far, nil unless a root's set-up made the context.
 	watches *watches
+	// beforeSetup is true while a root validates its tree before the set-up of the tree.
+	beforeSetup bool
 }
 
 func (s *treeContext) setConfig(config Config) {

@@ -1,8 +1,6 @@
 package reconcilers
 
 import (
-	"context"
-
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,8 +14,8 @@ func (c Config) WithOwnerIndex(indexer client.FieldIndexer) Config {
 }
 
 // RegisterOwnerIndex does what the set-up of a node with children of the type of obj does.
-func (c Config) RegisterOwnerIndex(obj client.Object) error {
-	return c.owners.register(context.Background(), c.Client, obj)
+func (c Config) RegisterOwnerIndex(obj client.Object) {
+	c.owners.register(c.Client, obj)
 }
 
 // Remembered counts the resources that a root remembers something of.

@@ -29,10 +29,8 @@ func ClearFinalizer(ctx context.Context, resource client.Object, finalizer strin
 	if finalizer == "" || !controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
 	}
+	// An empty list, rather than none, has an unstructured object send [] and not null, as it does upstream.
 	remaining := slices.DeleteFunc(slices.Clone(resource.GetFinalizers()), func(f string) bool { return f == finalizer })
-	if len(remaining) == 0 {
-		remaining = nil
-	}
 	return patchFinalizers(ctx, resource, finalizer, "removing finalizer", remaining)
 }
 

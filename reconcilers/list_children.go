@@ -215,7 +215,7 @@ func listControlled(
 		return slices.DeleteFunc(listed, func(obj client.Object) bool { return !metav1.IsControlledBy(obj, resource) }), err
 	}
 	opts = append(opts, client.InNamespace(resource.GetNamespace()))
-	if !config.owners.has(config.Client, sample) {
+	if !config.owners.covers(ctx, config.Client, sample) {
 		return read(opts...)
 	}
 	found, err := read(append(opts, owned(resource))...)

@@ -113,10 +113,11 @@ type rootSetup struct {
 	finish func(ctx context.Context, mgr Manager, bldr *Builder) error
 }
 
-// setUp validates the whole tree and builds a controller for it.
+// setUp validates the tree, sets it up, and builds a controller for it. Nodes of other packages are validated after their set-up.
 func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (controller.Controller, error) {
 	ctx = r.prepare(ctx, how.request, nil)
-	if err := how.validate(validation.WithRecursive(ctx)); err != nil {
+	beforeSetup := derive(ctx, func(s *treeContext) { s.beforeSetup = true })
+	if err := how.validate(validation.WithRecursive(beforeSetup)); err != nil {
 		return nil, err
 	}
 	if err := r.checkConfig(); err != nil {
@@ -141,6 +142,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 		if err := how.finish(ctx, mgr, bldr); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.validateTree(validation.WithRecursive(ctx)); err != nil {
+		return nil, err
 	}
 	built, err := bldr.Build(how.root)
 	if err != nil {

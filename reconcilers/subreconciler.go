@@ -48,8 +48,10 @@ func isNilNode(node any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// validateNested validates a node nested in another, if the validation is recursive. A node that cannot be validated is
-// valid.
+// validateNested validates a node nested in another, if the validation is recursive. A node without Validate is valid.
+//
+// Before the set-up, a node of another package is left out: its Validate may need what its SetupWithManager prepares. It is
+// validated once the tree is set up.
 func validateNested(ctx context.Context, node any) error {
 	if !validation.IsRecursive(ctx) {
 		return nil
@@ -57,10 +59,19 @@ func validateNested(ctx context.Context, node any) error {
 	if isNilNode(node) {
 		return errNilNode
 	}
-	if validator, ok := node.(validation.Validator); ok {
-		return validator.Validate(ctx)
+	validator, ok := node.(validation.Validator)
+	if !ok || contextOf(ctx).beforeSetup && !isOfThisPackage(node) {
+		return nil
 	}
-	return nil
+	return validator.Validate(ctx)
+}
+
+func isOfThisPackage(node any) bool {
+	t := reflect.TypeOf(node)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() == reflect.TypeFor[treeContext]().PkgPath()
 }
 
 // AggregateResults makes one result of several:

@@ -127,7 +127,9 @@ func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
 // first.
 func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*admission.Webhook, error) {
 	r.init()
-	if err := r.Validate(validation.WithRecursive(Enter(r.prepare(ctx), r.Name))); err != nil {
+	// A webhook has no set-up, so nodes of other packages are not validated.
+	validating := derive(Enter(r.prepare(ctx), r.Name), func(s *treeContext) { s.beforeSetup = true })
+	if err := r.Validate(validation.WithRecursive(validating)); err != nil {
 		return nil, err
 	}
 	return &admission.Webhook{Handler: r, WithContextFunc: r.contextOf}, nil
