@@ -60,6 +60,23 @@ func TestPruneWith(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
+// G-10: what goes with a wave does not go before what the wave waits for is gone.
+func TestPruneWithWaitsForPruneBefore(t *testing.T) {
+	first := with(foo("first"), policy(apis.PruneBefore))
+	c := newComponent(t, first, foo("second"), configMap("kept"))
+	c.rollOutAll(t)
+	c.cluster.finalized[first.Key] = true
+	c.desired, c.cluster.trace = []plan.Desired{configMap("kept"), configMap("new")}, nil
+	c.pass()
+	c.pass()
+	same(t, "operations while the first is there", c.cluster.trace, []string{"delete first"})
+	c.cluster.finalize(first.Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, []string{"delete first", "create new", "delete second"})
+}
+
 // G-10: it does not wait for what cannot be written either.
 func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	c := replaced(t, apis.PruneWith)

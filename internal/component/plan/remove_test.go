@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -168,4 +169,56 @@ func TestDeletionThatFailsDoesNotStopNeighbours(t *testing.T) {
 	p := plan.Make(in)
 	same(t, "operations", actions(p), []string{"delete b"})
 	same(t, "obstacles", obstacles(p), []string{"failed a: forbidden"})
+}
+
+// A type that turns out to be in use stops the deletion of the component: later delete waves wait for it.
+func TestBlockedTypeHoldsLaterWavesOfADeletion(t *testing.T) {
+	c := newComponent(t, with(foo("first"), order(0, -1)), crd("baz"), with(configMap("later"), order(0, 1)))
+	c.rollOutAll(t)
+	c.deleting, c.cluster.trace = true, nil
+	c.cluster.finalized[foo("first").Key] = true
+	c.pass()
+	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x"}
+	c.cluster.finalize(foo("first").Key)
+	for range 2 {
+		p := c.pass()
+		same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: in use by Baz app/x"})
+	}
+	same(t, "operations while the type is in use", c.cluster.trace,
+		[]string{"check baz.test.local", "delete first", "delete type baz.test.local", "delete type baz.test.local"})
+	delete(c.cluster.foreign, crd("baz").Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace[4:], []string{"delete type baz.test.local", "delete later"})
+}
+
+// An object that defines its own kind waits for other instances of the kind, and not for itself.
+func TestObjectThatDefinesItsOwnKind(t *testing.T) {
+	definer := object1("meta.local", "Definition", "definer")
+	definer.ManagedTypes = []apis.ManagedType{{Group: "meta.local", Version: "*", Kind: "Definition"}}
+	instance := object1("meta.local", "Definition", "instance")
+	for _, test := range []struct {
+		desired []plan.Desired
+		want    []string
+	}{
+		{[]plan.Desired{definer}, []string{"delete type definer"}},
+		{[]plan.Desired{definer, instance}, []string{"delete instance", "delete type definer"}},
+	} {
+		for _, whole := range []bool{true, false} {
+			c := newComponent(t, test.desired...)
+			c.rollOutAll(t)
+			c.cluster.trace = nil
+			if whole {
+				c.deleting = true
+			} else {
+				c.desired = nil
+			}
+			if p := c.pass(); !p.Done {
+				t.Errorf("of the whole component: %v:\n%s", whole, p)
+			}
+			operations := slices.DeleteFunc(c.cluster.trace, func(o string) bool { return o == "check definer" })
+			same(t, "operations", operations, test.want)
+		}
+	}
 }
