@@ -314,3 +314,101 @@ func TestMissingTypeOfALaterWave(t *testing.T) {
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"create operator", "create baz"})
 }
+
+// later is a component of a wave that is not ready, and of one after it that has an object and drops another before that is written.
+func later(t *testing.T) (c *component, d *plan.Desired) {
+	c = newComponent(t, foo("early"), with(foo("late"), order(1, 0)), with(foo("old"), order(1, 0), policy(apis.PruneBefore)))
+	c.rollOutAll(t)
+	c.cluster.objects[foo("early").Key].status = apis.ObjectInProgress
+	c.desired, c.cluster.trace = c.desired[:2], nil
+	return c, &c.desired[1]
+}
+
+// Only a wave that has something to write holds what is to be pruned before it.
+func TestWhatHoldsPruningBeforeAWave(t *testing.T) {
+	for name, test := range map[string]struct {
+		happens func(c *component, d *plan.Desired, o *object)
+		want    []string
+	}{
+		"nothing":  {func(*component, *plan.Desired, *object) {}, []string{"delete old"}},
+		"a change": {func(_ *component, d *plan.Desired, _ *object) { d.Digest = "2" }, nil},
+		"a change of an object that is being deleted": {func(_ *component, d *plan.Desired, o *object) {
+			d.Digest, o.terminating = "2", true
+		}, nil},
+		"a change that is taken back, of an object that is not ready": {func(c *component, _ *plan.Desired, o *object) {
+			o.status = apis.ObjectInProgress
+			for i := range c.stored {
+				if c.stored[i].Name == "late" {
+					c.stored[i].Phase = apis.PhaseScheduledForApplication
+				}
+			}
+		}, []string{"delete old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, d := later(t)
+			test.happens(c, d, c.cluster.objects[d.Key])
+			c.pass()
+			same(t, "operations", c.cluster.trace, test.want)
+		})
+	}
+}
+
+// The failure of an object is told even if its wave is closed since.
+func TestFailureInAWaveThatIsClosedSince(t *testing.T) {
+	early, late := foo("early"), with(configMap("late"), order(1, 0))
+	r, s := asIs(early), live(early)
+	s.Status = apis.ObjectInProgress
+	in := single(early, &r, s)
+	in.Desired = append(in.Desired, late)
+	in.Observed[late.Key] = plan.Observed{Presence: plan.Absent}
+	in.Failed = map[plan.Key]string{late.Key: "quota"}
+	same(t, "obstacles", obstacles(plan.Make(in)), []string{"waiting early: it is not ready", "failed late: quota"})
+}
+
+// What an object waits for now counts, not what failed before.
+func TestFailureOfAnObjectThatIsBeingDeleted(t *testing.T) {
+	d := configMap("c")
+	r, s := asIs(d), live(d)
+	s.Terminating = true
+	in := single(d, &r, s)
+	in.Failed = map[plan.Key]string{d.Key: "quota"}
+	same(t, "obstacles", obstacles(plan.Make(in)), []string{"waiting c: it is being deleted"})
+}
+
+// What is put right goes by stages too.
+func TestRepairGoesByStages(t *testing.T) {
+	c := newComponent(t, baz("baz"), crd("baz"))
+	c.rollOutAll(t)
+	for _, o := range c.cluster.objects {
+		o.fields = "fewer"
+	}
+	c.cluster.trace = nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply baz.test.local", "apply baz"})
+}
+
+// A namespace never counts as an instance of a managed type: what is in it would wait for it, and it for that.
+func TestNamespaceOfAManagedType(t *testing.T) {
+	c := newComponent(t, namespace("app"), foo("foo"))
+	c.patterns = []plan.Pattern{{Group: "", Kind: "*"}}
+	c.rollOutAll(t)
+	same(t, "operations", c.cluster.trace, []string{"create app", "create foo"})
+}
+
+func TestWhatAnOperationAsksFor(t *testing.T) {
+	absent := plan.Observed{Presence: plan.Absent}
+	d := with(configMap("c"), policy(apis.UpdateApplyOverride), func(d *plan.Desired) { d.ReapplyInterval = time.Hour })
+	if o := plan.Make(single(d, nil, absent)).Next.Operations[0]; o.Override || !o.Stamp {
+		t.Errorf("the operation is %+v", o)
+	}
+	d.Digest = plan.DigestOnce
+	if o := plan.Make(single(d, nil, absent)).Next.Operations[0]; o.Override || o.Stamp {
+		t.Errorf("the operation is %+v", o)
+	}
+	// What is written once is not due again, even if it was written periodically before.
+	r := asIs(d)
+	r.LastAppliedAt = &metav1.Time{Time: start}
+	if p := plan.Make(single(d, &r, live(d))); !p.Done || !p.Reapply.IsZero() || p.Inventory[0].LastAppliedAt != nil {
+		t.Errorf("to be written again at %s, the record is %+v", p.Reapply, p.Inventory[0])
+	}
+}

@@ -93,3 +93,12 @@ func TestExplainNothing(t *testing.T) {
 		t.Errorf("it is %q", got)
 	}
 }
+
+// That a type is not served does not change by itself.
+func TestExplainAMissingType(t *testing.T) {
+	d := foo("foo")
+	in := single(d, nil, plan.Observed{Presence: plan.Absent, TypeMissing: true})
+	if got, want := plan.Explain(in), "in the way\n  failed: Foo app/foo: the cluster does not serve its type\n"; got != want {
+		t.Errorf("it is\n%s, want\n%s", got, want)
+	}
+}

@@ -374,3 +374,45 @@ func TestNamespaceGoesOnceEmpty(t *testing.T) {
 	c.rollOutAll(t)
 	same(t, "operations", c.cluster.trace, []string{"delete foo", "delete app"})
 }
+
+// A type that others use does not keep the wave waiting that it should go before.
+func TestTypeInUseDoesNotHoldItsWave(t *testing.T) {
+	c := newComponent(t, with(crd("baz"), policy(apis.PruneBefore)))
+	c.rollOutAll(t)
+	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x"}
+	c.desired, c.cluster.trace = []plan.Desired{configMap("new")}, nil
+	p := c.pass()
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "create new"})
+	same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: in use by Baz app/x"})
+}
+
+// An object that is purged does not count as the same object under another key: it will not be written any more.
+func TestAliasOfAPurgedObject(t *testing.T) {
+	old, moved := foo("foo"), with(foo("foo"), purged(0))
+	moved.Group = "moved.local"
+	r := asIs(moved)
+	r.Phase = apis.PhaseCompleting
+	in := plan.Input{Desired: []plan.Desired{moved}, Inventory: []apis.InventoryRecord{asIs(old), r},
+		Observed: map[plan.Key]plan.Observed{old.Key: live(old), moved.Key: {Presence: plan.Absent}}}
+	same(t, "operations", actions(plan.Make(in)), []string{"delete foo"})
+}
+
+// What somebody else deletes is shown as such while it may not be pruned yet.
+func TestPrunedLaterAndBeingDeletedNow(t *testing.T) {
+	c := newComponent(t, with(foo("old"), policy(apis.PruneAfter)))
+	c.rollOutAll(t)
+	c.cluster.objects[foo("old").Key].terminating = true
+	c.desired = []plan.Desired{foo("new")}
+	same(t, "obstacles", obstacles(c.pass()), []string{"waiting new: it is not ready", "waiting old: it is being deleted"})
+}
+
+// What a component that was to be deleted, and is not any more, does not have any more is dropped like any other object.
+func TestDroppedAfterADeletionThatWasCalledOff(t *testing.T) {
+	d := configMap("c")
+	r, s := asIs(d), live(d)
+	r.Phase, s.Terminating = apis.PhaseDeleting, true
+	p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
+	if plan.Committed(p.Inventory) || p.Inventory[0].Phase != apis.PhaseScheduledForDeletion {
+		t.Errorf("the record is %+v", p.Inventory[0])
+	}
+}

@@ -71,8 +71,15 @@ func TestCompleting(t *testing.T) {
 			if phase := p.Inventory[0].Phase; phase != test.phase || p.Done != (phase == apis.PhaseCompleted) {
 				t.Errorf("the phase is %s, done is %v", phase, p.Done)
 			}
-			if uid := p.Inventory[0].UID; test.phase == apis.PhaseCompleted && uid != "" {
-				t.Errorf("the record of what is gone has the UID %s", uid)
+			want := r.UID
+			switch {
+			case test.phase == apis.PhaseCompleted:
+				want = ""
+			case test.want != nil:
+				want = test.seen.UID
+			}
+			if uid := p.Inventory[0].UID; uid != want {
+				t.Errorf("the record has the UID %q, want %q", uid, want)
 			}
 		})
 	}
@@ -94,14 +101,15 @@ func TestCompletedIsLeftAlone(t *testing.T) {
 }
 
 func TestTypesAndNamespacesAreNotPurged(t *testing.T) {
-	c := newComponent(t, with(namespace("app"), purged(0)), with(crd("baz"), purged(0)))
+	server := with(foo("server"), purged(0), func(d *plan.Desired) { d.ManagedTypes = crd("baz").ManagedTypes })
+	c := newComponent(t, with(namespace("app"), purged(0)), with(crd("baz"), purged(0)), server)
 	c.rollOutAll(t)
-	c.there(t, namespace("app"), crd("baz"))
+	c.there(t, namespace("app"), crd("baz"), server)
 	for i := range c.stored {
 		c.stored[i].Phase = apis.PhaseCompleting
 	}
 	c.rollOutAll(t)
-	c.there(t, namespace("app"), crd("baz"))
+	c.there(t, namespace("app"), crd("baz"), server)
 }
 
 func TestPurgeThatFails(t *testing.T) {

@@ -92,6 +92,17 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// The time of a write is kept only for what is written periodically.
+func TestFoldOfAWriteWithoutStamp(t *testing.T) {
+	r := asIs(configMap("c"))
+	r.LastAppliedAt = &metav1.Time{Time: start}
+	o := plan.Operation{Action: plan.ActionApply, Key: plan.KeyOf(r), UID: r.UID, Pattern: -1}
+	outcome := plan.Outcome{Operation: o, Observed: live(configMap("c"))}
+	if folded := plan.Fold([]apis.InventoryRecord{r}, []plan.Outcome{outcome}, start); folded[0].LastAppliedAt != nil {
+		t.Errorf("last applied at %v", folded[0].LastAppliedAt)
+	}
+}
+
 func TestFoldOfAPatternCheck(t *testing.T) {
 	inventory := []apis.InventoryRecord{asIs(configMap("c"))}
 	outcome := plan.Outcome{Operation: plan.Operation{Action: plan.ActionCheck, Key: plan.Key{Kind: "*"}, Pattern: 0}, Err: errInvalid}

@@ -222,3 +222,56 @@ func TestObjectThatDefinesItsOwnKind(t *testing.T) {
 		}
 	}
 }
+
+// What is orphaned stays, with all that is in it: it waits for nothing.
+func TestOrphanedNamespaceDoesNotWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(c *component)
+		want   []string
+	}{
+		"with the component":  {func(c *component) { c.deleting = true }, []string{"delete foo", "orphan app"}},
+		"what is in it goes":  {func(c *component) { c.desired = nil }, []string{"delete foo", "orphan app"}},
+		"what is in it stays": {func(c *component) { c.desired = c.desired[1:] }, []string{"orphan app"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newComponent(t, with(namespace("app"), policy(apis.DeleteOrphan)), foo("foo"))
+			c.rollOutAll(t)
+			c.cluster.finalized[foo("foo").Key], c.cluster.trace = true, nil
+			test.change(c)
+			c.pass()
+			same(t, "operations", c.cluster.trace, test.want)
+		})
+	}
+}
+
+// Our marks are taken off an orphan even if somebody deletes it.
+func TestOrphanThatIsBeingDeleted(t *testing.T) {
+	d := with(configMap("c"), policy(apis.DeleteOrphan))
+	r, s := asIs(d), live(d)
+	r.DeletePolicy, s.Terminating = apis.DeleteOrphan, true
+	for _, deleting := range []bool{true, false} {
+		in := plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}}
+		same(t, "operations", actions(plan.Make(in)), []string{"orphan c"})
+	}
+}
+
+// Objects that are gone since the last plan count, even those of a wave before.
+func TestProgressCountsWhatIsGone(t *testing.T) {
+	a, b := configMap("a"), with(foo("b"), order(0, 1))
+	records := []apis.InventoryRecord{asIs(a), asIs(b)}
+	records[1].DeleteOrder = 1
+	p := plan.Make(plan.Input{Deleting: true, Inventory: records, Observed: map[plan.Key]plan.Observed{a.Key: {Presence: plan.Absent}, b.Key: live(b)}})
+	if want := (plan.Progress{Wave: 1, Waves: 1, Ready: 1, Total: 2}); p.Progress != want {
+		t.Errorf("progress is %+v, want %+v", p.Progress, want)
+	}
+}
+
+// An object that defines types goes after all instances of managed types, even if it is one of them.
+func TestTypeThatIsManagedGoesLast(t *testing.T) {
+	c := newComponent(t, crd("baz"), foo("foo"))
+	c.patterns = []plan.Pattern{{Group: "*", Kind: "*"}}
+	c.rollOutAll(t)
+	c.deleting, c.cluster.trace = true, nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete foo", "delete type baz.test.local"})
+}
