@@ -30,7 +30,7 @@ func single(d plan.Desired, r *apis.InventoryRecord, s plan.Observed) plan.Input
 	return in
 }
 
-// G-07, G-08, G-12, G-13, G-15, G-16: what is done about one object, by what is recorded and seen of it.
+// What is done about one object, by what is recorded and seen of it.
 func TestOneObject(t *testing.T) {
 	hour := metav1.NewTime(start.Add(-time.Hour))
 	lately := metav1.NewTime(start.Add(-time.Hour + time.Second))
@@ -74,22 +74,22 @@ func TestOneObject(t *testing.T) {
 		"not evaluated":        {change{observed: func(s *plan.Observed) { s.Status = "" }}, "", "waiting c: it is not known yet whether it is ready", apis.PhaseReady},
 		"old generation":       {change{observed: func(s *plan.Observed) { s.Generation = 2 }}, "", "waiting c: its last change is not observed yet", apis.PhaseReady},
 		"volatile":             {change{observed: func(s *plan.Observed) { s.Status, s.Volatile = apis.ObjectInProgress, true }}, "", "waiting c: it is not ready", apis.PhaseReady},
-		"changed by somebody":  {change{observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"changed by another":   {change{observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"fields never known":   {change{record: func(r *apis.InventoryRecord) { r.Fields = "" }}, "apply c: it is not known whether the last write was complete", "", apis.PhaseReady},
 		"no fields kept":       {change{record: func(r *apis.InventoryRecord) { r.Fields = plan.FieldsNone }, observed: func(s *plan.Observed) { s.Fields = "" }}, "", "", apis.PhaseReady},
-		"fields kept since":    {change{record: func(r *apis.InventoryRecord) { r.Fields = plan.FieldsNone }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"fields kept since":    {change{record: func(r *apis.InventoryRecord) { r.Fields = plan.FieldsNone }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"other content":        {change{observed: func(s *plan.Observed) { s.Content = plan.ContentDifferent }}, "apply c: its content differs", "", apis.PhaseReady},
 		"same content":         {change{observed: func(s *plan.Observed) { s.Content = plan.ContentSame }}, "", "", apis.PhaseReady},
 		"digest taken off":     {change{observed: func(s *plan.Observed) { s.Digest = "" }}, "apply c: it is not known what was written last", "", apis.PhaseReady},
-		"digest meddled with":  {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Digest = "9" }}, "apply c: somebody changed it", "", apis.PhaseReady},
-		"another desired":      {change{desired: digest("2"), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: something else is desired of it", "", apis.PhaseScheduledForApplication},
-		"another, by update":   {change{desired: desired(digest("2"), policy(apis.UpdateReplace)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "replace c: something else is desired of it", "", apis.PhaseScheduledForApplication},
-		"another, anew":        {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "recreate c: something else is desired of it", "", apis.PhaseScheduledForApplication},
+		"digest changed":       {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Digest = "9" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
+		"another desired":      {change{desired: digest("2"), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: its desired state changed", "", apis.PhaseScheduledForApplication},
+		"another, by update":   {change{desired: desired(digest("2"), policy(apis.UpdateReplace)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "replace c: its desired state changed", "", apis.PhaseScheduledForApplication},
+		"another, anew":        {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "recreate c: its desired state changed", "", apis.PhaseScheduledForApplication},
 		"another, unknown":     {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "" }}, "apply c: it is not known what was written last", "", apis.PhaseScheduledForApplication},
-		"drift, anew":          {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"drift, anew":          {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"crash, anew":          {change{desired: policy(apis.UpdateRecreate), record: fresh}, "apply c: it is not known whether the last write was complete", "", apis.PhaseScheduledForApplication},
-		"from once, anew":      {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = plan.DigestOnce }}, "recreate c: something else is desired of it", "", apis.PhaseScheduledForApplication},
-		"to once, anew":        {change{desired: desired(digest(plan.DigestOnce), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: something else is desired of it", "", apis.PhaseScheduledForApplication},
+		"from once, anew":      {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = plan.DigestOnce }}, "recreate c: its desired state changed", "", apis.PhaseScheduledForApplication},
+		"to once, anew":        {change{desired: desired(digest(plan.DigestOnce), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: its desired state changed", "", apis.PhaseScheduledForApplication},
 		"once, and drifted":    {change{desired: digest(plan.DigestOnce), observed: func(s *plan.Observed) { s.Digest, s.Fields = plan.DigestOnce, "fewer" }}, "", "", apis.PhaseReady},
 		"once, and gone":       {change{desired: digest(plan.DigestOnce), record: func(r *apis.InventoryRecord) { r.Digest = plan.DigestOnce }, observed: absent}, "create c: it is gone", "", apis.PhaseReady},
 		"once, reapplied":      {change{desired: desired(digest(plan.DigestOnce), reapply), observed: func(s *plan.Observed) { s.Digest = plan.DigestOnce }}, "", "", apis.PhaseReady},
@@ -99,25 +99,25 @@ func TestOneObject(t *testing.T) {
 		"reapply not due":      {change{desired: reapply, record: func(r *apis.InventoryRecord) { r.LastAppliedAt = &lately }}, "", "", apis.PhaseReady},
 		"reapply, never noted": {change{desired: reapply}, "apply c: it is to be rewritten periodically", "", apis.PhaseReady},
 
-		"new, unowned":             {change{record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
-		"new, predecessor's":       {change{record: fresh, observed: stranger(plan.Predecessor)}, "adopt c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
+		"new, unowned":             {change{record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"new, predecessor's":       {change{record: fresh, observed: stranger(plan.Predecessor)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
 		"new, foreign":             {change{record: fresh, observed: stranger(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
 		"new, foreign, always":     {change{desired: policy(apis.AdoptAlways), record: fresh, observed: stranger(plan.Foreign)}, "adopt c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
 		"new, unowned, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: stranger(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseScheduledForApplication},
 		"new, foreign, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: stranger(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
-		"new, unowned, anew":       {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
-		"predecessor's, anew":      {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: func(s *plan.Observed) { stranger(plan.Predecessor)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
+		"new, unowned, anew":       {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"predecessor's, anew":      {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: func(s *plan.Observed) { stranger(plan.Predecessor)(s); s.Digest = "9" }}, "recreate c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
 		"foreign, always, anew":    {change{desired: desired(policy(apis.UpdateRecreate), policy(apis.AdoptAlways)), record: fresh, observed: func(s *plan.Observed) { stranger(plan.Foreign)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
 		"taken over":               {change{observed: stranger(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
 		"taken over, always":       {change{desired: policy(apis.AdoptAlways), observed: stranger(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
-		"marks gone":               {change{observed: stranger(plan.Unowned)}, "adopt c: somebody removed its marks", "", apis.PhaseReady},
+		"marks gone":               {change{observed: stranger(plan.Unowned)}, "adopt c: its owner label was removed", "", apis.PhaseReady},
 		"marks gone, never":        {change{desired: policy(apis.AdoptNever), observed: stranger(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseReady},
-		"another UID":              {change{observed: func(s *plan.Observed) { s.UID, s.Generation, s.Fields = "u2", 1, "copied" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"another UID":              {change{observed: func(s *plan.Observed) { s.UID, s.Generation, s.Fields = "u2", 1, "copied" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"another UID, as desired":  {change{observed: func(s *plan.Observed) { s.UID, s.Generation = "u2", 1 }}, "", "", apis.PhaseReady},
 		"created, answer lost":     {change{record: fresh}, "apply c: it is not known whether the last write was complete", "", apis.PhaseScheduledForApplication},
 		"recreated, not gone":      {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: func(s *plan.Observed) { s.Terminating = true }}, "", "waiting c: it is being deleted", apis.PhaseRecreating},
 		"recreated, gone":          {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: absent}, "create c: it does not exist", "", apis.PhaseRecreating},
-		"recreated, still there":   {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: func(s *plan.Observed) { s.Digest = "0" }}, "recreate c: something else is desired of it", "", apis.PhaseRecreating},
+		"recreated, still there":   {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: func(s *plan.Observed) { s.Digest = "0" }}, "recreate c: its desired state changed", "", apis.PhaseRecreating},
 		"desired again":            {change{record: func(r *apis.InventoryRecord) { r.Digest, r.Phase = "", apis.PhaseDeleting }, observed: func(s *plan.Observed) { s.Terminating = true }}, "", "waiting c: it is being deleted", apis.PhaseScheduledForApplication},
 		"desired again, untouched": {change{record: func(r *apis.InventoryRecord) { r.Digest, r.Phase = "", apis.PhaseScheduledForDeletion }}, "", "", apis.PhaseReady},
 		"deletion called off":      {change{record: phase(apis.PhaseDeleting), observed: absent}, "create c: it does not exist", "", apis.PhaseScheduledForApplication},
@@ -164,7 +164,7 @@ func TestOneObject(t *testing.T) {
 	}
 }
 
-// G-07: a type, and a namespace, are never recreated: what is in them would go.
+// A type, and a namespace, are never recreated: what is in them would go.
 func TestHoldersAreNotRecreated(t *testing.T) {
 	for _, d := range []plan.Desired{crd("baz"), namespace("app")} {
 		r, s := asIs(d), live(d)
@@ -199,7 +199,7 @@ func TestReapplyTime(t *testing.T) {
 	}
 }
 
-// G-09: an object that cannot be written stops neither its wave nor the request, but the waves after it.
+// An object that cannot be written stops neither its wave nor the request, but the waves after it.
 func TestFailureDoesNotStopNeighbours(t *testing.T) {
 	c := newComponent(t, configMap("a"), configMap("b"), with(configMap("later"), order(1, 0)))
 	c.cluster.broken[configMap("a").Key] = true
@@ -213,7 +213,7 @@ func TestFailureDoesNotStopNeighbours(t *testing.T) {
 	c.expect(c.pass(), true, map[string]string{"a": ready, "b": ready, "later": ready})
 }
 
-// G-10: drift of a later wave is put right although an earlier one is not ready.
+// Drift of a later wave is put right although an earlier one is not ready.
 func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
 	c := newComponent(t, foo("early"), with(configMap("late"), order(1, 0)), with(configMap("gone"), order(1, 0)), with(configMap("changed"), order(1, 0)))
 	c.pass()
@@ -231,7 +231,7 @@ func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply late", "create gone", "apply changed"})
 }
 
-// TestVolatileHoldsUpNobody: a claim that waits for its consumer does not hold up the wave of that (pitfall G-22).
+// TestVolatileHoldsUpNobody: a claim that waits for its consumer does not hold up the wave of that.
 func TestVolatileHoldsUpNobody(t *testing.T) {
 	claim := object1("", "PersistentVolumeClaim", "data")
 	c := newComponent(t, claim, foo("foo"), with(configMap("later"), order(1, 0)))
@@ -315,7 +315,8 @@ func TestMissingTypeOfALaterWave(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create operator", "create baz"})
 }
 
-// later is a component of a wave that is not ready, and of one after it that has an object and drops another before that is written.
+// later is a component of a wave that is not ready, and of one after it that has an object and drops another before
+// that is written.
 func later(t *testing.T) (c *component, d *plan.Desired) {
 	c = newComponent(t, foo("early"), with(foo("late"), order(1, 0)), with(foo("old"), order(1, 0), policy(apis.PruneBefore)))
 	c.rollOutAll(t)

@@ -24,7 +24,7 @@ func unchanged(n int) plan.Input {
 	return in
 }
 
-// BenchmarkMakeUnchanged: the cost of an object does not grow with their number (G-03).
+// BenchmarkMakeUnchanged: the cost of an object does not grow with their number.
 func BenchmarkMakeUnchanged(b *testing.B) {
 	for _, n := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -64,7 +64,7 @@ func (c *cluster) uid() types.UID {
 	return types.UID(fmt.Sprintf("uid-%d", c.uids))
 }
 
-// put has somebody make an object.
+// put creates an object that another client made.
 func (c *cluster) put(key plan.Key, ownership plan.Ownership) *object {
 	o := &object{uid: c.uid(), generation: 1, ownership: ownership, status: apis.ObjectCurrent}
 	c.objects[key] = o
@@ -192,7 +192,7 @@ func use(users []string) plan.Use {
 	return plan.Use{State: plan.ForeignBlocking, Instances: users}
 }
 
-// component is one that is planned for.
+// component is a component to plan for.
 type component struct {
 	cluster  *cluster
 	desired  []plan.Desired
@@ -249,7 +249,7 @@ func (c *component) pass() plan.Plan {
 	}
 	for range 1000 {
 		p := plan.Make(in)
-		if violation := lawful(in, p); violation != "" {
+		if violation := violationOf(in, p); violation != "" {
 			c.cluster.t.Fatalf("%s\n%s", violation, p)
 		}
 		c.stored = p.Inventory

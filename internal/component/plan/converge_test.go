@@ -13,7 +13,8 @@ import (
 // passes is how many requests any scenario may take.
 const passes = 60
 
-// converge runs passes, with all that is slow becoming ready and all that is held being let go in between, until the plan is done.
+// converge runs passes, with all that is slow becoming ready and all that is held being let go in between, until the
+// plan is done.
 func (c *component) converge(what string) {
 	c.cluster.t.Helper()
 	clear(c.cluster.created)
@@ -71,8 +72,8 @@ func scenario(d *dice) []plan.Desired {
 	return desired
 }
 
-// TestConvergence: whatever is rolled out, changed, disturbed, and deleted, it ends, and each object is created, written and deleted no
-// more often than it has to be.
+// TestConvergence: any component that is rolled out, changed, disturbed and deleted becomes done. Each object is
+// created, written and deleted no more often than needed.
 func TestConvergence(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -90,13 +91,13 @@ func TestConvergence(t *testing.T) {
 			for _, o := range c.desired {
 				before[o.Key] = o
 			}
-			c.settled("once it is rolled out")
+			c.expectIdle("once it is rolled out")
 			c.desired = scenario(d)
 			c.rollOut("the second", before)
-			c.settled("once it is rolled out again")
+			c.expectIdle("once it is rolled out again")
 			c.disturb(d)
 			c.converge("repair")
-			c.settled("once it is repaired")
+			c.expectIdle("once it is repaired")
 			c.deleting = true
 			c.converge("deletion")
 			c.left()
@@ -154,8 +155,8 @@ func (c *component) count(what string, o plan.Desired, creates, deletes int) {
 	}
 }
 
-// settled: L1, nothing is done when nothing has changed, and the inventory stays as it is.
-func (c *component) settled(when string) {
+// expectIdle checks invariant L1: if nothing changed, nothing is done, and the inventory stays the same.
+func (c *component) expectIdle(when string) {
 	c.cluster.t.Helper()
 	steps, stored := c.steps, fmt.Sprintf("%+v", c.stored)
 	if p := c.pass(); !p.Done || c.steps != steps {
@@ -166,7 +167,7 @@ func (c *component) settled(when string) {
 	}
 }
 
-// disturb has somebody meddle with the objects.
+// disturb changes the objects, as other clients may.
 func (c *component) disturb(d *dice) {
 	keys := make([]plan.Key, 0, len(c.cluster.objects))
 	for key := range c.cluster.objects {
@@ -184,13 +185,13 @@ func (c *component) disturb(d *dice) {
 		case 1:
 			delete(c.cluster.objects, key)
 		case 2:
-			o.digest = "meddled"
+			o.digest = "changed"
 		case 3:
 			if o.ownership == plan.Ours {
 				o.ownership = plan.Unowned
 			}
 		case 4:
-			// Somebody restored it from a backup.
+			// It was restored from a backup.
 			o.uid, o.generation = c.cluster.uid(), 1
 		}
 	}

@@ -21,8 +21,8 @@ func TestExplain(t *testing.T) {
 	copied := c.input()
 	copied.Observed[foo("late").Key] = plan.Observed{}
 	want := `wave 1 of 3
-  recreate ConfigMap app/changed: something else is desired of it
-  adopt ConfigMap app/there: it exists and belongs to nobody
+  recreate ConfigMap app/changed: its desired state changed
+  adopt ConfigMap app/there: it exists and has no owner
   create ConfigMap app/hook: it does not exist
 wave 1 of 3
   create ConfigMap app/changed: it does not exist
@@ -33,7 +33,7 @@ objects that are not desired any more
 objects that are not desired any more
   delete Foo app/old: it is not desired any more
 purge after wave 1 of 3
-  purge ConfigMap app/hook: it was only needed for a while
+  purge ConfigMap app/hook: its purge order is reached
 wave 2 of 3
   create Foo app/late: it does not exist
 wave 3 of 3
@@ -46,7 +46,7 @@ wave 3 of 3
 		t.Error("the input was changed")
 	}
 	c.desired = append(c.desired, configMap("theirs"))
-	if stages, last := plan.Rehearse(c.input()); len(stages) == 0 || len(last.Obstacles) != 1 || last.Done {
+	if stages, last := plan.Simulate(c.input()); len(stages) == 0 || len(last.Obstacles) != 1 || last.Done {
 		t.Errorf("%d stages, and then\n%s", len(stages), last)
 	}
 }
@@ -56,7 +56,7 @@ func TestExplainDeletion(t *testing.T) {
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}}
 	c.rollOutAll(t)
 	c.deleting = true
-	want := `who uses the types of the component
+	want := `checks before the deletion
   check CustomResourceDefinition baz.test.local: others may use the types
   check types Foo of test.local: others may use the types
 deletion, wave 1 of 2
@@ -85,7 +85,7 @@ func ExampleExplain() {
 	// wave 1 of 2
 	//   create ConfigMap shop/settings: it does not exist
 	// wave 2 of 2
-	//   adopt Deployment shop/server: it exists and belongs to nobody
+	//   adopt Deployment shop/server: it exists and has no owner
 }
 
 func TestExplainNothing(t *testing.T) {

@@ -138,7 +138,7 @@ func (d *dice) input() plan.Input {
 	return in
 }
 
-// FuzzMake: the laws hold, whatever the input, and nothing panics (G-24).
+// FuzzMake: all invariants hold for any input, and nothing panics.
 func FuzzMake(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 600 {
@@ -156,7 +156,7 @@ func FuzzMake(f *testing.F) {
 		}
 		duplicates := in
 		duplicates.Desired = unique(in.Desired)
-		if violation := lawful(duplicates, p); violation != "" {
+		if violation := violationOf(duplicates, p); violation != "" {
 			t.Fatalf("%s\n%+v\n%s", violation, in, p)
 		}
 		again := in

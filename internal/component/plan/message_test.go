@@ -32,8 +32,8 @@ func TestMessage(t *testing.T) {
 		"many":       {many, 300, "wave 2 of 5: 37 of 120 ready, failed: Foo app/c: quota; not ours: Foo app/d: it belongs to X; waiting for Deployment app/api: 1 of 3 replicas available and 2 more"},
 		"many, less": {many, 130, "wave 2 of 5: 37 of 120 ready, failed: Foo app/c: quota; not ours: Foo app/d: it belongs to X; waiting for 3 more"},
 		"many, few":  {many, 100, "wave 2 of 5: 37 of 120 ready, failed: Foo app/c: quota; not ours: 1 more; waiting for 3 more"},
-		"short":      {many, 40, "wave 2 of 5: 37 of 120 ready, failed..."},
-		"tiny":       {many, 2, ".."},
+		"short":      {many, 40, "wave 2 of 5: 37 of 120 ready, failed:…"},
+		"tiny":       {many, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := plan.Message(test.plan, test.limit); got != test.want {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// G-07: an object is recreated when something else is desired of it than what it was provably written for, and for no other reason.
+// An object is recreated when its desired state changed than what it was provably written for, and for no other reason.
 func TestRecreateOnlyForAProvenChange(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.UpdateRecreate), func(d *plan.Desired) { d.ReapplyInterval = time.Hour }))
 	key := c.desired[0].Key
@@ -27,7 +27,7 @@ func TestRecreateOnlyForAProvenChange(t *testing.T) {
 			c.stored[0].Phase, c.stored[0].UID, c.stored[0].Fields = apis.PhaseScheduledForApplication, "", ""
 		}},
 		{"its time was lost", func() { c.stored[0].LastAppliedAt = nil }},
-		{"somebody changed it", func() { c.cluster.objects[key].fields = "fewer" }},
+		{"another client changed it", func() { c.cluster.objects[key].fields = "fewer" }},
 		{"its digest is gone", func() { c.cluster.objects[key].digest = "" }},
 		{"its digest is odd", func() { c.cluster.objects[key].digest = "odd" }},
 		{"its marks are gone", func() { c.cluster.objects[key].ownership = plan.Unowned }},
@@ -49,7 +49,7 @@ func TestRecreateOnlyForAProvenChange(t *testing.T) {
 	}
 }
 
-// G-08: by default nothing is replaced, and nothing is written again that nobody has changed, however much time goes by.
+// By default nothing is replaced, and an unchanged object is not written again, after any time.
 func TestNothingIsRewrittenBlindly(t *testing.T) {
 	d := foo("c")
 	d.UpdatePolicy, d.AdoptionPolicy, d.DeletePolicy, d.PrunePolicy, d.ReconcilePolicy = "", "", "", "", ""
@@ -68,8 +68,8 @@ func TestNothingIsRewrittenBlindly(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c", "apply c"})
 }
 
-// G-09: an object that fails keeps neither those of its wave from being written, nor what is dropped from going, nor those of later waves
-// from being put right.
+// An object that fails keeps neither those of its wave from being written, nor what is dropped from going, nor those
+// of later waves from being put right.
 func TestOneFailureStopsNobody(t *testing.T) {
 	c := newComponent(t, configMap("fails"), configMap("old"), with(configMap("drifts"), order(1, 0)))
 	c.rollOutAll(t)
@@ -86,7 +86,7 @@ func TestOneFailureStopsNobody(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply fails"})
 }
 
-// G-10: what is in the way of its successor goes before that one is ready, by the default policy too.
+// What is in the way of its successor goes before that one is ready, by the default policy too.
 func TestSuccessorThatNeedsTheOldOneGone(t *testing.T) {
 	for _, policyName := range []apis.PrunePolicy{"", apis.PruneBefore, apis.PruneWith} {
 		c := newComponent(t, with(foo("old"), policy(policyName)))
@@ -105,7 +105,7 @@ func TestSuccessorThatNeedsTheOldOneGone(t *testing.T) {
 	}
 }
 
-// G-10: a purge that goes on for long does not keep what is dropped, once it may go.
+// A purge that goes on for long does not keep what is dropped, once it may go.
 func TestPruningDoesNotWaitForAPurge(t *testing.T) {
 	c := newComponent(t, with(configMap("hook"), purged(0)), foo("old"), secret("old"))
 	c.rollOutAll(t)
@@ -116,7 +116,7 @@ func TestPruningDoesNotWaitForAPurge(t *testing.T) {
 	c.there(t, configMap("hook"))
 }
 
-// G-12: recreating and adopting go together.
+// Recreating and adopting go together.
 func TestRecreateOfWhatIsAdopted(t *testing.T) {
 	for _, test := range []struct {
 		ownership plan.Ownership
@@ -142,7 +142,8 @@ func TestRecreateOfWhatIsAdopted(t *testing.T) {
 	}
 }
 
-// G-13: of two components that would both take an object, the last one that did has it, and the other says so, and does no more.
+// Of two components that would both take an object, the last one that did has it, and the other says so, and does no
+// more.
 func TestComponentsDoNotFight(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.AdoptAlways)))
 	c.rollOutAll(t)
@@ -162,7 +163,7 @@ func TestComponentsDoNotFight(t *testing.T) {
 	}
 }
 
-// G-14: an object that is orphaned is nobody's, and another component may have it.
+// An orphaned object has no owner, and another component may adopt it.
 func TestOrphansAreFree(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.DeleteOrphan)), configMap("kept"))
 	c.rollOutAll(t)
@@ -177,12 +178,12 @@ func TestOrphansAreFree(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"adopt c"})
 }
 
-// G-15: an object under another UID is another object. What is done is done to the one that is there, and it is what was written that
-// counts, not its marks.
+// An object under another UID is another object. What is done is done to the one that is there, and it is what was
+// written that counts, not its marks.
 func TestCopyOfAnObject(t *testing.T) {
 	d := configMap("c")
 	r, s := asIs(d), live(d)
-	s.UID, s.Generation, s.Fields = "u2", 1, "of whoever restored it"
+	s.UID, s.Generation, s.Fields = "u2", 1, "restored"
 	p := plan.Make(single(d, &r, s))
 	same(t, "operations", actions(p), []string{"apply c"})
 	if o := p.Next.Operations[0]; o.UID != "u2" || p.Inventory[0].UID != "u2" || p.Inventory[0].Generation != 0 {
@@ -190,7 +191,7 @@ func TestCopyOfAnObject(t *testing.T) {
 	}
 }
 
-// G-15: two records that came to denote one object, by the name of the group or by the scope, do not delete it.
+// Two records that came to denote one object, by the name of the group or by the scope, do not delete it.
 func TestOneObjectUnderTwoRecords(t *testing.T) {
 	old, moved := asIs(foo("foo")), foo("foo")
 	moved.Namespace = ""
@@ -202,7 +203,7 @@ func TestOneObjectUnderTwoRecords(t *testing.T) {
 	}
 }
 
-// G-16: an object that was deleted, and that somebody restored with our marks on it, is deleted again, and then is gone.
+// An object that was deleted, and restored with our labels, is deleted again.
 func TestRestoredWhileBeingDeleted(t *testing.T) {
 	c := newComponent(t, configMap("c"), foo("foo"))
 	c.rollOutAll(t)
@@ -222,7 +223,7 @@ func TestRestoredWhileBeingDeleted(t *testing.T) {
 	}
 }
 
-// G-21: a purge ends, whoever has the object then.
+// A purge ends with any owner of the object.
 func TestPurgeOfWhatIsMadeAgain(t *testing.T) {
 	for _, ownership := range []plan.Ownership{plan.Unowned, plan.Foreign, plan.Ours} {
 		c := newComponent(t, with(foo("hook"), purged(0)), with(configMap("later"), order(1, 0)))
@@ -241,7 +242,7 @@ func TestPurgeOfWhatIsMadeAgain(t *testing.T) {
 	}
 }
 
-// G-24: what contradicts itself is planned for all the same: the first of two counts.
+// What contradicts itself is planned for all the same: the first of two counts.
 func TestDuplicatesAreNoPanic(t *testing.T) {
 	record := asIs(configMap("c"))
 	other := record
@@ -279,8 +280,8 @@ func TestOwnersInWords(t *testing.T) {
 		"Shop/north/corner/uid":   "Shop north/corner",
 		"Shop//corner/uid":        "Shop corner",
 		"Shop///uid":              "Shop///uid",
-		"somebody":                "somebody",
-		strings.Repeat("ä/", 200): strings.Repeat("ä/", 32) + "...",
+		"unknown":                 "unknown",
+		strings.Repeat("ä/", 200): strings.Repeat("ä/", 32) + "…",
 	} {
 		d := configMap("c")
 		s := live(d)
@@ -289,8 +290,8 @@ func TestOwnersInWords(t *testing.T) {
 	}
 }
 
-// A rehearsal takes for granted what would come with time: what nobody has seen is there if it was written, and is not if not.
-func TestRehearsalOfWhatIsNotSeen(t *testing.T) {
+// A simulation assumes what is not observed: an object exists if it was written before, and not otherwise.
+func TestSimulationOfUnobservedObjects(t *testing.T) {
 	written, never := configMap("written"), configMap("never")
 	record := asIs(written)
 	in := plan.Input{Desired: []plan.Desired{written, never}, Inventory: []apis.InventoryRecord{record}, Now: start}
@@ -302,7 +303,7 @@ func TestRehearsalOfWhatIsNotSeen(t *testing.T) {
 	if in.Observed != nil || in.Inventory[0].LastAppliedAt == nil {
 		t.Error("the input was changed")
 	}
-	// What is in the way whatever happens is said.
+	// Obstacles that stay are listed.
 	in.Patterns, in.Deleting, in.PatternUses = []plan.Pattern{{Kind: "Pod"}}, true, map[int]plan.Use{0: {State: plan.ForeignBlocking}}
 	if got, want := plan.Explain(in), "in the way\n  blocked: types Pod of the core group: in use by others\n"; got != want {
 		t.Errorf("it is\n%s, want\n%s", got, want)

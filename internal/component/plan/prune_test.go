@@ -31,7 +31,7 @@ func (c *component) rollOutAll(t *testing.T) {
 	t.Fatal("it is not rolled out")
 }
 
-// G-10: what goes before its wave is written is waited for.
+// What goes before its wave is written is waited for.
 func TestPruneBefore(t *testing.T) {
 	c := replaced(t, apis.PruneBefore)
 	c.cluster.finalized[foo("old").Key] = true
@@ -50,7 +50,7 @@ func TestPruneBefore(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old", "apply kept", "create new"})
 }
 
-// G-10: what goes with its wave does not wait for that to be ready.
+// What goes with its wave does not wait for that to be ready.
 func TestPruneWith(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.pass()
@@ -60,7 +60,7 @@ func TestPruneWith(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
-// G-10: what goes with a wave does not go before what the wave waits for is gone.
+// What goes with a wave does not go before what the wave waits for is gone.
 func TestPruneWithWaitsForPruneBefore(t *testing.T) {
 	first := with(foo("first"), policy(apis.PruneBefore))
 	c := newComponent(t, first, foo("second"), configMap("kept"))
@@ -77,7 +77,7 @@ func TestPruneWithWaitsForPruneBefore(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete first", "create new", "delete second"})
 }
 
-// G-10: it does not wait for what cannot be written either.
+// It does not wait for what cannot be written either.
 func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.cluster.broken[foo("new").Key] = true
@@ -87,7 +87,7 @@ func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
-// G-10: what goes after its wave does wait for it.
+// What goes after its wave does wait for it.
 func TestPruneAfter(t *testing.T) {
 	c := replaced(t, apis.PruneAfter)
 	c.pass()
@@ -101,7 +101,7 @@ func TestPruneAfter(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
-// G-10: pruning is not held up by what has nothing to do with it.
+// Pruning is not held up by what has nothing to do with it.
 func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
 	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0)))
 	c.rollOutAll(t)
@@ -112,7 +112,7 @@ func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete old"})
 }
 
-// G-10: nor for what is put right in its own wave, or cannot be: only something new has a turn to wait for.
+// Nor for what is put right in its own wave, or cannot be: only something new has a turn to wait for.
 func TestPruningDoesNotWaitForRepair(t *testing.T) {
 	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0), policy(apis.PruneBefore)))
 	c.rollOutAll(t)
@@ -165,7 +165,8 @@ func TestPruneOfAWaveBetweenOthers(t *testing.T) {
 	}
 }
 
-// What serves until its successor does waits for its wave; if that is no more, for all waves, since any may have the successor.
+// What serves until its successor does waits for its wave; if that is no more, for all waves, since any may have the
+// successor.
 func TestPruneAfterWhichWave(t *testing.T) {
 	for _, test := range []struct {
 		applied int16
@@ -195,8 +196,8 @@ func TestDeleteOrdersHoldWhenPruning(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete first", "delete second"})
 }
 
-// An object that may not go yet does not keep others from going, whatever the delete orders.
-func TestUnreleasedHoldsNobody(t *testing.T) {
+// An object that may not be deleted yet holds no others, for any delete orders.
+func TestRetainedObjectHoldsNoOthers(t *testing.T) {
 	c := newComponent(t, with(foo("after"), order(0, 0), policy(apis.PruneAfter)), with(foo("before"), order(0, 5), policy(apis.PruneBefore)))
 	c.rollOutAll(t)
 	c.desired = []plan.Desired{foo("new")}
@@ -205,7 +206,7 @@ func TestUnreleasedHoldsNobody(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete before", "create new"})
 }
 
-// G-06: types in use stay when they are dropped.
+// Types in use stay when they are dropped.
 func TestTypeInUseIsNotPruned(t *testing.T) {
 	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(0, 9)))
 	c.rollOutAll(t)
@@ -274,7 +275,7 @@ func TestUseInWords(t *testing.T) {
 	}
 }
 
-// G-15: one object under two records is not deleted by the one that is dropped.
+// One object under two records is not deleted by the one that is dropped.
 func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 	for _, policyName := range []apis.PrunePolicy{apis.PruneBefore, apis.PruneWith, apis.PruneAfter} {
 		old, moved := foo("foo"), foo("foo")
@@ -298,8 +299,8 @@ func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 	}
 }
 
-// G-15: another object of the same name and another group is created before the old one goes.
-func TestTwinThatIsAnotherObject(t *testing.T) {
+// Another object of the same name and another group is created before the old one goes.
+func TestAliasThatIsAnotherObject(t *testing.T) {
 	old, other := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	other.Group = "moved.local"
 	c := newComponent(t, old)
@@ -310,7 +311,7 @@ func TestTwinThatIsAnotherObject(t *testing.T) {
 	c.there(t, other)
 }
 
-// G-15: the object of the new scope is created before the old one goes.
+// The object of the new scope is created before the old one goes.
 func TestScopeThatChanges(t *testing.T) {
 	old, now := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	now.Namespace = ""
@@ -321,7 +322,7 @@ func TestScopeThatChanges(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create foo", "delete foo"})
 }
 
-// G-13, G-16: a record that is dropped leaves without a deletion if there is nothing of ours to delete.
+// A record that is dropped leaves without a deletion if there is nothing of ours to delete.
 func TestDroppedRecordsOfNothing(t *testing.T) {
 	d := configMap("c")
 	for name, test := range map[string]struct {
@@ -345,7 +346,7 @@ func TestDroppedRecordsOfNothing(t *testing.T) {
 	}
 }
 
-// G-16: what was deleted and is there again is deleted again.
+// What was deleted and is there again is deleted again.
 func TestDeletedAndThereAgain(t *testing.T) {
 	for _, deleting := range []bool{false, true} {
 		d := configMap("c")
@@ -356,7 +357,7 @@ func TestDeletedAndThereAgain(t *testing.T) {
 		}
 		p := plan.Make(plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
 		same(t, "operations", actions(p), []string{"delete c"})
-		if o := p.Next.Operations[0]; o.UID != "u2" || o.Reason != "it was deleted, and is there again" {
+		if o := p.Next.Operations[0]; o.UID != "u2" || o.Reason != "it was deleted, and exists again" {
 			t.Errorf("the operation is %+v", o)
 		}
 	}
@@ -397,7 +398,7 @@ func TestAliasOfAPurgedObject(t *testing.T) {
 	same(t, "operations", actions(plan.Make(in)), []string{"delete foo"})
 }
 
-// What somebody else deletes is shown as such while it may not be pruned yet.
+// An object that may not be pruned yet, and that another client deletes, is shown as an obstacle.
 func TestPrunedLaterAndBeingDeletedNow(t *testing.T) {
 	c := newComponent(t, with(foo("old"), policy(apis.PruneAfter)))
 	c.rollOutAll(t)
@@ -406,7 +407,7 @@ func TestPrunedLaterAndBeingDeletedNow(t *testing.T) {
 	same(t, "obstacles", obstacles(c.pass()), []string{"waiting new: it is not ready", "waiting old: it is being deleted"})
 }
 
-// What a component that was to be deleted, and is not any more, does not have any more is dropped like any other object.
+// The deletion of a component was called off. An object that it does not desire any more is pruned as any other.
 func TestDroppedAfterADeletionThatWasCalledOff(t *testing.T) {
 	d := configMap("c")
 	r, s := asIs(d), live(d)

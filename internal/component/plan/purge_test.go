@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// G-21: when a purge is due does not depend on which orders there are.
+// When a purge is due does not depend on which orders there are.
 func TestPurgeIsDueBeforeTheWaveBeyondItsOrder(t *testing.T) {
 	// As the hook of a chart: applied in wave -101, purged by -1, with nothing in between.
 	c := newComponent(t, with(configMap("hook"), order(-101, 0), purged(-1)), foo("main"))
@@ -21,7 +21,7 @@ func TestPurgeOrderBelowTheApplyOrder(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create a", "create b", "purge b", "create c"})
 }
 
-// G-21: an object that is to stay is orphaned.
+// An object that is to stay is orphaned.
 func TestPurgeRespectsTheDeletePolicy(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), purged(0), policy(apis.DeleteOrphan)))
 	if p := c.pass(); !p.Done {
@@ -32,7 +32,7 @@ func TestPurgeRespectsTheDeletePolicy(t *testing.T) {
 	c.there(t, configMap("c"))
 }
 
-// G-21: while a purge is under way, the rest goes on.
+// While a purge is under way, the rest goes on.
 func TestPendingPurgeDoesNotStopRepair(t *testing.T) {
 	c := newComponent(t, with(foo("hook"), purged(0)), configMap("c"), with(configMap("late"), order(1, 0)))
 	c.cluster.finalized[foo("hook").Key] = true
@@ -47,7 +47,7 @@ func TestPendingPurgeDoesNotStopRepair(t *testing.T) {
 	same(t, "obstacles", obstacles(p), []string{"waiting hook: it is being deleted"})
 }
 
-// G-21: a purge ends with the object that was purged, whatever is made in its place.
+// A purge ends with the object that was purged, not with another one in its place.
 func TestCompleting(t *testing.T) {
 	d := with(configMap("c"), purged(0))
 	for name, test := range map[string]struct {
@@ -55,13 +55,13 @@ func TestCompleting(t *testing.T) {
 		want  []string
 		phase apis.InventoryPhase
 	}{
-		"gone":              {plan.Observed{Presence: plan.Absent}, nil, apis.PhaseCompleted},
-		"not seen":          {plan.Observed{}, nil, apis.PhaseCompleting},
-		"being deleted":     {plan.Observed{Presence: plan.Present, UID: "u1", Ownership: plan.Ours, Terminating: true}, nil, apis.PhaseCompleting},
-		"there again":       {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Ours}, []string{"purge c"}, apis.PhaseCompleting},
-		"made by nobody":    {plan.Observed{Presence: plan.Present, UID: "u2"}, nil, apis.PhaseCompleted},
-		"made by another":   {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Foreign}, nil, apis.PhaseCompleted},
-		"another, and goes": {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Foreign, Terminating: true}, nil, apis.PhaseCompleted},
+		"gone":               {plan.Observed{Presence: plan.Absent}, nil, apis.PhaseCompleted},
+		"not seen":           {plan.Observed{}, nil, apis.PhaseCompleting},
+		"being deleted":      {plan.Observed{Presence: plan.Present, UID: "u1", Ownership: plan.Ours, Terminating: true}, nil, apis.PhaseCompleting},
+		"there again":        {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Ours}, []string{"purge c"}, apis.PhaseCompleting},
+		"made without owner": {plan.Observed{Presence: plan.Present, UID: "u2"}, nil, apis.PhaseCompleted},
+		"made by another":    {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Foreign}, nil, apis.PhaseCompleted},
+		"another, and goes":  {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Foreign, Terminating: true}, nil, apis.PhaseCompleted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := asIs(d)

@@ -69,7 +69,7 @@ func TestFold(t *testing.T) {
 			r.Phase, r.Message, r.UID, r.Fields, r.Generation = apis.PhaseCompleted, "", "", "", 0
 		})},
 		"failed": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionApply}, Err: errors.New(strings.Repeat("ä", 300)), Observed: written},
-			want: record(func(r *apis.InventoryRecord) { r.Message = strings.Repeat("ä", 98) + "..." })},
+			want: record(func(r *apis.InventoryRecord) { r.Message = strings.Repeat("ä", 98) + "…" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inventory := []apis.InventoryRecord{asIs(configMap("a")), base, asIs(configMap("z"))}

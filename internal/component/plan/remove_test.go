@@ -29,7 +29,7 @@ func TestNothingIsDeletedBeforeAllChecks(t *testing.T) {
 		[]string{"check baz.test.local", "check ", "check ", "delete c", "delete mine", "delete type baz.test.local"})
 }
 
-// G-04: once deletion was begun, who uses the types is not asked again, but for what the deletion of a type does itself.
+// Once deletion was begun, who uses the types is not asked again, but for what the deletion of a type does itself.
 func TestChecksAreNotRepeated(t *testing.T) {
 	c := newComponent(t, crd("baz"), with(foo("first"), order(0, -5)), with(foo("second"), order(0, -4)))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}}
@@ -120,7 +120,8 @@ func TestDeleteCanonicalOrder(t *testing.T) {
 		"delete webhook", "delete c", "delete app", "delete class"})
 }
 
-// Priorities are an order, and no reason to wait: a namespace that is not empty yet holds up nothing that comes after it.
+// Priorities are an order, and no reason to wait: a namespace that is not empty yet holds up nothing that comes after
+// it.
 func TestDeletionDoesNotWaitBetweenPriorities(t *testing.T) {
 	class := object1("storage.k8s.io", "StorageClass", "class")
 	class.Namespace = ""
@@ -244,7 +245,7 @@ func TestOrphanedNamespaceDoesNotWait(t *testing.T) {
 	}
 }
 
-// Our marks are taken off an orphan even if somebody deletes it.
+// Our labels are removed from an orphan even if another client deletes it.
 func TestOrphanThatIsBeingDeleted(t *testing.T) {
 	d := with(configMap("c"), policy(apis.DeleteOrphan))
 	r, s := asIs(d), live(d)

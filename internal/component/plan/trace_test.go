@@ -24,7 +24,7 @@ func newComponent(t testing.TB, desired ...plan.Desired) *component {
 	return &component{cluster: c, desired: desired, unseen: map[plan.Key]bool{}}
 }
 
-// TestTraceOneConfigMap: what has no status is ready in the request that creates it (trace T1 of the specification of the component engine).
+// TestTraceOneConfigMap: what has no status is ready in the request that creates it.
 func TestTraceOneConfigMap(t *testing.T) {
 	c := newComponent(t, configMap("c"))
 	c.expect(c.pass(), true, map[string]string{"c": ready})
@@ -32,7 +32,7 @@ func TestTraceOneConfigMap(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c"})
 }
 
-// TestTraceOneFoo: what has one is waited for (trace T2 of the specification of the component engine).
+// TestTraceOneFoo: what has one is waited for.
 func TestTraceOneFoo(t *testing.T) {
 	c := newComponent(t, foo("foo"))
 	c.expect(c.pass(), false, map[string]string{"foo": creating})
@@ -43,7 +43,7 @@ func TestTraceOneFoo(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create foo"})
 }
 
-// TestTraceOrdersAndPurge: waves, and objects that are purged between them (trace T3 of the specification of the component engine).
+// TestTraceOrdersAndPurge: waves, and objects that are purged between them.
 func TestTraceOrdersAndPurge(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), purged(1)), with(foo("foo"), order(1, 0), purged(1)), with(secret("s"), order(2, 0)))
 	c.cluster.finalized[foo("foo").Key] = true
@@ -57,7 +57,7 @@ func TestTraceOrdersAndPurge(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c", "create foo", "purge foo", "purge c", "create s"})
 }
 
-// TestTraceManagedInstancesArePostponed: instances of types come after all else of their wave (trace T4 of the specification of the component engine).
+// TestTraceManagedInstancesArePostponed: instances of types come after all else of their wave.
 func TestTraceManagedInstancesArePostponed(t *testing.T) {
 	c := newComponent(t, baz("baz"), bar("bar"), foo("foo"), crd("baz"))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Bar"}}
@@ -69,7 +69,7 @@ func TestTraceManagedInstancesArePostponed(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create baz.test.local", "create foo", "create baz", "create bar"})
 }
 
-// TestTraceUpdate: only what changed is written, and waited for again (trace T5 of the specification of the component engine).
+// TestTraceUpdate: only what changed is written, and waited for again.
 func TestTraceUpdate(t *testing.T) {
 	c := newComponent(t, foo("a"), foo("b"), foo("c"))
 	c.pass()
@@ -84,7 +84,7 @@ func TestTraceUpdate(t *testing.T) {
 	}
 }
 
-// TestTraceRecreate: a change makes another object, and nothing else does (trace T6 of the specification of the component engine).
+// TestTraceRecreate: a change makes another object, and nothing else does.
 func TestTraceRecreate(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.UpdateRecreate)))
 	c.pass()
@@ -101,7 +101,7 @@ func TestTraceRecreate(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c", "recreate c", "create c"})
 }
 
-// TestTraceFieldReclaim is T7 as far as it is for the plan: to take the fields of certain managers is asked for.
+// TestTraceFieldReclaim: the update policy ApplyOverride asks to take over the fields of certain managers.
 func TestTraceFieldReclaim(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.UpdateApplyOverride)))
 	c.pass()
@@ -113,7 +113,7 @@ func TestTraceFieldReclaim(t *testing.T) {
 	}
 }
 
-// TestTraceOnce: what is created once is not written again (trace T8 of the specification of the component engine).
+// TestTraceOnce: what is created once is not written again.
 func TestTraceOnce(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), digest(plan.DigestOnce)))
 	c.pass()
@@ -149,7 +149,7 @@ func (c *component) there(t *testing.T, want ...plan.Desired) {
 	}
 }
 
-// TestTraceRedundantObjects: what is not desired any more goes in its order, or is left behind (trace T9 of the specification of the component engine).
+// TestTraceRedundantObjects: what is not desired any more goes in its order, or is left behind.
 func TestTraceRedundantObjects(t *testing.T) {
 	c := redundant(t)
 	c.desired = []plan.Desired{with(secret("s"), order(0, 1))}
@@ -178,7 +178,7 @@ func managed(t *testing.T) *component {
 	return c
 }
 
-// TestTraceRedundantManagedInstances: instances go before all else (trace T10 of the specification of the component engine).
+// TestTraceRedundantManagedInstances: instances go before all else.
 func TestTraceRedundantManagedInstances(t *testing.T) {
 	c := managed(t)
 	c.desired = nil
@@ -192,7 +192,7 @@ func TestTraceRedundantManagedInstances(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete bar", "delete baz", "check baz.test.local", "delete type baz.test.local", "delete foo"})
 }
 
-// TestTraceAdoption: what exists already is taken as the policy says (trace T11 of the specification of the component engine).
+// TestTraceAdoption: what exists already is taken as the policy says.
 func TestTraceAdoption(t *testing.T) {
 	for policyName, want := range map[apis.AdoptionPolicy][2]string{
 		apis.AdoptIfUnowned: {"adopt c", "not ours s: it belongs to Other space/them"},
@@ -224,7 +224,7 @@ func TestTraceAdoption(t *testing.T) {
 	}
 }
 
-// TestTraceDelete: all go in their order, or are left behind (trace T12 of the specification of the component engine).
+// TestTraceDelete: all go in their order, or are left behind.
 func TestTraceDelete(t *testing.T) {
 	c := redundant(t)
 	c.deleting = true
@@ -238,7 +238,7 @@ func TestTraceDelete(t *testing.T) {
 	c.there(t, configMap("c1"), configMap("c3"))
 }
 
-// TestTraceDeleteWithManagedInstances: instances go before all else (trace T13 of the specification of the component engine).
+// TestTraceDeleteWithManagedInstances: instances go before all else.
 func TestTraceDeleteWithManagedInstances(t *testing.T) {
 	c := managed(t)
 	c.deleting = true
@@ -253,7 +253,7 @@ func TestTraceDeleteWithManagedInstances(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete bar", "delete baz", "delete type baz.test.local", "delete foo"})
 }
 
-// TestTraceDeletionPermission: instances of others keep the component (trace T14 of the specification of the component engine).
+// TestTraceDeletionPermission: instances of others keep the component.
 func TestTraceDeletionPermission(t *testing.T) {
 	t.Run("own instances only", func(t *testing.T) {
 		c := managed(t)

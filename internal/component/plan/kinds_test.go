@@ -8,7 +8,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// kindsInOrder are all kinds of the tables, and one of none, from the first to the last; those of one line may go together.
+// kindsInOrder are all kinds of the tables, and one of none, from the first to the last; those of one line may go
+// together.
 var (
 	applyOrder = [][]string{
 		{"/Namespace"},
@@ -114,7 +115,7 @@ func TestOrderOfRecordsIsStable(t *testing.T) {
 	same(t, "records", names, []string{"z", "a", "new"})
 }
 
-// T16, by whether an object is postponed that is of a type that the pattern stands for.
+// TestGroupPatterns finds out what a pattern matches: a missing type that matches is waited for.
 func TestGroupPatterns(t *testing.T) {
 	for _, test := range []struct {
 		group, pattern string

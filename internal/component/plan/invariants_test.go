@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lawful returns which law the plan breaks, if any.
-func lawful(in plan.Input, p plan.Plan) string {
+// violationOf says which invariant the plan breaks. It is empty if there is none.
+func violationOf(in plan.Input, p plan.Plan) string {
 	for _, check := range []func(plan.Input, plan.Plan) string{once, recorded, ours, fenced, kept, complete, waits} {
 		if violation := check(in, p); violation != "" {
 			return violation
@@ -111,7 +111,7 @@ func fenced(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// kept: a record leaves only when its object is gone, or somebody else's, or goes on under another record.
+// kept: a record leaves only when its object is gone, is not ours, or has another record.
 func kept(in plan.Input, p plan.Plan) string {
 	records := recordsBy(p.Inventory)
 	uids := map[types.UID]bool{}
