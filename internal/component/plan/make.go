@@ -59,9 +59,8 @@ const (
 
 // item is what the plan works out about one record.
 type item struct {
-	key      Key
-	record   *apis.InventoryRecord
-	position int32
+	key    Key
+	record *apis.InventoryRecord
 	// desired is nil for an object that is to be deleted or orphaned.
 	desired  *Desired
 	observed Observed
@@ -70,11 +69,17 @@ type item struct {
 	namespace *item
 	// inside counts the objects in the namespace that this item is; nil for other kinds.
 	inside *contents
-	// failure says why an operation failed before, since Input was observed.
-	failure string
-	failed  bool
+	// wave is the index of the wave in which a desired object is written.
+	wave int
+	// position is the index of the item.
+	position int32
+	// order is the delete order that is in force: that of the record, or a later one if its contents go later.
+	order int16
 
-	state   state
+	state state
+	// failed: an operation on it failed in this request, and failure says why.
+	failed  bool
+	failure string
 	action  Action
 	reason  string
 	message string
@@ -89,10 +94,6 @@ type item struct {
 	aliased bool
 	// deletable: the waves of the desired objects allow its deletion.
 	deletable bool
-	// wave is the index of the wave in which a desired object is written.
-	wave int
-	// order is the delete order that is in force: that of the record, or a later one if its contents go later.
-	order int16
 }
 
 func (it *item) setAction(action Action, reason string) {
@@ -177,7 +178,9 @@ func (b *builder) match(desired []Desired) {
 			// An operation has to name the UID of the object.
 			it.observed = Observed{}
 		}
-		it.failure, it.failed = b.in.Failed[it.key]
+		if len(b.in.Failed) > 0 {
+			it.failure, it.failed = b.in.Failed[it.key]
+		}
 	}
 	b.desired = make([]*item, 0, len(desired))
 	for i, position := range matches {
