@@ -73,7 +73,17 @@ func (b *builder) apply() {
 	b.finish()
 }
 
-// assess decides what a desired object needs, as if its wave were open.
+// assess decides what a desired object needs, as if its wave were open. The first line that applies counts:
+//
+//	the record says      observed             decision
+//	purged               anything             nothing to do
+//	purge has begun      anything             see assessPurge
+//	anything else        nothing yet          wait
+//	                     absent               create; wait for a type or namespace of the component
+//	                     terminating          wait
+//	                     not ours             adopt, or recreate, or an obstacle
+//	                     ours, not as desired write, or recreate
+//	                     ours, as desired     done, or wait until it is ready
 func (b *builder) assess(it *item) {
 	r := it.record
 	switch {
@@ -86,7 +96,6 @@ func (b *builder) assess(it *item) {
 	it.unwritten = r.Phase == apis.PhaseScheduledForApplication
 	switch {
 	case it.observed.Presence == PresenceUnknown:
-		it.unobserved = true
 		it.waitForObservation(messageUnobserved)
 	case it.observed.Presence == Absent:
 		it.assessAbsent()
@@ -259,7 +268,6 @@ func (it *item) assessPurge() {
 	r, o := it.record, &it.observed
 	switch {
 	case o.Presence == PresenceUnknown:
-		it.unobserved = true
 		it.waitForObservation(messageUnobserved)
 	case o.Presence == Absent || o.Ownership != Ours:
 		recordPurged(r)

@@ -165,7 +165,7 @@ func TestOneObject(t *testing.T) {
 }
 
 // A type, and a namespace, are never recreated: what is in them would go.
-func TestHoldersAreNotRecreated(t *testing.T) {
+func TestContainersAreNotRecreated(t *testing.T) {
 	for _, d := range []plan.Desired{crd("baz"), namespace("app")} {
 		r, s := asIs(d), live(d)
 		d.Digest, d.UpdatePolicy = "2", apis.UpdateRecreate

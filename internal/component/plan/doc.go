@@ -25,5 +25,6 @@
 //	     This is not planned before Input.Uses says that no others use the types, or all checks of the deletion
 //	     of the component have passed. Exception: the record says that instances of others are ignored.
 //	L8   The same input gives the same plan, for any order of maps.
-//	L12  The cost is linear in the number of objects. Only objects that are not in order yet are sorted.
+//	L12  The cost is linear in the number of objects. Only objects that are not in order yet are sorted. A plan for
+//	     1,000 unchanged objects makes some 20 allocations.
 package plan

@@ -71,9 +71,9 @@ type kind struct {
 
 // contents counts the objects in a container: the instances of a type, or the objects in a namespace.
 type contents struct {
-	// left counts the objects that exist, as far as is known, and retained those of them that may not be deleted yet.
+	// left counts the objects that exist, as far as is known. retained counts the ones that may not be deleted yet.
 	left, retained int
-	// order is the highest delete order of those that are to be deleted.
+	// order is the highest delete order of the objects that are to be deleted.
 	order int16
 }
 
@@ -125,7 +125,7 @@ func (k *kindSet) of(r *apis.InventoryRecord) *kind {
 	return found
 }
 
-// addContents notes that the deletion of the object at position deletes what c counts.
+// addContents records that deleting the object at position deletes the objects that c counts.
 func (k *kindSet) addContents(position int32, c *contents) *contents {
 	k.contents[position] = append(k.contents[position], c)
 	return c
@@ -134,11 +134,11 @@ func (k *kindSet) addContents(position int32, c *contents) *contents {
 // byPattern stands for a pattern in the place of the position of an object that defines a type.
 const byPattern = -1
 
-// matcher has the positions of the objects that define a type, by the type as it is written there: with wildcards. It
-// finds the definers of a type by a few look-ups, however many managed types there are.
+// matcher has the positions of the objects that define a type, by the type with its wildcards. The number of look-ups
+// for a type does not depend on the number of managed types.
 type matcher map[apis.ManagedType][]int32
 
-// add notes that the object at position defines t. A group is a name, "*" for all groups, or "*." and a suffix. Any
+// add records that the object at position defines t. A group is a name, "*" for all groups, or "*." and a suffix. Any
 // other group with a "*" matches nothing, since no group has such a name.
 func (m matcher) add(t apis.ManagedType, position int32) {
 	m[t] = append(m[t], position)

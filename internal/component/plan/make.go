@@ -23,8 +23,8 @@ type builder struct {
 	in   *Input
 	plan Plan
 
-	// records and items are parallel: first the records of the inventory, in its order, then new ones, in the order of
-	// Input.Desired.
+	// records and items are parallel. The records of the inventory come first, in its order. New ones follow, in the
+	// order of Input.Desired.
 	records []apis.InventoryRecord
 	items   []item
 	// desired are the items with a desired object, and undesired all others, in the order of the inventory.
@@ -73,7 +73,7 @@ type item struct {
 	wave int
 	// position is the index of the item.
 	position int32
-	// order is the delete order that is in force: that of the record, or a later one if its contents go later.
+	// order is the delete order that counts: the one of the record, or a later one if its contents are deleted later.
 	order int16
 
 	state state
@@ -86,8 +86,6 @@ type item struct {
 	// unwritten: the desired state was never written. It is written when its wave is open, whereas drift is corrected
 	// at once.
 	unwritten bool
-	// unobserved: it is not known whether the object exists.
-	unobserved bool
 	// volatile: the object is not ready, and no wave waits for it.
 	volatile bool
 	// aliased: it may be the same object as a desired one that was not found under its own key.
@@ -137,8 +135,8 @@ func (it *item) isContainer() bool {
 	return it.kind.isNamespace || it.definesTypes()
 }
 
-// match makes the items: it finds the desired object, the record and the observation of each key. Of several with the
-// same key, the first counts.
+// match makes the items: it finds the desired object, the record and the observation of each key. If a key is there
+// twice, the first one counts.
 func (b *builder) match(desired []Desired) {
 	recorded := b.in.Inventory
 	positions := make(map[Key]int32, max(len(recorded), len(desired)))

@@ -77,6 +77,19 @@ func TestPruneWithWaitsForPruneBefore(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete first", "create new", "delete second"})
 }
 
+// What goes with a wave waits until it is known what of the wave exists.
+func TestPruneWithWaitsForObservation(t *testing.T) {
+	c := newComponent(t, foo("kept"), foo("old"))
+	c.rollOutAll(t)
+	c.desired, c.cluster.trace = c.desired[:1], nil
+	c.unseen[foo("kept").Key] = true
+	c.pass()
+	same(t, "operations", c.cluster.trace, nil)
+	c.unseen[foo("kept").Key] = false
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete old"})
+}
+
 // It does not wait for what cannot be written either.
 func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	c := replaced(t, apis.PruneWith)

@@ -129,7 +129,6 @@ func (b *builder) assessRemovals(orphans apis.DeletePolicy) {
 func (b *builder) assessRemoval(it *item, orphan bool) {
 	r, o := it.record, &it.observed
 	if o.Presence == PresenceUnknown {
-		it.unobserved = true
 		if r.Phase == apis.PhaseDeleting {
 			it.waitForObservation(messageTerminating)
 		} else {
@@ -298,9 +297,9 @@ func (it *item) removalStage() int {
 	return 1
 }
 
-// aliases returns two keys, of which two keys of the same object have one in common: an object may be served under
-// two groups, and a type may change its scope. The first has no group. The second has the scope in the place of the
-// namespace.
+// aliases returns two shortened keys. Two keys of the same object share one of them, since an object may be served
+// under two groups, and a type may change its scope. The first has no group. The second has the scope in the place of
+// the namespace.
 func aliases(k Key, namespaced bool) [2]Key {
 	scope := ""
 	if namespaced {

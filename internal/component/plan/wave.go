@@ -68,9 +68,9 @@ func (b *builder) openWaves() {
 	}
 }
 
-// formWaves forms the waves, and assigns to each what is to be pruned and purged. Objects whose wave does not exist
-// any more are pruned with the next one. Those with the policy After serve until their successor does, which may be
-// in any wave: they are returned, and wait for all waves.
+// formWaves forms the waves, and assigns to each the objects to prune and to purge. If the wave of an object does not
+// exist any more, the object is pruned with the next one. With the policy After, it serves until its successor does,
+// which may be in any wave: it is returned, and waits for all waves.
 func (b *builder) formWaves() (afterAll []*item) {
 	for start := 0; start < len(b.desired); {
 		order := b.desired[start].desired.ApplyOrder
@@ -145,7 +145,7 @@ func (b *builder) openWave(w *wave, open bool) {
 		if isPurging(it.record.Phase) {
 			continue
 		}
-		if it.state == stateAct || it.unobserved {
+		if it.state == stateAct || it.state == stateWaiting && it.observed.Presence == PresenceUnknown {
 			idle = false
 		}
 		w.ready = w.ready && (it.state == stateDone || it.volatile)
