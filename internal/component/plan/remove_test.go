@@ -276,3 +276,47 @@ func TestTypeThatIsManagedGoesLast(t *testing.T) {
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete foo", "delete type baz.test.local"})
 }
+
+// The obstacle of an object that is to be deleted is the first of these that applies.
+func TestObstaclesOfADeletion(t *testing.T) {
+	type change func(r *apis.InventoryRecord, s *plan.Observed, in *plan.Input)
+	for name, test := range map[string]struct {
+		definer  plan.Desired
+		change   change
+		obstacle string
+	}{
+		"not observed": {
+			namespace("app"), func(_ *apis.InventoryRecord, s *plan.Observed, _ *plan.Input) { *s = plan.Observed{} },
+			"waiting app: it is not known yet whether it exists",
+		},
+		"deleted, and not observed since": {
+			namespace("app"), func(r *apis.InventoryRecord, s *plan.Observed, _ *plan.Input) {
+				r.Digest, r.Phase, *s = "", apis.PhaseDeleting, plan.Observed{}
+			},
+			"waiting app: it is being deleted",
+		},
+		"being deleted, with contents": {
+			namespace("app"), func(_ *apis.InventoryRecord, s *plan.Observed, _ *plan.Input) { s.Terminating = true },
+			"waiting app: it is being deleted",
+		},
+		"with contents": {
+			namespace("app"), func(*apis.InventoryRecord, *plan.Observed, *plan.Input) {},
+			"waiting app: what depends on it has to go first: 1 left",
+		},
+		"in use by others, with instances": {
+			crd("baz"), func(_ *apis.InventoryRecord, _ *plan.Observed, in *plan.Input) {
+				in.Uses = map[plan.Key]plan.Use{crd("baz").Key: {State: plan.ForeignBlocking}}
+			},
+			"waiting baz.test.local: what depends on it has to go first: 1 left",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := asIs(test.definer), live(test.definer)
+			in := plan.Input{}
+			test.change(&r, &s, &in)
+			in.Inventory = []apis.InventoryRecord{r, asIs(baz("instance"))}
+			in.Observed = map[plan.Key]plan.Observed{test.definer.Key: s, baz("instance").Key: live(baz("instance"))}
+			same(t, "obstacles", obstacles(plan.Make(in)), []string{test.obstacle})
+		})
+	}
+}
