@@ -13,12 +13,14 @@ import (
 
 // asIs is the record of an object that is as it should be, and live what is seen of it.
 func asIs(d plan.Desired) apis.InventoryRecord {
-	return apis.InventoryRecord{Group: d.Group, Version: d.Version, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, UID: "u1", Digest: d.Digest,
+	return apis.InventoryRecord{Group: d.Group, Version: d.Version, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name,
+		UID: "u1", Digest: d.Digest,
 		Fields: "ours", Generation: 3, Phase: apis.PhaseReady, ManagedTypes: d.ManagedTypes}
 }
 
 func live(d plan.Desired) plan.Observed {
-	return plan.Observed{Presence: plan.Present, UID: "u1", Generation: 3, Ownership: plan.Ours, Digest: d.Digest, Fields: "ours", Status: apis.ObjectCurrent}
+	return plan.Observed{Presence: plan.Present, UID: "u1", Generation: 3, Ownership: plan.Ours, Digest: d.Digest,
+		Fields: "ours", Status: apis.ObjectCurrent}
 }
 
 // single is the input for one object.
@@ -147,7 +149,8 @@ func TestOneObject(t *testing.T) {
 				t.Errorf("it plans to %q, want %q", got, test.want)
 			}
 			hindrances := obstacles(p)
-			if test.obstacle == "" && len(hindrances) > 0 || test.obstacle != "" && !slices.Equal(hindrances, []string{test.obstacle}) {
+			if test.obstacle == "" && len(hindrances) > 0 ||
+				test.obstacle != "" && !slices.Equal(hindrances, []string{test.obstacle}) {
 				t.Errorf("obstacles are %q, want %q", hindrances, test.obstacle)
 			}
 			if p.Done != (test.want == "" && test.obstacle == "") {
@@ -215,7 +218,8 @@ func TestFailureDoesNotStopNeighbours(t *testing.T) {
 
 // Drift of a later wave is put right although an earlier one is not ready.
 func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
-	c := newComponent(t, foo("early"), with(configMap("late"), order(1, 0)), with(configMap("gone"), order(1, 0)), with(configMap("changed"), order(1, 0)))
+	c := newComponent(t, foo("early"), with(configMap("late"), order(1, 0)), with(configMap("gone"), order(1, 0)),
+		with(configMap("changed"), order(1, 0)))
 	c.pass()
 	c.cluster.observe(foo("early").Key)
 	c.pass()
@@ -290,7 +294,8 @@ func TestNamespaceOfTheComponent(t *testing.T) {
 		c.pass()
 		c.cluster.objects[namespace("app").Key].terminating = true
 		delete(c.cluster.objects, configMap("c").Key)
-		same(t, "obstacles", obstacles(c.pass()), []string{"waiting app: it is being deleted", "waiting c: its namespace is being deleted"})
+		same(t, "obstacles", obstacles(c.pass()), []string{"waiting app: it is being deleted",
+			"waiting c: its namespace is being deleted"})
 	})
 }
 
@@ -299,7 +304,8 @@ func TestMissingTypeOfOurs(t *testing.T) {
 	c.pass()
 	c.cluster.objects[crd("baz").Key].status = apis.ObjectInProgress
 	delete(c.cluster.objects, baz("baz").Key)
-	same(t, "obstacles", obstacles(c.pass()), []string{"waiting baz.test.local: it is not ready", "waiting baz: its type is not served yet"})
+	same(t, "obstacles", obstacles(c.pass()), []string{"waiting baz.test.local: it is not ready",
+		"waiting baz: its type is not served yet"})
 }
 
 // That the type of an object is not served is no failure before its turn: what comes before it may bring the type.
@@ -318,7 +324,8 @@ func TestMissingTypeOfALaterWave(t *testing.T) {
 // later is a component of a wave that is not ready, and of one after it that has an object and drops another before
 // that is written.
 func later(t *testing.T) (c *component, d *plan.Desired) {
-	c = newComponent(t, foo("early"), with(foo("late"), order(1, 0)), with(foo("old"), order(1, 0), policy(apis.PruneBefore)))
+	c = newComponent(t, foo("early"), with(foo("late"), order(1, 0)),
+		with(foo("old"), order(1, 0), policy(apis.PruneBefore)))
 	c.rollOutAll(t)
 	c.cluster.objects[foo("early").Key].status = apis.ObjectInProgress
 	c.desired, c.cluster.trace = c.desired[:2], nil

@@ -54,7 +54,8 @@ type object struct {
 }
 
 func newCluster(t testing.TB) *cluster {
-	return &cluster{t: t, objects: map[plan.Key]*object{}, finalized: map[plan.Key]bool{}, slow: map[string]bool{}, broken: map[plan.Key]bool{},
+	return &cluster{t: t, objects: map[plan.Key]*object{}, finalized: map[plan.Key]bool{}, slow: map[string]bool{},
+		broken:  map[plan.Key]bool{},
 		foreign: map[plan.Key][]string{}, pattern: map[int][]string{}, now: start,
 		created: map[plan.Key]int{}, deleted: map[plan.Key]int{}, written: map[plan.Key]int{}}
 }
@@ -93,7 +94,8 @@ func (c *cluster) seen(key plan.Key) plan.Observed {
 	if o == nil {
 		return plan.Observed{Presence: plan.Absent}
 	}
-	s := plan.Observed{Presence: plan.Present, UID: o.uid, Generation: o.generation, Ownership: o.ownership, Digest: o.digest, Fields: o.fields,
+	s := plan.Observed{Presence: plan.Present, UID: o.uid, Generation: o.generation, Ownership: o.ownership,
+		Digest: o.digest, Fields: o.fields,
 		Status: o.status, Terminating: o.terminating, Volatile: o.volatile}
 	if o.ownership == plan.Foreign {
 		s.Owner = "Other/space/them/uid-x"
@@ -110,7 +112,8 @@ func (c *cluster) delete(o plan.Operation) error {
 		return errors.New("the UID is another")
 	}
 	for key, other := range c.objects {
-		if other.ownership == plan.Ours && (o.Key.Kind == "Namespace" && key.Namespace == o.Key.Name || typesOf[key.Kind] == o.Key) {
+		if other.ownership == plan.Ours && (o.Key.Kind == "Namespace" && key.Namespace == o.Key.Name ||
+			typesOf[key.Kind] == o.Key) {
 			c.t.Errorf("%s is deleted, and %s with it", o.Key, key)
 		}
 	}
@@ -142,7 +145,8 @@ func (c *cluster) carryOut(o plan.Operation, desired map[plan.Key]plan.Desired) 
 		if c.slow[o.Key.Kind] {
 			status = apis.ObjectInProgress
 		}
-		c.objects[o.Key] = &object{uid: c.uid(), generation: 1, digest: d.Digest, fields: "ours", status: status, ownership: plan.Ours, managed: d.ManagedTypes}
+		c.objects[o.Key] = &object{uid: c.uid(), generation: 1, digest: d.Digest, fields: "ours", status: status,
+			ownership: plan.Ours, managed: d.ManagedTypes}
 	case plan.ActionAdopt, plan.ActionApply, plan.ActionReplace:
 		if c.broken[o.Key] {
 			outcome.Err = errInvalid
@@ -206,7 +210,8 @@ type component struct {
 }
 
 func (c *component) input() plan.Input {
-	in := plan.Input{Deleting: c.deleting, Desired: c.desired, Inventory: c.stored, Observed: map[plan.Key]plan.Observed{}, Failed: map[plan.Key]string{},
+	in := plan.Input{Deleting: c.deleting, Desired: c.desired, Inventory: c.stored,
+		Observed: map[plan.Key]plan.Observed{}, Failed: map[plan.Key]string{},
 		Uses: map[plan.Key]plan.Use{}, Patterns: c.patterns, PatternUses: map[int]plan.Use{}, Now: c.cluster.now}
 	return c.look(in)
 }
@@ -305,7 +310,8 @@ func (c *component) expect(p plan.Plan, done bool, want map[string]string) {
 }
 
 func object1(group, kind, name string) plan.Desired {
-	return plan.Desired{Key: plan.Key{Group: group, Kind: kind, Namespace: "app", Name: name}, Version: "v1", Digest: "1",
+	return plan.Desired{Key: plan.Key{Group: group, Kind: kind, Namespace: "app", Name: name}, Version: "v1",
+		Digest:         "1",
 		AdoptionPolicy: apis.AdoptIfUnowned, ReconcilePolicy: apis.ReconcileOnObjectChange, UpdatePolicy: apis.UpdateApply,
 		DeletePolicy: apis.DeleteDelete, PrunePolicy: apis.PruneWith}
 }
@@ -319,7 +325,8 @@ func baz(name string) plan.Desired       { return object1("test.local", "Baz", n
 func crd(kind string) plan.Desired {
 	d := object1("apiextensions.k8s.io", "CustomResourceDefinition", kind+".test.local")
 	d.Namespace = ""
-	d.ManagedTypes = []apis.ManagedType{{Group: "test.local", Version: "*", Kind: map[string]string{"baz": "Baz"}[kind]}}
+	d.ManagedTypes = []apis.ManagedType{{Group: "test.local", Version: "*",
+		Kind: map[string]string{"baz": "Baz"}[kind]}}
 	return d
 }
 

@@ -49,7 +49,8 @@ func scenario(d *dice) []plan.Desired {
 	add := func(o plan.Desired) {
 		o.UpdatePolicy = pick(d, apis.UpdateApply, apis.UpdateRecreate, apis.UpdateReplace, apis.UpdateApplyOverride)
 		o.PrunePolicy = pick(d, apis.PruneWith, apis.PruneBefore, apis.PruneAfter)
-		o.DeletePolicy = pick(d, apis.DeleteDelete, apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply, apis.DeleteOrphanOnDelete)
+		o.DeletePolicy = pick(d, apis.DeleteDelete, apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply,
+			apis.DeleteOrphanOnDelete)
 		o.Digest = pick(d, "1", "2", "3")
 		desired = append(desired, o)
 	}
@@ -115,7 +116,8 @@ func (c *component) rollOut(what string, before map[plan.Key]plan.Desired) {
 		wasThere := existed && old.PurgeOrder == nil
 		purged := o.PurgeOrder != nil && o.Kind != "Namespace" && o.Kind != "CustomResourceDefinition"
 		changed := !existed || old.Digest != o.Digest
-		recreated := wasThere && changed && o.UpdatePolicy == apis.UpdateRecreate && o.Kind != "Namespace" && o.Kind != "CustomResourceDefinition"
+		recreated := wasThere && changed && o.UpdatePolicy == apis.UpdateRecreate && o.Kind != "Namespace" &&
+			o.Kind != "CustomResourceDefinition"
 		creates, deletes := 0, 0
 		if !existed || recreated || existed && !wasThere && (changed || !purged) {
 			creates++
@@ -138,7 +140,8 @@ func (c *component) rollOut(what string, before map[plan.Key]plan.Desired) {
 	}
 	for _, old := range before {
 		deletes := 1
-		if old.PurgeOrder != nil || old.DeletePolicy == apis.DeleteOrphan || old.DeletePolicy == apis.DeleteOrphanOnApply {
+		if old.PurgeOrder != nil || old.DeletePolicy == apis.DeleteOrphan ||
+			old.DeletePolicy == apis.DeleteOrphanOnApply {
 			deletes = 0
 		}
 		c.count(what, old, 0, deletes)

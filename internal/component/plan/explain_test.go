@@ -14,7 +14,8 @@ func TestExplain(t *testing.T) {
 	c.rollOutAll(t)
 	c.cluster.put(configMap("there").Key, plan.Unowned)
 	c.cluster.put(configMap("theirs").Key, plan.Foreign)
-	c.desired = []plan.Desired{with(configMap("changed"), policy(apis.UpdateRecreate), digest("2")), foo("same"), configMap("there"),
+	c.desired = []plan.Desired{with(configMap("changed"), policy(apis.UpdateRecreate), digest("2")), foo("same"),
+		configMap("there"),
 		with(configMap("hook"), purged(0)), with(foo("late"), order(1, 0)), with(configMap("last"), order(2, 0))}
 	in := c.input()
 	in.Observed[foo("late").Key] = plan.Observed{}
@@ -72,8 +73,10 @@ deletion, wave 1 of 1
 }
 
 func ExampleExplain() {
-	settings := plan.Desired{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, Version: "v1", Digest: "1"}
-	server := plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "server"}, Version: "v1", Digest: "2", ApplyOrder: 1}
+	settings := plan.Desired{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, Version: "v1",
+		Digest: "1"}
+	server := plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "server"},
+		Version: "v1", Digest: "2", ApplyOrder: 1}
 	fmt.Print(plan.Explain(plan.Input{
 		Desired: []plan.Desired{server, settings},
 		Observed: map[plan.Key]plan.Observed{

@@ -90,7 +90,8 @@ func fenced(in plan.Input, p plan.Plan) string {
 	records := recordsBy(p.Inventory)
 	committed := false
 	for _, r := range in.Inventory {
-		committed = committed || in.Deleting && r.Digest != "" && (r.Phase == apis.PhaseScheduledForDeletion || r.Phase == apis.PhaseDeleting)
+		committed = committed || in.Deleting && r.Digest != "" && (r.Phase == apis.PhaseScheduledForDeletion ||
+			r.Phase == apis.PhaseDeleting)
 	}
 	for _, o := range p.Next.Operations {
 		r := records[o.Key]
@@ -124,7 +125,8 @@ func kept(in plan.Input, p plan.Plan) string {
 			continue
 		}
 		seen := in.Observed[key]
-		if seen.Presence == plan.Present && seen.Ownership == plan.Ours && !uids[seen.UID] || seen.Presence == plan.PresenceUnknown {
+		if seen.Presence == plan.Present && seen.Ownership == plan.Ours && !uids[seen.UID] ||
+			seen.Presence == plan.PresenceUnknown {
 			return "a record was dropped of " + key.String()
 		}
 	}

@@ -15,8 +15,10 @@ func obstacle(kind plan.ObstacleKind, name, message string) plan.Obstacle {
 
 func TestMessage(t *testing.T) {
 	progress := plan.Progress{Wave: 2, Waves: 5, Ready: 37, Total: 120}
-	api := plan.Obstacle{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "api"}, Kind: plan.ObstacleWaiting, Message: "1 of 3 replicas available"}
-	many := plan.Plan{Progress: progress, Obstacles: []plan.Obstacle{api, obstacle(plan.ObstacleWaiting, "b", ""), obstacle(plan.ObstacleFailed, "c", "quota"),
+	api := plan.Obstacle{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "api"},
+		Kind: plan.ObstacleWaiting, Message: "1 of 3 replicas available"}
+	many := plan.Plan{Progress: progress, Obstacles: []plan.Obstacle{api, obstacle(plan.ObstacleWaiting, "b", ""),
+		obstacle(plan.ObstacleFailed, "c", "quota"),
 		obstacle(plan.ObstacleNotOurs, "d", "it belongs to X"), obstacle(plan.ObstacleWaiting, "e", "")}}
 	for name, test := range map[string]struct {
 		plan  plan.Plan

@@ -73,7 +73,8 @@ func TestNothingIsRewrittenBlindly(t *testing.T) {
 func TestOneFailureStopsNobody(t *testing.T) {
 	c := newComponent(t, configMap("fails"), configMap("old"), with(configMap("drifts"), order(1, 0)))
 	c.rollOutAll(t)
-	c.desired = []plan.Desired{with(configMap("fails"), digest("2")), configMap("new"), with(configMap("drifts"), order(1, 0))}
+	c.desired = []plan.Desired{with(configMap("fails"), digest("2")), configMap("new"),
+		with(configMap("drifts"), order(1, 0))}
 	c.cluster.broken[configMap("fails").Key] = true
 	c.cluster.objects[configMap("drifts").Key].fields = "fewer"
 	c.cluster.trace = nil
@@ -248,7 +249,8 @@ func TestDuplicatesAreNoPanic(t *testing.T) {
 	other := record
 	other.UID, other.Digest, other.Phase = "u9", "", apis.PhaseDeleting
 	desired := []plan.Desired{configMap("c"), with(configMap("c"), digest("2"), order(3, 3))}
-	in := plan.Input{Desired: desired, Inventory: []apis.InventoryRecord{record, other}, Observed: map[plan.Key]plan.Observed{desired[0].Key: live(desired[0])}}
+	in := plan.Input{Desired: desired, Inventory: []apis.InventoryRecord{record, other},
+		Observed: map[plan.Key]plan.Observed{desired[0].Key: live(desired[0])}}
 	if p := plan.Make(in); !p.Done || len(p.Inventory) != 1 || p.Inventory[0].Digest != "1" {
 		t.Errorf("records are %v\n%s", p.Inventory, p)
 	}

@@ -10,9 +10,11 @@ import (
 
 // replaced is a component of two waves of which the second has something new and, by policy, drops something old.
 func replaced(t *testing.T, policyName apis.PrunePolicy) *component {
-	c := newComponent(t, foo("first"), with(foo("old"), order(1, 0), policy(policyName)), with(foo("kept"), order(1, 0)))
+	c := newComponent(t, foo("first"), with(foo("old"), order(1, 0), policy(policyName)),
+		with(foo("kept"), order(1, 0)))
 	c.rollOutAll(t)
-	c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("new"), order(1, 0)), with(foo("kept"), order(1, 0))}
+	c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("new"), order(1, 0)),
+		with(foo("kept"), order(1, 0))}
 	c.cluster.trace = nil
 	return c
 }
@@ -127,7 +129,8 @@ func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
 
 // Nor for what is put right in its own wave, or cannot be: only something new has a turn to wait for.
 func TestPruningDoesNotWaitForRepair(t *testing.T) {
-	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0), policy(apis.PruneBefore)))
+	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)),
+		with(configMap("old"), order(1, 0), policy(apis.PruneBefore)))
 	c.rollOutAll(t)
 	c.cluster.objects[foo("crashing").Key].status = apis.ObjectInProgress
 	c.desired = append(c.desired[:2:2], with(configMap("taken"), order(1, 0), policy(apis.AdoptNever)))
@@ -174,7 +177,8 @@ func TestPruneOfAWaveBetweenOthers(t *testing.T) {
 		c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("last"), order(5, 0))}
 		c.cluster.trace = nil
 		c.rollOutAll(t)
-		same(t, fmt.Sprintf("%s, applied in wave %d: operations", test.policy, test.applied), c.cluster.trace, test.want)
+		same(t, fmt.Sprintf("%s, applied in wave %d: operations", test.policy, test.applied), c.cluster.trace,
+			test.want)
 	}
 }
 
@@ -184,8 +188,13 @@ func TestPruneAfterWhichWave(t *testing.T) {
 	for _, test := range []struct {
 		applied int16
 		want    []string
-	}{{0, []string{"apply first", "delete old", "create last"}}, {1, []string{"apply first", "create last"}}, {-1, []string{"apply first", "create last"}}} {
-		c := newComponent(t, configMap("first"), with(configMap("old"), order(test.applied, 0), policy(apis.PruneAfter)))
+	}{
+		{0, []string{"apply first", "delete old", "create last"}},
+		{1, []string{"apply first", "create last"}},
+		{-1, []string{"apply first", "create last"}},
+	} {
+		old := with(configMap("old"), order(test.applied, 0), policy(apis.PruneAfter))
+		c := newComponent(t, configMap("first"), old)
 		c.rollOutAll(t)
 		c.desired = []plan.Desired{with(configMap("first"), digest("2")), with(foo("last"), order(5, 0))}
 		c.cluster.trace = nil
@@ -211,7 +220,8 @@ func TestDeleteOrdersHoldWhenPruning(t *testing.T) {
 
 // An object that may not be deleted yet holds no others, for any delete orders.
 func TestRetainedObjectHoldsNoOthers(t *testing.T) {
-	c := newComponent(t, with(foo("after"), order(0, 0), policy(apis.PruneAfter)), with(foo("before"), order(0, 5), policy(apis.PruneBefore)))
+	c := newComponent(t, with(foo("after"), order(0, 0), policy(apis.PruneAfter)),
+		with(foo("before"), order(0, 5), policy(apis.PruneBefore)))
 	c.rollOutAll(t)
 	c.desired = []plan.Desired{foo("new")}
 	c.cluster.trace = nil
@@ -221,7 +231,8 @@ func TestRetainedObjectHoldsNoOthers(t *testing.T) {
 
 // Types in use stay when they are dropped.
 func TestTypeInUseIsNotPruned(t *testing.T) {
-	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(0, 9)))
+	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("kept"), order(1, 0)),
+		with(configMap("old"), order(0, 9)))
 	c.rollOutAll(t)
 	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x", "Baz app/y"}
 	c.cluster.trace = nil
@@ -253,7 +264,8 @@ func TestTypeWhoseForeignInstancesAreIgnored(t *testing.T) {
 func TestTypeInUseWhileItIsDeleted(t *testing.T) {
 	d := crd("baz")
 	r := asIs(d)
-	in := plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)}, Now: start}
+	in := plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
+		Now: start}
 	for _, test := range []struct {
 		use  plan.Use
 		want string
@@ -282,8 +294,9 @@ func TestUseInWords(t *testing.T) {
 		if use.State == 0 {
 			use.State = plan.ForeignBlocking
 		}
-		p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
-			Uses: map[plan.Key]plan.Use{d.Key: use}})
+		p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)},
+			Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
+			Uses:     map[plan.Key]plan.Use{d.Key: use}})
 		same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: " + want})
 	}
 }
@@ -350,7 +363,8 @@ func TestDroppedRecordsOfNothing(t *testing.T) {
 		"being deleted": {plan.Observed{Presence: plan.Present, UID: "u1", Ownership: plan.Ours, Terminating: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Observed: map[plan.Key]plan.Observed{d.Key: test.seen}})
+			p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)},
+				Observed: map[plan.Key]plan.Observed{d.Key: test.seen}})
 			same(t, "operations", actions(p), nil)
 			if len(p.Inventory) != 0 != test.stays || p.Done == test.stays {
 				t.Errorf("records are %v, done is %v", p.Inventory, p.Done)
@@ -368,7 +382,8 @@ func TestDeletedAndThereAgain(t *testing.T) {
 		if !deleting {
 			r.Digest = ""
 		}
-		p := plan.Make(plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
+		p := plan.Make(plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r},
+			Observed: map[plan.Key]plan.Observed{d.Key: s}})
 		same(t, "operations", actions(p), []string{"delete c"})
 		if o := p.Next.Operations[0]; o.UID != "u2" || o.Reason != "it was deleted, and exists again" {
 			t.Errorf("the operation is %+v", o)
@@ -383,7 +398,8 @@ func TestNamespaceGoesOnceEmpty(t *testing.T) {
 	c.desired, c.cluster.trace = nil, nil
 	p := c.pass()
 	same(t, "operations", c.cluster.trace, []string{"delete foo"})
-	same(t, "obstacles", obstacles(p), []string{"waiting app: what depends on it has to go first: 1 left", "waiting foo: it is being deleted"})
+	same(t, "obstacles", obstacles(p), []string{"waiting app: what depends on it has to go first: 1 left",
+		"waiting foo: it is being deleted"})
 	c.cluster.finalize(foo("foo").Key)
 	c.rollOutAll(t)
 	same(t, "operations", c.cluster.trace, []string{"delete foo", "delete app"})
@@ -417,7 +433,8 @@ func TestPrunedLaterAndBeingDeletedNow(t *testing.T) {
 	c.rollOutAll(t)
 	c.cluster.objects[foo("old").Key].terminating = true
 	c.desired = []plan.Desired{foo("new")}
-	same(t, "obstacles", obstacles(c.pass()), []string{"waiting new: it is not ready", "waiting old: it is being deleted"})
+	same(t, "obstacles", obstacles(c.pass()), []string{"waiting new: it is not ready",
+		"waiting old: it is being deleted"})
 }
 
 // The deletion of a component was called off. An object that it does not desire any more is pruned as any other.

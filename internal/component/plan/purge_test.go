@@ -16,7 +16,8 @@ func TestPurgeIsDueBeforeTheWaveBeyondItsOrder(t *testing.T) {
 }
 
 func TestPurgeOrderBelowTheApplyOrder(t *testing.T) {
-	c := newComponent(t, configMap("a"), with(configMap("b"), order(1, 0), purged(-7)), with(configMap("c"), order(2, 0)))
+	c := newComponent(t, configMap("a"), with(configMap("b"), order(1, 0), purged(-7)),
+		with(configMap("c"), order(2, 0)))
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"create a", "create b", "purge b", "create c"})
 }
@@ -92,7 +93,8 @@ func TestCompletedIsLeftAlone(t *testing.T) {
 	if p := plan.Make(single(d, &r, s)); !p.Done {
 		t.Error(p)
 	}
-	for name, changed := range map[string]plan.Desired{"another content": with(d, digest("2")), "not to be purged": configMap("c")} {
+	for name, changed := range map[string]plan.Desired{"another content": with(d, digest("2")),
+		"not to be purged": configMap("c")} {
 		p := plan.Make(single(changed, &r, plan.Observed{Presence: plan.Absent}))
 		if got := actions(p); len(got) != 1 || got[0] != "create c" {
 			t.Errorf("%s: operations are %q", name, got)

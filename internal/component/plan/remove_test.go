@@ -10,7 +10,8 @@ import (
 
 func TestNothingIsDeletedBeforeAllChecks(t *testing.T) {
 	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("c"), order(0, -5)))
-	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}, {Group: "*.local", Kind: "*"}, {Group: "test.local", Kind: "Foo"}}
+	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}, {Group: "*.local", Kind: "*"},
+		{Group: "test.local", Kind: "Foo"}}
 	c.rollOutAll(t)
 	c.deleting, c.cluster.trace = true, nil
 	c.cluster.pattern[1] = []string{"Bar app/theirs"}
@@ -78,7 +79,8 @@ func TestWhatNeedsNoCheck(t *testing.T) {
 			if test.seen != nil {
 				test.seen(&s)
 			}
-			p := plan.Make(plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
+			p := plan.Make(plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r},
+				Observed: map[plan.Key]plan.Observed{d.Key: s}})
 			same(t, "operations", actions(p), test.want)
 		})
 	}
@@ -100,7 +102,8 @@ func TestAllOrphanedNeedsNoPermission(t *testing.T) {
 	d := with(configMap("c"), policy(apis.DeleteOrphan))
 	r := asIs(d)
 	r.DeletePolicy = apis.DeleteOrphan
-	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
+	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r},
+		Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
 		Patterns: []plan.Pattern{{Group: "*", Kind: "*"}}}
 	same(t, "operations", actions(plan.Make(in)), []string{"orphan c"})
 }
@@ -109,14 +112,16 @@ func TestDeleteCanonicalOrder(t *testing.T) {
 	webhook := object1("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "webhook")
 	class := object1("storage.k8s.io", "StorageClass", "class")
 	webhook.Namespace, class.Namespace = "", ""
-	c := newComponent(t, class, namespace("app"), configMap("c"), webhook, crd("baz"), foo("foo"), baz("instance"), bar("listed"))
+	c := newComponent(t, class, namespace("app"), configMap("c"), webhook, crd("baz"), foo("foo"), baz("instance"),
+		bar("listed"))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Bar"}}
 	c.rollOutAll(t)
 	c.deleting, c.cluster.trace = true, nil
 	if p := c.pass(); !p.Done {
 		t.Error(p)
 	}
-	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete instance", "delete listed", "delete type baz.test.local", "delete foo",
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete instance",
+		"delete listed", "delete type baz.test.local", "delete foo",
 		"delete webhook", "delete c", "delete app", "delete class"})
 }
 
@@ -140,7 +145,8 @@ func TestDeletionDoesNotWaitBetweenPriorities(t *testing.T) {
 
 // An order that contradicts what holds what would never end.
 func TestContradictoryDeleteOrders(t *testing.T) {
-	c := newComponent(t, with(namespace("app"), order(0, -3)), with(crd("baz"), order(0, -2)), with(baz("instance"), order(0, 7)))
+	c := newComponent(t, with(namespace("app"), order(0, -3)), with(crd("baz"), order(0, -2)),
+		with(baz("instance"), order(0, 7)))
 	c.rollOutAll(t)
 	c.deleting = true
 	if p := c.pass(); !p.Done {
@@ -164,7 +170,8 @@ func TestDeletionProgress(t *testing.T) {
 
 func TestDeletionThatFailsDoesNotStopNeighbours(t *testing.T) {
 	a, b, later := configMap("a"), configMap("b"), with(configMap("later"), order(0, 1))
-	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{asIs(a), asIs(b), asIs(later)}, Failed: map[plan.Key]string{a.Key: "forbidden"},
+	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{asIs(a), asIs(b), asIs(later)},
+		Failed:   map[plan.Key]string{a.Key: "forbidden"},
 		Observed: map[plan.Key]plan.Observed{a.Key: live(a), b.Key: live(b), later.Key: live(later)}}
 	in.Inventory[2].DeleteOrder = 1
 	p := plan.Make(in)
@@ -251,7 +258,8 @@ func TestOrphanThatIsBeingDeleted(t *testing.T) {
 	r, s := asIs(d), live(d)
 	r.DeletePolicy, s.Terminating = apis.DeleteOrphan, true
 	for _, deleting := range []bool{true, false} {
-		in := plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}}
+		in := plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r},
+			Observed: map[plan.Key]plan.Observed{d.Key: s}}
 		same(t, "operations", actions(plan.Make(in)), []string{"orphan c"})
 	}
 }
@@ -261,7 +269,8 @@ func TestProgressCountsWhatIsGone(t *testing.T) {
 	a, b := configMap("a"), with(foo("b"), order(0, 1))
 	records := []apis.InventoryRecord{asIs(a), asIs(b)}
 	records[1].DeleteOrder = 1
-	p := plan.Make(plan.Input{Deleting: true, Inventory: records, Observed: map[plan.Key]plan.Observed{a.Key: {Presence: plan.Absent}, b.Key: live(b)}})
+	p := plan.Make(plan.Input{Deleting: true, Inventory: records,
+		Observed: map[plan.Key]plan.Observed{a.Key: {Presence: plan.Absent}, b.Key: live(b)}})
 	if want := (plan.Progress{Wave: 1, Waves: 1, Ready: 1, Total: 2}); p.Progress != want {
 		t.Errorf("progress is %+v, want %+v", p.Progress, want)
 	}
@@ -274,7 +283,8 @@ func TestTypeThatIsManagedGoesLast(t *testing.T) {
 	c.rollOutAll(t)
 	c.deleting, c.cluster.trace = true, nil
 	c.pass()
-	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete foo", "delete type baz.test.local"})
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete foo",
+		"delete type baz.test.local"})
 }
 
 // The obstacle of an object that is to be deleted is the first of these that applies.

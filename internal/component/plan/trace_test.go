@@ -45,7 +45,8 @@ func TestTraceOneFoo(t *testing.T) {
 
 // TestTraceOrdersAndPurge: waves, and objects that are purged between them.
 func TestTraceOrdersAndPurge(t *testing.T) {
-	c := newComponent(t, with(configMap("c"), purged(1)), with(foo("foo"), order(1, 0), purged(1)), with(secret("s"), order(2, 0)))
+	c := newComponent(t, with(configMap("c"), purged(1)), with(foo("foo"), order(1, 0), purged(1)),
+		with(secret("s"), order(2, 0)))
 	c.cluster.finalized[foo("foo").Key] = true
 	c.expect(c.pass(), false, map[string]string{"c": ready, "foo": creating, "s": scheduled})
 	c.expect(c.pass(), false, map[string]string{"c": ready, "foo": creating, "s": scheduled})
@@ -61,9 +62,11 @@ func TestTraceOrdersAndPurge(t *testing.T) {
 func TestTraceManagedInstancesArePostponed(t *testing.T) {
 	c := newComponent(t, baz("baz"), bar("bar"), foo("foo"), crd("baz"))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Bar"}}
-	c.expect(c.pass(), false, map[string]string{"foo": creating, "baz.test.local": ready, "bar": scheduled, "baz": scheduled})
+	c.expect(c.pass(), false, map[string]string{"foo": creating, "baz.test.local": ready, "bar": scheduled,
+		"baz": scheduled})
 	c.cluster.observe(foo("foo").Key)
-	c.expect(c.pass(), false, map[string]string{"foo": ready, "baz.test.local": ready, "bar": creating, "baz": creating})
+	c.expect(c.pass(), false, map[string]string{"foo": ready, "baz.test.local": ready, "bar": creating,
+		"baz": creating})
 	c.cluster.observe(bar("bar").Key, baz("baz").Key)
 	c.expect(c.pass(), true, map[string]string{"foo": ready, "baz.test.local": ready, "bar": ready, "baz": ready})
 	same(t, "operations", c.cluster.trace, []string{"create baz.test.local", "create foo", "create baz", "create bar"})
@@ -123,8 +126,10 @@ func TestTraceOnce(t *testing.T) {
 }
 
 func redundant(t *testing.T) *component {
-	c := newComponent(t, with(configMap("c1"), policy(apis.DeleteOrphan), order(0, 2)), with(configMap("c2"), policy(apis.DeleteOrphanOnApply), order(0, 2)),
-		with(configMap("c3"), policy(apis.DeleteOrphanOnDelete), order(0, 2)), with(secret("s"), order(0, 1)), foo("foo"))
+	c := newComponent(t, with(configMap("c1"), policy(apis.DeleteOrphan), order(0, 2)),
+		with(configMap("c2"), policy(apis.DeleteOrphanOnApply), order(0, 2)),
+		with(configMap("c3"), policy(apis.DeleteOrphanOnDelete), order(0, 2)),
+		with(secret("s"), order(0, 1)), foo("foo"))
 	c.cluster.finalized[foo("foo").Key] = true
 	c.pass()
 	c.cluster.observe(foo("foo").Key)
@@ -189,7 +194,8 @@ func TestTraceRedundantManagedInstances(t *testing.T) {
 	c.expect(c.pass(), false, map[string]string{"foo": deleting})
 	c.cluster.finalize(foo("foo").Key)
 	c.expect(c.pass(), true, map[string]string{})
-	same(t, "operations", c.cluster.trace, []string{"delete bar", "delete baz", "check baz.test.local", "delete type baz.test.local", "delete foo"})
+	same(t, "operations", c.cluster.trace, []string{"delete bar", "delete baz", "check baz.test.local",
+		"delete type baz.test.local", "delete foo"})
 }
 
 // TestTraceAdoption: what exists already is taken as the policy says.
@@ -250,7 +256,8 @@ func TestTraceDeleteWithManagedInstances(t *testing.T) {
 	}
 	c.cluster.finalize(foo("foo").Key)
 	c.expect(c.pass(), true, map[string]string{})
-	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete bar", "delete baz", "delete type baz.test.local", "delete foo"})
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete bar", "delete baz",
+		"delete type baz.test.local", "delete foo"})
 }
 
 // TestTraceDeletionPermission: instances of others keep the component.

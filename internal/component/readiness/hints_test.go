@@ -68,7 +68,8 @@ func (r row) each(visit func(state, component.StatusHint)) {
 				for _, test := range r.test {
 					for _, generation := range r.hintGeneration {
 						for _, hintReady := range r.hintReady {
-							hint := component.StatusHint{HasObservedGeneration: generation, HasReadyCondition: hintReady}
+							hint := component.StatusHint{HasObservedGeneration: generation,
+								HasReadyCondition: hintReady}
 							if r.hintTest {
 								hint.Conditions = []string{"Test"}
 							}

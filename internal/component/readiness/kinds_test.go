@@ -284,7 +284,8 @@ func TestAPIService(t *testing.T) {
 }
 
 func TestOthersAreCurrentByExisting(t *testing.T) {
-	for _, kind := range []string{"v1/ConfigMap", "v1/Secret", "v1/ServiceAccount", "batch/v1/CronJob", "policy/v1/PodDisruptionBudget"} {
+	for _, kind := range []string{"v1/ConfigMap", "v1/Secret", "v1/ServiceAccount", "batch/v1/CronJob",
+		"policy/v1/PodDisruptionBudget"} {
 		i := strings.LastIndex(kind, "/")
 		kindTests{"": {"", current}}.run(t, kind[:i], kind[i+1:])
 	}
