@@ -97,11 +97,23 @@ func TestExplainNothing(t *testing.T) {
 	}
 }
 
-// That a type is not served does not change by itself.
-func TestExplainAMissingType(t *testing.T) {
-	d := foo("foo")
-	in := single(d, nil, plan.Observed{Presence: plan.Absent, TypeMissing: true})
-	if got, want := plan.Explain(in), "in the way\n  failed: Foo app/foo: the cluster does not serve its type\n"; got != want {
+// A type that the component defines is served once it is defined. Any other missing type stays an obstacle.
+func TestExplainMissingTypes(t *testing.T) {
+	missing := plan.Observed{Presence: plan.Absent, TypeMissing: true}
+	in := single(foo("foo"), nil, missing)
+	want := "in the way\n  failed: Foo app/foo: the cluster does not serve its type\n"
+	if got := plan.Explain(in); got != want {
+		t.Errorf("it is\n%s, want\n%s", got, want)
+	}
+	in = single(baz("baz"), nil, missing)
+	in.Desired = append(in.Desired, crd("baz"))
+	in.Observed[crd("baz").Key] = plan.Observed{Presence: plan.Absent}
+	want = `wave 1 of 1
+  create CustomResourceDefinition baz.test.local: it does not exist
+wave 1 of 1, instances of managed types
+  create Baz app/baz: it does not exist
+`
+	if got := plan.Explain(in); got != want {
 		t.Errorf("it is\n%s, want\n%s", got, want)
 	}
 }
