@@ -49,7 +49,7 @@ func TestOneObject(t *testing.T) {
 		}
 	}
 	reapply := func(d *plan.Desired) { d.ReapplyInterval = time.Hour }
-	stranger := func(o plan.Ownership) func(*plan.Observed) {
+	ownedBy := func(o plan.Ownership) func(*plan.Observed) {
 		return func(s *plan.Observed) { s.Ownership, s.Owner, s.Digest, s.Fields = o, "Shop/north/corner/uid", "", "" }
 	}
 	fresh := func(r *apis.InventoryRecord) {
@@ -101,19 +101,19 @@ func TestOneObject(t *testing.T) {
 		"reapply not due":      {change{desired: reapply, record: func(r *apis.InventoryRecord) { r.LastAppliedAt = &lately }}, "", "", apis.PhaseReady},
 		"reapply, never noted": {change{desired: reapply}, "apply c: it is to be rewritten periodically", "", apis.PhaseReady},
 
-		"new, unowned":             {change{record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
-		"new, predecessor's":       {change{record: fresh, observed: stranger(plan.Predecessor)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
-		"new, foreign":             {change{record: fresh, observed: stranger(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
-		"new, foreign, always":     {change{desired: policy(apis.AdoptAlways), record: fresh, observed: stranger(plan.Foreign)}, "adopt c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
-		"new, unowned, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: stranger(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseScheduledForApplication},
-		"new, foreign, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: stranger(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
-		"new, unowned, anew":       {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
-		"predecessor's, anew":      {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: func(s *plan.Observed) { stranger(plan.Predecessor)(s); s.Digest = "9" }}, "recreate c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
-		"foreign, always, anew":    {change{desired: desired(policy(apis.UpdateRecreate), policy(apis.AdoptAlways)), record: fresh, observed: func(s *plan.Observed) { stranger(plan.Foreign)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
-		"taken over":               {change{observed: stranger(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
-		"taken over, always":       {change{desired: policy(apis.AdoptAlways), observed: stranger(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
-		"marks gone":               {change{observed: stranger(plan.Unowned)}, "adopt c: its owner label was removed", "", apis.PhaseReady},
-		"marks gone, never":        {change{desired: policy(apis.AdoptNever), observed: stranger(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseReady},
+		"new, unowned":             {change{record: fresh, observed: ownedBy(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"new, predecessor's":       {change{record: fresh, observed: ownedBy(plan.Predecessor)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"new, foreign":             {change{record: fresh, observed: ownedBy(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
+		"new, foreign, always":     {change{desired: policy(apis.AdoptAlways), record: fresh, observed: ownedBy(plan.Foreign)}, "adopt c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
+		"new, unowned, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: ownedBy(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseScheduledForApplication},
+		"new, foreign, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: ownedBy(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
+		"new, unowned, anew":       {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: ownedBy(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"predecessor's, anew":      {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: func(s *plan.Observed) { ownedBy(plan.Predecessor)(s); s.Digest = "9" }}, "recreate c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"foreign, always, anew":    {change{desired: desired(policy(apis.UpdateRecreate), policy(apis.AdoptAlways)), record: fresh, observed: func(s *plan.Observed) { ownedBy(plan.Foreign)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
+		"taken over":               {change{observed: ownedBy(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
+		"taken over, always":       {change{desired: policy(apis.AdoptAlways), observed: ownedBy(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
+		"label gone":               {change{observed: ownedBy(plan.Unowned)}, "adopt c: its owner label was removed", "", apis.PhaseReady},
+		"label gone, never":        {change{desired: policy(apis.AdoptNever), observed: ownedBy(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseReady},
 		"another UID":              {change{observed: func(s *plan.Observed) { s.UID, s.Generation, s.Fields = "u2", 1, "copied" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"another UID, as desired":  {change{observed: func(s *plan.Observed) { s.UID, s.Generation = "u2", 1 }}, "", "", apis.PhaseReady},
 		"created, answer lost":     {change{record: fresh}, "apply c: it is not known whether the last write was complete", "", apis.PhaseScheduledForApplication},
@@ -148,10 +148,10 @@ func TestOneObject(t *testing.T) {
 			if got != test.want {
 				t.Errorf("it plans to %q, want %q", got, test.want)
 			}
-			hindrances := obstacles(p)
-			if test.obstacle == "" && len(hindrances) > 0 ||
-				test.obstacle != "" && !slices.Equal(hindrances, []string{test.obstacle}) {
-				t.Errorf("obstacles are %q, want %q", hindrances, test.obstacle)
+			shown := obstacles(p)
+			if test.obstacle == "" && len(shown) > 0 ||
+				test.obstacle != "" && !slices.Equal(shown, []string{test.obstacle}) {
+				t.Errorf("obstacles are %q, want %q", shown, test.obstacle)
 			}
 			if p.Done != (test.want == "" && test.obstacle == "") {
 				t.Errorf("done is %v", p.Done)
@@ -221,7 +221,7 @@ func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
 	c := newComponent(t, foo("early"), with(configMap("late"), order(1, 0)), with(configMap("gone"), order(1, 0)),
 		with(configMap("changed"), order(1, 0)))
 	c.pass()
-	c.cluster.observe(foo("early").Key)
+	c.cluster.makeReady(foo("early").Key)
 	c.pass()
 	c.cluster.objects[foo("early").Key].status = apis.ObjectInProgress
 	c.cluster.objects[configMap("late").Key].fields = "fewer"
@@ -230,7 +230,7 @@ func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
 	c.cluster.trace = nil
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply late", "create gone"})
-	c.cluster.observe(foo("early").Key)
+	c.cluster.makeReady(foo("early").Key)
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply late", "create gone", "apply changed"})
 }
@@ -262,10 +262,10 @@ func TestStages(t *testing.T) {
 	c.cluster.slow["APIService"] = true
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"create backend"})
-	c.cluster.observe(foo("backend").Key)
+	c.cluster.makeReady(foo("backend").Key)
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"create backend", "create v1.served.local"})
-	c.cluster.observe(service.Key)
+	c.cluster.makeReady(service.Key)
 	if p := c.pass(); !p.Done {
 		t.Error(p)
 	}
@@ -314,7 +314,7 @@ func TestMissingTypeOfALaterWave(t *testing.T) {
 	p := c.pass()
 	same(t, "obstacles", obstacles(p), []string{"waiting operator: it is not ready"})
 	c.expect(p, false, map[string]string{"operator": creating, "baz": scheduled})
-	c.cluster.observe(foo("operator").Key)
+	c.cluster.makeReady(foo("operator").Key)
 	same(t, "obstacles", obstacles(c.pass()), []string{"failed baz: the cluster does not serve its type"})
 	c.cluster.put(crd("baz").Key, plan.Foreign)
 	c.pass()

@@ -72,8 +72,8 @@ func (c *cluster) put(key plan.Key, ownership plan.Ownership) *object {
 	return o
 }
 
-// observe has objects become ready.
-func (c *cluster) observe(keys ...plan.Key) {
+// makeReady makes objects ready, as their controllers would.
+func (c *cluster) makeReady(keys ...plan.Key) {
 	for _, key := range keys {
 		c.objects[key].status = apis.ObjectCurrent
 	}
@@ -89,7 +89,7 @@ func (c *cluster) finalize(keys ...plan.Key) {
 	}
 }
 
-func (c *cluster) seen(key plan.Key) plan.Observed {
+func (c *cluster) observed(key plan.Key) plan.Observed {
 	o := c.objects[key]
 	if o == nil {
 		return plan.Observed{Presence: plan.Absent}
@@ -184,7 +184,7 @@ func (c *cluster) carryOut(o plan.Operation, desired map[plan.Key]plan.Desired) 
 		c.t.Errorf("unknown action %q", o.Action)
 	}
 	if c.objects[o.Key] != nil {
-		outcome.Observed = c.seen(o.Key)
+		outcome.Observed = c.observed(o.Key)
 	}
 	return outcome
 }
@@ -203,8 +203,8 @@ type component struct {
 	stored   []apis.InventoryRecord
 	patterns []plan.Pattern
 	deleting bool
-	// unseen keys are not observed.
-	unseen map[plan.Key]bool
+	// unobserved are keys that are not observed.
+	unobserved map[plan.Key]bool
 	// steps is how many stages the passes took.
 	steps int
 }
@@ -213,11 +213,11 @@ func (c *component) input() plan.Input {
 	in := plan.Input{Deleting: c.deleting, Desired: c.desired, Inventory: c.stored,
 		Observed: map[plan.Key]plan.Observed{}, Failed: map[plan.Key]string{},
 		Uses: map[plan.Key]plan.Use{}, Patterns: c.patterns, PatternUses: map[int]plan.Use{}, Now: c.cluster.now}
-	return c.look(in)
+	return c.observe(in)
 }
 
-// look observes all that the plan may want to know.
-func (c *component) look(in plan.Input) plan.Input {
+// observe observes all objects of the input.
+func (c *component) observe(in plan.Input) plan.Input {
 	in.Observed = map[plan.Key]plan.Observed{}
 	served := func(key plan.Key) bool {
 		kind, known := typesOf[key.Kind]
@@ -227,19 +227,19 @@ func (c *component) look(in plan.Input) plan.Input {
 		definer := c.cluster.objects[kind]
 		return definer != nil && !definer.terminating && definer.status == apis.ObjectCurrent
 	}
-	note := func(key plan.Key) {
-		if c.unseen[key] {
+	add := func(key plan.Key) {
+		if c.unobserved[key] {
 			return
 		}
-		s := c.cluster.seen(key)
+		s := c.cluster.observed(key)
 		s.TypeMissing = s.Presence == plan.Absent && !served(key)
 		in.Observed[key] = s
 	}
 	for _, r := range in.Inventory {
-		note(plan.KeyOf(r))
+		add(plan.KeyOf(r))
 	}
 	for _, d := range in.Desired {
-		note(d.Key)
+		add(d.Key)
 	}
 	return in
 }
@@ -277,7 +277,7 @@ func (c *component) pass() plan.Plan {
 		}
 		c.stored = plan.Fold(p.Inventory, outcomes, c.cluster.now)
 		in.Inventory = c.stored
-		in = c.look(in)
+		in = c.observe(in)
 	}
 	c.cluster.t.Fatalf("the pass does not end:\n%s", plan.Make(in))
 	return plan.Plan{}

@@ -26,7 +26,7 @@ func (c *component) converge(what string) {
 			return
 		}
 		for key := range c.cluster.objects {
-			c.cluster.observe(key)
+			c.cluster.makeReady(key)
 		}
 		c.cluster.finalize(leaving(c.cluster)...)
 	}

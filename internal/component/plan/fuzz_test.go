@@ -109,7 +109,7 @@ func (d *dice) input() plan.Input {
 		in.PatternUses[i] = d.use()
 	}
 	keys := map[plan.Key]bool{}
-	note := func(k plan.Key) {
+	add := func(k plan.Key) {
 		if keys[k] {
 			return
 		}
@@ -125,7 +125,7 @@ func (d *dice) input() plan.Input {
 	for range d.roll(8) {
 		r := d.record()
 		in.Inventory = append(in.Inventory, r)
-		note(plan.KeyOf(r))
+		add(plan.KeyOf(r))
 	}
 	for range d.roll(8) {
 		wanted := d.desired()
@@ -133,7 +133,7 @@ func (d *dice) input() plan.Input {
 			continue
 		}
 		in.Desired = append(in.Desired, wanted)
-		note(wanted.Key)
+		add(wanted.Key)
 	}
 	return in
 }

@@ -99,7 +99,7 @@ func TestSuccessorThatNeedsTheOldOneGone(t *testing.T) {
 		if !slices.Contains(c.cluster.trace, "delete old") || c.cluster.objects[foo("old").Key] != nil {
 			t.Errorf("%q: operations are %q", policyName, c.cluster.trace)
 		}
-		c.cluster.observe(foo("new").Key)
+		c.cluster.makeReady(foo("new").Key)
 		if p := c.pass(); !p.Done {
 			t.Errorf("%q: %s", policyName, p)
 		}
@@ -173,7 +173,7 @@ func TestOrphansAreFree(t *testing.T) {
 	if got := c.cluster.objects[configMap("c").Key].ownership; got != plan.Unowned {
 		t.Errorf("it belongs to %d", got)
 	}
-	successor := &component{cluster: c.cluster, desired: []plan.Desired{configMap("c")}, unseen: map[plan.Key]bool{}}
+	successor := &component{cluster: c.cluster, desired: []plan.Desired{configMap("c")}, unobserved: map[plan.Key]bool{}}
 	c.cluster.trace = nil
 	successor.rollOutAll(t)
 	same(t, "operations", c.cluster.trace, []string{"adopt c"})
@@ -230,7 +230,7 @@ func TestPurgeOfWhatIsMadeAgain(t *testing.T) {
 		c := newComponent(t, with(foo("hook"), purged(0)), with(configMap("later"), order(1, 0)))
 		c.cluster.finalized[foo("hook").Key] = true
 		c.pass()
-		c.cluster.observe(foo("hook").Key)
+		c.cluster.makeReady(foo("hook").Key)
 		c.pass()
 		c.cluster.finalize(foo("hook").Key)
 		c.cluster.put(foo("hook").Key, ownership)

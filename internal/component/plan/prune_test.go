@@ -8,7 +8,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// replaced is a component of two waves of which the second has something new and, by policy, drops something old.
+// replaced is a component of two waves. The second wave has a new object, and drops an old one with the given prune
+// policy.
 func replaced(t *testing.T, policyName apis.PrunePolicy) *component {
 	c := newComponent(t, foo("first"), with(foo("old"), order(1, 0), policy(policyName)),
 		with(foo("kept"), order(1, 0)))
@@ -27,7 +28,7 @@ func (c *component) rollOutAll(t *testing.T) {
 			return
 		}
 		for key := range c.cluster.objects {
-			c.cluster.observe(key)
+			c.cluster.makeReady(key)
 		}
 	}
 	t.Fatal("it is not rolled out")
@@ -39,7 +40,7 @@ func TestPruneBefore(t *testing.T) {
 	c.cluster.finalized[foo("old").Key] = true
 	c.pass()
 	same(t, "operations before the turn of the wave", c.cluster.trace, []string{"apply first"})
-	c.cluster.observe(foo("first").Key)
+	c.cluster.makeReady(foo("first").Key)
 	p := c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old"})
 	same(t, "obstacles", obstacles(p), []string{"waiting old: it is being deleted"})
@@ -57,7 +58,7 @@ func TestPruneWith(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.pass()
 	same(t, "operations before the turn of the wave", c.cluster.trace, []string{"apply first"})
-	c.cluster.observe(foo("first").Key)
+	c.cluster.makeReady(foo("first").Key)
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
@@ -84,10 +85,10 @@ func TestPruneWithWaitsForObservation(t *testing.T) {
 	c := newComponent(t, foo("kept"), foo("old"))
 	c.rollOutAll(t)
 	c.desired, c.cluster.trace = c.desired[:1], nil
-	c.unseen[foo("kept").Key] = true
+	c.unobserved[foo("kept").Key] = true
 	c.pass()
 	same(t, "operations", c.cluster.trace, nil)
-	c.unseen[foo("kept").Key] = false
+	c.unobserved[foo("kept").Key] = false
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"delete old"})
 }
@@ -97,7 +98,7 @@ func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.cluster.broken[foo("new").Key] = true
 	c.pass()
-	c.cluster.observe(foo("first").Key)
+	c.cluster.makeReady(foo("first").Key)
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
@@ -106,10 +107,10 @@ func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 func TestPruneAfter(t *testing.T) {
 	c := replaced(t, apis.PruneAfter)
 	c.pass()
-	c.cluster.observe(foo("first").Key)
+	c.cluster.makeReady(foo("first").Key)
 	c.pass()
 	same(t, "operations before the wave is ready", c.cluster.trace, []string{"apply first", "create new"})
-	c.cluster.observe(foo("new").Key)
+	c.cluster.makeReady(foo("new").Key)
 	if p := c.pass(); !p.Done {
 		t.Error(p)
 	}
@@ -311,11 +312,11 @@ func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 		c.desired, c.cluster.trace = []plan.Desired{moved}, nil
 
 		// The object is not seen under its new group yet: nothing is deleted.
-		c.unseen[moved.Key] = true
+		c.unobserved[moved.Key] = true
 		c.pass()
 		same(t, "operations", c.cluster.trace, nil)
 
-		c.unseen[moved.Key] = false
+		c.unobserved[moved.Key] = false
 		c.cluster.objects[moved.Key] = c.cluster.objects[old.Key]
 		c.rollOutAll(t)
 		same(t, string(policyName)+": operations", c.cluster.trace, []string{"apply foo"})

@@ -38,7 +38,7 @@ func TestPendingPurgeDoesNotStopRepair(t *testing.T) {
 	c := newComponent(t, with(foo("hook"), purged(0)), configMap("c"), with(configMap("late"), order(1, 0)))
 	c.cluster.finalized[foo("hook").Key] = true
 	c.pass()
-	c.cluster.observe(foo("hook").Key)
+	c.cluster.makeReady(foo("hook").Key)
 	c.pass()
 	c.cluster.objects[configMap("c").Key].fields = "fewer"
 	c.desired = append(c.desired, configMap("new"))

@@ -21,7 +21,7 @@ const (
 func newComponent(t testing.TB, desired ...plan.Desired) *component {
 	c := newCluster(t)
 	c.slow["Foo"], c.slow["Bar"], c.slow["Baz"] = true, true, true
-	return &component{cluster: c, desired: desired, unseen: map[plan.Key]bool{}}
+	return &component{cluster: c, desired: desired, unobserved: map[plan.Key]bool{}}
 }
 
 // TestTraceOneConfigMap: what has no status is ready in the request that creates it.
@@ -37,7 +37,7 @@ func TestTraceOneFoo(t *testing.T) {
 	c := newComponent(t, foo("foo"))
 	c.expect(c.pass(), false, map[string]string{"foo": creating})
 	c.expect(c.pass(), false, map[string]string{"foo": creating})
-	c.cluster.observe(foo("foo").Key)
+	c.cluster.makeReady(foo("foo").Key)
 	c.expect(c.pass(), true, map[string]string{"foo": ready})
 	c.expect(c.pass(), true, map[string]string{"foo": ready})
 	same(t, "operations", c.cluster.trace, []string{"create foo"})
@@ -50,7 +50,7 @@ func TestTraceOrdersAndPurge(t *testing.T) {
 	c.cluster.finalized[foo("foo").Key] = true
 	c.expect(c.pass(), false, map[string]string{"c": ready, "foo": creating, "s": scheduled})
 	c.expect(c.pass(), false, map[string]string{"c": ready, "foo": creating, "s": scheduled})
-	c.cluster.observe(foo("foo").Key)
+	c.cluster.makeReady(foo("foo").Key)
 	c.expect(c.pass(), false, map[string]string{"c": completed, "foo": "Completing/Terminating", "s": scheduled})
 	c.cluster.finalize(foo("foo").Key)
 	c.expect(c.pass(), true, map[string]string{"c": completed, "foo": completed, "s": ready})
@@ -64,10 +64,10 @@ func TestTraceManagedInstancesArePostponed(t *testing.T) {
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Bar"}}
 	c.expect(c.pass(), false, map[string]string{"foo": creating, "baz.test.local": ready, "bar": scheduled,
 		"baz": scheduled})
-	c.cluster.observe(foo("foo").Key)
+	c.cluster.makeReady(foo("foo").Key)
 	c.expect(c.pass(), false, map[string]string{"foo": ready, "baz.test.local": ready, "bar": creating,
 		"baz": creating})
-	c.cluster.observe(bar("bar").Key, baz("baz").Key)
+	c.cluster.makeReady(bar("bar").Key, baz("baz").Key)
 	c.expect(c.pass(), true, map[string]string{"foo": ready, "baz.test.local": ready, "bar": ready, "baz": ready})
 	same(t, "operations", c.cluster.trace, []string{"create baz.test.local", "create foo", "create baz", "create bar"})
 }
@@ -76,11 +76,11 @@ func TestTraceManagedInstancesArePostponed(t *testing.T) {
 func TestTraceUpdate(t *testing.T) {
 	c := newComponent(t, foo("a"), foo("b"), foo("c"))
 	c.pass()
-	c.cluster.observe(foo("a").Key, foo("b").Key)
+	c.cluster.makeReady(foo("a").Key, foo("b").Key)
 	c.expect(c.pass(), false, map[string]string{"a": ready, "b": ready, "c": creating})
 	c.desired[0].Digest, c.desired[2].Digest = "2", "2"
 	c.expect(c.pass(), false, map[string]string{"a": updating, "b": ready, "c": updating})
-	c.cluster.observe(foo("a").Key, foo("c").Key)
+	c.cluster.makeReady(foo("a").Key, foo("c").Key)
 	c.expect(c.pass(), true, map[string]string{"a": ready, "b": ready, "c": ready})
 	if digest := c.cluster.objects[foo("c").Key].digest; digest != "2" {
 		t.Errorf("c has the digest %s", digest)
@@ -132,7 +132,7 @@ func redundant(t *testing.T) *component {
 		with(secret("s"), order(0, 1)), foo("foo"))
 	c.cluster.finalized[foo("foo").Key] = true
 	c.pass()
-	c.cluster.observe(foo("foo").Key)
+	c.cluster.makeReady(foo("foo").Key)
 	if !c.pass().Done {
 		t.Fatal("it was not rolled out")
 	}
@@ -173,9 +173,9 @@ func managed(t *testing.T) *component {
 		c.cluster.finalized[d.Key] = true
 	}
 	c.pass()
-	c.cluster.observe(foo("foo").Key)
+	c.cluster.makeReady(foo("foo").Key)
 	c.pass()
-	c.cluster.observe(bar("bar").Key, baz("baz").Key)
+	c.cluster.makeReady(bar("bar").Key, baz("baz").Key)
 	if !c.pass().Done {
 		t.Fatal("it was not rolled out")
 	}
@@ -210,19 +210,19 @@ func TestTraceAdoption(t *testing.T) {
 			c.cluster.put(configMap("c").Key, plan.Unowned)
 			c.cluster.put(secret("s").Key, plan.Foreign)
 			p := plan.Make(c.input())
-			var operations, hindrances []string
+			var operations, shown []string
 			if want[0] != "" {
 				operations = []string{want[0]}
 			} else {
-				hindrances = []string{"not ours c: it exists already, and is not to be adopted"}
+				shown = []string{"not ours c: it exists already, and is not to be adopted"}
 			}
 			if want[1] != "" {
-				hindrances = append(hindrances, want[1])
+				shown = append(shown, want[1])
 			} else {
 				operations = append(operations, "adopt s")
 			}
 			same(t, "operations", actions(p), operations)
-			same(t, "obstacles", obstacles(p), hindrances)
+			same(t, "obstacles", obstacles(p), shown)
 			if done := c.pass().Done; done != (policyName == apis.AdoptAlways) {
 				t.Errorf("done is %v", done)
 			}
