@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// asIs is the record of an object that is as it should be, and live what is seen of it.
+// asIs is the record of an object that is as desired, and live is what is observed of the object.
 func asIs(d plan.Desired) apis.InventoryRecord {
 	return apis.InventoryRecord{Group: d.Group, Version: d.Version, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name,
 		UID: "u1", Digest: d.Digest,
@@ -32,7 +32,7 @@ func single(d plan.Desired, r *apis.InventoryRecord, s plan.Observed) plan.Input
 	return in
 }
 
-// What is done about one object, by what is recorded and seen of it.
+// TestOneObject shows what is done about one object, by its record and its observation.
 func TestOneObject(t *testing.T) {
 	hour := metav1.NewTime(start.Add(-time.Hour))
 	lately := metav1.NewTime(start.Add(-time.Hour + time.Second))
@@ -167,7 +167,7 @@ func TestOneObject(t *testing.T) {
 	}
 }
 
-// A type, and a namespace, are never recreated: what is in them would go.
+// Types and namespaces are never recreated: that would delete their contents.
 func TestContainersAreNotRecreated(t *testing.T) {
 	for _, d := range []plan.Desired{crd("baz"), namespace("app")} {
 		r, s := asIs(d), live(d)
@@ -202,7 +202,7 @@ func TestReapplyTime(t *testing.T) {
 	}
 }
 
-// An object that cannot be written stops neither its wave nor the request, but the waves after it.
+// If an object cannot be written, the others of its wave are written. Later waves wait.
 func TestFailureDoesNotStopNeighbours(t *testing.T) {
 	c := newComponent(t, configMap("a"), configMap("b"), with(configMap("later"), order(1, 0)))
 	c.cluster.broken[configMap("a").Key] = true
@@ -216,7 +216,7 @@ func TestFailureDoesNotStopNeighbours(t *testing.T) {
 	c.expect(c.pass(), true, map[string]string{"a": ready, "b": ready, "later": ready})
 }
 
-// Drift of a later wave is put right although an earlier one is not ready.
+// Drift of a later wave is corrected although an earlier wave is not ready.
 func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
 	c := newComponent(t, foo("early"), with(configMap("late"), order(1, 0)), with(configMap("gone"), order(1, 0)),
 		with(configMap("changed"), order(1, 0)))
@@ -235,8 +235,8 @@ func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply late", "create gone", "apply changed"})
 }
 
-// TestVolatileHoldsUpNobody: a claim that waits for its consumer does not hold up the wave of that.
-func TestVolatileHoldsUpNobody(t *testing.T) {
+// No wave waits for a claim that is bound when its consumer exists.
+func TestNoWaveWaitsForVolatile(t *testing.T) {
 	claim := object1("", "PersistentVolumeClaim", "data")
 	c := newComponent(t, claim, foo("foo"), with(configMap("later"), order(1, 0)))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}}
@@ -308,7 +308,7 @@ func TestMissingTypeOfOurs(t *testing.T) {
 		"waiting baz: its type is not served yet"})
 }
 
-// That the type of an object is not served is no failure before its turn: what comes before it may bring the type.
+// A missing type is no failure while the wave is closed: an earlier wave may define the type.
 func TestMissingTypeOfALaterWave(t *testing.T) {
 	c := newComponent(t, foo("operator"), with(baz("baz"), order(1, 0)))
 	p := c.pass()
@@ -321,8 +321,8 @@ func TestMissingTypeOfALaterWave(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create operator", "create baz"})
 }
 
-// later is a component of a wave that is not ready, and of one after it that has an object and drops another before
-// that is written.
+// later is a component of two waves. The first wave is not ready. The second wave has an object, and drops another
+// one before it is written.
 func later(t *testing.T) (c *component, d *plan.Desired) {
 	c = newComponent(t, foo("early"), with(foo("late"), order(1, 0)),
 		with(foo("old"), order(1, 0), policy(apis.PruneBefore)))
@@ -332,7 +332,7 @@ func later(t *testing.T) (c *component, d *plan.Desired) {
 	return c, &c.desired[1]
 }
 
-// Only a wave that has something to write holds what is to be pruned before it.
+// Pruning before a wave waits only if the wave has something to write.
 func TestWhatHoldsPruningBeforeAWave(t *testing.T) {
 	for name, test := range map[string]struct {
 		happens func(c *component, d *plan.Desired, o *object)
@@ -361,7 +361,7 @@ func TestWhatHoldsPruningBeforeAWave(t *testing.T) {
 	}
 }
 
-// The failure of an object is told even if its wave is closed since.
+// A failed object stays an obstacle if its wave is closed again.
 func TestFailureInAWaveThatIsClosedSince(t *testing.T) {
 	early, late := foo("early"), with(configMap("late"), order(1, 0))
 	r, s := asIs(early), live(early)
@@ -373,7 +373,7 @@ func TestFailureInAWaveThatIsClosedSince(t *testing.T) {
 	same(t, "obstacles", obstacles(plan.Make(in)), []string{"waiting early: it is not ready", "failed late: quota"})
 }
 
-// What an object waits for now counts, not what failed before.
+// If an object has to wait now, it does not matter that an operation failed before.
 func TestFailureOfAnObjectThatIsBeingDeleted(t *testing.T) {
 	d := configMap("c")
 	r, s := asIs(d), live(d)
@@ -383,7 +383,7 @@ func TestFailureOfAnObjectThatIsBeingDeleted(t *testing.T) {
 	same(t, "obstacles", obstacles(plan.Make(in)), []string{"waiting c: it is being deleted"})
 }
 
-// What is put right goes by stages too.
+// Drift is corrected stage by stage.
 func TestRepairGoesByStages(t *testing.T) {
 	c := newComponent(t, baz("baz"), crd("baz"))
 	c.rollOutAll(t)
@@ -395,7 +395,7 @@ func TestRepairGoesByStages(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply baz.test.local", "apply baz"})
 }
 
-// A namespace never counts as an instance of a managed type: what is in it would wait for it, and it for that.
+// A namespace never counts as an instance of a managed type: it and its contents would wait for each other.
 func TestNamespaceOfAManagedType(t *testing.T) {
 	c := newComponent(t, namespace("app"), foo("foo"))
 	c.patterns = []plan.Pattern{{Group: "", Kind: "*"}}

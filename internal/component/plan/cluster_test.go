@@ -19,7 +19,7 @@ var (
 	start      = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
-// cluster is as much of a cluster as plans are about.
+// cluster simulates the parts of a cluster that plans are about.
 type cluster struct {
 	t       testing.TB
 	objects map[plan.Key]*object
@@ -125,7 +125,7 @@ func (c *cluster) delete(o plan.Operation) error {
 	return nil
 }
 
-// carryOut does one operation as an executor would.
+// carryOut does one operation, as an executor would.
 func (c *cluster) carryOut(o plan.Operation, desired map[plan.Key]plan.Desired) plan.Outcome {
 	outcome := plan.Outcome{Operation: o}
 	c.trace = append(c.trace, string(o.Action)+" "+o.Key.Name)
@@ -244,7 +244,7 @@ func (c *component) observe(in plan.Input) plan.Input {
 	return in
 }
 
-// pass does what a request does: plan, store, carry out, fold, until nothing can be done now.
+// pass does what one request does: it plans, stores, executes and folds until nothing can be done now.
 func (c *component) pass() plan.Plan {
 	c.cluster.t.Helper()
 	in := c.input()

@@ -13,8 +13,7 @@ import (
 // passes is how many requests any scenario may take.
 const passes = 60
 
-// converge runs passes, with all that is slow becoming ready and all that is held being let go in between, until the
-// plan is done.
+// converge runs passes until the plan is done. In between, objects become ready, and finalizers are removed.
 func (c *component) converge(what string) {
 	c.cluster.t.Helper()
 	clear(c.cluster.created)
@@ -43,7 +42,7 @@ func leaving(c *cluster) []plan.Key {
 	return keys
 }
 
-// scenario makes up desired objects that contradict themselves in no way.
+// scenario returns random desired objects that do not contradict each other.
 func scenario(d *dice) []plan.Desired {
 	var desired []plan.Desired
 	add := func(o plan.Desired) {
@@ -200,7 +199,7 @@ func (c *component) disturb(d *dice) {
 	}
 }
 
-// left: after the deletion only what was to stay is there.
+// left checks that after the deletion no object of ours exists.
 func (c *component) left() {
 	c.cluster.t.Helper()
 	if len(c.stored) > 0 {

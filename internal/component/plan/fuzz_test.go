@@ -177,7 +177,7 @@ func FuzzMake(f *testing.F) {
 	})
 }
 
-// unique drops what is desired for a second time.
+// unique drops the second desired object of a key.
 func unique(desired []plan.Desired) []plan.Desired {
 	seen := map[plan.Key]bool{}
 	return slices.DeleteFunc(slices.Clone(desired), func(d plan.Desired) bool {
@@ -187,7 +187,7 @@ func unique(desired []plan.Desired) []plan.Desired {
 	})
 }
 
-// rehash returns an equal map that is laid out in another way.
+// rehash returns an equal map with another layout.
 func rehash[K comparable, V any](m map[K]V) map[K]V {
 	other := make(map[K]V, 10*len(m))
 	maps.Copy(other, m)

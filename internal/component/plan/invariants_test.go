@@ -34,7 +34,7 @@ func once(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// recorded is L2.
+// recorded is invariant L2.
 func recorded(_ plan.Input, p plan.Plan) string {
 	keys := map[plan.Key]bool{}
 	for _, r := range p.Inventory {
@@ -51,7 +51,7 @@ func recorded(_ plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// ours is L4.
+// ours is invariant L4.
 func ours(in plan.Input, p plan.Plan) string {
 	desired := desiredBy(in)
 	records := recordsBy(in.Inventory)
@@ -85,7 +85,7 @@ func ours(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// fenced is L5.
+// fenced is invariant L5.
 func fenced(in plan.Input, p plan.Plan) string {
 	records := recordsBy(p.Inventory)
 	committed := false
@@ -133,7 +133,7 @@ func kept(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// complete: all that is desired has a record, and a plan that is done has nothing left.
+// complete: each desired object has a record. A plan that is done has no operations, obstacles, or records to delete.
 func complete(in plan.Input, p plan.Plan) string {
 	records := recordsBy(p.Inventory)
 	if !in.Deleting {
@@ -152,7 +152,7 @@ func complete(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// waits: a plan that has nothing to do and is not done says why.
+// waits: a plan that has no operations and is not done says why.
 func waits(_ plan.Input, p plan.Plan) string {
 	if !p.Done && len(p.Next.Operations) == 0 && len(p.Obstacles) == 0 {
 		return fmt.Sprintf("nothing to do, and no reason: %v", p.Inventory)

@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// backwards returns objects of all kinds, the last first, and those of one line in their order.
+// backwards returns an object of each kind, from the last line to the first. The order within a line is kept.
 func backwards(lines [][]string) []plan.Desired {
 	var desired []plan.Desired
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -89,7 +89,7 @@ func TestDeleteOrder(t *testing.T) {
 	}
 }
 
-// Waves count before kinds, and are as many as there are orders.
+// Waves are sorted before kinds. Each apply order is a wave.
 func TestWaves(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), order(32767, -32768)), with(foo("b"), order(0, 0)),
 		with(namespace("a"), order(-32768, 32767)))
@@ -106,7 +106,7 @@ func TestWaves(t *testing.T) {
 	same(t, "records", names, []string{"c", "b", "a"})
 }
 
-// Records of one wave and priority stay in the order that they have.
+// Records of the same wave and priority keep their order.
 func TestOrderOfRecordsIsStable(t *testing.T) {
 	in := plan.Input{Inventory: []apis.InventoryRecord{asIs(foo("z")), asIs(foo("a"))},
 		Desired: []plan.Desired{foo("new"), foo("a"), foo("z")}}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An object is recreated when its desired state changed than what it was provably written for, and for no other reason.
+// An object is recreated only if its digest proves that it was written for another desired state.
 func TestRecreateOnlyForAProvenChange(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.UpdateRecreate), func(d *plan.Desired) { d.ReapplyInterval = time.Hour }))
 	key := c.desired[0].Key
@@ -68,9 +68,8 @@ func TestNothingIsRewrittenBlindly(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c", "apply c"})
 }
 
-// An object that fails keeps neither those of its wave from being written, nor what is dropped from going, nor those
-// of later waves from being put right.
-func TestOneFailureStopsNobody(t *testing.T) {
+// If an object fails, its wave is written, other objects are pruned, and drift in later waves is corrected.
+func TestOneFailureStopsNoOthers(t *testing.T) {
 	c := newComponent(t, configMap("fails"), configMap("old"), with(configMap("drifts"), order(1, 0)))
 	c.rollOutAll(t)
 	c.desired = []plan.Desired{with(configMap("fails"), digest("2")), configMap("new"),
@@ -81,13 +80,13 @@ func TestOneFailureStopsNobody(t *testing.T) {
 	p := c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply fails", "create new", "delete old", "apply drifts"})
 	same(t, "obstacles", obstacles(p), []string{"failed fails: the object is invalid"})
-	// Once is enough for a request; the next one tries again.
+	// It is tried once in a request. The next request tries again.
 	c.cluster.trace = nil
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply fails"})
 }
 
-// What is in the way of its successor goes before that one is ready, by the default policy too.
+// An old object may prevent that its successor becomes ready. By the default policy, too, it is deleted before that.
 func TestSuccessorThatNeedsTheOldOneGone(t *testing.T) {
 	for _, policyName := range []apis.PrunePolicy{"", apis.PruneBefore, apis.PruneWith} {
 		c := newComponent(t, with(foo("old"), policy(policyName)))
@@ -106,7 +105,7 @@ func TestSuccessorThatNeedsTheOldOneGone(t *testing.T) {
 	}
 }
 
-// A purge that goes on for long does not keep what is dropped, once it may go.
+// Pruning does not wait for a purge.
 func TestPruningDoesNotWaitForAPurge(t *testing.T) {
 	c := newComponent(t, with(configMap("hook"), purged(0)), foo("old"), secret("old"))
 	c.rollOutAll(t)
@@ -117,7 +116,7 @@ func TestPruningDoesNotWaitForAPurge(t *testing.T) {
 	c.there(t, configMap("hook"))
 }
 
-// Recreating and adopting go together.
+// An object may be adopted and recreated at once.
 func TestRecreateOfWhatIsAdopted(t *testing.T) {
 	for _, test := range []struct {
 		ownership plan.Ownership
@@ -143,8 +142,8 @@ func TestRecreateOfWhatIsAdopted(t *testing.T) {
 	}
 }
 
-// Of two components that would both take an object, the last one that did has it, and the other says so, and does no
-// more.
+// Two components desire the same object with AdoptAlways. The one that adopted it last keeps it. The other one
+// reports that, and does not write.
 func TestComponentsDoNotFight(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.AdoptAlways)))
 	c.rollOutAll(t)
@@ -179,8 +178,8 @@ func TestOrphansAreFree(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"adopt c"})
 }
 
-// An object under another UID is another object. What is done is done to the one that is there, and it is what was
-// written that counts, not its marks.
+// An object with another UID is another object. An operation names the UID of the object that exists. Whether it has
+// to be written is decided by its fields, not by its labels.
 func TestCopyOfAnObject(t *testing.T) {
 	d := configMap("c")
 	r, s := asIs(d), live(d)
@@ -192,7 +191,7 @@ func TestCopyOfAnObject(t *testing.T) {
 	}
 }
 
-// Two records that came to denote one object, by the name of the group or by the scope, do not delete it.
+// Two records may name the same object, by another group or another scope. The object is not deleted.
 func TestOneObjectUnderTwoRecords(t *testing.T) {
 	old, moved := asIs(foo("foo")), foo("foo")
 	moved.Namespace = ""
@@ -243,7 +242,7 @@ func TestPurgeOfWhatIsMadeAgain(t *testing.T) {
 	}
 }
 
-// What contradicts itself is planned for all the same: the first of two counts.
+// If a key is there twice, the first one counts.
 func TestDuplicatesAreNoPanic(t *testing.T) {
 	record := asIs(configMap("c"))
 	other := record
@@ -264,7 +263,7 @@ func TestDuplicatesAreNoPanic(t *testing.T) {
 	}
 }
 
-// What is not ready yet is said in words that are never empty, and goes by the phase that it is in.
+// An object that failed without a message gets one. Its phase is the one of a created object.
 func TestRecreatedButNotReady(t *testing.T) {
 	d := with(foo("c"), policy(apis.UpdateRecreate))
 	r, s := asIs(d), live(d)

@@ -20,7 +20,7 @@ func replaced(t *testing.T, policyName apis.PrunePolicy) *component {
 	return c
 }
 
-// rollOutAll makes the component as desired, all slow objects becoming ready.
+// rollOutAll runs passes until the plan is done. In between, all objects become ready.
 func (c *component) rollOutAll(t *testing.T) {
 	t.Helper()
 	for range passes {
@@ -34,7 +34,7 @@ func (c *component) rollOutAll(t *testing.T) {
 	t.Fatal("it is not rolled out")
 }
 
-// What goes before its wave is written is waited for.
+// A wave waits for objects that are pruned before it.
 func TestPruneBefore(t *testing.T) {
 	c := replaced(t, apis.PruneBefore)
 	c.cluster.finalized[foo("old").Key] = true
@@ -53,7 +53,7 @@ func TestPruneBefore(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old", "apply kept", "create new"})
 }
 
-// What goes with its wave does not wait for that to be ready.
+// Pruning with a wave does not wait until the wave is ready.
 func TestPruneWith(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.pass()
@@ -63,7 +63,7 @@ func TestPruneWith(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
-// What goes with a wave does not go before what the wave waits for is gone.
+// Pruning with a wave waits for pruning before it.
 func TestPruneWithWaitsForPruneBefore(t *testing.T) {
 	first := with(foo("first"), policy(apis.PruneBefore))
 	c := newComponent(t, first, foo("second"), configMap("kept"))
@@ -80,7 +80,7 @@ func TestPruneWithWaitsForPruneBefore(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete first", "create new", "delete second"})
 }
 
-// What goes with a wave waits until it is known what of the wave exists.
+// Pruning with a wave waits until all its objects are observed.
 func TestPruneWithWaitsForObservation(t *testing.T) {
 	c := newComponent(t, foo("kept"), foo("old"))
 	c.rollOutAll(t)
@@ -93,7 +93,7 @@ func TestPruneWithWaitsForObservation(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete old"})
 }
 
-// It does not wait for what cannot be written either.
+// Pruning with a wave does not wait for an object that cannot be written.
 func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.cluster.broken[foo("new").Key] = true
@@ -103,7 +103,7 @@ func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
-// What goes after its wave does wait for it.
+// Pruning after a wave waits until the wave is ready.
 func TestPruneAfter(t *testing.T) {
 	c := replaced(t, apis.PruneAfter)
 	c.pass()
@@ -117,7 +117,7 @@ func TestPruneAfter(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
-// Pruning is not held up by what has nothing to do with it.
+// Pruning does not wait for an earlier wave if its own wave has nothing to write.
 func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
 	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0)))
 	c.rollOutAll(t)
@@ -128,7 +128,7 @@ func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete old"})
 }
 
-// Nor for what is put right in its own wave, or cannot be: only something new has a turn to wait for.
+// Nor does it wait for drift in its own wave, or for an object that may not be written.
 func TestPruningDoesNotWaitForRepair(t *testing.T) {
 	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)),
 		with(configMap("old"), order(1, 0), policy(apis.PruneBefore)))
@@ -140,7 +140,7 @@ func TestPruningDoesNotWaitForRepair(t *testing.T) {
 	same(t, "operations", actions(plan.Make(c.input())), []string{"delete old"})
 }
 
-// What was applied in a wave that there is no more goes with the next one.
+// If the wave of an object does not exist any more, the object is pruned with the next wave.
 func TestPruneOfAWaveThatIsNoMore(t *testing.T) {
 	for policyName, want := range map[apis.PrunePolicy][]string{
 		apis.PruneBefore: {"delete old", "create new"},
@@ -158,7 +158,7 @@ func TestPruneOfAWaveThatIsNoMore(t *testing.T) {
 	}
 }
 
-// It goes with the next one even if there are others in front, and with the last one if there is none behind.
+// The next wave counts, even if there are earlier ones. After the last wave, the last one counts.
 func TestPruneOfAWaveBetweenOthers(t *testing.T) {
 	for _, test := range []struct {
 		applied int16
@@ -183,8 +183,8 @@ func TestPruneOfAWaveBetweenOthers(t *testing.T) {
 	}
 }
 
-// What serves until its successor does waits for its wave; if that is no more, for all waves, since any may have the
-// successor.
+// Pruning after a wave waits for this wave. If it does not exist any more, it waits for all waves, since any of them
+// may have the successor.
 func TestPruneAfterWhichWave(t *testing.T) {
 	for _, test := range []struct {
 		applied int16
@@ -230,7 +230,7 @@ func TestRetainedObjectHoldsNoOthers(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete before", "create new"})
 }
 
-// Types in use stay when they are dropped.
+// A type that others use is not pruned.
 func TestTypeInUseIsNotPruned(t *testing.T) {
 	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("kept"), order(1, 0)),
 		with(configMap("old"), order(0, 9)))
@@ -302,7 +302,7 @@ func TestUseInWords(t *testing.T) {
 	}
 }
 
-// One object under two records is not deleted by the one that is dropped.
+// An object that is desired under another group is not deleted with its old record.
 func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 	for _, policyName := range []apis.PrunePolicy{apis.PruneBefore, apis.PruneWith, apis.PruneAfter} {
 		old, moved := foo("foo"), foo("foo")
@@ -326,7 +326,7 @@ func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 	}
 }
 
-// Another object of the same name and another group is created before the old one goes.
+// If the object of the other group is another one, it is created before the old one is deleted.
 func TestAliasThatIsAnotherObject(t *testing.T) {
 	old, other := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	other.Group = "moved.local"
@@ -338,7 +338,7 @@ func TestAliasThatIsAnotherObject(t *testing.T) {
 	c.there(t, other)
 }
 
-// The object of the new scope is created before the old one goes.
+// If the scope of a type changes, the new object is created before the old one is deleted.
 func TestScopeThatChanges(t *testing.T) {
 	old, now := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	now.Namespace = ""
@@ -349,7 +349,7 @@ func TestScopeThatChanges(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create foo", "delete foo"})
 }
 
-// A record that is dropped leaves without a deletion if there is nothing of ours to delete.
+// The record of an undesired object is dropped if there is no object of ours to delete.
 func TestDroppedRecordsOfNothing(t *testing.T) {
 	d := configMap("c")
 	for name, test := range map[string]struct {
@@ -374,7 +374,7 @@ func TestDroppedRecordsOfNothing(t *testing.T) {
 	}
 }
 
-// What was deleted and is there again is deleted again.
+// An object that was deleted, and exists again, is deleted again.
 func TestDeletedAndThereAgain(t *testing.T) {
 	for _, deleting := range []bool{false, true} {
 		d := configMap("c")
@@ -406,7 +406,7 @@ func TestNamespaceGoesOnceEmpty(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete foo", "delete app"})
 }
 
-// A type that others use does not keep the wave waiting that it should go before.
+// A wave does not wait for a type that others use, even if the type is to be pruned before it.
 func TestTypeInUseDoesNotHoldItsWave(t *testing.T) {
 	c := newComponent(t, with(crd("baz"), policy(apis.PruneBefore)))
 	c.rollOutAll(t)
@@ -417,7 +417,7 @@ func TestTypeInUseDoesNotHoldItsWave(t *testing.T) {
 	same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: in use by Baz app/x"})
 }
 
-// An object that is purged does not count as the same object under another key: it will not be written any more.
+// An object that is purged is not written any more. So it does not count as the same object under another key.
 func TestAliasOfAPurgedObject(t *testing.T) {
 	old, moved := foo("foo"), with(foo("foo"), purged(0))
 	moved.Group = "moved.local"

@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// When a purge is due does not depend on which orders there are.
+// When a purge is due does not depend on the apply orders of other objects.
 func TestPurgeIsDueBeforeTheWaveBeyondItsOrder(t *testing.T) {
 	// As the hook of a chart: applied in wave -101, purged by -1, with nothing in between.
 	c := newComponent(t, with(configMap("hook"), order(-101, 0), purged(-1)), foo("main"))
@@ -22,7 +22,7 @@ func TestPurgeOrderBelowTheApplyOrder(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create a", "create b", "purge b", "create c"})
 }
 
-// An object that is to stay is orphaned.
+// An object with the delete policy Orphan is orphaned.
 func TestPurgeRespectsTheDeletePolicy(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), purged(0), policy(apis.DeleteOrphan)))
 	if p := c.pass(); !p.Done {
@@ -33,7 +33,7 @@ func TestPurgeRespectsTheDeletePolicy(t *testing.T) {
 	c.there(t, configMap("c"))
 }
 
-// While a purge is under way, the rest goes on.
+// While a purge is under way, drift is corrected and new objects are created.
 func TestPendingPurgeDoesNotStopRepair(t *testing.T) {
 	c := newComponent(t, with(foo("hook"), purged(0)), configMap("c"), with(configMap("late"), order(1, 0)))
 	c.cluster.finalized[foo("hook").Key] = true

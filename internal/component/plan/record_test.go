@@ -93,7 +93,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// The time of a write is kept only for what is written periodically.
+// The time of a write is recorded only for objects that are rewritten periodically.
 func TestFoldOfAWriteWithoutStamp(t *testing.T) {
 	r := asIs(configMap("c"))
 	r.LastAppliedAt = &metav1.Time{Time: start}
@@ -113,7 +113,7 @@ func TestFoldOfAPatternCheck(t *testing.T) {
 	}
 }
 
-// A record omits what is so by default, and holds what is desired.
+// A record omits defaults.
 func TestRecordOfADesiredObject(t *testing.T) {
 	d := crd("baz")
 	p := plan.Make(plan.Input{Desired: []plan.Desired{d}})
@@ -137,7 +137,7 @@ func TestRecordOfADesiredObject(t *testing.T) {
 	}
 }
 
-// The status and message of a record follow what is seen.
+// The status and message of a record follow the observation.
 func TestRecordFollowsTheObject(t *testing.T) {
 	d := foo("foo")
 	r, s := asIs(d), live(d)

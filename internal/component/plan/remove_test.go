@@ -30,7 +30,7 @@ func TestNothingIsDeletedBeforeAllChecks(t *testing.T) {
 		[]string{"check baz.test.local", "check ", "check ", "delete c", "delete mine", "delete type baz.test.local"})
 }
 
-// Once deletion was begun, who uses the types is not asked again, but for what the deletion of a type does itself.
+// Once the deletion has begun, the checks are not repeated. Only the deletion of a type checks again.
 func TestChecksAreNotRepeated(t *testing.T) {
 	c := newComponent(t, crd("baz"), with(foo("first"), order(0, -5)), with(foo("second"), order(0, -4)))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}}
@@ -125,8 +125,7 @@ func TestDeleteCanonicalOrder(t *testing.T) {
 		"delete webhook", "delete c", "delete app", "delete class"})
 }
 
-// Priorities are an order, and no reason to wait: a namespace that is not empty yet holds up nothing that comes after
-// it.
+// Priorities give an order only. An object does not wait for one with an earlier priority.
 func TestDeletionDoesNotWaitBetweenPriorities(t *testing.T) {
 	class := object1("storage.k8s.io", "StorageClass", "class")
 	class.Namespace = ""
@@ -143,7 +142,7 @@ func TestDeletionDoesNotWaitBetweenPriorities(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete c", "delete class", "delete app"})
 }
 
-// An order that contradicts what holds what would never end.
+// A container goes no earlier than its contents, for any delete orders.
 func TestContradictoryDeleteOrders(t *testing.T) {
 	c := newComponent(t, with(namespace("app"), order(0, -3)), with(crd("baz"), order(0, -2)),
 		with(baz("instance"), order(0, 7)))
@@ -231,7 +230,7 @@ func TestObjectThatDefinesItsOwnKind(t *testing.T) {
 	}
 }
 
-// What is orphaned stays, with all that is in it: it waits for nothing.
+// An orphaned namespace is not deleted, so it does not wait for its contents.
 func TestOrphanedNamespaceDoesNotWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(c *component)
@@ -264,7 +263,7 @@ func TestOrphanThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// Objects that are gone since the last plan count, even those of a wave before.
+// Progress counts objects that are gone since the last plan, also of an earlier wave.
 func TestProgressCountsWhatIsGone(t *testing.T) {
 	a, b := configMap("a"), with(foo("b"), order(0, 1))
 	records := []apis.InventoryRecord{asIs(a), asIs(b)}
@@ -287,7 +286,7 @@ func TestTypeThatIsManagedGoesLast(t *testing.T) {
 		"delete type baz.test.local"})
 }
 
-// The obstacle of an object that is to be deleted is the first of these that applies.
+// TestObstaclesOfADeletion shows which obstacle an object has that is to be deleted.
 func TestObstaclesOfADeletion(t *testing.T) {
 	type change func(r *apis.InventoryRecord, s *plan.Observed, in *plan.Input)
 	for name, test := range map[string]struct {

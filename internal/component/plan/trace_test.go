@@ -24,7 +24,7 @@ func newComponent(t testing.TB, desired ...plan.Desired) *component {
 	return &component{cluster: c, desired: desired, unobserved: map[plan.Key]bool{}}
 }
 
-// TestTraceOneConfigMap: what has no status is ready in the request that creates it.
+// TestTraceOneConfigMap: an object without a status is ready in the request that creates it.
 func TestTraceOneConfigMap(t *testing.T) {
 	c := newComponent(t, configMap("c"))
 	c.expect(c.pass(), true, map[string]string{"c": ready})
@@ -32,7 +32,7 @@ func TestTraceOneConfigMap(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c"})
 }
 
-// TestTraceOneFoo: what has one is waited for.
+// TestTraceOneFoo: an object with a status is waited for.
 func TestTraceOneFoo(t *testing.T) {
 	c := newComponent(t, foo("foo"))
 	c.expect(c.pass(), false, map[string]string{"foo": creating})
@@ -58,7 +58,7 @@ func TestTraceOrdersAndPurge(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c", "create foo", "purge foo", "purge c", "create s"})
 }
 
-// TestTraceManagedInstancesArePostponed: instances of types come after all else of their wave.
+// TestTraceManagedInstancesArePostponed: instances of managed types come last in their wave.
 func TestTraceManagedInstancesArePostponed(t *testing.T) {
 	c := newComponent(t, baz("baz"), bar("bar"), foo("foo"), crd("baz"))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Bar"}}
@@ -72,7 +72,7 @@ func TestTraceManagedInstancesArePostponed(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create baz.test.local", "create foo", "create baz", "create bar"})
 }
 
-// TestTraceUpdate: only what changed is written, and waited for again.
+// TestTraceUpdate: only changed objects are written, and waited for again.
 func TestTraceUpdate(t *testing.T) {
 	c := newComponent(t, foo("a"), foo("b"), foo("c"))
 	c.pass()
@@ -87,7 +87,7 @@ func TestTraceUpdate(t *testing.T) {
 	}
 }
 
-// TestTraceRecreate: a change makes another object, and nothing else does.
+// TestTraceRecreate: only a changed desired state recreates an object.
 func TestTraceRecreate(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.UpdateRecreate)))
 	c.pass()
@@ -116,7 +116,7 @@ func TestTraceFieldReclaim(t *testing.T) {
 	}
 }
 
-// TestTraceOnce: what is created once is not written again.
+// TestTraceOnce: an object with the policy Once is not written again.
 func TestTraceOnce(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), digest(plan.DigestOnce)))
 	c.pass()
@@ -154,7 +154,7 @@ func (c *component) there(t *testing.T, want ...plan.Desired) {
 	}
 }
 
-// TestTraceRedundantObjects: what is not desired any more goes in its order, or is left behind.
+// TestTraceRedundantObjects: undesired objects are deleted in order, or orphaned.
 func TestTraceRedundantObjects(t *testing.T) {
 	c := redundant(t)
 	c.desired = []plan.Desired{with(secret("s"), order(0, 1))}
@@ -183,7 +183,7 @@ func managed(t *testing.T) *component {
 	return c
 }
 
-// TestTraceRedundantManagedInstances: instances go before all else.
+// TestTraceRedundantManagedInstances: instances of managed types are deleted first.
 func TestTraceRedundantManagedInstances(t *testing.T) {
 	c := managed(t)
 	c.desired = nil
@@ -198,7 +198,7 @@ func TestTraceRedundantManagedInstances(t *testing.T) {
 		"delete type baz.test.local", "delete foo"})
 }
 
-// TestTraceAdoption: what exists already is taken as the policy says.
+// TestTraceAdoption: an existing object is adopted according to the policy.
 func TestTraceAdoption(t *testing.T) {
 	for policyName, want := range map[apis.AdoptionPolicy][2]string{
 		apis.AdoptIfUnowned: {"adopt c", "not ours s: it belongs to Other space/them"},
@@ -230,7 +230,7 @@ func TestTraceAdoption(t *testing.T) {
 	}
 }
 
-// TestTraceDelete: all go in their order, or are left behind.
+// TestTraceDelete: all objects are deleted in order, or orphaned.
 func TestTraceDelete(t *testing.T) {
 	c := redundant(t)
 	c.deleting = true
@@ -244,7 +244,7 @@ func TestTraceDelete(t *testing.T) {
 	c.there(t, configMap("c1"), configMap("c3"))
 }
 
-// TestTraceDeleteWithManagedInstances: instances go before all else.
+// TestTraceDeleteWithManagedInstances: instances of managed types are deleted first.
 func TestTraceDeleteWithManagedInstances(t *testing.T) {
 	c := managed(t)
 	c.deleting = true
@@ -260,7 +260,7 @@ func TestTraceDeleteWithManagedInstances(t *testing.T) {
 		"delete type baz.test.local", "delete foo"})
 }
 
-// TestTraceDeletionPermission: instances of others keep the component.
+// TestTraceDeletionPermission: instances of others prevent the deletion of the component.
 func TestTraceDeletionPermission(t *testing.T) {
 	t.Run("own instances only", func(t *testing.T) {
 		c := managed(t)
