@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lawful returns which law the plan breaks, if any.
-func lawful(in plan.Input, p plan.Plan) string {
+// violationOf says which invariant the plan breaks. It is empty if there is none.
+func violationOf(in plan.Input, p plan.Plan) string {
 	for _, check := range []func(plan.Input, plan.Plan) string{once, recorded, ours, fenced, kept, complete, waits} {
 		if violation := check(in, p); violation != "" {
 			return violation
@@ -34,7 +34,7 @@ func once(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// recorded is L2.
+// recorded is invariant L2.
 func recorded(_ plan.Input, p plan.Plan) string {
 	keys := map[plan.Key]bool{}
 	for _, r := range p.Inventory {
@@ -51,7 +51,7 @@ func recorded(_ plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// ours is L4.
+// ours is invariant L4.
 func ours(in plan.Input, p plan.Plan) string {
 	desired := desiredBy(in)
 	records := recordsBy(in.Inventory)
@@ -85,12 +85,13 @@ func ours(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// fenced is L5.
+// fenced is invariant L5.
 func fenced(in plan.Input, p plan.Plan) string {
 	records := recordsBy(p.Inventory)
 	committed := false
 	for _, r := range in.Inventory {
-		committed = committed || in.Deleting && r.Digest != "" && (r.Phase == apis.PhaseScheduledForDeletion || r.Phase == apis.PhaseDeleting)
+		committed = committed || in.Deleting && r.Digest != "" && (r.Phase == apis.PhaseScheduledForDeletion ||
+			r.Phase == apis.PhaseDeleting)
 	}
 	for _, o := range p.Next.Operations {
 		r := records[o.Key]
@@ -111,7 +112,7 @@ func fenced(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// kept: a record leaves only when its object is gone, or somebody else's, or goes on under another record.
+// kept: a record leaves only when its object is gone, is not ours, or has another record.
 func kept(in plan.Input, p plan.Plan) string {
 	records := recordsBy(p.Inventory)
 	uids := map[types.UID]bool{}
@@ -124,14 +125,15 @@ func kept(in plan.Input, p plan.Plan) string {
 			continue
 		}
 		seen := in.Observed[key]
-		if seen.Presence == plan.Present && seen.Ownership == plan.Ours && !uids[seen.UID] || seen.Presence == plan.PresenceUnknown {
+		if seen.Presence == plan.Present && seen.Ownership == plan.Ours && !uids[seen.UID] ||
+			seen.Presence == plan.PresenceUnknown {
 			return "a record was dropped of " + key.String()
 		}
 	}
 	return ""
 }
 
-// complete: all that is desired has a record, and a plan that is done has nothing left.
+// complete: each desired object has a record. A plan that is done has no operations, obstacles, or records to delete.
 func complete(in plan.Input, p plan.Plan) string {
 	records := recordsBy(p.Inventory)
 	if !in.Deleting {
@@ -150,7 +152,7 @@ func complete(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// waits: a plan that has nothing to do and is not done says why.
+// waits: a plan that has no operations and is not done says why.
 func waits(_ plan.Input, p plan.Plan) string {
 	if !p.Done && len(p.Next.Operations) == 0 && len(p.Obstacles) == 0 {
 		return fmt.Sprintf("nothing to do, and no reason: %v", p.Inventory)

@@ -8,7 +8,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// kindsInOrder are all kinds of the tables, and one of none, from the first to the last; those of one line may go together.
+// kindsInOrder are all kinds of the tables, and one of none, from the first to the last; those of one line may go
+// together.
 var (
 	applyOrder = [][]string{
 		{"/Namespace"},
@@ -29,7 +30,7 @@ var (
 	}
 )
 
-// backwards returns objects of all kinds, the last first, and those of one line in their order.
+// backwards returns an object of each kind, from the last line to the first. The order within a line is kept.
 func backwards(lines [][]string) []plan.Desired {
 	var desired []plan.Desired
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -88,9 +89,10 @@ func TestDeleteOrder(t *testing.T) {
 	}
 }
 
-// Waves count before kinds, and are as many as there are orders.
+// Waves are sorted before kinds. Each apply order is a wave.
 func TestWaves(t *testing.T) {
-	c := newComponent(t, with(configMap("c"), order(32767, -32768)), with(foo("b"), order(0, 0)), with(namespace("a"), order(-32768, 32767)))
+	c := newComponent(t, with(configMap("c"), order(32767, -32768)), with(foo("b"), order(0, 0)),
+		with(namespace("a"), order(-32768, 32767)))
 	p := plan.Make(c.input())
 	if p.Progress != (plan.Progress{Wave: 1, Waves: 3, Ready: 0, Total: 1}) || p.Next.Title != "wave 1 of 3" {
 		t.Errorf("progress is %+v, the title %q", p.Progress, p.Next.Title)
@@ -104,9 +106,10 @@ func TestWaves(t *testing.T) {
 	same(t, "records", names, []string{"c", "b", "a"})
 }
 
-// Records of one wave and priority stay in the order that they have.
+// Records of the same wave and priority keep their order.
 func TestOrderOfRecordsIsStable(t *testing.T) {
-	in := plan.Input{Inventory: []apis.InventoryRecord{asIs(foo("z")), asIs(foo("a"))}, Desired: []plan.Desired{foo("new"), foo("a"), foo("z")}}
+	in := plan.Input{Inventory: []apis.InventoryRecord{asIs(foo("z")), asIs(foo("a"))},
+		Desired: []plan.Desired{foo("new"), foo("a"), foo("z")}}
 	var names []string
 	for _, r := range plan.Make(in).Inventory {
 		names = append(names, r.Name)
@@ -114,7 +117,7 @@ func TestOrderOfRecordsIsStable(t *testing.T) {
 	same(t, "records", names, []string{"z", "a", "new"})
 }
 
-// T16, by whether an object is postponed that is of a type that the pattern stands for.
+// TestGroupPatterns finds out what a pattern matches: a missing type that matches is waited for.
 func TestGroupPatterns(t *testing.T) {
 	for _, test := range []struct {
 		group, pattern string
@@ -127,9 +130,11 @@ func TestGroupPatterns(t *testing.T) {
 		t.Run(fmt.Sprintf("%s as %s", test.group, test.pattern), func(t *testing.T) {
 			for kind, kindMatches := range map[string]bool{"*": true, "Thing": true, "Other": false} {
 				first := object1(test.group, "Thing", "thing")
-				in := plan.Input{Desired: []plan.Desired{first, object1("unrelated", "Regular", "regular")}, Patterns: []plan.Pattern{{Group: test.pattern, Kind: kind}},
+				in := plan.Input{Desired: []plan.Desired{first, object1("unrelated", "Regular", "regular")},
+					Patterns: []plan.Pattern{{Group: test.pattern, Kind: kind}},
 					Observed: map[plan.Key]plan.Observed{first.Key: {Presence: plan.Absent, TypeMissing: true},
-						object1("unrelated", "Regular", "regular").Key: live(object1("unrelated", "Regular", "regular"))}}
+						object1("unrelated", "Regular", "regular").Key: live(object1("unrelated", "Regular",
+							"regular"))}}
 				want := "failed"
 				if test.match && kindMatches {
 					want = "waiting"
@@ -155,7 +160,8 @@ func TestGroupPatterns(t *testing.T) {
 func TestVersionsOfManagedTypes(t *testing.T) {
 	service := object1("apiregistration.k8s.io", "APIService", "v1.served.local")
 	service.Namespace, service.ManagedTypes = "", []apis.ManagedType{{Group: "served.local", Version: "v1", Kind: "*"}}
-	for version, want := range map[string]string{"v1": "waiting thing: its type is not served yet", "v2": "failed thing: the cluster does not serve its type"} {
+	for version, want := range map[string]string{"v1": "waiting thing: its type is not served yet",
+		"v2": "failed thing: the cluster does not serve its type"} {
 		thing := object1("served.local", "Thing", "thing")
 		thing.Version = version
 		r := asIs(service)
