@@ -134,7 +134,7 @@ func TestRunNonsense(t *testing.T) {
 	for _, action := range []plan.Action{plan.ActionCreate, plan.ActionApply, plan.ActionAdopt, plan.ActionReplace} {
 		b.wantText(b.run(plan.Operation{Action: action, Key: key, UID: "1"}).Err, "unable to "+string(action)+" ConfigMap NS/x: there is no manifest for it")
 	}
-	b.wantText(b.run(plan.Operation{Action: "dance", Key: key, UID: "1"}).Err, "unable to dance ConfigMap NS/x: nobody knows how")
+	b.wantText(b.run(plan.Operation{Action: "dance", Key: key, UID: "1"}).Err, "unable to dance ConfigMap NS/x: the action is not known")
 }
 
 // Nothing that may be in a Secret is in an error about it, not even in what the error wraps.

@@ -152,8 +152,11 @@ func (g *Guard) Lift(ctx context.Context, key plan.Key) error {
 	return noTypes(key)
 }
 
-// Fences tells whether the creation of the instances of what objects of a kind define can be fenced off.
-func Fences(kind schema.GroupKind) bool { return kind == definitionKind }
+// Fenced reports whether the object key, whose metadata are given, says that it has a fence of this guard. It makes no request.
+func (g *Guard) Fenced(key plan.Key, object metav1.Object) bool {
+	prefix, _, _ := strings.Cut(g.OwnerLabel, "/")
+	return key.GroupKind() == definitionKind && Fenced(object, prefix)
+}
 
 // Fenced tells whether the fence of a [Guard], whose owner label has the prefix, is on a CustomResourceDefinition, by the note that comes and
 // goes with it. The note alone may be left, by an apply that took the rule off: to lift the fence takes it away.

@@ -188,11 +188,42 @@ func TestOrphanRace(t *testing.T) {
 	}
 }
 
-// guard notes what it is asked.
+// The fence of an object that is orphaned is lifted first, once. If that fails, the object keeps its marks.
+func TestOrphanOfWhatIsFenced(t *testing.T) {
+	b := newBench(t)
+	o := b.desire(configMap, "d1")
+	o.SetUID(b.create(o).GetUID())
+	g := &guard{fenced: true, err: errors.New("because")}
+	b.executor.Guard = g
+	b.wantText(b.run(operation(plan.ActionOrphan, o)).Err, "unable to orphan ConfigMap NS/x: because")
+	if b.live(o).GetLabels()[ownerLabel] != myID {
+		t.Error("the marks are gone, and the fence is not")
+	}
+	for _, fenced := range []bool{true, false} {
+		b.patch(t.Context(), o, "us", `{"metadata":{"labels":{"`+ownerLabel+`":"`+myID+`"}}}`)
+		*g = guard{fenced: fenced}
+		if result := b.run(operation(plan.ActionOrphan, o)); result.Err != nil {
+			t.Errorf("fenced %t: got the error %v", fenced, result.Err)
+		}
+		want := ""
+		if fenced {
+			want = "lift ConfigMap " + b.namespace + "/x"
+		}
+		if got := strings.Join(g.calls, "\n"); got != want {
+			t.Errorf("fenced %t: the guard was asked %q, want %q", fenced, got, want)
+		}
+		if b.live(o).GetLabels()[ownerLabel] != "" {
+			t.Errorf("fenced %t: the marks are left", fenced)
+		}
+	}
+}
+
+// guard records its calls.
 type guard struct {
-	calls []string
-	use   plan.Use
-	err   error
+	calls  []string
+	use    plan.Use
+	err    error
+	fenced bool
 }
 
 func (g *guard) Check(_ context.Context, key plan.Key, fence bool) (plan.Use, error) {
@@ -213,6 +244,8 @@ func (g *guard) Delete(_ context.Context, key plan.Key, uid types.UID) (plan.Use
 	g.calls = append(g.calls, "delete "+key.String()+" "+string(uid))
 	return g.use, g.err
 }
+
+func (g *guard) Fenced(plan.Key, metav1.Object) bool { return g.fenced }
 
 func (g *guard) Lift(_ context.Context, key plan.Key) error {
 	g.calls = append(g.calls, "lift "+key.String())
