@@ -81,7 +81,8 @@ data: {a: "1", b: "2", c: "3"}
 	}
 }
 
-// When nothing is known of the managed fields, the object is read; and what the API server then finds not to be a change is told.
+// When nothing is known of the managed fields, the object is read; and what the API server then finds not to be a
+// change is told.
 func TestApplyWithoutKnowledge(t *testing.T) {
 	b := newBench(t)
 	created := b.create(b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1", b: "2"}}`, "d1"))
@@ -291,7 +292,8 @@ var adoptions = []struct {
 	{"of somebody who did not say", otherID, "", plan.Foreign, map[apis.AdoptionPolicy]bool{apis.AdoptAlways: true}},
 }
 
-// G-12, G-13: whose object may be adopted, by each policy, and what it is then; one that would be recreated can be adopted too.
+// G-12, G-13: whose object may be adopted, by each policy, and what it is then; one that would be recreated can be
+// adopted too.
 func TestAdopt(t *testing.T) {
 	b := newBench(t)
 	b.nothingToMerge()

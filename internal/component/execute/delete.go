@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// delete deletes target, the object of the operation in a version, and no other object. An object that remains because of a
-// finalizer does not count as gone, and neither does one that is deleted at once: to tell them apart takes a second request.
+// delete deletes target, the object of the operation in a version, and no other object. An object that remains because
+// of a finalizer does not count as gone, and neither does one that is deleted at once: to tell them apart takes a
+// second request.
 func (e *Executor) delete(ctx context.Context, result *Result, target *unstructured.Unstructured) (err error) {
 	op := result.Operation
 	preconditions := client.Preconditions{UID: &op.UID}
@@ -32,7 +33,7 @@ func (e *Executor) delete(ctx context.Context, result *Result, target *unstructu
 		err = e.Client.Delete(ctx, target, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		switch {
 		case served.Absent(err):
-			return &StaleError{Key: op.Key}
+			return &StaleError{}
 		case !apierrs.IsConflict(err):
 			return err
 		}
@@ -42,18 +43,10 @@ func (e *Executor) delete(ctx context.Context, result *Result, target *unstructu
 	return err
 }
 
-// deleteType deletes an object that defines types, if nobody else uses them.
-func (e *Executor) deleteType(ctx context.Context, result *Result) (err error) {
-	if e.Guard == nil {
-		return errNoGuard
-	}
-	result.Use, err = e.Guard.Delete(ctx, result.Operation.Key, result.Operation.UID)
-	return err
-}
-
-// orphan removes our marks from target, the object of the operation in a version, if it has them. The values that we wrote stay, and
-// our entries in its managed fields stay too: an apply of nothing would remove the values, and the entry of a manager that does
-// not write any more disturbs nothing. A fence is lifted first, since nothing would lift it later.
+// orphan removes our marks from target, the object of the operation in a version, if it has them. The values that we
+// wrote stay, and our entries in its managed fields stay too: an apply of nothing would remove the values, and the
+// entry of a manager that does not write any more disturbs nothing. A fence is lifted first, since nothing would lift
+// it later.
 func (e *Executor) orphan(ctx context.Context, result *Result, target *unstructured.Unstructured) (err error) {
 	op := result.Operation
 	lifted := false

@@ -252,7 +252,8 @@ func (g *guard) Lift(_ context.Context, key plan.Key) error {
 	return g.err
 }
 
-// G-06: types go by the guard, whatever the plan calls it, unless it is recorded that foreign instances do not matter, and are not purged.
+// G-06: types go by the guard, whatever the plan calls it, unless it is recorded that foreign instances do not matter,
+// and are not purged.
 func TestTypes(t *testing.T) {
 	b := newBench(t)
 	for _, text := range []string{

@@ -41,7 +41,6 @@ func (e *ExistsError) Error() string { return e.Key.String() + " exists already"
 
 // StaleError says that the object of an operation does not exist any more.
 type StaleError struct {
-	Key plan.Key
 	// Replaced says that there is another object of that name now.
 	Replaced bool
 }
@@ -55,7 +54,6 @@ func (e *StaleError) Error() string {
 
 // OwnerError says that an object does not belong to the component, and may not be taken over.
 type OwnerError struct {
-	Key plan.Key
 	// Ownership says to whom the object belongs.
 	Ownership plan.Ownership
 	// Owner is the owner in clear text, without its UID; empty if not known.
@@ -115,12 +113,11 @@ func (e *ConnectionError) Error() string {
 	for {
 		var request *url.Error
 		var connection *net.OpError
-		switch {
-		case errors.As(cause, &request) && request.Err != nil:
+		if errors.As(cause, &request) && request.Err != nil {
 			cause = request.Err
-		case errors.As(cause, &connection) && connection.Err != nil:
+		} else if errors.As(cause, &connection) && connection.Err != nil {
 			cause = connection.Err
-		default:
+		} else {
 			return "there was no answer from the API server: " + cause.Error()
 		}
 	}
@@ -193,8 +190,8 @@ func hasOwnText(err error) bool {
 		errors.As(err, &namespace)
 }
 
-// withhold returns err without anything that may quote the content of an object. The reason and the names of fields stay of an
-// answer of the API server.
+// withhold returns err without anything that may quote the content of an object. The reason and the names of fields
+// stay of an answer of the API server.
 func withhold(err error) error {
 	var status apierrs.APIStatus
 	var connection *ConnectionError

@@ -11,18 +11,18 @@
 //	recreate              as delete
 //	check, delete type    those of the guard
 //
-// An operation that meets a conflict is tried again with the object that exists then. No other error is tried again here: the
-// operation ends with it, and the next request of the component makes a new plan.
+// An operation that meets a conflict is tried again with the object that exists then. No other error is tried again
+// here: the operation ends with it, and the next request of the component makes a new plan.
 //
-// An object can be recorded in a version that is not served any more. It is deleted or orphaned in a version that is served. This
-// takes a discovery for the type, and one more request for the first object of the type.
+// An object can be recorded in a version that is not served any more. It is deleted or orphaned in a version that is
+// served. This takes a discovery for the type, and one more request for the first object of the type.
 //
 // # Ownership
 //
-// Every operation on an object that exists names its UID, and the API server refuses it for any other object. If the object is
-// read, its ownership is checked too, and the write is refused if the object has changed since. If it is not read (delete, and
-// apply in one request), its ownership is what the plan saw, and [Executor.Managed] says whether this is still current. If another
-// component adopts the object in between, the next observation shows it.
+// Every operation on an object that exists names its UID, and the API server refuses it for any other object. If the
+// object is read, its ownership is checked too, and the write is refused if the object has changed since. If it is not
+// read (delete, and apply in one request), its ownership is what the plan saw, and [Executor.Managed] says whether this
+// is still current. If another component adopts the object in between, the next observation shows it.
 package execute
 
 import (
@@ -50,15 +50,15 @@ const attempts = 5
 
 // Guard protects the instances that others have of types. It is implemented by foreign.Guard.
 type Guard interface {
-	// Check finds out who uses the types that the object key defines. With fence, it also prevents that more instances are
-	// created.
+	// Check finds out who uses the types that the object key defines. With fence, it also prevents that more instances
+	// are created.
 	Check(ctx context.Context, key plan.Key, fence bool) (plan.Use, error)
 	// CheckPattern finds out who uses the types that match pattern.
 	CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Use, error)
 	// Delete deletes the object that defines types, provided that it has that UID and nobody else uses them.
 	Delete(ctx context.Context, key plan.Key, uid types.UID) (plan.Use, error)
-	// Fenced reports whether the object key, whose metadata are given, says that it has a fence of this guard. It makes no
-	// request.
+	// Fenced reports whether the object key, whose metadata are given, says that it has a fence of this guard. It makes
+	// no request.
 	Fenced(key plan.Key, object metav1.Object) bool
 	// Lift removes the fence of the object key, if it has one of this guard.
 	Lift(ctx context.Context, key plan.Key) error
@@ -84,12 +84,13 @@ type Executor struct {
 	Objects map[plan.Key]*manifest.Object
 	// Patterns are the additional managed types, for checks of them.
 	Patterns []plan.Pattern
-	// Records are the records of the inventory, by key. They say whether instances that others have of a type matter when the
-	// object that defines the type is deleted.
+	// Records are the records of the inventory, by key. They say whether instances that others have of a type matter
+	// when the object that defines the type is deleted.
 	Records map[plan.Key]apis.InventoryRecord
-	// Managed returns our managed fields of the object as they were last seen, if that was the current version of the object.
-	// If there is no function, or if it returns none, the managed fields are not known, and the object is read before it is
-	// applied. If it returns none, the object may also have changed unseen, and it is read before it is deleted.
+	// Managed returns our managed fields of the object as they were last seen, if that was the current version of the
+	// object. If there is no function, or if it returns none, the managed fields are not known, and the object is read
+	// before it is applied. If it returns none, the object may also have changed unseen, and it is read before it is
+	// deleted.
 	Managed func(key plan.Key) []metav1.ManagedFieldsEntry
 
 	versions servedVersions
@@ -98,11 +99,11 @@ type Executor struct {
 // Result is the outcome of an operation.
 type Result struct {
 	Operation plan.Operation
-	// Object is the object as the API server returned it; nil if no answer contains it. If a create found an object of that name,
-	// it is that object, and Err has the type [ExistsError].
+	// Object is the object as the API server returned it; nil if no answer contains it. If a create found an object of
+	// that name, it is that object, and Err has the type [ExistsError].
 	Object *unstructured.Unstructured
-	// Gone says that the object with the UID of the operation is known not to exist any more. An operation that was to write it
-	// then has an error of type [StaleError].
+	// Gone says that the object with the UID of the operation is known not to exist any more. An operation that was to
+	// write it then has an error of type [StaleError].
 	Gone bool
 	// Unchanged says that the API server found nothing to change. It can be true only if the object was read before.
 	Unchanged bool
@@ -112,8 +113,8 @@ type Result struct {
 	Err error
 }
 
-// Run executes a stage, several operations at a time, and returns a result for each operation, in their order. The others are
-// tried even if one fails. After ctx is done, the rest fail with its error.
+// Run executes a stage, several operations at a time, and returns a result for each operation, in their order. The
+// others are tried even if one fails. After ctx is done, the rest fail with its error.
 func (e *Executor) Run(ctx context.Context, stage plan.Stage) []Result {
 	results := make([]Result, len(stage.Operations))
 	e.parallelize(ctx, len(results), func(i int) {
@@ -159,12 +160,16 @@ func (e *Executor) dispatch(ctx context.Context, result *Result) error {
 	switch {
 	case op.Action == plan.ActionCreate:
 		return e.create(ctx, result)
+	case (guarded || op.Action == plan.ActionCheck) && e.Guard == nil:
+		return errNoGuard
 	case op.Action == plan.ActionCheck:
 		return e.check(ctx, result)
 	case op.UID == "":
 		return errNoUID
 	case guarded:
-		return e.deleteType(ctx, result)
+		use, err := e.Guard.Delete(ctx, op.Key, op.UID)
+		result.Use = use
+		return err
 	case op.Action == plan.ActionPurge && definesTypes:
 		return errPurgeOfType
 	}
@@ -183,8 +188,6 @@ func (e *Executor) dispatch(ctx context.Context, result *Result) error {
 func (e *Executor) check(ctx context.Context, result *Result) (err error) {
 	op := result.Operation
 	switch {
-	case e.Guard == nil:
-		return errNoGuard
 	case op.Pattern < 0:
 		result.Use, err = e.Guard.Check(ctx, op.Key, e.Deleting)
 	case op.Pattern < len(e.Patterns):

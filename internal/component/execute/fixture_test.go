@@ -303,7 +303,8 @@ func managersOf(o client.Object) []string {
 	return managers
 }
 
-// observeManaged has the executor know our managed fields of the object o, as an observer would: those it had when it was there last.
+// observeManaged has the executor know our managed fields of the object o, as an observer would: those it had when it
+// was there last.
 func (b *bench) observeManaged(o client.Object) {
 	var entries []metav1.ManagedFieldsEntry
 	b.executor.Managed = func(key plan.Key) []metav1.ManagedFieldsEntry {

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// beingDeleted begins the message of the API server for an object that exists already and is being deleted. If the message ever
-// changes, the namespace counts as existing, and the objects in it have to wait.
+// beingDeleted begins the message of the API server for an object that exists already and is being deleted. If the
+// message ever changes, the namespace counts as existing, and the objects in it have to wait.
 const beingDeleted = "object is being deleted:"
 
-// EnsureNamespaces creates the namespaces that do not exist. They get no marks: they do not belong to the component, and stay. It
-// returns an error for each namespace that does not exist in the end. It makes a request for each name, so the caller should
-// leave out the names of namespaces that are known to exist.
+// EnsureNamespaces creates the namespaces that do not exist. They get no marks: they do not belong to the component,
+// and stay. It returns an error for each namespace that does not exist in the end. It makes a request for each name, so
+// the caller should leave out the names of namespaces that are known to exist.
 func (e *Executor) EnsureNamespaces(ctx context.Context, names []string) map[string]error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var mu sync.Mutex

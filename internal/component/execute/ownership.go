@@ -26,7 +26,8 @@ type Mark struct {
 
 func (m Mark) key(name string) string { return m.Prefix + "/" + name }
 
-// ownership returns to whom an object belongs, and the owner in clear text without its UID, as far as the object says it.
+// ownership returns to whom an object belongs, and the owner in clear text without its UID, as far as the object says
+// it.
 func (m Mark) ownership(object client.Object) (ownership plan.Ownership, owner string) {
 	owner = withoutUID(object.GetAnnotations()[m.key(component.AnnotationOwnerID)])
 	switch object.GetLabels()[m.key(component.LabelOwnerID)] {
@@ -49,26 +50,27 @@ func withoutUID(owner string) string {
 	return owner[:strings.LastIndexByte(owner, '/')]
 }
 
-// readCurrent reads the object of the operation into live. It returns an error if the object was replaced by another one, or if
-// its ownership does not allow the operation.
+// readCurrent reads the object of the operation into live. It returns an error if the object was replaced by another
+// one, or if its ownership does not allow the operation.
 func (e *Executor) readCurrent(ctx context.Context, op plan.Operation, live client.Object) error {
 	err := e.Client.Get(ctx, types.NamespacedName{Namespace: op.Key.Namespace, Name: op.Key.Name}, live)
 	switch {
 	case served.Absent(err):
-		return &StaleError{Key: op.Key}
+		return &StaleError{}
 	case err != nil:
 		return err
 	case live.GetUID() != op.UID:
-		return &StaleError{Key: op.Key, Replaced: true}
+		return &StaleError{Replaced: true}
 	}
 	if ownership, owner := e.Mark.ownership(live); !e.mayWrite(op, ownership) {
-		return &OwnerError{Key: op.Key, Ownership: ownership, Owner: owner}
+		return &OwnerError{Ownership: ownership, Owner: owner}
 	}
 	return nil
 }
 
-// mayWrite reports whether the operation may write or delete an object of that ownership. The object has to be ours, unless the
-// operation adopts it, which needs the adoption policy of a desired object. Recreating an object is a way to adopt it.
+// mayWrite reports whether the operation may write or delete an object of that ownership. The object has to be ours,
+// unless the operation adopts it, which needs the adoption policy of a desired object. Recreating an object is a way to
+// adopt it.
 func (e *Executor) mayWrite(op plan.Operation, ownership plan.Ownership) bool {
 	object := e.Objects[op.Key]
 	adopts := object != nil && (op.Action == plan.ActionAdopt || op.Action == plan.ActionRecreate)
@@ -90,8 +92,8 @@ var serverMetadata = []string{
 	"deletionGracePeriodSeconds",
 }
 
-// body returns what is written of an object: its manifest with our marks. What it shares with the manifest must not be changed;
-// its metadata, labels and annotations are not shared.
+// body returns what is written of an object: its manifest with our marks. What it shares with the manifest must not be
+// changed; its metadata, labels and annotations are not shared.
 func (e *Executor) body(object *manifest.Object, content map[string]any) *unstructured.Unstructured {
 	body := maps.Clone(content)
 	metadata := cloneMap(body["metadata"])

@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// G-05: what is written is what was generated: nothing goes that a Go type would not know, and nothing is added that it would write.
+// G-05: what is written is what was generated: nothing goes that a Go type would not know, and nothing is added that it
+// would write.
 func TestWritesHoldWhatWasGenerated(t *testing.T) {
 	var sent []map[string]any
 	b := newBench(t, interceptor.Funcs{
@@ -52,8 +53,8 @@ func TestWritesHoldWhatWasGenerated(t *testing.T) {
 	}
 }
 
-// G-08: an apply leaves what others have set: the replicas of an autoscaler, the bundle that was injected into a webhook, labels and
-// annotations of other controllers.
+// G-08: an apply leaves what others have set: the replicas of an autoscaler, the bundle that was injected into a
+// webhook, labels and annotations of other controllers.
 func TestApplyLeavesWhatOthersSet(t *testing.T) {
 	b := newBench(t)
 	const text = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {selector: {matchLabels: {app: web}},
@@ -129,7 +130,8 @@ func TestBusyObjectsAreNoConflict(t *testing.T) {
 	}
 }
 
-// G-12: what is adopted by being recreated need not be ours, and not even on a conflict becomes an error about its owner.
+// G-12: what is adopted by being recreated need not be ours, and not even on a conflict becomes an error about its
+// owner.
 func TestRecreateOfWhatIsAdopted(t *testing.T) {
 	conflicts, calls := 0, 0
 	b := newBench(t, interceptor.Funcs{
@@ -198,7 +200,8 @@ func TestUnknownPolicyAdoptsNothing(t *testing.T) {
 	wantOwner(t, b.run(operation(plan.ActionAdopt, o)), plan.Unowned)
 }
 
-// G-14: another component adopts what was orphaned as if nobody had ever had it, and to orphan it again is not for the first one.
+// G-14: another component adopts what was orphaned as if nobody had ever had it, and to orphan it again is not for the
+// first one.
 func TestSuccessorAdoptsAnOrphan(t *testing.T) {
 	b := newBench(t)
 	o := b.desire(configMap, "d1")
@@ -216,7 +219,8 @@ func TestSuccessorAdoptsAnOrphan(t *testing.T) {
 	}
 }
 
-// G-16: an object that is being deleted, or was restored with our marks under another UID, is deleted again without an error.
+// G-16: an object that is being deleted, or was restored with our marks under another UID, is deleted again without an
+// error.
 func TestDeleteAgain(t *testing.T) {
 	b := newBench(t)
 	o := b.desire(configMap, "d1")
@@ -285,7 +289,8 @@ func TestNonsenseIsNoPanic(t *testing.T) {
 	}
 }
 
-// A type of which the instances that others have do not matter is deleted plainly, by its UID; for any other the guard is asked.
+// A type of which the instances that others have do not matter is deleted plainly, by its UID; for any other the guard
+// is asked.
 func TestTypeWhoseForeignInstancesDoNotMatter(t *testing.T) {
 	b := newBench(t)
 	there := b.put(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: plains.test.espalier.dev},
@@ -314,7 +319,8 @@ func TestTypeWhoseForeignInstancesDoNotMatter(t *testing.T) {
 	}
 }
 
-// A create that finds an object it may not read says both, and one that finds, again and again, what is gone when it looks gives up.
+// A create that finds an object it may not read says both, and one that finds, again and again, what is gone when it
+// looks gives up.
 func TestCreateThatCannotLook(t *testing.T) {
 	var read error
 	creates := 0

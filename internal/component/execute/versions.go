@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// servedVersions has the versions of types that are not served in the version that was recorded. It belongs to one [Executor].
+// servedVersions has the versions of types that are not served in the version that was recorded. It belongs to one
+// [Executor].
 type servedVersions struct {
 	mu sync.Mutex
 	// names are the served versions by type; the empty name stands for a type that is not served at all.
@@ -21,9 +22,9 @@ type servedVersions struct {
 	forgotten sync.Map
 }
 
-// inServedVersion calls do with the object of an operation that takes it away, in the version of the operation. If the type is
-// not served in that version, it calls do with the object in a version that is served. If do finds that the object does not exist,
-// or if the type is not served at all, the object is gone, which is not an error.
+// inServedVersion calls do with the object of an operation that takes it away, in the version of the operation. If the
+// type is not served in that version, it calls do with the object in a version that is served. If do finds that the
+// object does not exist, or if the type is not served at all, the object is gone, which is not an error.
 func (e *Executor) inServedVersion(ctx context.Context, result *Result,
 	do func(ctx context.Context, result *Result, target *unstructured.Unstructured) error) error {
 	op, target := result.Operation, e.target(result.Operation)
@@ -40,7 +41,7 @@ func (e *Executor) inServedVersion(ctx context.Context, result *Result,
 		case failure != nil:
 			return failure
 		case version == "":
-			err = &StaleError{Key: op.Key}
+			err = &StaleError{}
 		case op.Action == plan.ActionRecreate && version != kind.Version:
 			// It could not be created again.
 			return err
@@ -62,7 +63,8 @@ func (e *Executor) knownVersion(gk schema.GroupKind) (version string, known bool
 	return version, known
 }
 
-// findVersion asks in which version a type is served, once for all operations. The version is empty if it is not served.
+// findVersion asks in which version a type is served, once for all operations. The version is empty if it is not
+// served.
 func (e *Executor) findVersion(ctx context.Context, gk schema.GroupKind) (string, error) {
 	e.versions.mu.Lock()
 	defer e.versions.mu.Unlock()
@@ -80,13 +82,11 @@ func (e *Executor) findVersion(ctx context.Context, gk schema.GroupKind) (string
 	return version, nil
 }
 
-// forgetVersion makes the client forget in which version it found a type that was not found there now. It takes effect for the
-// next request of the component.
+// forgetVersion makes the client forget in which version it found a type that was not found there now. It takes effect
+// for the next request of the component.
 func (e *Executor) forgetVersion(gk schema.GroupKind) {
-	if _, known := e.knownVersion(gk); known {
-		return
-	}
-	if _, done := e.versions.forgotten.LoadOrStore(gk, true); !done {
+	_, known := e.knownVersion(gk)
+	if _, done := e.versions.forgotten.LoadOrStore(gk, true); !known && !done {
 		meta.MaybeResetRESTMapper(e.Client.RESTMapper())
 	}
 }

@@ -27,17 +27,17 @@ func (e *Executor) desired(key plan.Key) (*manifest.Object, map[string]any, erro
 		return nil, nil, errNoManifest
 	}
 	made, err := object.Manifest()
-	switch {
-	case err != nil:
+	if err == nil && (made == nil || made.Object == nil) {
+		err = errNoManifest
+	}
+	if err != nil {
 		return nil, nil, err
-	case made == nil || made.Object == nil:
-		return nil, nil, errNoManifest
 	}
 	return object, made.Object, nil
 }
 
-// create creates an object. If an object of that name exists, it is read, for the next plan to decide about it. If it is gone
-// by then, the creation is tried again.
+// create creates an object. If an object of that name exists, it is read, for the next plan to decide about it. If it
+// is gone by then, the creation is tried again.
 func (e *Executor) create(ctx context.Context, result *Result) error {
 	op := result.Operation
 	object, content, err := e.desired(op.Key)
@@ -108,33 +108,29 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 	return err
 }
 
-// conflicts reports whether a write failed because the object has changed, was replaced by another one, or is gone. Reading the
-// current object then helps.
+// conflicts reports whether a write failed because the object has changed, was replaced by another one, or is gone.
+// Reading the current object then helps.
 func conflicts(err error) bool {
 	if apierrs.IsConflict(err) || served.Absent(err) {
 		return true
 	}
 	// Some requests are refused like this for another UID.
-	return apierrs.IsInvalid(err) && slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool {
+	var status apierrs.APIStatus
+	if !apierrs.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
 		return cause.Field == "metadata.uid"
 	})
 }
 
-func causesOf(err error) []metav1.StatusCause {
-	var status apierrs.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	return status.Status().Details.Causes
-}
-
-// mayOwnExtraFields reports whether we may own fields that are not in content, so that managed fields have to be merged before
-// the apply. It does if our managed fields are not known.
+// mayOwnExtraFields reports whether we may own fields that are not in content, so that managed fields have to be merged
+// before the apply. It does if our managed fields are not known.
 func (e *Executor) mayOwnExtraFields(object *manifest.Object, content map[string]any) bool {
-	if e.Managed == nil {
-		return true
+	var entries []metav1.ManagedFieldsEntry
+	if e.Managed != nil {
+		entries = e.Managed(object.Desired.Key)
 	}
-	entries := e.Managed(object.Desired.Key)
 	if len(entries) == 0 {
 		return true
 	}
@@ -152,9 +148,10 @@ func (e *Executor) apply(ctx context.Context, result *Result, body *unstructured
 	return err
 }
 
-// readThenApply reads the current object, merges its managed fields where needed, and applies content, provided that the object
-// does not change in between.
-func (e *Executor) readThenApply(ctx context.Context, result *Result, object *manifest.Object, content map[string]any) error {
+// readThenApply reads the current object, merges its managed fields where needed, and applies content, provided that
+// the object does not change in between.
+func (e *Executor) readThenApply(ctx context.Context, result *Result,
+	object *manifest.Object, content map[string]any) error {
 	op := result.Operation
 	ignored := object.Settings.IgnoreFields
 	full := e.target(op)
@@ -181,8 +178,8 @@ func (e *Executor) readThenApply(ctx context.Context, result *Result, object *ma
 	return nil
 }
 
-// setManagedFields replaces the managed fields of the object, if it still has that resource version, and returns the new
-// version.
+// setManagedFields replaces the managed fields of the object, if it still has that resource version, and returns the
+// new version.
 func (e *Executor) setManagedFields(ctx context.Context, op plan.Operation,
 	entries []metav1.ManagedFieldsEntry, version string) (string, error) {
 	patch, err := json.Marshal([]map[string]any{

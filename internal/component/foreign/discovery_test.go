@@ -219,7 +219,8 @@ func aggregate(t *testing.T, group string, served bool) (*backend, plan.Key, *un
 	return b, plan.Key{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1." + group}, service
 }
 
-// TestAPIService: subresources, and what is not kept, do not block, and a server that is down is told of (pitfall G-11, numbers 2 to 5).
+// TestAPIService: subresources, and what is not kept, do not block, and a server that is down is told of (pitfall G-11,
+// numbers 2 to 5).
 func TestAPIService(t *testing.T) {
 	t.Parallel()
 	b, key, service := aggregate(t, "things.aggregated.example.com", true)

@@ -2,6 +2,7 @@ package foreign_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -26,7 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// plane serves a kind that nobody uses: it takes seconds until a new group can be discovered, so most kinds are of the same.
+// plane serves a kind that nobody uses: it takes seconds until a new group can be discovered, so most kinds are of the
+// same.
 var plane = controlplanetest.Shared{Options: controlplane.Options{
 	CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf("Anchor", func(crd *apiextensionsv1.CustomResourceDefinition) {
 		second := *crd.Spec.Versions[0].DeepCopy()
@@ -36,6 +38,10 @@ var plane = controlplanetest.Shared{Options: controlplane.Options{
 }}
 
 func TestMain(m *testing.M) {
+	// The tests mostly wait for the API server, each for a type of its own. This is a default: -parallel overrides it.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
 	os.Exit(plane.Main(m))
 }
 
@@ -43,8 +49,7 @@ const (
 	ownerLabel = "platform.example.com/owner-id"
 	annotation = "platform.example.com/fence"
 	ours       = "us"
-	owner      = "Shop.example.com/app/main/uid"
-	fenceText  = "the type is being removed by " + owner + ", no more instances can be created"
+	fenceText  = "the type is being removed by " + ownerLabel + "=" + ours + ", no more instances can be created"
 	fenceRule  = "oldSelf.hasValue() // fence of " + ownerLabel + "=" + ours
 )
 
@@ -85,7 +90,6 @@ func newGuard(t testing.TB, config *rest.Config) *foreign.Guard {
 		Discovery:    d,
 		OwnerLabel:   ownerLabel,
 		OwnerID:      ours,
-		Owner:        owner,
 		FieldManager: "platform.example.com",
 		Margin:       -1,
 		// A busy machine takes its time.
@@ -144,8 +148,8 @@ func keyOf(crd *apiextensionsv1.CustomResourceDefinition) plan.Key {
 	return plan.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: crd.Name}
 }
 
-// install creates the definition and waits until its instances can be listed. It makes it an old one, since an API server holds up
-// the creation of instances of a new one for two seconds. What the test leaves of it is deleted.
+// install creates the definition and waits until its instances can be listed. It makes it an old one, since an API
+// server holds up the creation of instances of a new one for two seconds. What the test leaves of it is deleted.
 func install(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	installNew(t, crd)
@@ -184,7 +188,8 @@ func listOf(crd *apiextensionsv1.CustomResourceDefinition) *metav1.PartialObject
 	return list
 }
 
-// instance makes an instance in the namespace, which is left out for a cluster-wide type, with the owner, if there is one.
+// instance makes an instance in the namespace, which is left out for a cluster-wide type, with the owner, if there is
+// one.
 func instance(crd *apiextensionsv1.CustomResourceDefinition, namespace, name, ownerID string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)

@@ -224,8 +224,8 @@ func eventuallyCreates(t *testing.T, object client.Object) {
 	eventuallyNil(t, func() error { return c.Create(t.Context(), object) })
 }
 
-// A forced apply of the manifest, as an upgrade that brings the type back makes it, drops the fence, since it owns the versions as a
-// whole.
+// A forced apply of the manifest, as an upgrade that brings the type back makes it, drops the fence, since it owns the
+// versions as a whole.
 func TestApplyLiftsTheFence(t *testing.T) {
 	t.Parallel()
 	manifest := crdOf("Drill")

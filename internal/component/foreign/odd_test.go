@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestNoVersionServed: a type of which no version is served is neither a panic nor taken for unused (pitfall G-11, number 6).
+// TestNoVersionServed: a type of which no version is served is neither a panic nor taken for unused (pitfall G-11,
+// number 6).
 func TestNoVersionServed(t *testing.T) {
 	t.Parallel()
 	crd := install(t, crdOf("Sickle"))
@@ -131,8 +132,8 @@ func TestFenceThatWasLeft(t *testing.T) {
 	assertFences(t, crd, 0)
 }
 
-// An API server takes two seconds for the creation of an instance of a new type, and judges it by the rules that were there
-// when it began.
+// An API server takes two seconds for the creation of an instance of a new type, and judges it by the rules that were
+// there when it began.
 func TestCreationThatIsHeldUp(t *testing.T) {
 	t.Parallel()
 	crd := crdOf("Yoke")

@@ -242,7 +242,8 @@ func failing(n int64, after bool) (interceptor.Funcs, *atomic.Int64) {
 	}, count
 }
 
-// Whatever request fails, running again deletes the type, or, if somebody has an instance by then, leaves it without a fence.
+// Whatever request fails, running again deletes the type, or, if somebody has an instance by then, leaves it without a
+// fence.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	// The requests are: get, list, patch, one or more creations for trial, patch, list, delete.
@@ -299,8 +300,8 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 	assertGone(t, crd)
 }
 
-// Others create instances as fast as they can while the type is removed. Either it is removed, and nobody was told that an instance
-// was created that is gone now, or it stays with all of them.
+// Others create instances as fast as they can while the type is removed. Either it is removed, and nobody was told that
+// an instance was created that is gone now, or it stays with all of them.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const rounds, workers = 12, 20
