@@ -3,8 +3,8 @@
 // An operation makes this number of requests if nothing interferes:
 //
 //	create                1
-//	apply                 1; 2 if it has ignored fields, overrides fields, or has no known managed fields; 1 more if managed
-//	                      fields have to be merged first, which also makes it read the object
+//	apply                 1; 2 if it has ignored fields, overrides fields, or has no known managed fields;
+//	                      1 more if managed fields have to be merged first, which also makes it read the object
 //	adopt                 2; 1 more if managed fields have to be merged
 //	replace, orphan       2
 //	delete, purge         1; 2 if the object may have changed unseen

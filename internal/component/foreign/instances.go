@@ -72,7 +72,9 @@ func (g *Guard) scan(ctx context.Context, all []served, each int) (plan.Use, err
 		if i%parallel == 0 {
 			batch := all[i:min(i+parallel, len(all))]
 			results = make([]found, len(batch))
-			workqueue.ParallelizeUntil(ctx, parallel, len(batch), func(i int) { results[i] = g.list(ctx, batch[i], each) })
+			workqueue.ParallelizeUntil(ctx, parallel, len(batch), func(i int) {
+				results[i] = g.list(ctx, batch[i], each)
+			})
 		}
 		f := results[i%parallel]
 		use.Instances = append(use.Instances, f.names...)
