@@ -15,9 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// delete deletes target, the object of the operation in a version, and no other object. An object that remains because
-// of a finalizer does not count as gone, and neither does one that is deleted at once: to tell them apart takes a
-// second request.
+// delete deletes target, the object of the operation in a version, and no other object. It does not find out whether
+// the object is gone or remains because of a finalizer, which takes a second request.
 func (e *Executor) delete(ctx context.Context, result *Result, target *unstructured.Unstructured) (err error) {
 	op := result.Operation
 	preconditions := client.Preconditions{UID: &op.UID}

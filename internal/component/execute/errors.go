@@ -160,7 +160,7 @@ func isStale(err error) bool {
 	return errors.As(err, &stale)
 }
 
-// explain gives an error that has a meaning for the caller a type of this package. The namespace is that of the object.
+// explain converts err to a type of this package if it has a meaning for the caller. Namespace is that of the object.
 func explain(err error, namespace string) error {
 	if hasOwnText(err) {
 		return err
@@ -206,7 +206,7 @@ func withhold(err error) error {
 	return errWithheld
 }
 
-// withheldStatus is status without its message and those of its causes.
+// withheldStatus is status without its message and the messages of its causes.
 func withheldStatus(status metav1.Status) error {
 	message := string(status.Reason)
 	if message == "" {

@@ -9,7 +9,7 @@
 //	replace, orphan       2
 //	delete, purge         1; 2 if the object may have changed unseen
 //	recreate              as delete
-//	check, delete type    those of the guard
+//	check, delete type    see package foreign
 //
 // An operation that meets a conflict is tried again with the object that exists then. No other error is tried again
 // here: the operation ends with it, and the next request of the component makes a new plan.
@@ -55,7 +55,7 @@ type Guard interface {
 	Check(ctx context.Context, key plan.Key, fence bool) (plan.Use, error)
 	// CheckPattern finds out who uses the types that match pattern.
 	CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Use, error)
-	// Delete deletes the object that defines types, provided that it has that UID and nobody else uses them.
+	// Delete deletes the object that defines types, provided that it has that UID and no other owner uses them.
 	Delete(ctx context.Context, key plan.Key, uid types.UID) (plan.Use, error)
 	// Fenced reports whether the object key, whose metadata are given, says that it has a fence of this guard. It makes
 	// no request.

@@ -42,7 +42,7 @@ func (m Mark) ownership(object client.Object) (ownership plan.Ownership, owner s
 	return plan.Foreign, owner
 }
 
-// withoutUID returns the clear text of an owner without its UID, or nothing if the text is not that of an owner.
+// withoutUID returns the clear text of an owner without its UID, or nothing if the text does not name an owner.
 func withoutUID(owner string) string {
 	if strings.Count(owner, "/") != 3 {
 		return ""

@@ -197,7 +197,7 @@ func (e *Executor) setManagedFields(ctx context.Context, op plan.Operation,
 	return target.ResourceVersion, nil
 }
 
-// target returns an object with the name of that of the operation, in the desired version if it is desired.
+// target returns an object with the name of the object of the operation, in the desired version if it is desired.
 func (e *Executor) target(op plan.Operation) *unstructured.Unstructured {
 	kind := op.Key.GroupKind().WithVersion(op.Version)
 	if object := e.Objects[op.Key]; object != nil && object.Desired.Version != "" {

@@ -97,13 +97,13 @@ func (d *definition) dormant() bool { return !d.established() || d.version() == 
 const (
 	// creationDelay is for how long an API server delays the creation of an instance of a new type.
 	creationDelay = 2 * time.Second
-	// newFor is for how long after its establishment an API server may still work on such creations: it delays those of
+	// newFor is for how long after its establishment an API server may still work on such creations, which begin in
 	// the first two seconds.
 	newFor = 2*creationDelay + time.Second
 )
 
-// delay is for how long the API server itself may delay a creation that began before the fence. Both times are those of
-// the API server.
+// delay is for how long the API server itself may delay a creation that began before the fence. Both times that it
+// compares were set by the API server.
 func (d *definition) delay(manager string) time.Duration {
 	var established, changed time.Time
 	if c := apihelpers.FindCRDCondition(&d.CustomResourceDefinition, apiextensionsv1.Established); c != nil {

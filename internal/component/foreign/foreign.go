@@ -17,7 +17,7 @@
 //  5. Record in the annotation for which generation of the definition the fence is proven. The next call then need not
 //     prove it again, and does not depend on webhooks that are gone by then.
 //  6. Check again. If others have instances after all, the fence is lifted.
-//  7. Delete, provided that UID and resource version are still those of step 5.
+//  7. Delete, provided that UID and resource version have not changed since step 5.
 //
 // If a call fails half-way, the next call continues or lifts the fence: all state is on the definition. The definition
 // never gets a finalizer: a finalizer would keep the definition, not the instances, and would allow new instances after
@@ -32,7 +32,7 @@
 // on. A forced apply of the definition by its former owner takes them back and thereby removes the fence. So a
 // definition must not be applied while it is being removed; and an apply is another way to lift the fence.
 //
-// Some definitions stay without another apply: those that are written only once, and those that are orphaned. Callers
+// Some definitions stay without another apply, because they are written only once or are orphaned. Callers
 // that keep or orphan a definition must check [Fenced] (no request) and call [Guard.Lift].
 //
 // # What it costs
