@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
@@ -18,8 +20,72 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
+// An API server delays the creation of an instance of a new type by two seconds, and evaluates the rules that were
+// there when it began.
+func TestCreationThatIsHeldUp(t *testing.T) {
+	t.Parallel()
+	crd := crdOf("Yoke")
+	installNew(t, crd)
+	namespace, c := plane.Namespace(t), live(t)
+	// The client finds out about the type now, so that the creation is one request.
+	if err := c.List(t.Context(), listOf(crd)); err != nil {
+		t.Fatal(err)
+	}
+	established := func() time.Time {
+		for _, c := range stored(t, crd).Status.Conditions {
+			if c.Type == apiextensionsv1.Established {
+				return c.LastTransitionTime.Time
+			}
+		}
+		return time.Time{}
+	}()
+	answered := make(chan error, 1)
+	started := false
+	g, _ := guarded(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, cl client.WithWatch, obj client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
+			if !started {
+				started = true
+				sent, once := make(chan struct{}), sync.Once{}
+				go func() {
+					// A request that the API server has no time for is sent again.
+					wrote := func(httptrace.WroteRequestInfo) { once.Do(func() { close(sent) }) }
+					trace := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: wrote})
+					answered <- c.Create(trace, instance(crd, namespace, "theirs", ""))
+				}()
+				<-sent
+				// A few round trips, for the API server to have begun with it.
+				for range 5 {
+					if err := c.List(ctx, listOf(crd)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return cl.Patch(ctx, obj, patch, opts...)
+		},
+		// The creation for trial is not held up.
+		Create: func(ctx context.Context, cl client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			<-time.After(time.Until(established.Add(2100 * time.Millisecond)))
+			return cl.Create(ctx, obj, opts...)
+		},
+	})
+	use, err := g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+	if created := <-answered; created != nil {
+		// This machine is too slow: the type had grown old, or was gone.
+		t.Logf("not held up: %v", created)
+		if !apierrors.IsInvalid(created) && !apierrors.IsNotFound(created) {
+			t.Fatal(created)
+		}
+		assertUse(t, use, err, none)
+		return
+	}
+	assertUse(t, use, err, blocking(0, "Yoke "+namespace+"/theirs"))
+	assertFences(t, crd, 0)
+}
+
 func patchOf(crd *apiextensionsv1.CustomResourceDefinition) controlplane.Request {
-	return controlplane.Request{Verb: "patch", Path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + crd.Name}
+	return controlplane.Request{Verb: "patch", Path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" +
+		crd.Name}
 }
 
 func TestDelete(t *testing.T) {
@@ -55,7 +121,7 @@ func TestDelete(t *testing.T) {
 		t.Fatalf("the definition is not being deleted, or has not waited for an instance with a finalizer: %v", fresh)
 	}
 
-	// It is on its way already: there is nothing to do but to look.
+	// It is being deleted already, so it is only checked.
 	requests.Reset()
 	use, err = g.Delete(t.Context(), keyOf(crd), uid)
 	assertUse(t, use, err, none)
@@ -77,7 +143,7 @@ func TestDelete(t *testing.T) {
 	assertGone(t, crd)
 }
 
-func TestCheckLooksAtADefinitionThatGoes(t *testing.T) {
+func TestCheckOfADefinitionThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	crd := install(t, crdOf("Iron"))
 	namespace := plane.Namespace(t)
@@ -103,8 +169,8 @@ func TestCheckLooksAtADefinitionThatGoes(t *testing.T) {
 	assertGone(t, crd)
 }
 
-// An instance that is created between the first look and the fence is found by the second look.
-func TestSecondLook(t *testing.T) {
+// An instance that is created between the first check and the fence is found by the second check.
+func TestSecondCheck(t *testing.T) {
 	t.Parallel()
 	for i, fence := range []bool{true, false} {
 		t.Run(fmt.Sprintf("check %v", fence), func(t *testing.T) {
@@ -112,7 +178,8 @@ func TestSecondLook(t *testing.T) {
 			crd := install(t, crdOf(fmt.Sprintf("Jig%d", i)))
 			theirs := instance(crd, plane.Namespace(t), "theirs", "")
 			var once sync.Once
-			g, _ := guarded(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			g, _ := guarded(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object,
+				patch client.Patch, opts ...client.PatchOption) error {
 				once.Do(func() { create(t, theirs) })
 				return c.Patch(ctx, obj, patch, opts...)
 			}})
@@ -132,7 +199,8 @@ func TestSecondLook(t *testing.T) {
 	}
 }
 
-// What others write to the definition meanwhile is kept, and is not deleted unseen.
+// What others write to the definition at the same time is kept, and the definition is not deleted without another
+// check.
 func TestOthersWriteToTheDefinition(t *testing.T) {
 	t.Parallel()
 	crd := install(t, crdOf("Kiln"))
@@ -140,17 +208,19 @@ func TestOthersWriteToTheDefinition(t *testing.T) {
 	touch := func() {
 		fresh := stored(t, crd)
 		patch := fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, n.Add(1))
-		if err := live(t).Patch(t.Context(), fresh, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		if err := live(t).Patch(t.Context(), fresh, client.RawPatch("application/merge-patch+json",
+			[]byte(patch))); err != nil {
 			t.Error(err)
 		}
 	}
 	var patched, deleted sync.Once
 	g, _ := guarded(t, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
 			patched.Do(touch)
 			return c.Patch(ctx, obj, patch, opts...)
 		},
-		// Between the second look and the DELETE somebody takes the fence off and creates an instance.
+		// Between the second check and the DELETE another writer removes the fence and creates an instance.
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			deleted.Do(func() {
 				fresh := stored(t, crd)
@@ -167,11 +237,12 @@ func TestOthersWriteToTheDefinition(t *testing.T) {
 	assertUse(t, use, err, blocking(0, "Kiln "+namespace+"/theirs"))
 	assertFences(t, crd, 0)
 	if stored(t, crd).Labels["touched"] != "1" {
-		t.Error("what somebody has written is lost")
+		t.Error("what another writer has written is lost")
 	}
 
 	restless, _ := guarded(t, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
 			touch()
 			return c.Patch(ctx, obj, patch, opts...)
 		},
@@ -180,18 +251,20 @@ func TestOthersWriteToTheDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = restless.Check(t.Context(), keyOf(crd), true)
-	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "CustomResourceDefinition kilns.smithy.example.com keeps changing: ") {
+	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(),
+		"CustomResourceDefinition kilns.smithy.example.com keeps changing: ") {
 		t.Errorf("the error is %v", err)
 	}
 	assertFences(t, crd, 0)
 }
 
-// A definition of the same name that is there instead is not touched, whenever the change happens.
+// Another definition of the same name is not touched, even if it replaces the first one just before the DELETE.
 func TestDefinitionIsReplaced(t *testing.T) {
 	t.Parallel()
 	crd := install(t, crdOf("Lathe"))
 	var once sync.Once
-	g, _ := guarded(t, interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+	g, _ := guarded(t, interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, obj client.Object,
+		opts ...client.DeleteOption) error {
 		once.Do(func() {
 			uninstall(t, crd)
 			assertGone(t, crd)
@@ -224,7 +297,8 @@ func failing(n int64, after bool) (interceptor.Funcs, *atomic.Int64) {
 		return err
 	}
 	return interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			opts ...client.GetOption) error {
 			return call(func() error { return c.Get(ctx, key, obj, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -233,7 +307,8 @@ func failing(n int64, after bool) (interceptor.Funcs, *atomic.Int64) {
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			return call(func() error { return c.Create(ctx, obj, opts...) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
 			return call(func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
@@ -242,7 +317,8 @@ func failing(n int64, after bool) (interceptor.Funcs, *atomic.Int64) {
 	}, count
 }
 
-// Whatever request fails, running again deletes the type, or, if somebody has an instance by then, leaves it without a fence.
+// After a failure of any request, the next call deletes the type, or, if others have an instance by then, leaves it
+// without a fence.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	// The requests are: get, list, patch, one or more creations for trial, patch, list, delete.
@@ -273,10 +349,11 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 	theirs := instance(crd, plane.Namespace(t), "theirs", "")
 	funcs, count := failing(n, after)
 	if used {
-		// Somebody is quicker than the fence.
+		// An instance of another owner is created before the fence.
 		patch := funcs.Patch
 		var once sync.Once
-		funcs.Patch = func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+		funcs.Patch = func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			once.Do(func() { create(t, theirs) })
 			return patch(ctx, c, obj, p, opts...)
 		}
@@ -289,7 +366,7 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 
 	healthy := newGuard(t, plane.Config(t))
 	use, err = healthy.Delete(t.Context(), keyOf(crd), uid)
-	// Before the fence was tried nobody has created anything.
+	// Without a try to fence there is no instance.
 	if err := live(t).Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); used && err == nil {
 		assertUse(t, use, nil, blocking(0, crd.Spec.Names.Kind+" "+theirs.GetNamespace()+"/theirs"))
 		assertFences(t, crd, 0)
@@ -299,8 +376,8 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 	assertGone(t, crd)
 }
 
-// Others create instances as fast as they can while the type is removed. Either it is removed, and nobody was told that an instance
-// was created that is gone now, or it stays with all of them.
+// Others create instances as fast as they can while the type is removed. Either it is removed, and no creation
+// succeeded, or it stays with all instances.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const rounds, workers = 12, 20
@@ -343,7 +420,8 @@ func race(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, workers, 
 	// The creations start before, at about the same time as, or after the fence.
 	var begin sync.Once
 	g.Client = interceptor.NewClient(g.Client.(client.WithWatch), interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
 			if round%3 == 0 {
 				begin.Do(func() { close(start) })
 			}

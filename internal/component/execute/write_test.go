@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,13 +23,14 @@ func dataOf(o *unstructured.Unstructured) map[string]string {
 	return data
 }
 
-// G-08: one changed object is one request, as long as no field goes.
+// One changed object is one request, as long as no field goes.
 func TestApplyInOneRequest(t *testing.T) {
 	b := newBench(t)
 	created := b.create(b.desire(configMap, "d1"))
 	b.observeManaged(created)
 	b.patch(t.Context(), created, "somebody", `{"data":{"theirs":"3"}}`)
-	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1", b: "changed", c: "new"}}`, "d2")
+	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1", b: "changed", c: "new"}}`,
+		"d2")
 	o.SetUID(created.GetUID())
 	before := o.DeepCopy()
 	result := b.do(operation(plan.ActionApply, o), 1)
@@ -59,7 +59,8 @@ metadata: {name: x, labels: {old: "true", app: web}}
 data: {a: "1", b: "2", c: "3"}
 `, "d1"))
 	b.observeManaged(created)
-	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {app: web}}, data: {a: "1", b: "2"}}`, "d2")
+	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {app: web}}, data: {a: "1", b: "2"}}`,
+		"d2")
 	o.SetUID(created.GetUID())
 	b.do(operation(plan.ActionApply, o), 3)
 	live := b.live(o)
@@ -81,10 +82,12 @@ data: {a: "1", b: "2", c: "3"}
 	}
 }
 
-// When nothing is known of the managed fields, the object is read; and what the API server then finds not to be a change is told.
+// When nothing is known of the managed fields, the object is read; and what the API server then finds not to be a
+// change is told.
 func TestApplyWithoutKnowledge(t *testing.T) {
 	b := newBench(t)
-	created := b.create(b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1", b: "2"}}`, "d1"))
+	created := b.create(b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1", b: "2"}}`,
+		"d1"))
 	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1"}}`, "d2")
 	o.SetUID(created.GetUID())
 	if b.do(operation(plan.ActionApply, o), 3).Unchanged {
@@ -108,29 +111,35 @@ func TestApplyLeavesWhatTheServerFilledIn(t *testing.T) {
 	}{{
 		name: "Service",
 		before: `{apiVersion: v1, kind: Service, metadata: {name: x, labels: {old: "true"}},
-			spec: {type: NodePort, selector: {app: web}, ports: [{name: a, port: 80}, {name: b, port: 80, protocol: UDP}]}}`,
+			spec: {type: NodePort, selector: {app: web}, 
+			ports: [{name: a, port: 80}, {name: b, port: 80, protocol: UDP}]}}`,
 		after: `{apiVersion: v1, kind: Service, metadata: {name: x},
 			spec: {type: NodePort, selector: {app: web}, ports: [{name: a, port: 80}]}}`,
 		check: func(before, after *unstructured.Unstructured) bool {
 			portsBefore, _, _ := unstructured.NestedSlice(before.Object, "spec", "ports")
 			portsAfter, _, _ := unstructured.NestedSlice(after.Object, "spec", "ports")
-			return field(after, "spec", "clusterIP") == field(before, "spec", "clusterIP") && len(portsAfter) == 1 && equal(portsAfter[0], portsBefore[0])
+			return field(after, "spec", "clusterIP") == field(before, "spec", "clusterIP") && len(portsAfter) == 1 &&
+				equal(portsAfter[0], portsBefore[0])
 		},
 	}, {
 		name: "Deployment",
-		before: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, labels: {old: "true"}}, spec: {minReadySeconds: 5, selector: {matchLabels: {app: web}},
-			template: {metadata: {labels: {app: web}}, spec: {containers: [{name: a, image: a, env: [{name: OLD, value: "1"}]}]}}}}`,
+		before: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, labels: {old: "true"}},
+			spec: {minReadySeconds: 5, selector: {matchLabels: {app: web}},
+			template: {metadata: {labels: {app: web}},
+			spec: {containers: [{name: a, image: a, env: [{name: OLD, value: "1"}]}]}}}}`,
 		after: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {selector: {matchLabels: {app: web}},
 			template: {metadata: {labels: {app: web}}, spec: {containers: [{name: a, image: a}]}}}}`,
 		check: func(before, after *unstructured.Unstructured) bool {
 			containers, _, _ := unstructured.NestedSlice(after.Object, "spec", "template", "spec", "containers")
 			container, _ := containers[0].(map[string]any)
-			return container["env"] == nil && container["imagePullPolicy"] == "Always" && number(after, "spec", "minReadySeconds") == 0 &&
+			return container["env"] == nil && container["imagePullPolicy"] == "Always" &&
+				number(after, "spec", "minReadySeconds") == 0 &&
 				field(after, "spec", "strategy", "type") == "RollingUpdate"
 		},
 	}, {
 		name: "Pod, whose spec must not change",
-		before: `{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {old: "true"}}, spec: {automountServiceAccountToken: false,
+		before: `{apiVersion: v1, kind: Pod, metadata: {name: x, labels: {old: "true"}},
+			spec: {automountServiceAccountToken: false,
 			containers: [{name: a, image: a}]}}`,
 		after: `{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {automountServiceAccountToken: false,
 			containers: [{name: a, image: b}]}}`,
@@ -145,7 +154,8 @@ func TestApplyLeavesWhatTheServerFilledIn(t *testing.T) {
 		after: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x},
 			spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`,
 		check: func(before, after *unstructured.Unstructured) bool {
-			return field(before, "spec", "storageClassName") == "standard" && field(after, "spec", "storageClassName") == "standard" &&
+			return field(before, "spec", "storageClassName") == "standard" &&
+				field(after, "spec", "storageClassName") == "standard" &&
 				slices.Equal(after.GetFinalizers(), []string{"kubernetes.io/pvc-protection"})
 		},
 	}, {
@@ -155,7 +165,8 @@ func TestApplyLeavesWhatTheServerFilledIn(t *testing.T) {
 		after: `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x},
 			spec: {defaultBackend: {service: {name: x, port: {number: 80}}}}}`,
 		check: func(before, after *unstructured.Unstructured) bool {
-			return field(before, "spec", "ingressClassName") == "standard" && field(after, "spec", "ingressClassName") == "standard"
+			return field(before, "spec", "ingressClassName") == "standard" &&
+				field(after, "spec", "ingressClassName") == "standard"
 		},
 	}} {
 		t.Run(test.name, func(t *testing.T) {
@@ -180,8 +191,12 @@ func TestApplyLeavesWhatTheServerFilledIn(t *testing.T) {
 func (b *bench) defaults() {
 	b.Helper()
 	for _, text := range []string{
-		`{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}, provisioner: nobody.example.com}`,
-		`{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: standard, annotations: {ingressclass.kubernetes.io/is-default-class: "true"}}, spec: {controller: nobody.example.com/x}}`,
+		`{apiVersion: storage.k8s.io/v1, kind: StorageClass,
+			metadata: {name: standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}},
+			provisioner: nobody.example.com}`,
+		`{apiVersion: networking.k8s.io/v1, kind: IngressClass,
+			metadata: {name: standard, annotations: {ingressclass.kubernetes.io/is-default-class: "true"}},
+			spec: {controller: nobody.example.com/x}}`,
 		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}`,
 	} {
 		if err := b.Create(b.Context(), b.object(text)); client.IgnoreAlreadyExists(err) != nil {
@@ -190,8 +205,10 @@ func (b *bench) defaults() {
 	}
 	// Admission reads them from a cache.
 	for range 100 {
-		claim := b.object(`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: probe}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`)
-		ingress := b.object(`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: probe}, spec: {defaultBackend: {service: {name: x, port: {number: 80}}}}}`)
+		claim := b.object(`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: probe},
+			spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`)
+		ingress := b.object(`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: probe},
+			spec: {defaultBackend: {service: {name: x, port: {number: 80}}}}}`)
 		for _, o := range []*unstructured.Unstructured{claim, ingress} {
 			if err := b.Create(b.Context(), o, client.DryRunAll); err != nil {
 				b.Fatal(err)
@@ -204,11 +221,12 @@ func (b *bench) defaults() {
 	b.Fatal("admission does not set classes")
 }
 
-// A type whose version changes: what was applied in the old version goes too.
+// Fields that were applied in another version of the type are removed too.
 func TestApplyInAnotherVersion(t *testing.T) {
 	b := newBench(t)
 	text := func(version, labels string) string {
-		return `{apiVersion: autoscaling/` + version + `, kind: HorizontalPodAutoscaler, metadata: {name: x, labels: {` + labels + `}},
+		return `{apiVersion: autoscaling/` + version +
+			`, kind: HorizontalPodAutoscaler, metadata: {name: x, labels: {` + labels + `}},
 			spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: x}}}`
 	}
 	created := b.create(b.desire(text("v1", `old: "1", older: "1"`), "d1"))
@@ -227,12 +245,14 @@ func TestApplyInAnotherVersion(t *testing.T) {
 	}
 }
 
-// The fields of reclaimed managers go, those of others stay.
+// The fields of reclaimed managers are removed, the fields of others stay.
 func TestOverride(t *testing.T) {
 	b := newBench(t)
 	created := b.create(b.desire(configMap, "d1"))
 	for _, manager := range []string{"kubectl", "kubectl-actor", "other-actor"} {
-		b.patch(t.Context(), created, manager, `{"data":{"`+manager+`":"x"},"metadata":{"annotations":{"`+manager+`":"x"},"finalizers":["example.com/`+manager+`"]}}`)
+		b.patch(t.Context(), created, manager,
+			`{"data":{"`+manager+`":"x"},"metadata":{"annotations":{"`+manager+`":"x"},`+
+				`"finalizers":["example.com/`+manager+`"]}}`)
 	}
 	o := b.desire(configMap, "d2")
 	o.SetUID(created.GetUID())
@@ -248,7 +268,8 @@ func TestOverride(t *testing.T) {
 	if got, want := dataOf(live), map[string]string{"a": "1", "b": "2", "other-actor": "x"}; !maps.Equal(got, want) {
 		t.Errorf("got the data %v, want %v", got, want)
 	}
-	if got, want := slices.Sorted(maps.Keys(live.GetAnnotations())), []string{"other-actor", digestNote, ownerNote}; !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(live.GetAnnotations())),
+		[]string{"other-actor", digestNote, ownerNote}; !slices.Equal(got, want) {
 		t.Errorf("got the annotations %v, want %v", got, want)
 	}
 	if got := live.GetFinalizers(); len(got) != 1 {
@@ -278,125 +299,12 @@ func TestOverrideLeavesFinalizers(t *testing.T) {
 	}
 }
 
-var adoptions = []struct {
-	name      string
-	id, owner string
-	ownership plan.Ownership
-	allowed   map[apis.AdoptionPolicy]bool
-}{
-	{"nobody's", "", "", plan.Unowned, map[apis.AdoptionPolicy]bool{apis.AdoptIfUnowned: true, apis.AdoptAlways: true}},
-	{"ours", myID, myOwner, plan.Ours, map[apis.AdoptionPolicy]bool{apis.AdoptNever: true, apis.AdoptIfUnowned: true, apis.AdoptAlways: true}},
-	{"a predecessor's", predecessorID, predecessor, plan.Predecessor, map[apis.AdoptionPolicy]bool{apis.AdoptIfUnowned: true, apis.AdoptAlways: true}},
-	{"another's", otherID, otherOwner, plan.Foreign, map[apis.AdoptionPolicy]bool{apis.AdoptAlways: true}},
-	{"of somebody who did not say", otherID, "", plan.Foreign, map[apis.AdoptionPolicy]bool{apis.AdoptAlways: true}},
-}
-
-// G-12, G-13: whose object may be adopted, by each policy, and what it is then; one that would be recreated can be adopted too.
-func TestAdopt(t *testing.T) {
-	b := newBench(t)
-	b.nothingToMerge()
-	for i, test := range adoptions {
-		for _, policy := range []apis.AdoptionPolicy{apis.AdoptNever, apis.AdoptIfUnowned, apis.AdoptAlways} {
-			for _, update := range []apis.UpdatePolicy{apis.UpdateApply, apis.UpdateReplace, apis.UpdateRecreate} {
-				t.Run(test.name+" "+string(policy)+" "+string(update), func(t *testing.T) {
-					name := strings.ToLower(string(policy)+string(update)) + string(rune('a'+i))
-					there := b.put(`{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`, finalizers: [example.com/f]}, data: {a: theirs, z: "9"}}`, func(o *unstructured.Unstructured) {
-						if test.id != "" {
-							ownedBy(test.id, test.owner)(o)
-						}
-					})
-					o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`}, data: {a: "1"}}`, "d1", func(m *manifest.Object) {
-						m.Desired.AdoptionPolicy, m.Desired.UpdatePolicy = policy, update
-					})
-					o.SetUID(there.GetUID())
-					op := operation(plan.ActionAdopt, o)
-					if !test.allowed[policy] {
-						result := b.run(op)
-						wantOwner(t, result, test.ownership)
-						if result.Gone || b.live(o).GetResourceVersion() != there.GetResourceVersion() {
-							t.Error("the object was written, or counts as gone")
-						}
-						return
-					}
-					b.do(op, 2)
-					live := b.live(o)
-					want := map[string]string{"a": "1", "z": "9"}
-					if update == apis.UpdateReplace {
-						want = map[string]string{"a": "1"}
-					}
-					if got := dataOf(live); !maps.Equal(got, want) {
-						t.Errorf("got the data %v, want %v", got, want)
-					}
-					if live.GetLabels()[ownerLabel] != myID || live.GetAnnotations()[ownerNote] != myOwner || live.GetUID() != there.GetUID() || len(live.GetFinalizers()) != 1 {
-						t.Errorf("got the metadata %v", live.Object["metadata"])
-					}
-				})
-			}
-		}
-	}
-}
-
-// G-13: whose an object is, is looked at whenever it is written.
-func TestAdoptRefusals(t *testing.T) {
-	b := newBench(t)
-	there := b.put(configMap, ownedBy(otherID, otherOwner))
-	o := b.desire(configMap, "d1")
-	o.SetUID(there.GetUID())
-	op := operation(plan.ActionAdopt, o)
-	b.wantText(b.run(op).Err, "unable to adopt ConfigMap NS/x: it belongs to App.example.com/shop/db")
-	b.patch(t.Context(), there, "somebody", `{"metadata":{"annotations":{"`+ownerNote+`":"nonsense"}}}`)
-	b.wantText(b.run(op).Err, "unable to adopt ConfigMap NS/x: it belongs to another component")
-	// What is applied because the plan took it for ours has to be ours, whatever the adoption policy.
-	b.executor.Objects[op.Key].Desired.AdoptionPolicy = apis.AdoptAlways
-	op.Action = plan.ActionApply
-	wantOwner(t, b.run(op), plan.Foreign)
-	op.Action = plan.ActionReplace
-	wantOwner(t, b.run(op), plan.Foreign)
-	b.patch(t.Context(), there, "somebody", `{"metadata":{"labels":{"`+ownerLabel+`":null}}}`)
-	result := b.run(op)
-	wantOwner(t, result, plan.Unowned)
-	b.wantText(result.Err, "unable to replace ConfigMap NS/x: it does not belong to the component")
-}
-
-// G-13: of two components that adopt an object at the same time, one does.
-func TestAdoptionRace(t *testing.T) {
-	for _, update := range []apis.UpdatePolicy{apis.UpdateApply, apis.UpdateReplace} {
-		t.Run(string(update), func(t *testing.T) {
-			var b *bench
-			others := func(ctx context.Context) {
-				there, err := b.executor.Objects[plan.Key{Kind: "ConfigMap", Namespace: b.namespace, Name: "x"}].Manifest()
-				if err != nil {
-					t.Error(err)
-				}
-				b.patch(ctx, there, "another",
-					`{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
-			}
-			b = newBench(t, interceptor.Funcs{
-				Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-					others(ctx)
-					return c.Apply(ctx, o, opts...)
-				},
-				Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-					others(ctx)
-					return c.Update(ctx, o, opts...)
-				},
-			})
-			there := b.put(configMap)
-			o := b.desire(configMap, "d1", func(m *manifest.Object) { m.Desired.UpdatePolicy = update })
-			o.SetUID(there.GetUID())
-			wantOwner(t, b.run(operation(plan.ActionAdopt, o)), plan.Foreign)
-			if b.live(o).GetLabels()[ownerLabel] != otherID {
-				t.Error("the object was taken from the other component")
-			}
-		})
-	}
-}
-
-// G-09: a conflict that is none of the object meant being another one is tried again, a few times.
+// A conflict that is none of the object meant being another one is tried again, a few times.
 func TestApplyConflicts(t *testing.T) {
 	conflicts, calls := 4, 0
 	b := newBench(t, interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
+			opts ...client.ApplyOption) error {
 			if calls++; calls <= conflicts {
 				return conflict("x")
 			}
@@ -412,7 +320,8 @@ func TestApplyConflicts(t *testing.T) {
 		t.Errorf("got the error %v after %d calls", result.Err, calls)
 	}
 	if got := b.requests.Total(); got != 5 {
-		t.Errorf("the object was not looked at after each conflict, and so not known to be the one that is meant:\n%s", b.requests)
+		t.Errorf("the object was not looked at after each conflict, and so not known to be the one that is meant:\n%s",
+			b.requests)
 	}
 	conflicts, calls = 1000, 0
 	result := b.run(operation(plan.ActionApply, o))
@@ -421,19 +330,21 @@ func TestApplyConflicts(t *testing.T) {
 	}
 }
 
-// G-09: somebody who writes between the look and the merging of the managed fields loses nothing.
+// A write between the read and the merge of the managed fields is not lost.
 func TestMergeConflict(t *testing.T) {
 	var b *bench
 	calls := 0
 	b = newBench(t, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			if calls++; calls == 1 {
 				b.patch(ctx, o, "other", `{"data":{"theirs":"1"}}`)
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 	})
-	created := b.create(b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1", b: "2"}}`, "d1"))
+	created := b.create(b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1", b: "2"}}`,
+		"d1"))
 	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1"}}`, "d2")
 	o.SetUID(created.GetUID())
 	if result := b.run(operation(plan.ActionApply, o)); result.Err != nil || calls != 2 {
@@ -452,14 +363,16 @@ func TestMergeConflict(t *testing.T) {
 func TestCrashAfterMerge(t *testing.T) {
 	crash := true
 	b := newBench(t, interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
+			opts ...client.ApplyOption) error {
 			if crash {
 				return errors.New("crash")
 			}
 			return c.Apply(ctx, o, opts...)
 		},
 	})
-	created := b.create(b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1", b: "2"}}`, "d1"))
+	created := b.create(b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1", b: "2"}}`,
+		"d1"))
 	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1"}}`, "d2")
 	o.SetUID(created.GetUID())
 	b.wantText(b.run(operation(plan.ActionApply, o)).Err, "unable to apply ConfigMap NS/x: crash")
@@ -470,5 +383,140 @@ func TestCrashAfterMerge(t *testing.T) {
 	b.do(operation(plan.ActionApply, o), 2)
 	if got, want := dataOf(b.live(o)), map[string]string{"a": "1"}; !maps.Equal(got, want) {
 		t.Errorf("got the data %v, want %v", got, want)
+	}
+}
+
+// What is written is what was generated: nothing goes that a Go type would not know, and nothing is added that it
+// would write.
+func TestWritesHoldWhatWasGenerated(t *testing.T) {
+	var sent []map[string]any
+	b := newBench(t, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			sent = append(sent, o.(*unstructured.Unstructured).Object)
+			return nil
+		},
+		Apply: func(_ context.Context, _ client.WithWatch, o runtime.ApplyConfiguration,
+			_ ...client.ApplyOption) error {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			sent = append(sent, content)
+			return err
+		},
+	})
+	b.nothingToMerge()
+	o := b.desire(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, uid: "1"},
+		spec: {tomorrow: {a: true}, template: {spec: {alsoTomorrow: [1]}}}}`, "d1")
+	for _, action := range []plan.Action{plan.ActionCreate, plan.ActionApply} {
+		if result := b.run(operation(action, o)); result.Err != nil {
+			t.Fatal(result.Err)
+		}
+	}
+	for _, content := range sent {
+		if _, ok := content["status"]; ok || !equal(content["spec"], o.Object["spec"]) {
+			t.Errorf("sent %v", content)
+		}
+	}
+	if len(sent) != 2 {
+		t.Errorf("sent %d times", len(sent))
+	}
+}
+
+// An apply leaves what others have set: the replicas of an autoscaler, the bundle that was injected into a
+// webhook, labels and annotations of other controllers.
+func TestApplyLeavesWhatOthersSet(t *testing.T) {
+	b := newBench(t)
+	const text = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: x},
+		spec: {selector: {matchLabels: {app: web}},
+		template: {metadata: {labels: {app: web}}, spec: {containers: [{name: a, image: IMAGE}]}}}}`
+	created := b.create(b.desire(strings.ReplaceAll(text, "IMAGE", "a:1"), "d1"))
+	b.autoscale(t.Context(), created, "7")
+	b.patch(t.Context(), created, "mesh",
+		`{"metadata":{"labels":{"mesh":"1"},"annotations":{"mesh":"1"}},`+
+			`"spec":{"template":{"metadata":{"annotations":{"inject":"yes"}}}}}`)
+	o := b.desire(strings.ReplaceAll(text, "IMAGE", "a:2"), "d2")
+	o.SetUID(created.GetUID())
+	b.do(operation(plan.ActionApply, o), 3)
+	live := b.live(o)
+	if got := number(live, "spec", "replicas"); got != 7 {
+		t.Errorf("got %d replicas", got)
+	}
+	if live.GetLabels()["mesh"] != "1" || live.GetAnnotations()["mesh"] != "1" ||
+		field(live, "spec", "template", "metadata", "annotations", "inject") != "yes" {
+		t.Errorf("got %v", live.Object)
+	}
+
+	name := "hook-" + b.namespace
+	hook := `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: ` +
+		name + `}, webhooks: [
+		{name: a.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: POLICY,
+		clientConfig: {url: "https://example.com"}}]}`
+	created = b.create(b.desire(strings.ReplaceAll(hook, "POLICY", "Ignore"), "d1"))
+	t.Cleanup(func() { _ = b.Delete(context.Background(), named(created)) })
+	injected := b.live(created)
+	webhooks, _, _ := unstructured.NestedSlice(injected.Object, "webhooks")
+	if err := unstructured.SetNestedField(webhooks[0].(map[string]any), "Cg==", "clientConfig",
+		"caBundle"); err != nil {
+		t.Fatal(err)
+	}
+	injected.Object["webhooks"] = webhooks
+	if err := b.Update(t.Context(), injected, client.FieldOwner("injector")); err != nil {
+		t.Fatal(err)
+	}
+	o = b.desire(strings.ReplaceAll(hook, "POLICY", "Fail"), "d2")
+	o.SetUID(created.GetUID())
+	if result := b.run(operation(plan.ActionApply, o)); result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	webhooks, _, _ = unstructured.NestedSlice(b.live(o).Object, "webhooks")
+	webhook := webhooks[0].(map[string]any)
+	if bundle, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); bundle != "Cg==" ||
+		webhook["failurePolicy"] != "Fail" {
+		t.Errorf("the webhook is %v", webhook)
+	}
+}
+
+// Frequent writes of the status are not a conflict, since writes and deletes name the UID of the object only.
+func TestBusyObjectsAreNoConflict(t *testing.T) {
+	var b *bench
+	beats := 0
+	busy := func(ctx context.Context) {
+		beats++
+		o := b.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}`)
+		b.patch(ctx, o, "busy", `{"metadata":{"annotations":{"beat":"`+strings.Repeat("x", beats)+`"}}}`)
+	}
+	b = newBench(t, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
+			opts ...client.ApplyOption) error {
+			busy(ctx)
+			return c.Apply(ctx, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			busy(ctx)
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	created := b.create(b.desire(configMap, "d1"))
+	b.nothingToMerge()
+	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "2", b: "2"}}`, "d2")
+	o.SetUID(created.GetUID())
+	b.do(operation(plan.ActionApply, o), 1)
+	b.do(operation(plan.ActionDelete, o), 1)
+	b.absent(o)
+	if beats != 2 {
+		t.Errorf("the object was changed %d times in between", beats)
+	}
+}
+
+// A replacement leaves alone a field that could be assigned and is desired.
+func TestReplaceWritesWhatIsDesiredOfAssignedFields(t *testing.T) {
+	b := newBench(t)
+	const text = `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x, labels: {n: "N"}},
+		spec: {storageClassName: mine, volumeName: v, accessModes: [ReadWriteOnce],
+		resources: {requests: {storage: 1Gi}}}}`
+	created := b.create(b.desire(strings.ReplaceAll(text, "N", "1"), "d1"))
+	o := b.desire(strings.ReplaceAll(strings.ReplaceAll(text, `"N"`, `"2"`), "mine", "other"), "d2")
+	o.SetUID(created.GetUID())
+	// That is refused, and not hidden.
+	if result := b.run(operation(plan.ActionReplace, o)); !apierrs.IsInvalid(result.Err) {
+		t.Errorf("got the error %v", result.Err)
 	}
 }

@@ -11,20 +11,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// unknownError says why the use of a type cannot be found out. It is no failure of the call: [settle] makes a use of it.
+// unknownError says why the use of a type cannot be found out. For the caller it is a use, not an error, see
+// [unknownUse].
 type unknownError struct {
-	// reason is for people, and stable.
+	// reason is a stable text for people.
 	reason string
-	// obstacle is what the proof of a fence failed for, as far as the next attempt would fail for the same.
+	// obstacle is why a fence could not be proven, if the next attempt would fail for the same reason.
 	obstacle string
-	// unserved: the API server does not know the type, which may mean that it is gone.
+	// unserved says that the API server does not know the type, which may mean that it is gone.
 	unserved bool
 }
 
 func (e *unknownError) Error() string { return e.reason }
 
-// settle makes a use of an error that says that it is unknown.
-func settle(use plan.Use, err error) (plan.Use, error) {
+// unknownUse returns a use with the reason instead of an [unknownError].
+func unknownUse(use plan.Use, err error) (plan.Use, error) {
 	if unknown, ok := errors.AsType[*unknownError](err); ok {
 		return plan.Use{State: plan.ForeignUnknown, Reason: unknown.reason}, nil
 	}
@@ -34,18 +35,17 @@ func settle(use plan.Use, err error) (plan.Use, error) {
 	return use, nil
 }
 
-// explain returns err as the reason why something is unknown, if the API server meant what it said, rather than being busy or
-// out of reach.
+// explain returns err as an [unknownError] if it is an answer of the API server that will be the same next time.
 func explain(err error, what string) error {
-	if words := refusal(err); words != "" {
-		return &unknownError{reason: what + ": " + words, unserved: isUnserved(err)}
+	if reason := stableReason(err); reason != "" {
+		return &unknownError{reason: what + ": " + reason, unserved: isUnserved(err)}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// refusal puts the answer of an API server in stable words: its own ones may hold addresses. It is empty if there is no
-// answer, or none that would be given again.
-func refusal(err error) string {
+// stableReason describes the answer of an API server in a text that is the same each time; the text of the answer may
+// contain addresses. It is empty if there is no answer, or if the next answer may differ.
+func stableReason(err error) string {
 	if isUnserved(err) {
 		return "the type is not served"
 	}
@@ -54,7 +54,8 @@ func refusal(err error) string {
 		return ""
 	}
 	switch reason := status.Status().Reason; reason {
-	case metav1.StatusReasonTooManyRequests, metav1.StatusReasonServerTimeout, metav1.StatusReasonConflict, metav1.StatusReasonExpired:
+	case metav1.StatusReasonTooManyRequests, metav1.StatusReasonServerTimeout, metav1.StatusReasonConflict,
+		metav1.StatusReasonExpired:
 		return ""
 	case metav1.StatusReasonUnknown:
 		// Webhooks may refuse without a reason.
@@ -72,7 +73,7 @@ func refusal(err error) string {
 	}
 }
 
-// isUnserved tells whether the API server does not know the type asked for.
+// isUnserved reports whether the API server does not know the type of the request.
 func isUnserved(err error) bool {
 	return err != nil && (apierrors.IsNotFound(err) || meta.IsNoMatchError(err))
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +36,7 @@ func TestDelete(t *testing.T) {
 			delete(b.executor.Objects, keyOf(o))
 		}
 		if b.do(operation(action, o), 1).Gone {
-			t.Errorf("%s: the object counts as gone, which nobody has seen", action)
+			t.Errorf("%s: the object counts as gone, which is not known", action)
 		}
 		b.absent(o)
 		if p := options.PropagationPolicy; p == nil || *p != metav1.DeletePropagationBackground {
@@ -71,7 +73,7 @@ func TestDeleteOfTypeThatIsNotServed(t *testing.T) {
 	}
 }
 
-// G-09: a conflict about the object that is meant is tried again, a few times, as long as the object is ours.
+// A conflict about the object that is meant is tried again, a few times, as long as the object is ours.
 func TestDeleteConflicts(t *testing.T) {
 	conflicts, calls := 4, 0
 	b := newBench(t, interceptor.Funcs{
@@ -121,10 +123,11 @@ func TestDeleteWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
-// G-14: an orphan has no marks.
+// An orphan has no marks.
 func TestOrphan(t *testing.T) {
 	b := newBench(t)
-	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {app: web}, annotations: {note: text}}, data: {a: "1"}}`, "d1")
+	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {app: web}, annotations: {note: text}},
+		data: {a: "1"}}`, "d1")
 	o.SetUID(b.create(o).GetUID())
 	delete(b.executor.Objects, keyOf(o))
 	result := b.do(operation(plan.ActionOrphan, o), 2)
@@ -156,12 +159,13 @@ func TestOrphanOfWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// G-14: an object that another component adopts between the look and the write keeps the marks of that one.
+// An object that another component adopts between the read and the write keeps the marks of that component.
 func TestOrphanRace(t *testing.T) {
 	var b *bench
 	var disturb func(ctx context.Context, o client.Object)
 	b = newBench(t, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			disturb(ctx, o)
 			return c.Patch(ctx, o, p, opts...)
 		},
@@ -169,7 +173,8 @@ func TestOrphanRace(t *testing.T) {
 	o := b.desire(configMap, "d1")
 	o.SetUID(b.create(o).GetUID())
 	disturb = func(ctx context.Context, o client.Object) {
-		b.patch(ctx, o, "another", `{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
+		b.patch(ctx, o, "another",
+			`{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
 	}
 	if result := b.run(operation(plan.ActionOrphan, o)); result.Err != nil || result.Gone {
 		t.Errorf("got the error %v, and gone is %t", result.Err, result.Gone)
@@ -188,11 +193,42 @@ func TestOrphanRace(t *testing.T) {
 	}
 }
 
-// guard notes what it is asked.
+// The fence of an object that is orphaned is lifted first, once. If that fails, the object keeps its marks.
+func TestOrphanOfWhatIsFenced(t *testing.T) {
+	b := newBench(t)
+	o := b.desire(configMap, "d1")
+	o.SetUID(b.create(o).GetUID())
+	g := &guard{fenced: true, err: errors.New("because")}
+	b.executor.Guard = g
+	b.wantText(b.run(operation(plan.ActionOrphan, o)).Err, "unable to orphan ConfigMap NS/x: because")
+	if b.live(o).GetLabels()[ownerLabel] != myID {
+		t.Error("the marks are gone, and the fence is not")
+	}
+	for _, fenced := range []bool{true, false} {
+		b.patch(t.Context(), o, "us", `{"metadata":{"labels":{"`+ownerLabel+`":"`+myID+`"}}}`)
+		*g = guard{fenced: fenced}
+		if result := b.run(operation(plan.ActionOrphan, o)); result.Err != nil {
+			t.Errorf("fenced %t: got the error %v", fenced, result.Err)
+		}
+		want := ""
+		if fenced {
+			want = "lift ConfigMap " + b.namespace + "/x"
+		}
+		if got := strings.Join(g.calls, "\n"); got != want {
+			t.Errorf("fenced %t: the guard was asked %q, want %q", fenced, got, want)
+		}
+		if b.live(o).GetLabels()[ownerLabel] != "" {
+			t.Errorf("fenced %t: the marks are left", fenced)
+		}
+	}
+}
+
+// guard records its calls.
 type guard struct {
-	calls []string
-	use   plan.Use
-	err   error
+	calls  []string
+	use    plan.Use
+	err    error
+	fenced bool
 }
 
 func (g *guard) Check(_ context.Context, key plan.Key, fence bool) (plan.Use, error) {
@@ -214,16 +250,20 @@ func (g *guard) Delete(_ context.Context, key plan.Key, uid types.UID) (plan.Use
 	return g.use, g.err
 }
 
+func (g *guard) Fenced(plan.Key, metav1.Object) bool { return g.fenced }
+
 func (g *guard) Lift(_ context.Context, key plan.Key) error {
 	g.calls = append(g.calls, "lift "+key.String())
 	return g.err
 }
 
-// G-06: types go by the guard, whatever the plan calls it, unless it is recorded that foreign instances do not matter, and are not purged.
+// The guard deletes types for each action, unless the record says that foreign instances do not matter. Types are not
+// purged.
 func TestTypes(t *testing.T) {
 	b := newBench(t)
 	for _, text := range []string{
-		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.test.espalier.dev, uid: u}}`,
+		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+			metadata: {name: widgets.test.espalier.dev, uid: u}}`,
 		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.test.espalier.dev, uid: u}}`,
 	} {
 		o := b.object(text)
@@ -243,7 +283,8 @@ func TestTypes(t *testing.T) {
 		b.executor.Guard = g
 		b.wantText(b.run(operation(plan.ActionDeleteType, o)).Err, "unable to delete "+keyOf(o).String()+": because")
 		g.calls = nil
-		b.wantText(b.run(operation(plan.ActionPurge, o)).Err, "unable to purge "+keyOf(o).String()+": types are not purged")
+		b.wantText(b.run(operation(plan.ActionPurge, o)).Err,
+			"unable to purge "+keyOf(o).String()+": types are not purged")
 		if len(g.calls) != 0 {
 			t.Errorf("the guard was asked %v", g.calls)
 		}
@@ -287,4 +328,94 @@ func TestCheck(t *testing.T) {
 	b.wantText(b.run(pattern).Err, "unable to find out who uses Pod: because")
 	pattern.Pattern = 0
 	b.wantText(b.run(pattern).Err, "unable to find out who uses *.*.example.com: because")
+}
+
+// An object that is being deleted, or was restored with our marks under another UID, is deleted again without an
+// error.
+func TestDeleteAgain(t *testing.T) {
+	b := newBench(t)
+	o := b.desire(configMap, "d1")
+	created := b.create(o)
+	o.SetUID(created.GetUID())
+	b.do(operation(plan.ActionDelete, o), 1)
+	restored := b.put(configMap, ownedBy(myID, myOwner))
+	if result := b.run(operation(plan.ActionDelete, o)); result.Err != nil || !result.Gone {
+		t.Errorf("the one that is gone: got the error %v, and gone is %t", result.Err, result.Gone)
+	}
+	if b.live(o).GetUID() != restored.GetUID() {
+		t.Error("the restored object was deleted in the place of the one that is gone")
+	}
+	o.SetUID(restored.GetUID())
+	b.do(operation(plan.ActionDelete, o), 1)
+	b.absent(o)
+}
+
+// A type is deleted without the guard, by its UID, if the record says that foreign instances do not matter.
+func TestTypeWhoseForeignInstancesDoNotMatter(t *testing.T) {
+	b := newBench(t)
+	there := b.put(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+		metadata: {name: plains.test.espalier.dev},
+		spec: {group: test.espalier.dev, scope: Namespaced, names: {plural: plains, kind: Plain}, versions: [
+		{name: v1, served: true, storage: true,
+		schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
+	t.Cleanup(func() { _ = b.Delete(context.Background(), named(there)) })
+	g := &guard{use: plan.Use{State: plan.ForeignBlocking}}
+	b.executor.Guard = g
+	record := apis.InventoryRecord{}
+	for _, test := range []struct {
+		ignore bool
+		action plan.Action
+		asked  int
+	}{{false, plan.ActionDelete, 1}, {true, plan.ActionDeleteType, 1}, {true, plan.ActionRecreate, 1},
+		{true, plan.ActionDelete, 0}} {
+		record.IgnoreForeignInstances = test.ignore
+		b.executor.Records[keyOf(there)], g.calls = record, nil
+		if result := b.run(operation(test.action, there)); result.Err != nil || len(g.calls) != test.asked {
+			t.Errorf("%s (%t): got the error %v, and the guard was asked %q", test.action, test.ignore, result.Err,
+				g.calls)
+		}
+		live := named(there)
+		if err := b.Get(t.Context(), client.ObjectKeyFromObject(there), live); test.asked == 1 &&
+			(err != nil || live.GetDeletionTimestamp() != nil) {
+			t.Errorf("%s (%t): it was deleted (%v)", test.action, test.ignore, err)
+		} else if test.asked == 0 && err == nil && live.GetDeletionTimestamp() == nil {
+			t.Errorf("%s (%t): it was not deleted", test.action, test.ignore)
+		}
+	}
+}
+
+// An orphan that cannot be read, or keeps changing, is an error, and keeps its marks.
+func TestOrphanThatFails(t *testing.T) {
+	var read error
+	patches := 0
+	b := newBench(t, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
+			if read != nil {
+				return read
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			patches++
+			return conflict("x")
+		},
+	})
+	o := b.desire(configMap, "d1")
+	o.SetUID(b.create(o).GetUID())
+	if result := b.run(operation(plan.ActionOrphan, o)); !isConflict(result.Err) || result.Gone || patches != 5 {
+		t.Errorf("got the error %v after %d patches", result.Err, patches)
+	}
+	read, patches = apierrs.NewForbidden(configMaps, "x", errors.New("because")), 0
+	result := b.run(operation(plan.ActionOrphan, o))
+	b.wantText(result.Err, `unable to orphan ConfigMap NS/x: configmaps "x" is forbidden: because`)
+	if result.Gone || patches != 0 || b.live(o).GetLabels()[ownerLabel] != myID {
+		t.Errorf("gone is %t, after %d patches", result.Gone, patches)
+	}
+	// What cannot be read is not written either.
+	for _, action := range []plan.Action{plan.ActionApply, plan.ActionAdopt, plan.ActionReplace} {
+		if result := b.run(operation(action, o)); !apierrs.IsForbidden(result.Err) || result.Gone {
+			t.Errorf("%s: got the error %v", action, result.Err)
+		}
+	}
 }

@@ -45,7 +45,8 @@ func (m *moving) definition(version string) *unstructured.Unstructured {
 	for _, name := range []string{"v1alpha1", "v1"} {
 		versions = append(versions, map[string]any{
 			"name": name, "served": name == version, "storage": name == "v1",
-			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+				"x-kubernetes-preserve-unknown-fields": true}},
 		})
 	}
 	crd := &unstructured.Unstructured{Object: map[string]any{
@@ -82,7 +83,8 @@ func (m *moving) serve(version string) {
 		}
 		for _, group := range groups.Groups {
 			gv := schema.GroupVersion{Group: m.group, Version: version}
-			if group.Name == m.group && len(group.Versions) == 1 && resources[gv] != nil && len(resources[gv].APIResources) > 0 {
+			if group.Name == m.group && len(group.Versions) == 1 && resources[gv] != nil &&
+				len(resources[gv].APIResources) > 0 {
 				_, err := m.list(version)
 				return err
 			}
@@ -104,10 +106,11 @@ func (m *moving) list(version string) (*unstructured.UnstructuredList, error) {
 func (b *bench) eventually(check func() error) {
 	b.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 50*time.Millisecond, 60*time.Second, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(b.Context(), 50*time.Millisecond, 60*time.Second, true,
+		func(context.Context) (bool, error) {
+			last = check()
+			return last == nil, nil
+		})
 	if err != nil {
 		b.Fatalf("%v: %v", err, last)
 	}
@@ -125,12 +128,13 @@ func (b *bench) reach() {
 	b.executor.Client = made.Client
 }
 
-// An object whose type is not served any more in the version that was recorded is there all the same.
+// An object exists even if its type is not served any more in the version that was recorded.
 func TestWhatIsServedInAnotherVersionIsNotGone(t *testing.T) {
 	b := newBench(t)
 	m := newMoving(b)
 	mover := func(name string) *unstructured.Unstructured {
-		return b.put(`{apiVersion: `+m.group+`/v1alpha1, kind: Mover, metadata: {name: `+name+`}}`, ownedBy(myID, myOwner))
+		return b.put(`{apiVersion: `+m.group+`/v1alpha1, kind: Mover, metadata: {name: `+name+`}}`,
+			ownedBy(myID, myOwner))
 	}
 	actions := []plan.Action{plan.ActionDelete, plan.ActionPurge, plan.ActionOrphan}
 	objects := map[string]*unstructured.Unstructured{}
@@ -155,7 +159,8 @@ func TestWhatIsServedInAnotherVersionIsNotGone(t *testing.T) {
 		b.executor = newExecutor(old)
 		b.desire(`{apiVersion: `+m.group+`/v1alpha1, kind: Mover, metadata: {name: kept}}`, "d1")
 		b.nothingToMerge()
-		for _, action := range []plan.Action{plan.ActionApply, plan.ActionAdopt, plan.ActionReplace, plan.ActionRecreate} {
+		for _, action := range []plan.Action{plan.ActionApply, plan.ActionAdopt, plan.ActionReplace,
+			plan.ActionRecreate} {
 			result := b.run(operation(action, kept))
 			var waits *execute.WaitError
 			if !errors.As(result.Err, &waits) || !waits.TypeMissing || result.Gone {
@@ -172,7 +177,8 @@ func TestWhatIsServedInAnotherVersionIsNotGone(t *testing.T) {
 				b.executor = newExecutor(old)
 			}
 			if result := b.run(operation(action, o)); result.Err != nil || result.Gone {
-				t.Errorf("%s by the %s client: got the error %v, and gone is %t", action, which, result.Err, result.Gone)
+				t.Errorf("%s by the %s client: got the error %v, and gone is %t", action, which, result.Err,
+					result.Gone)
 			}
 		}
 	}
@@ -217,7 +223,8 @@ func TestWhatIsServedInAnotherVersionIsNotGone(t *testing.T) {
 
 // The first object of a type pays for finding out in which version it is served.
 func TestTheServedVersionIsAskedForOnce(t *testing.T) {
-	mapper := &movedMapper{RESTMapper: meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v2"}})}
+	mapper := &movedMapper{RESTMapper: meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com",
+		Version: "v2"}})}
 	things := schema.GroupKind{Group: "example.com", Kind: "Thing"}
 	mapper.RESTMapper.(*meta.DefaultRESTMapper).Add(things.WithVersion("v2"), meta.RESTScopeNamespace)
 	deletes := map[string]int{}
@@ -255,7 +262,8 @@ func TestWhatCannotBeAskedForIsNotGone(t *testing.T) {
 	b := newBench(t)
 	group := b.namespace + ".down.example.com"
 	service := b.object(`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.` + group + `},
-		spec: {group: ` + group + `, version: v1, groupPriorityMinimum: 1000, versionPriority: 10, insecureSkipTLSVerify: true,
+		spec: {group: ` + group + `, version: v1, groupPriorityMinimum: 1000, versionPriority: 10,
+		insecureSkipTLSVerify: true,
 		service: {namespace: ` + b.namespace + `, name: nobody}}}`)
 	if err := b.Create(t.Context(), service); err != nil {
 		t.Fatal(err)
@@ -292,32 +300,36 @@ func TestWhatCannotBeAskedForIsNotGone(t *testing.T) {
 	}
 }
 
-// What may have been adopted unseen is looked at before it is deleted.
-func TestDeleteLooksAtWhatMayHaveChangedUnseen(t *testing.T) {
+// An object that may have been adopted unseen is read before it is deleted.
+func TestDeleteReadsWhatMayHaveChangedUnseen(t *testing.T) {
 	for _, action := range []plan.Action{plan.ActionDelete, plan.ActionPurge} {
 		b := newBench(t)
 		o := b.desire(configMap, "d1")
 		o.SetUID(b.create(o).GetUID())
 		delete(b.executor.Objects, keyOf(o))
-		b.patch(t.Context(), o, "another", `{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
+		b.patch(t.Context(), o, "another",
+			`{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
 		b.executor.Managed = func(plan.Key) []metav1.ManagedFieldsEntry { return nil }
 		wantOwner(t, b.run(operation(action, o)), plan.Foreign)
 		b.live(o)
-		b.patch(t.Context(), o, "another", `{"metadata":{"labels":{"`+ownerLabel+`":"`+myID+`"},"annotations":{"`+ownerNote+`":"`+myOwner+`"}}}`)
+		b.patch(t.Context(), o, "another",
+			`{"metadata":{"labels":{"`+ownerLabel+`":"`+myID+`"},"annotations":{"`+ownerNote+`":"`+myOwner+`"}}}`)
 		b.do(operation(action, o), 2)
 		b.absent(o)
 	}
 }
 
-// What is adopted between the look and the delete stays.
-func TestDeleteAfterALookRace(t *testing.T) {
+// An object that is adopted between the read and the delete stays.
+func TestDeleteAfterAReadRace(t *testing.T) {
 	var b *bench
 	disturbed := false
 	b = newBench(t, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			if !disturbed {
 				disturbed = true
-				b.patch(ctx, o, "another", `{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
+				b.patch(ctx, o, "another",
+					`{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},`+
+						`"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
 			}
 			return c.Delete(ctx, o, opts...)
 		},
@@ -329,9 +341,10 @@ func TestDeleteAfterALookRace(t *testing.T) {
 	b.live(o)
 }
 
-// newExecutor returns one that has carried out nothing yet.
+// newExecutor returns an executor that has executed nothing yet.
 func newExecutor(of *execute.Executor) *execute.Executor {
-	return &execute.Executor{Client: of.Client, Mark: of.Mark, Reclaim: of.Reclaim, Objects: of.Objects, Records: of.Records}
+	return &execute.Executor{Client: of.Client, Mark: of.Mark, Reclaim: of.Reclaim, Objects: of.Objects,
+		Records: of.Records}
 }
 
 func newExecutorRun(b *bench, op plan.Operation) execute.Result {
