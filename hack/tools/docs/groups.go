@@ -28,7 +28,7 @@ var groups = []struct {
 	{strategies, "Strategies", "strategy", "A strategy, or object manager, is how a leaf makes one object agree with what is desired."},
 }
 
-// groupOf tells whether t, a type of the given expression, is a node, and of which group.
+// groupOf reports whether t, a type of the given expression, is a node, and returns its group.
 func groupOf(t *doc.Type, underlying ast.Expr) (group, bool) {
 	for _, method := range t.Methods {
 		argument := secondParameter(method.Decl.Type)
@@ -59,7 +59,7 @@ func secondParameter(f *ast.FuncType) ast.Expr {
 	return parameters[1]
 }
 
-// hasNodes tells whether a type is a node, or has nodes as fields or elements.
+// hasNodes reports whether a type is a node, or has nodes as fields or elements.
 func hasNodes(expr ast.Expr) bool {
 	switch expr := expr.(type) {
 	case *ast.StructType:
