@@ -24,7 +24,7 @@ type choice[P ~string] struct {
 	value P
 }
 
-// A word that comes after one for the same value is understood, but not offered.
+// A word that follows another one for the same value is accepted, but not listed in errors.
 var (
 	adoptionPolicies = []choice[AdoptionPolicy]{
 		{"never", apis.AdoptNever},
@@ -67,39 +67,39 @@ var (
 	}
 )
 
-// ParseAdoptionPolicy returns the policy that text stands for: never, if-unowned or always; or an error that offers these.
+// ParseAdoptionPolicy returns the policy for never, if-unowned or always, or an error that lists these words.
 //
-// As with all policies, a word may be written in kebab case (if-unowned), in camel case (ifUnowned) or as the API has it
-// (IfUnowned), and the empty text is an error.
+// For all policies, a word may be written in kebab case (if-unowned), in camel case (ifUnowned) or as in the API
+// (IfUnowned). The empty text is an error.
 func ParseAdoptionPolicy(text string) (AdoptionPolicy, error) {
 	return parse(text, adoptionPolicies)
 }
 
-// ParseReconcilePolicy returns the policy that text stands for: on-object-change, on-object-or-component-change or once; or an
-// error that offers these.
+// ParseReconcilePolicy returns the policy for on-object-change, on-object-or-component-change or once, or an error that
+// lists these words.
 func ParseReconcilePolicy(text string) (ReconcilePolicy, error) {
 	return parse(text, reconcilePolicies)
 }
 
-// ParseUpdatePolicy returns the policy that text stands for: apply, apply-override, replace or recreate; or an error that
-// offers these. ssa-merge is understood as apply, ssa-override as apply-override. default is the empty policy: whatever the
-// component has.
+// ParseUpdatePolicy returns the policy for apply, apply-override, replace or recreate, or an error that lists these
+// words. It accepts ssa-merge for apply, and ssa-override for apply-override. For default it returns the empty policy,
+// which stands for that of the component.
 func ParseUpdatePolicy(text string) (UpdatePolicy, error) {
 	return parse(text, updatePolicies)
 }
 
-// ParseDeletePolicy returns the policy that text stands for: delete, orphan, orphan-on-apply or orphan-on-delete; or an error that
-// offers these. default is the empty policy: whatever the component has.
+// ParseDeletePolicy returns the policy for delete, orphan, orphan-on-apply or orphan-on-delete, or an error that lists
+// these words. For default it returns the empty policy, which stands for that of the component.
 func ParseDeletePolicy(text string) (DeletePolicy, error) {
 	return parse(text, deletePolicies)
 }
 
-// ParsePrunePolicy returns the policy that text stands for: before, with or after; or an error that offers these.
+// ParsePrunePolicy returns the policy for before, with or after, or an error that lists these words.
 func ParsePrunePolicy(text string) (PrunePolicy, error) {
 	return parse(text, prunePolicies)
 }
 
-// ParseMissingNamespacesPolicy returns the policy that text stands for: create or do-not-create; or an error that offers these.
+// ParseMissingNamespacesPolicy returns the policy for create or do-not-create, or an error that lists these words.
 func ParseMissingNamespacesPolicy(text string) (MissingNamespacesPolicy, error) {
 	return parse(text, missingNamespacesPolicies)
 }
@@ -139,7 +139,7 @@ func kebab(text string) string {
 	return out.String()
 }
 
-// quote quotes text for an error. What is quoted ends up in statuses and logs, so it must not be as long as an annotation may be.
+// quote quotes text for an error, shortened: it may be as long as an annotation, and ends up in statuses and logs.
 func quote(text string) string {
 	const limit = 64
 	if len(text) <= limit {
