@@ -92,8 +92,8 @@ func copyMap(m map[string]any) map[string]any {
 	return out
 }
 
-// deepCopy does what runtime.DeepCopyJSONValue does, for values of all types. Maps that are written in Go may contain an
-// int32 or a []string, with which that function panics.
+// deepCopy does what runtime.DeepCopyJSONValue does, for values of all types. Maps that are written in Go may contain
+// an int32 or a []string, with which that function panics.
 func deepCopy(value any) any {
 	switch v := value.(type) {
 	case nil, string, bool, int, int32, int64, float64:

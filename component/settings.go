@@ -40,7 +40,7 @@ const SharedPrefix = "espalier.dev"
 const (
 	// AnnotationAdoptionPolicy says what happens if the object exists before the component desires it.
 	//
-	//   - never: it is an error.
+	//   - never: such an object is an error.
 	//   - if-unowned: the component takes the object over if no component owns it.
 	//   - always: the component takes the object over, even from another component.
 	//

@@ -156,7 +156,8 @@ func (a *annotations) summary(text string) (values, otherwise string) {
 func (a *annotations) list(v *vocabulary, annotations []annotation) string {
 	var items []string
 	for _, annotation := range annotations {
-		items = append(items, listItem("- ", v.markdown(a.from, annotation.text(annotation.name), "nodes/", textWidth-2)))
+		text := v.markdown(a.from, annotation.text(annotation.name), "nodes/", textWidth-2)
+		items = append(items, listItem("- ", text))
 	}
 	return strings.Join(items, "\n")
 }

@@ -35,8 +35,8 @@ func (v *vocabulary) exampleParts(from *source, example *doc.Example) []string {
 // up is the way from the folder of the pages to the module.
 const up = "../../"
 
-// codeOf returns the source of an example without its output: the body of the function or, where the function shares its
-// file with declarations of its own, the file after the imports.
+// codeOf returns the source of an example without its output: the body of the function or, where the function shares
+// its file with declarations of its own, the file after the imports.
 func (s *source) codeOf(example *doc.Example) string {
 	switch code := example.Code.(type) {
 	case *ast.BlockStmt:
@@ -78,8 +78,8 @@ func outputOf(body *ast.BlockStmt, comments []*ast.CommentGroup) *ast.CommentGro
 	return last
 }
 
-// text returns the source from begin to end, each line without indent. Sources are formatted, so it need not be formatted
-// again.
+// text returns the source from begin to end, each line without indent. Sources are formatted, so it need not be
+// formatted again.
 func (s *source) text(node ast.Node, begin, end token.Pos, indent string) string {
 	file := s.files.File(begin)
 	literal := map[int]bool{} // the lines that begin within a string

@@ -124,7 +124,8 @@ func TestGenerateFails(t *testing.T) {
 	}
 }
 
-// The pages of this repository are those that "make check" compares with their sources; here it is that links lead somewhere.
+// The pages of this repository are those that "make check" compares with their sources; here it is that links lead
+// somewhere.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, root := range []string{module, "../../.."} {
 		for page, content := range readTree(t, filepath.Join(root, docsFolder)) {

@@ -5,12 +5,15 @@ import (
 	"strings"
 )
 
+// toIndex leads from the page of a node to the index.
+const toIndex = "../README.md"
+
 // pageOf returns the page of a node.
 func (v *vocabulary) pageOf(n node) string {
 	g := groups[n.group]
 	parts := []string{
 		mark + "# " + n.name,
-		wrapped("A ["+g.a+"](../"+path.Base(indexFile)+"#"+strings.ToLower(g.title)+") of package "+n.from.link()+":", textWidth),
+		wrapped("A ["+g.a+"]("+toIndex+"#"+strings.ToLower(g.title)+") of package "+n.from.link()+":", textWidth),
 		fenced("go", n.declaration),
 		v.markdown(n.from, n.doc, "", textWidth),
 	}
@@ -37,8 +40,8 @@ func (f field) declaration() string {
 func (v *vocabulary) index(guides []guide) string {
 	parts := []string{
 		mark + "# Documentation",
-		wrapped("A controller is a tree of nodes. Each node of "+v.names()+" has a page with its contract, its fields, "+
-			"and an example that is run as a test.", textWidth),
+		wrapped("A controller is a tree of nodes. Each node of "+v.names()+" has a page with its contract, its fields "+
+			"and an example that runs as a test.", textWidth),
 	}
 	for _, g := range groups {
 		var items []string

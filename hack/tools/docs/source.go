@@ -14,7 +14,7 @@ import (
 
 // source is a package whose doc comments are read.
 type source struct {
-	// folder is that of the package in the module.
+	// folder is the folder of the package in the module.
 	folder string
 	pkg    *doc.Package
 	files  *token.FileSet
