@@ -99,7 +99,7 @@ func parseInterval(text string) (time.Duration, error) {
 }
 
 func parseForeignInstances(text string) (bool, error) {
-	value, err := parse(text, foreignInstances)
+	value, err := parse(text, nil, "block", "ignore")
 	return value == "ignore", err
 }
 

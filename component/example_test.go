@@ -56,8 +56,7 @@ func ExampleNewGenerator() {
 	// Output: map[app.kubernetes.io/instance:garden]
 }
 
-// A generator finds what else is known of the component in its context. Outside of a reconciler, it is given one like
-// this.
+// A generator finds what else is known of the component in its context. Outside of a reconciler, it is given one like this.
 func ExampleNewContext() {
 	ctx := component.NewContext(context.Background()).WithComponentName("garden").WithComponentRevision(3)
 
@@ -70,8 +69,7 @@ func ExampleNewContext() {
 	// client not found in context
 }
 
-// The annotations of an object say how it is dealt with. Those under the prefix of the component win over the shared
-// ones.
+// The annotations of an object say how it is dealt with. Those under the prefix of the component win over the shared ones.
 func ExampleReadSettings() {
 	settings, err := component.ReadSettings("platform.example.com", map[string]string{
 		"espalier.dev/apply-order":           "-1",
@@ -86,9 +84,10 @@ func ExampleReadSettings() {
 		"platform.example.com/delete-policy": "keep",
 	})
 	fmt.Println(err)
-	// Output: -1 ApplyOverride [/spec/replicas] <nil> annotation platform.example.com/delete-policy: must be one of
-	// delete, orphan, orphan-on-apply, orphan-on-delete: "keep" annotation espalier.dev/apply-order: must be a number
-	// from -32768 to 32767: "first"
+	// Output:
+	// -1 ApplyOverride [/spec/replicas] <nil>
+	// annotation platform.example.com/delete-policy: must be one of delete, orphan, orphan-on-apply, orphan-on-delete: "keep"
+	// annotation espalier.dev/apply-order: must be a number from -32768 to 32767: "first"
 }
 
 type GardenSpec struct {
