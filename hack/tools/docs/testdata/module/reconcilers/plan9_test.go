@@ -2,6 +2,6 @@
 
 package reconcilers_test
 
-func ExamplePlant_elsewhere() {
+func ExampleTask_elsewhere() {
 	// Output:
 }

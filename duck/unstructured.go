@@ -7,15 +7,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// blank returns an unstructured object of the kind that duck stands for, for calls that read no more than that from it.
+// blank returns an unstructured object with the kind of duck, for calls that need no more than the kind.
 func blank(duck runtime.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(duck.GetObjectKind().GroupVersionKind())
 	return u
 }
 
-// unstructuredOf returns the unstructured form of obj. Its kind is the one that obj carries, else the one that the
-// scheme knows.
+// unstructuredOf returns the unstructured form of obj. Its kind is the one in obj, or else the one that the scheme has
+// for the type.
 func unstructuredOf(obj runtime.Object, scheme *runtime.Scheme) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := Convert(obj, u); err != nil {
@@ -33,14 +33,14 @@ func unstructuredOf(obj runtime.Object, scheme *runtime.Scheme) (*unstructured.U
 	return u, nil
 }
 
-// fill converts what came back into obj, which keeps saying which kind it stands for even if the answer does not.
+// fill converts a response into obj. The kind of obj stays, even if the response has none.
 func fill(obj runtime.Object, from runtime.Object) error {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	defer obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return Convert(from, obj)
 }
 
-// asUnstructured makes call with the unstructured form of duck, and on success fills duck with what call left there.
+// asUnstructured makes call with the unstructured form of duck. After a success it converts the result back into duck.
 func asUnstructured(duck client.Object, call func(client.Object) error) error {
 	u, err := unstructuredOf(duck, nil)
 	if err != nil {
@@ -52,8 +52,8 @@ func asUnstructured(duck client.Object, call func(client.Object) error) error {
 	return fill(duck, u)
 }
 
-// precompute returns patch with its data computed from obj. The data has to come from the Go type that the author
-// compared: an unstructured object has no struct tags, which strategic merge patches follow.
+// precompute returns patch with its data computed from obj. The data must be computed from the Go type of the author,
+// because an unstructured object has no struct tags, which strategic merge patches need.
 func precompute(patch client.Patch, obj client.Object) (client.Patch, error) {
 	data, err := patch.Data(obj)
 	if err != nil {

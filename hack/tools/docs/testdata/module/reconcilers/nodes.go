@@ -5,11 +5,11 @@ import (
 	"context"
 
 	"example.test/admission"
-	"example.test/soil"
+	"example.test/parts"
 )
 
 // Resource is what is reconciled.
-type Resource interface{ Grow() }
+type Resource interface{ Do() }
 
 // Request names a resource.
 type Request struct{ Name string }
@@ -42,37 +42,37 @@ type Func func()
 // Reconcile calls it.
 func (Func) Reconcile(context.Context, Resource) error { return nil }
 
-// Alias is another name of [Row], not another node.
-type Alias[Type Resource] = Row[Type]
+// Alias is another name of [Steps], not another node.
+type Alias[Type Resource] = Steps[Type]
 
 type hidden struct{}
 
 func (hidden) Reconcile(context.Context, Resource) error { return nil }
 
-// Garden is the root. It runs [Garden.Reconciler] for each [Request], as package [soil] says.
-type Garden[Type Resource] struct {
-	// Reconciler is the tree, a [Row] most likely. Required.
+// Entry is the root. It runs [Entry.Reconciler] for each [Request], as package [parts] says.
+type Entry[Type Resource] struct {
+	// Reconciler is the tree, a [Steps] most likely. Required.
 	Reconciler SubReconciler[Type]
 
 	once int
 }
 
 // Reconcile runs the tree.
-func (g *Garden[T]) Reconcile(_ context.Context, _ Request) error { return nil }
+func (e *Entry[T]) Reconcile(_ context.Context, _ Request) error { return nil }
 
-// Gate is a root too: it answers requests of admission.
-type Gate struct {
-	// North, South are where it leads to.
+// Webhook is a root too: it answers requests of admission.
+type Webhook struct {
+	// North, South are where it answers.
 	North, South string // not this
 	East         string // East is documented beside it.
-	// Soil is embedded. See [soil.Soil] and [example.test/loam.Loam].
-	soil.Soil
+	// Parts is embedded. See [parts.Parts] and [example.test/pieces.Pieces].
+	parts.Parts
 }
 
-// Handle lets in.
-func (g Gate) Handle(ctx context.Context, request admission.Request) error { return nil }
+// Handle answers.
+func (w Webhook) Handle(ctx context.Context, request admission.Request) error { return nil }
 
-// Row runs its nodes one after the other. The second sentence is not in the index.
+// Steps runs its nodes one after the other. The second sentence is not in the index.
 //
 //   - Runs: every node, in order. This is long enough that it has to be broken in other places than where the comment was
 //     broken.
@@ -90,7 +90,7 @@ func (g Gate) Handle(ctx context.Context, request admission.Request) error { ret
 //
 // This is Go:
 //
-//	Row[Type]{
+//	Steps[Type]{
 //		first,
 //
 //		second,
@@ -98,17 +98,17 @@ func (g Gate) Handle(ctx context.Context, request admission.Request) error { ret
 //
 // and this is not:
 //
-//	Row
-//	└─ Plant
+//	Steps
+//	└─ Task
 //
-// See [Plant], [Row.Reconcile], [NoSuchThing] and [Config].
-type Row[Type Resource] []SubReconciler[Type]
+// See [Task], [Steps.Reconcile], [NoSuchThing] and [Config].
+type Steps[Type Resource] []SubReconciler[Type]
 
 // Reconcile runs the nodes.
-func (r Row[Type]) Reconcile(ctx context.Context, resource Type) error { return nil }
+func (s Steps[Type]) Reconcile(ctx context.Context, resource Type) error { return nil }
 
-// A Choice has its nodes in a map.
-type Choice[Type, Other Resource, N ~int | ~string] struct {
+// A Switch has its nodes in a map.
+type Switch[Type, Other Resource, N ~int | ~string] struct {
 	// Nodes are chosen from.
 	//
 	// By name:
@@ -121,7 +121,7 @@ type Choice[Type, Other Resource, N ~int | ~string] struct {
 	//   - another, with so many words about it that the line of this list, in a list, does not have room for all of them
 	Nodes map[string][]SubReconciler[Other]
 
-	// Ready says whether the choice can be made, given everything that may have to be known about it.
+	// Ready says whether the branch can be made, given everything that may have to be known about it.
 	Ready func(
 		ctx context.Context,
 		resource Type,
@@ -129,19 +129,19 @@ type Choice[Type, Other Resource, N ~int | ~string] struct {
 }
 
 // Reconcile runs one.
-func (*Choice[Type, Other, N]) Reconcile(ctx context.Context, resource Type) error { return nil }
+func (*Switch[Type, Other, N]) Reconcile(ctx context.Context, resource Type) error { return nil }
 
-// Plant is a leaf, and not a [soil.Plant].
-type Plant struct{}
+// Task is a leaf, and not a [parts.Task].
+type Task struct{}
 
-// Reconcile waters it.
-func (Plant) Reconcile(ctx, resource any) error { return nil }
+// Reconcile does it.
+func (Task) Reconcile(ctx, resource any) error { return nil }
 
-// Gardener is the strategy that looks after one [Plant].
-type Gardener[Type Resource] struct {
-	// Plants has a node in a parameter, which is not one of its own.
-	Plants func(SubReconciler[Type])
+// Writer is the strategy that writes one [Task].
+type Writer[Type Resource] struct {
+	// Tasks has a node in a parameter, which is not one of its own.
+	Tasks func(SubReconciler[Type])
 }
 
-// Manage looks after it.
-func (*Gardener[Type]) Manage(context.Context, Resource) error { return nil }
+// Manage writes it.
+func (*Writer[Type]) Manage(context.Context, Resource) error { return nil }
