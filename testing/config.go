@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,7 +42,8 @@ type ExpectConfig struct {
 	GivenObjects []client.Object
 	// APIGivenObjects are those that the APIReader has. They are not given to the client.
 	APIGivenObjects []client.Object
-	// GivenAPIResources are those that discovery and the REST mapper know.
+	// GivenAPIResources are the resources that discovery and the REST mapper know. The Group and Version of a resource
+	// override those of its list. The REST mapper is a *meta.DefaultRESTMapper, to which a test may add further kinds.
 	GivenAPIResources []*metav1.APIResourceList
 	// WithClientBuilder completes the builders of the fake clients behind Client and APIReader. What it sets wins.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -145,7 +147,8 @@ func (c *ExpectConfig) make() *parts {
 			p.problems = append(p.problems, err.Error())
 		}
 	} else {
-		p.client, reader = c.newClient(p, c.GivenObjects, mapper), c.newClient(p, c.APIGivenObjects, mapper)
+		p.client = c.newClient(p, c.GivenObjects, mapper, memserver.OnStore(mapServedTypes(mapper)))
+		reader = c.newClient(p, c.APIGivenObjects, mapper)
 	}
 	p.client.journal = p.journal
 	if p.tracker, err = newRecordingTracker(c.Scheme, c.GivenTracks, p.journal); err != nil {
@@ -171,10 +174,12 @@ func (p *parts) server() *memserver.Server {
 }
 
 // newClient returns a recording client of a server that has the objects.
-func (c *ExpectConfig) newClient(p *parts, objects []client.Object, mapper meta.RESTMapper) *recorder {
-	server := memserver.New(c.Scheme)
+func (c *ExpectConfig) newClient(
+	p *parts, objects []client.Object, mapper meta.RESTMapper, options ...memserver.Option,
+) *recorder {
+	server := memserver.New(c.Scheme, options...)
 	p.servers = append(p.servers, server)
-	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(servingMapper{mapper, server})
+	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(mapper)
 	for _, obj := range c.StatusSubResourceTypes {
 		builder = builder.WithStatusSubresource(mustBeGiven(obj, c.Scheme))
 	}
@@ -223,23 +228,39 @@ func mustBeGiven(obj client.Object, scheme *runtime.Scheme) client.Object {
 	return stored
 }
 
-// restMapper returns a mapper that knows the resources, and what is wrong with those that it does not know.
-func restMapper(lists []*metav1.APIResourceList) (meta.RESTMapper, []string) {
+// restMapper returns a mapper that knows CustomResourceDefinitions and the resources of the lists, and what is wrong with
+// the lists that it leaves out. A nil list counts as empty.
+func restMapper(lists []*metav1.APIResourceList) (*meta.DefaultRESTMapper, []string) {
 	var problems []string
 	mapper := meta.NewDefaultRESTMapper(nil)
+	_ = addToMapper(mapper, definitionResources) // it is valid
 	for i, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			problems = append(problems, fmt.Sprintf("GivenAPIResources[%d] has no valid group and version: %v", i, err))
+		if list == nil {
 			continue
 		}
-		for _, resource := range list.APIResources {
-			scope := meta.RESTScopeRoot
-			if resource.Namespaced {
-				scope = meta.RESTScopeNamespace
-			}
-			mapper.AddSpecific(gv.WithKind(resource.Kind), gv.WithResource(resource.Name), gv.WithResource(resource.SingularName), scope)
+		if err := addToMapper(mapper, list); err != nil {
+			problems = append(problems, fmt.Sprintf("GivenAPIResources[%d] has no valid group and version: %v", i, err))
 		}
 	}
 	return mapper, problems
+}
+
+func addToMapper(mapper *meta.DefaultRESTMapper, list *metav1.APIResourceList) error {
+	listed, err := schema.ParseGroupVersion(list.GroupVersion)
+	if err != nil {
+		return err
+	}
+	for _, resource := range list.APIResources {
+		gv, scope := groupVersionOf(listed, resource), meta.RESTScopeRoot
+		if resource.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		mapper.AddSpecific(gv.WithKind(resource.Kind), gv.WithResource(resource.Name), gv.WithResource(resource.SingularName), scope)
+	}
+	return nil
+}
+
+// groupVersionOf returns the group and version of a resource, which override those of its list.
+func groupVersionOf(list schema.GroupVersion, resource metav1.APIResource) schema.GroupVersion {
+	return schema.GroupVersion{Group: cmp.Or(resource.Group, list.Group), Version: cmp.Or(resource.Version, list.Version)}
 }

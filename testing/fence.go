@@ -27,7 +27,7 @@ func refuseFenced(server *memserver.Server) ReactionFunc {
 			if definition.Spec.Group != kind.Group || definition.Spec.Names.Kind != kind.Kind {
 				continue
 			}
-			if rule := fenceOf(&definition, action.GetResource().Version); rule != nil {
+			if rule := fenceOf(definition, action.GetResource().Version); rule != nil {
 				invalid := field.Forbidden(nil, rule.Message)
 				return true, nil, apierrors.NewInvalid(kind, nameOf(action), field.ErrorList{invalid})
 			}

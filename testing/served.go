@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clientgodiscovery "k8s.io/client-go/discovery/fake"
 	clientgotesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 )
@@ -28,19 +29,40 @@ var definitionResources = &metav1.APIResourceList{
 }
 
 // definitions are the CustomResourceDefinitions in a server.
-func definitions(server *memserver.Server) []apiextensionsv1.CustomResourceDefinition {
-	var all []apiextensionsv1.CustomResourceDefinition
+func definitions(server *memserver.Server) []*apiextensionsv1.CustomResourceDefinition {
+	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, obj := range server.All(definitionResource) {
-		raw, err := json.Marshal(obj)
-		if err != nil {
-			continue
-		}
-		var definition apiextensionsv1.CustomResourceDefinition
-		if json.Unmarshal(raw, &definition) == nil {
+		if definition := definitionOf(obj); definition != nil {
 			all = append(all, definition)
 		}
 	}
 	return all
+}
+
+// definitionOf returns a stored CustomResourceDefinition, of whatever Go type, as the typed one; nil if it is not valid.
+func definitionOf(obj client.Object) *apiextensionsv1.CustomResourceDefinition {
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return nil
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if json.Unmarshal(raw, definition) != nil {
+		return nil
+	}
+	return definition
+}
+
+// mapServedTypes returns a function that adds to mapper the types of each definition that is stored and established. They
+// stay when the definition goes, as they do in the mapper of a manager.
+func mapServedTypes(mapper *meta.DefaultRESTMapper) func(schema.GroupVersionResource, client.Object) {
+	return func(resource schema.GroupVersionResource, obj client.Object) {
+		if resource != definitionResource {
+			return
+		}
+		for _, list := range servedVersions(definitionOf(obj)) {
+			_ = addToMapper(mapper, list) // an invalid group or version is served by no API server
+		}
+	}
 }
 
 // isEstablished tells whether an API server serves the type.
@@ -54,26 +76,32 @@ func isEstablished(definition *apiextensionsv1.CustomResourceDefinition) bool {
 func servedTypes(server *memserver.Server) []*metav1.APIResourceList {
 	var lists []*metav1.APIResourceList
 	for _, definition := range definitions(server) {
-		if !isEstablished(&definition) {
-			continue
-		}
-		versions := slices.Clone(definition.Spec.Versions)
-		slices.SortStableFunc(versions, func(a, b apiextensionsv1.CustomResourceDefinitionVersion) int {
-			return boolRank(b.Storage) - boolRank(a.Storage)
-		})
-		for _, version := range versions {
-			if version.Served {
-				lists = append(lists, &metav1.APIResourceList{
-					GroupVersion: schema.GroupVersion{Group: definition.Spec.Group, Version: version.Name}.String(),
-					APIResources: []metav1.APIResource{{
-						Name:         definition.Spec.Names.Plural,
-						SingularName: definition.Spec.Names.Singular,
-						Kind:         definition.Spec.Names.Kind,
-						Namespaced:   definition.Spec.Scope == apiextensionsv1.NamespaceScoped,
-						Verbs:        metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
-					}},
-				})
-			}
+		lists = append(lists, servedVersions(definition)...)
+	}
+	return lists
+}
+
+func servedVersions(definition *apiextensionsv1.CustomResourceDefinition) []*metav1.APIResourceList {
+	if definition == nil || !isEstablished(definition) {
+		return nil
+	}
+	versions := slices.Clone(definition.Spec.Versions)
+	slices.SortStableFunc(versions, func(a, b apiextensionsv1.CustomResourceDefinitionVersion) int {
+		return boolRank(b.Storage) - boolRank(a.Storage)
+	})
+	var lists []*metav1.APIResourceList
+	for _, version := range versions {
+		if version.Served {
+			lists = append(lists, &metav1.APIResourceList{
+				GroupVersion: schema.GroupVersion{Group: definition.Spec.Group, Version: version.Name}.String(),
+				APIResources: []metav1.APIResource{{
+					Name:         definition.Spec.Names.Plural,
+					SingularName: definition.Spec.Names.Singular,
+					Kind:         definition.Spec.Names.Kind,
+					Namespaced:   definition.Spec.Scope == apiextensionsv1.NamespaceScoped,
+					Verbs:        metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+				}},
+			})
 		}
 	}
 	return lists
@@ -86,41 +114,6 @@ func boolRank(b bool) int {
 	return 0
 }
 
-// servingMapper knows, beside those of the mapper it embeds, CustomResourceDefinitions and the types that they define.
-type servingMapper struct {
-	meta.RESTMapper
-	server *memserver.Server
-}
-
-// RESTMapping implements [meta.RESTMapper].
-func (m servingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
-	if err == nil || !meta.IsNoMatchError(err) {
-		return mapping, err
-	}
-	if mapping, defined := m.defined().RESTMapping(kind, versions...); defined == nil {
-		return mapping, nil
-	}
-	return nil, err
-}
-
-// RESTMappings implements [meta.RESTMapper].
-func (m servingMapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	mappings, err := m.RESTMapper.RESTMappings(kind, versions...)
-	if err == nil || !meta.IsNoMatchError(err) {
-		return mappings, err
-	}
-	if mappings, defined := m.defined().RESTMappings(kind, versions...); defined == nil {
-		return mappings, nil
-	}
-	return nil, err
-}
-
-func (m servingMapper) defined() meta.RESTMapper {
-	mapper, _ := restMapper(append(servedTypes(m.server), definitionResources))
-	return mapper
-}
-
 // servingDiscovery is a fake that has preferred resources too, and those that are defined in a server.
 type servingDiscovery struct {
 	*clientgodiscovery.FakeDiscovery
@@ -128,7 +121,7 @@ type servingDiscovery struct {
 }
 
 func newDiscovery(given []*metav1.APIResourceList, server *memserver.Server) servingDiscovery {
-	resources := slices.Clone(given)
+	resources := slices.DeleteFunc(slices.Clone(given), func(list *metav1.APIResourceList) bool { return list == nil })
 	if server != nil {
 		resources = append(resources, servedTypes(server)...)
 	}
@@ -158,7 +151,7 @@ func (d servingDiscovery) ServerPreferredResourcesWithContext(context.Context) (
 		}
 		kept := list.DeepCopy()
 		kept.APIResources = slices.DeleteFunc(kept.APIResources, func(r metav1.APIResource) bool {
-			resource := gv.WithResource(r.Name).GroupResource()
+			resource := groupVersionOf(gv, r).WithResource(r.Name).GroupResource()
 			if strings.Contains(r.Name, "/") || known.Has(resource) {
 				return true
 			}

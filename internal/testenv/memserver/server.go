@@ -28,6 +28,7 @@ type Server struct {
 	public    *runtime.Scheme
 	private   schemeCopy
 	rules     []Rule
+	onStore   []func(schema.GroupVersionResource, client.Object)
 	eager     bool
 	ownership ownership
 	applying  applying
@@ -46,6 +47,12 @@ type Option func(*Server)
 // WithRules adds rules, which run after those that every server has.
 func WithRules(rules ...Rule) Option {
 	return func(s *Server) { s.rules = append(s.rules, rules...) }
+}
+
+// OnStore calls f with each object that is stored, given ones included, in the order of the writes. It must neither
+// change the object nor call the server.
+func OnStore(f func(resource schema.GroupVersionResource, obj client.Object)) Option {
+	return func(s *Server) { s.onStore = append(s.onStore, f) }
 }
 
 // WithTypeConverters replaces the merge schemas: for each type that of the first converter that does not err is used. The
@@ -266,6 +273,9 @@ func (s *Server) put(gvr schema.GroupVersionResource, r *record, event watch.Eve
 	s.versions[gvr]++
 	r.version = s.versions[gvr] + 1
 	s.tables[gvr][types.NamespacedName{Namespace: r.object.GetNamespace(), Name: r.object.GetName()}] = r
+	for _, f := range s.onStore {
+		f(gvr, r.object)
+	}
 	s.tell(gvr, r, event)
 }
 
