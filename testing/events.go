@@ -43,7 +43,7 @@ type Event struct {
 //
 // Deprecated: use NewEventf for the events of the embedded, new recorder.
 func NewEvent(factory client.Object, scheme *runtime.Scheme, eventtype, reason, messageFormat string, a ...interface{}) Event {
-	event, err := about(realObject(factory), scheme)
+	event, err := about(factory, scheme)
 	if err != nil {
 		panic(err)
 	}
@@ -56,7 +56,7 @@ func NewEvent(factory client.Object, scheme *runtime.Scheme, eventtype, reason, 
 func NewEventf(
 	regarding, related client.Object, scheme *runtime.Scheme, eventtype, reason, action, note string, a ...interface{},
 ) Event {
-	event, err := aboutBoth(realObject(regarding), related, scheme)
+	event, err := aboutBoth(regarding, related, scheme)
 	if err != nil {
 		panic(err)
 	}
@@ -65,9 +65,9 @@ func NewEventf(
 }
 
 func about(obj runtime.Object, scheme *runtime.Scheme) (Event, error) {
-	ref, err := reference.GetReference(scheme, obj)
+	ref, err := referTo(obj, scheme)
 	if err != nil {
-		return Event{}, fmt.Errorf("cannot tell what the event is about: %w", err)
+		return Event{}, fmt.Errorf("cannot say which object the event is about: %w", err)
 	}
 	return Event{
 		TypeMeta:       metav1.TypeMeta{APIVersion: ref.APIVersion, Kind: ref.Kind},
@@ -80,11 +80,18 @@ func aboutBoth(regarding, related runtime.Object, scheme *runtime.Scheme) (Event
 	if err != nil || isNil(related) {
 		return event, err
 	}
-	event.Related, err = reference.GetReference(scheme, related.DeepCopyObject())
-	if err != nil {
-		return Event{}, fmt.Errorf("cannot tell what the event is related to: %w", err)
+	if event.Related, err = referTo(related, scheme); err != nil {
+		return Event{}, fmt.Errorf("cannot say which object the event is related to: %w", err)
 	}
 	return event, nil
+}
+
+// referTo refers to the object that obj stands for.
+func referTo(obj runtime.Object, scheme *runtime.Scheme) (*corev1.ObjectReference, error) {
+	if isNil(obj) {
+		return nil, reference.ErrNilObject
+	}
+	return reference.GetReference(scheme, obj.DeepCopyObject())
 }
 
 // eventList is what both recorders of a Config append to.
