@@ -48,13 +48,14 @@ type ApplyAction interface {
 	GetApplyConfiguration() runtime.ApplyConfiguration
 }
 
-// ApplyActionImpl implements [ApplyAction].
+// ApplyActionImpl implements [ApplyAction]. It can be compared with ==.
 type ApplyActionImpl struct {
 	clientgotesting.ActionImpl
 	Name               string
 	ApplyConfiguration runtime.ApplyConfiguration
-	// PatchOptions are the options of the call; only the field manager, force and dry run matter.
-	PatchOptions metav1.PatchOptions
+	// FieldManager, Force and DryRun are the options of the call.
+	FieldManager  string
+	Force, DryRun bool
 }
 
 var _ ApplyAction = ApplyActionImpl{}
@@ -68,7 +69,13 @@ func (a ApplyActionImpl) GetApplyConfiguration() runtime.ApplyConfiguration {
 }
 
 // GetPatchOptions returns the options of the call.
-func (a ApplyActionImpl) GetPatchOptions() metav1.PatchOptions { return a.PatchOptions }
+func (a ApplyActionImpl) GetPatchOptions() metav1.PatchOptions {
+	opts := metav1.PatchOptions{FieldManager: a.FieldManager, Force: new(a.Force)}
+	if a.DryRun {
+		opts.DryRun = []string{metav1.DryRunAll}
+	}
+	return opts
+}
 
 // DeepCopy implements [Action]. The configuration is shared with the copy.
 func (a ApplyActionImpl) DeepCopy() Action { return a }
@@ -109,7 +116,9 @@ func newApplyAction(ac runtime.ApplyConfiguration, subresource string, opts meta
 		},
 		Name:               identity.Name,
 		ApplyConfiguration: ac,
-		PatchOptions:       opts,
+		FieldManager:       opts.FieldManager,
+		Force:              opts.Force != nil && *opts.Force,
+		DryRun:             isDryRun(opts.DryRun),
 	}, nil
 }
 

@@ -84,7 +84,7 @@ func dryRunOf(action Action) []string {
 	case clientgotesting.PatchActionImpl:
 		return a.PatchOptions.DryRun
 	case ApplyActionImpl:
-		return a.PatchOptions.DryRun
+		return a.GetPatchOptions().DryRun
 	case clientgotesting.DeleteActionImpl:
 		return a.DeleteOptions.DryRun
 	case clientgotesting.DeleteCollectionActionImpl:
