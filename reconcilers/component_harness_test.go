@@ -56,7 +56,7 @@ func (rows assemblyRows) run(t *testing.T, adapt ...func(*reconcilers.ComponentR
 func rollOut(t *testing.T, house *resources.Assembly, passes int, given ...client.Object) rolledOut {
 	t.Helper()
 	return rtesting.Rollout[*resources.Assembly]{
-		Scheme: widgetScheme, Resource: house, Reconciler: assembling(), Passes: passes, GivenObjects: given,
+		Scheme: widgetScheme, Resource: house, Reconciler: assembling(), Requests: passes, GivenObjects: given,
 	}.Run(t)
 }
 

@@ -1,7 +1,6 @@
 package testing
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,13 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/apiresources"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
 // ExpectConfig is a config for code under test, together with what the test gives and what it expects. The test cases
@@ -104,29 +105,31 @@ type ExpectConfig struct {
 
 // parts are what a config is made of, and what went wrong in making it.
 type parts struct {
-	config   reconcilers.Config
+	config reconcilers.Config
+	// fake is the fake client behind client, which records; nil with a Server.
+	fake     client.Client
+	client   *recording.Client
 	servers  []*memserver.Server
-	client   *recorder
 	events   *eventList
-	tracker  *recordingTracker
-	journal  *journal
+	tracker  *recording.Tracker
+	journal  *recording.Journal
 	problems []string
 	// failures are the messages of failed assertions.
 	failures []string
 }
 
-// making guards the parts of all ExpectConfigs. It is not a member, so that they can be values of a map.
-var making sync.Mutex
+// configMu guards the parts of all ExpectConfigs. It is not a field, so that an ExpectConfig can be a value of a map.
+var configMu sync.Mutex
 
-// Config returns the config. It is made at the first call; later calls return the same. Its Client is a [TestClient]. It
-// panics if the fake client cannot be built, which is what happens for an object that is given twice.
+// Config returns the config. The first call makes it, later calls return the same. Its Client is a [TestClient]. It panics
+// if the fake client cannot be built, for example because an object is given twice.
 func (c *ExpectConfig) Config() reconcilers.Config {
 	return c.made().config
 }
 
 func (c *ExpectConfig) made() *parts {
-	making.Lock()
-	defer making.Unlock()
+	configMu.Lock()
+	defer configMu.Unlock()
 	if c.parts == nil {
 		c.parts = c.make()
 	}
@@ -134,56 +137,48 @@ func (c *ExpectConfig) made() *parts {
 }
 
 func (c *ExpectConfig) make() *parts {
-	p := &parts{journal: &journal{}}
-	p.events = &eventList{scheme: c.Scheme, journal: p.journal}
-	mapper, problems := restMapper(c.GivenAPIResources)
-	p.problems = append(p.problems, problems...)
-	reader := (*recorder)(nil)
-	var err error
+	mapper, problems := apiresources.NewMapper(c.GivenAPIResources)
+	p := &parts{journal: &recording.Journal{}, problems: problems}
+	var reader *recording.Client
+	var server *memserver.Server
 	if c.Server != nil {
-		p.client, reader = c.newLiveClient(), c.newLiveClient()
-		err = seed(context.Background(), p.client.client, append(realObjects(c.GivenObjects), realObjects(c.APIGivenObjects)...))
-		if err != nil {
+		p.client, reader = c.newLiveClient(p.journal), c.newLiveClient(nil)
+		objs := append(objects.CopyAll(c.GivenObjects), objects.CopyAll(c.APIGivenObjects)...)
+		if err := createGiven(context.Background(), p.client.Inner(), objs); err != nil {
 			p.problems = append(p.problems, err.Error())
 		}
 	} else {
-		p.client = c.newClient(p, c.GivenObjects, mapper, memserver.OnStore(mapServedTypes(mapper)))
-		reader = c.newClient(p, c.APIGivenObjects, mapper)
+		server = memserver.New(c.Scheme, apiresources.AddServedTypes(mapper))
+		apiServer := memserver.New(c.Scheme)
+		p.servers = []*memserver.Server{server, apiServer}
+		p.client, p.fake = c.newClient(server, c.GivenObjects, mapper, p.journal)
+		reader, _ = c.newClient(apiServer, c.APIGivenObjects, mapper, nil)
 	}
-	p.client.journal = p.journal
-	if p.tracker, err = newRecordingTracker(c.Scheme, c.GivenTracks, p.journal); err != nil {
+	p.tracker = recording.NewTracker(c.Scheme, p.journal)
+	if err := giveTracks(p.tracker, c.GivenTracks); err != nil {
 		p.problems = append(p.problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
 	}
+	p.events = &eventList{scheme: c.Scheme, journal: p.journal}
 	p.config = reconcilers.Config{
 		Client:        p.client,
 		APIReader:     reader,
-		Discovery:     newDiscovery(c.GivenAPIResources, p.server()),
-		Recorder:      oldRecorder{p.events},
-		EventRecorder: newRecorder{p.events},
+		Discovery:     apiresources.NewDiscovery(c.GivenAPIResources, server),
+		Recorder:      &recording.OldEvents{To: p.events.add},
+		EventRecorder: &recording.Events{To: p.events.add},
 		Tracker:       p.tracker,
 	}
 	return p
 }
 
-// server is the one behind the client; nil if that is one of a real API server.
-func (p *parts) server() *memserver.Server {
-	if len(p.servers) == 0 {
-		return nil
-	}
-	return p.servers[0]
-}
-
-// newClient returns a recording client of a server that has the objects.
+// newClient returns a recording client of a server that has the objects, and the fake client behind it.
 func (c *ExpectConfig) newClient(
-	p *parts, objects []client.Object, mapper meta.RESTMapper, options ...memserver.Option,
-) *recorder {
-	server := memserver.New(c.Scheme, options...)
-	p.servers = append(p.servers, server)
+	server *memserver.Server, objs []client.Object, mapper meta.RESTMapper, journal *recording.Journal,
+) (*recording.Client, client.Client) {
 	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(mapper)
 	for _, obj := range c.StatusSubResourceTypes {
 		builder = builder.WithStatusSubresource(mustBeGiven(obj, c.Scheme))
 	}
-	for _, obj := range objects {
+	for _, obj := range objs {
 		stored := mustBeGiven(obj, c.Scheme)
 		builder = builder.WithObjects(stored)
 		if len(stored.GetManagedFields()) > 0 {
@@ -193,74 +188,37 @@ func (c *ExpectConfig) newClient(
 	if c.WithClientBuilder != nil {
 		builder = c.WithClientBuilder(builder)
 	}
-	inner, behind := server.Build(builder)
-	wrapped := duck.NewDuckAwareClientWrapper(inner)
-	var r *recorder
+	built, behind := server.Build(builder)
+	inner := duck.NewDuckAwareClientWrapper(built)
+	options := recording.Options{Inner: inner, Add: addGiven(inner, nil), Journal: journal}
 	if behind {
-		r = NewFakeClientWrapper(wrapped, server)
-	} else {
-		r = NewFakeClientWrapper(wrapped, nil)
+		options.Add = addGiven(inner, server)
 	}
+	r := recording.NewClient(options)
 	c.addReactors(r)
-	r.AddReactor("create", "*", refuseFenced(server))
+	r.AddReactor("create", "*", apiresources.RefuseFenced(server))
+	return r, built
+}
+
+// newLiveClient returns a recording client of the Server.
+func (c *ExpectConfig) newLiveClient(journal *recording.Journal) *recording.Client {
+	inner := duck.NewDuckAwareClientWrapper(c.Server)
+	r := recording.NewClient(recording.Options{Inner: inner, Add: addGiven(inner, nil), Live: true, Journal: journal})
+	c.addReactors(r)
 	return r
 }
 
-// newLiveClient returns a recording client of the Server. Names are generated by the server.
-func (c *ExpectConfig) newLiveClient() *recorder {
-	r := &recorder{client: duck.NewDuckAwareClientWrapper(c.Server), live: true}
-	c.addReactors(r)
-	return r
-}
-
-func (c *ExpectConfig) addReactors(r *recorder) {
+func (c *ExpectConfig) addReactors(r *recording.Client) {
 	for _, reaction := range slices.Backward(c.WithReactors) {
 		r.PrependReactor("*", "*", reaction)
 	}
 }
 
-// mustBeGiven is given for objects of a table: one that cannot be stored is a mistake in the test.
+// mustBeGiven is given for objects of a table: an object that cannot be stored is a mistake in the test.
 func mustBeGiven(obj client.Object, scheme *runtime.Scheme) client.Object {
 	stored, err := given(obj, scheme)
 	if err != nil {
 		panic(err)
 	}
 	return stored
-}
-
-// restMapper returns a mapper that knows CustomResourceDefinitions and the resources of the lists, and what is wrong with
-// the lists that it leaves out. A nil list counts as empty.
-func restMapper(lists []*metav1.APIResourceList) (*meta.DefaultRESTMapper, []string) {
-	var problems []string
-	mapper := meta.NewDefaultRESTMapper(nil)
-	_ = addToMapper(mapper, definitionResources) // it is valid
-	for i, list := range lists {
-		if list == nil {
-			continue
-		}
-		if err := addToMapper(mapper, list); err != nil {
-			problems = append(problems, fmt.Sprintf("GivenAPIResources[%d] has no valid group and version: %v", i, err))
-		}
-	}
-	return mapper, problems
-}
-
-func addToMapper(mapper *meta.DefaultRESTMapper, list *metav1.APIResourceList) error {
-	listed, err := schema.ParseGroupVersion(list.GroupVersion)
-	if err != nil {
-		return err
-	}
-	for _, resource := range list.APIResources {
-		gv, scope := groupVersionOf(listed, resource), meta.RESTScopeRoot
-		if resource.Namespaced {
-			scope = meta.RESTScopeNamespace
-		}
-		mapper.AddSpecific(gv.WithKind(resource.Kind), gv.WithResource(resource.Name), gv.WithResource(resource.SingularName), scope)
-	}
-	return nil
-}
-
-// groupVersionOf returns the group and version of a resource, which override those of its list.
-func groupVersionOf(list schema.GroupVersion, resource metav1.APIResource) schema.GroupVersion {
-	return schema.GroupVersion{Group: cmp.Or(resource.Group, list.Group), Version: cmp.Or(resource.Version, list.Version)}
 }

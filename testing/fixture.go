@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 // object lets a fixture embed an object without having a field of that name.
@@ -31,12 +33,12 @@ var _ client.Object = Fixture[client.Object]{}
 
 // NewFixture returns a fixture of a copy of obj.
 func NewFixture[Type client.Object](obj Type) Fixture[Type] {
-	return Fixture[Type]{object: copyOf(obj), original: copyOf(obj)}
+	return Fixture[Type]{object: objects.Copy(obj), original: objects.Copy(obj)}
 }
 
 // With returns a fixture that differs by what the changes do to the object.
 func (f Fixture[Type]) With(changes ...func(Type)) Fixture[Type] {
-	changed := copyOf(f.original)
+	changed := objects.Copy(f.original)
 	for _, change := range changes {
 		change(changed)
 	}
@@ -45,7 +47,7 @@ func (f Fixture[Type]) With(changes ...func(Type)) Fixture[Type] {
 
 // Object returns a copy of the object.
 func (f Fixture[Type]) Object() Type {
-	return copyOf(f.original)
+	return objects.Copy(f.original)
 }
 
 // DeepCopyObject returns a copy of the object, not of the fixture: this is how the harness gets at it.
@@ -61,13 +63,4 @@ func (f Fixture[Type]) MarshalJSON() ([]byte, error) {
 // String returns the object as text.
 func (f Fixture[Type]) String() string {
 	return fmt.Sprintf("%v", any(f.original))
-}
-
-// copyOf returns a deep copy of obj. It is obj itself in the one case that no copy of its type can be had: of a builder
-// whose copy is the object that it builds.
-func copyOf[Type client.Object](obj Type) Type {
-	if c, ok := obj.DeepCopyObject().(Type); ok {
-		return c
-	}
-	return obj
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -33,23 +34,23 @@ func (StubObjectManager[Type]) Manage(ctx context.Context, _ client.Object, actu
 	if err != nil {
 		return none, err
 	}
-	absent := isNil(actual) || actual.GetCreationTimestamp().Time.IsZero()
+	absent := objects.IsNil(actual) || actual.GetCreationTimestamp().Time.IsZero()
 	switch {
-	case isNil(desired) && absent:
+	case objects.IsNil(desired) && absent:
 		return none, nil
-	case isNil(desired):
+	case objects.IsNil(desired):
 		if !actual.GetDeletionTimestamp().IsZero() {
 			return none, nil
 		}
 		return none, c.Delete(ctx, actual)
 	case absent:
-		created := copyOf(desired)
+		created := objects.Copy(desired)
 		if err := c.Create(ctx, created); err != nil {
 			return none, err
 		}
 		return created, nil
 	}
-	current := copyOf(actual)
+	current := objects.Copy(actual)
 	if err := merge(current, desired); err != nil {
 		return none, err
 	}
@@ -120,7 +121,7 @@ func ObjectManagerReconcilerTestHarnessResultStasher[T client.Object]() stash.St
 
 // Validate validates the object manager, if it can be.
 func (r ObjectManagerReconcilerTestHarness[T]) Validate(ctx context.Context) error {
-	if isNil(r.ObjectManager) {
+	if objects.IsNil(r.ObjectManager) {
 		return errNoObjectManager
 	}
 	if v, ok := r.ObjectManager.(validation.Validator); ok {
@@ -146,7 +147,7 @@ func (r ObjectManagerReconcilerTestHarness[T]) Reconcile(ctx context.Context, re
 	}
 	actual := ObjectManagerReconcilerTestHarnessActualStasher[T]().RetrieveOrDie(ctx)
 	desired := ObjectManagerReconcilerTestHarnessDesiredStasher[T]().RetrieveOrDie(ctx)
-	if !isNil(actual) {
+	if !objects.IsNil(actual) {
 		c, err := reconcilers.RetrieveConfig(ctx)
 		if err != nil {
 			return reconcilers.Result{}, err

@@ -2,10 +2,17 @@ package testing
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
 // InduceFailureOpts narrows what [InduceFailure] lets fail. An empty member matches anything.
@@ -47,20 +54,7 @@ func InduceFailure(verb, kind string, o ...InduceFailureOpts) ReactionFunc {
 func (o InduceFailureOpts) match(action Action) bool {
 	return (o.Namespace == "" || o.Namespace == action.GetNamespace()) &&
 		(o.SubResource == "" || o.SubResource == action.GetSubresource()) &&
-		(o.Name == "" || o.Name == nameOf(action))
-}
-
-// nameOf returns the name of the object that an action is about, empty if it is about none in particular.
-func nameOf(action Action) string {
-	switch a := action.(type) {
-	case interface{ GetName() string }:
-		return a.GetName()
-	case interface{ GetObject() runtime.Object }:
-		if obj, err := meta.Accessor(a.GetObject()); err == nil {
-			return obj.GetName()
-		}
-	}
-	return ""
+		(o.Name == "" || o.Name == recording.NameOf(action))
 }
 
 // CalledAtMostTimes returns a reaction that lets calls with the verb on objects of the kind fail once there were more than
@@ -76,4 +70,36 @@ func CalledAtMostTimes(verb, kind string, maxCalls int) ReactionFunc {
 		}
 		return false, nil, nil
 	}
+}
+
+// AssignUIDs returns a reaction that gives a UID to each object that is created, as an API server does: made of kind, namespace and
+// name, and of a number for one that is created anew. Make a new one for each case.
+func AssignUIDs() ReactionFunc {
+	given := map[types.UID]int{}
+	var lock sync.Mutex
+	return func(action Action) (bool, runtime.Object, error) {
+		create, ok := action.(CreateAction)
+		if !ok || action.GetVerb() != "create" || action.GetSubresource() != "" || recording.OptionsOf(action).DryRun {
+			return false, nil, nil
+		}
+		obj, err := meta.Accessor(create.GetObject())
+		if err != nil || obj.GetUID() != "" {
+			return false, nil, nil
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		uid := uidOf(action.GetResource().Resource, obj)
+		given[uid]++
+		if n := given[uid]; n > 1 {
+			uid += types.UID(fmt.Sprintf(".%d", n))
+		}
+		obj.SetUID(uid)
+		return false, nil, nil
+	}
+}
+
+// uidOf makes a UID that may be the value of a label.
+func uidOf(kind string, obj metav1.Object) types.UID {
+	parts := []string{kind, obj.GetNamespace(), obj.GetName()}
+	return types.UID(strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "."))
 }

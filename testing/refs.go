@@ -3,16 +3,18 @@ package testing
 import (
 	"fmt"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
 // PatchRef is an expected patch. By default patches in JSON are compared by what they say, not byte by byte. The options at
@@ -91,8 +93,8 @@ func NewDeleteRef(action DeleteAction) DeleteRef {
 
 // NewDeleteRefFromObject returns the expectation that obj is deleted. It panics if the kind of obj is not known.
 func NewDeleteRefFromObject(obj client.Object, scheme *runtime.Scheme) DeleteRef {
-	obj = realObject(obj)
-	kind, err := kindOf(obj, scheme)
+	obj = objects.Copy(obj)
+	kind, err := objects.KindOf(obj, scheme)
 	if err != nil {
 		panic(err)
 	}
@@ -114,7 +116,7 @@ func (r DeleteRef) observed(action DeleteAction) DeleteRef {
 		}
 	}
 	if r.DryRun != nil {
-		ref.DryRun = new(isDryRun(opts.DryRun))
+		ref.DryRun = new(recording.OptionsOf(action).DryRun)
 	}
 	return ref
 }
@@ -180,8 +182,8 @@ func NewApplyRef(action ApplyAction) ApplyRef {
 // NewApplyRefFromObject returns the expectation that obj is applied as it is: all of it but its status and what of its metadata the API
 // server alone sets; the UID counts if there is one. It panics if obj is of no known kind, or is no valid object.
 func NewApplyRefFromObject(obj client.Object, scheme *runtime.Scheme) ApplyRef {
-	obj = realObject(obj)
-	kind, err := kindOf(obj, scheme)
+	obj = objects.Copy(obj)
+	kind, err := objects.KindOf(obj, scheme)
 	if err != nil {
 		panic(err)
 	}
@@ -209,30 +211,55 @@ func (r ApplyRef) observed(action ApplyAction) ApplyRef {
 
 // observedPatchOptions returns those options of a patch or an apply for which a value is wanted.
 func observedPatchOptions(action Action, owner string, force, dryRun *bool) (string, *bool, *bool) {
-	var opts metav1.PatchOptions
-	if a, ok := action.(interface{ GetPatchOptions() metav1.PatchOptions }); ok {
-		opts = a.GetPatchOptions()
-	}
+	opts := recording.OptionsOf(action)
 	if owner != "" {
 		owner = opts.FieldManager
 	}
 	if force != nil {
-		force = new(opts.Force != nil && *opts.Force)
+		force = &opts.Force
 	}
 	if dryRun != nil {
-		dryRun = new(isDryRun(opts.DryRun))
+		dryRun = &opts.DryRun
 	}
 	return owner, force, dryRun
 }
 
-// kindOf returns the kind that obj is for the API server: that of the scheme, else its own.
-func kindOf(obj runtime.Object, scheme *runtime.Scheme) (kind schema.GroupVersionKind, err error) {
-	kind, err = apiutil.GVKForObject(obj, scheme)
-	if err == nil {
-		return kind, nil
+// WriteOptions are options of a create or an update. Those that are not set may be anything.
+type WriteOptions struct {
+	// FieldOwner is the field manager of the call; empty for any.
+	FieldOwner string
+	// DryRun tells whether the call is a dry run; nil for any.
+	DryRun *bool
+}
+
+// WithOptions returns obj as an expectation, for ExpectCreates, ExpectUpdates and ExpectStatusUpdates, that the call also
+// has the options.
+func WithOptions(obj client.Object, options WriteOptions) client.Object {
+	return optioned{object: obj, options: options}
+}
+
+// optioned is an object of a table with the options it must be written with. It stands for the object.
+type optioned struct {
+	object
+	options WriteOptions
+}
+
+// optionsOf returns what obj says about options.
+func optionsOf(obj client.Object) WriteOptions {
+	if o, ok := obj.(optioned); ok {
+		return o.options
 	}
-	if own := obj.GetObjectKind().GroupVersionKind(); !own.Empty() {
-		return own, nil
+	return WriteOptions{}
+}
+
+// diff returns how the options of a call differ from the options that o sets.
+func (o WriteOptions) diff(action Action) string {
+	opts, actual := recording.OptionsOf(action), WriteOptions{}
+	if o.FieldOwner != "" {
+		actual.FieldOwner = opts.FieldManager
 	}
-	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %w", obj, err)
+	if o.DryRun != nil {
+		actual.DryRun = &opts.DryRun
+	}
+	return cmp.Diff(o, actual)
 }

@@ -1,16 +1,25 @@
 package testing
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/fakemanager"
+	"github.com/espalier-dev/espalier/testing/internal/literal"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 // SetupTestCase is one set-up with a manager that has no cluster: which types are then watched, which fields are indexed,
@@ -167,29 +176,36 @@ func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 
 	expect := expectConfigOf(tc, scheme)
 	configs = append(configs, expect)
-	mgr := newSetupManager(expect)
-	setup := factory(t, tc, mgr.newConfig())
-	if isNil(setup) {
+	p := expect.made()
+	mgr := fakemanager.New(p.config, p.fake)
+	setup := factory(t, tc, mgr.NewConfig())
+	if objects.IsNil(setup) {
 		t.Fatal("Setup factory returned nothing to set up")
 	}
 	err := setup.SetupWithManager(ctx, mgr)
-	tc.assertError(t, err)
+	assertError(t, "SetupWithManager()", err, tc.ExpectedErr, tc.ShouldErr)
+	if tc.Verify != nil {
+		tc.Verify(t, err)
+	}
 	if err == nil {
 		tc.run(t, ctx, mgr)
 	}
 	expect.AssertExpectations(t)
 }
 
+// setupTimeout limits the wait for controllers to start, and for requests that are expected and do not come.
+var setupTimeout = 30 * time.Second
+
 // run starts what was set up, lets the events happen, and asserts what comes of it.
-func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, mgr *setupManager) {
+func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, mgr *fakemanager.Manager) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	stop, err := mgr.start(ctx)
+	stop, err := mgr.StartControllers(ctx, setupTimeout)
 	if err != nil {
 		t.Errorf("the controllers cannot be started: %s", err)
 	} else {
-		mgr.requests.await(ctx, len(distinct(tc.ExpectRequests)))
-		assertRequests(t, "", tc.ExpectRequests, mgr.requests.take())
+		mgr.Requests.Await(ctx, len(distinct(tc.ExpectRequests)), setupTimeout)
+		assertRequests(t, "", tc.ExpectRequests, mgr.Requests.Take())
 		for i, event := range tc.Events {
 			event.run(t, ctx, i, mgr)
 		}
@@ -198,12 +214,119 @@ func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, mgr *setupManage
 	if err := stop(); err != nil {
 		t.Errorf("the controllers cannot be stopped: %s", err)
 	}
-	if late := mgr.requests.take(); len(late) > 0 {
-		t.Errorf("Unexpected requests observed at the end: %q", texts(late))
+	if late := mgr.Requests.Take(); len(late) > 0 {
+		t.Errorf("Unexpected requests observed at the end: %q", textsOf(late, textOfRequest))
 	}
-	for _, problem := range mgr.cache.problems() {
+	for _, problem := range mgr.Cache.Problems() {
 		t.Error(problem)
 	}
-	assertWatches(t, tc.ExpectWatches, mgr.cache)
-	assertIndexes(t, tc.ExpectIndexes, mgr.cache)
+
+	scheme := mgr.GetScheme()
+	textOfType := func(obj client.Object) string { return textOfType(obj, scheme) }
+	var watched []client.Object
+	for _, watch := range mgr.Cache.Watched() {
+		watched = append(watched, watch.Object(scheme))
+	}
+	assertSet(t, "ExpectWatches", tc.ExpectWatches, watched, textOfType)
+	var indexed []IndexRef
+	for _, index := range mgr.Cache.Indexed() {
+		indexed = append(indexed, IndexRef{Object: index.Of.Object(scheme), Field: index.Field})
+	}
+	assertSet(t, "ExpectIndexes", tc.ExpectIndexes, indexed, func(ref IndexRef) string {
+		return textOfType(ref.Object) + " by " + ref.Field
+	})
+}
+
+// run lets the event happen and asserts the requests that come of it.
+func (e SetupEvent) run(t *testing.T, ctx context.Context, i int, mgr *fakemanager.Manager) {
+	t.Helper()
+	happens := e.describe(mgr.GetScheme())
+	at := fmt.Sprintf("Events[%d] (%s)", i, cmp.Or(e.Name, happens, "nothing"))
+	if happens == "" {
+		t.Errorf("%s has nothing that happens", at)
+	}
+	before := e.Before
+	if objects.IsNil(before) || objects.IsNil(e.Updated) {
+		before = e.Updated
+	}
+	for _, change := range []struct{ before, after client.Object }{{after: e.Created}, {before, e.Updated}, {before: e.Deleted}} {
+		if err := mgr.Cache.Send(change.before, change.after); err != nil {
+			t.Errorf("%s cannot happen: %s", at, err)
+		}
+	}
+	if e.Send != nil {
+		e.Send(ctx)
+		mgr.Requests.Await(ctx, len(distinct(e.ExpectRequests)), setupTimeout)
+	}
+	assertRequests(t, at+": ", e.ExpectRequests, mgr.Requests.Take())
+}
+
+// describe says what happens, nothing if nothing does.
+func (e SetupEvent) describe(scheme *runtime.Scheme) string {
+	var happens []string
+	for _, change := range []struct {
+		verb string
+		obj  client.Object
+	}{{"created ", e.Created}, {"updated ", e.Updated}, {"deleted ", e.Deleted}} {
+		if objects.IsNil(change.obj) {
+			continue
+		}
+		obj := objects.Copy(change.obj)
+		kind, err := objects.KindOf(obj, scheme)
+		if err != nil {
+			kind.Kind = fmt.Sprintf("%T", obj)
+		}
+		happens = append(happens, change.verb+kind.Kind+" "+objects.Path(obj.GetNamespace(), obj.GetName()))
+	}
+	if e.Send != nil {
+		happens = append(happens, "sent")
+	}
+	return strings.Join(happens, ", ")
+}
+
+func assertRequests(t *testing.T, at string, expected, actual []reconcilers.Request) {
+	t.Helper()
+	assertSet(t, at+"ExpectRequests", distinct(expected), distinct(actual), textOfRequest)
+}
+
+// distinct returns the requests in order, each once.
+func distinct(requests []reconcilers.Request) []reconcilers.Request {
+	sorted := slices.SortedFunc(slices.Values(requests), func(a, b reconcilers.Request) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(sorted)
+}
+
+// assertSet compares the values of a field of a case by their texts, in any order.
+func assertSet[T any](t *testing.T, field string, expected, actual []T, text func(T) string) {
+	t.Helper()
+	if diff := gocmp.Diff(textsOf(expected, text), textsOf(actual, text), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s differs %s:\n%s\nTo expect it, set it to:\n%s,", field, legend(), ColorizeDiff(diff), literal.Of(actual))
+	}
+}
+
+// textsOf returns the texts of values, sorted.
+func textsOf[T any](values []T, text func(T) string) []string {
+	texts := make([]string, len(values))
+	for i, value := range values {
+		texts[i] = text(value)
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func textOfRequest(request reconcilers.Request) string {
+	return objects.Path(request.Namespace, request.Name)
+}
+
+// textOfType names the type that an object of a table stands for.
+func textOfType(obj client.Object, scheme *runtime.Scheme) string {
+	if objects.IsNil(obj) {
+		return "nil"
+	}
+	watched, err := fakemanager.TypeOf(objects.Copy(obj), scheme)
+	if err != nil {
+		return err.Error()
+	}
+	return watched.String()
 }

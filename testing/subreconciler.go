@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -153,7 +154,7 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 	defer func() { releaseAll(t, configs) }()
 	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
 
-	if isNil(tc.Resource) {
+	if objects.IsNil(tc.Resource) {
 		t.Fatal("Resource field is required")
 	}
 	expect := tc.expectConfig(scheme)
@@ -207,8 +208,8 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(
 	if err := expect.fetch(ctx, resource); err != nil {
 		t.Fatalf("cannot get the given resource: %s", err)
 	}
-	expected := copyOf(resource)
-	if !isNil(tc.ExpectResource) {
+	expected := objects.Copy(resource)
+	if !objects.IsNil(tc.ExpectResource) {
 		expected = seeded(tc.ExpectResource)
 	}
 	ctx = others.stash(withRequest(ctx, expect.Config(), resource))
@@ -256,7 +257,7 @@ func (tc *SubReconcilerTestCase[Type]) call(
 
 func (tc *SubReconcilerTestCase[Type]) compareStashedValue(t *testing.T, key stash.Key, expected, actual interface{}) {
 	t.Helper()
-	if isNil(expected) && isNil(actual) {
+	if objects.IsNil(expected) && objects.IsNil(actual) {
 		return
 	}
 	if diff := tc.Differ.StashedValue(expected, actual, key); diff != "" {
@@ -283,13 +284,13 @@ func withRequest(ctx context.Context, c reconcilers.Config, resource client.Obje
 	ctx = reconcilers.StashRequest(ctx, reconcilers.Request{
 		NamespacedName: types.NamespacedName{Namespace: resource.GetNamespace(), Name: resource.GetName()},
 	})
-	ctx = reconcilers.StashOriginalResourceType(ctx, realObject(resource))
-	return reconcilers.StashResourceType(ctx, realObject(resource))
+	ctx = reconcilers.StashOriginalResourceType(ctx, objects.Copy(resource))
+	return reconcilers.StashResourceType(ctx, objects.Copy(resource))
 }
 
 // seeded returns a copy of obj with the resource version that a given object has.
 func seeded[Type client.Object](obj Type) Type {
-	c := copyOf(obj)
+	c := objects.Copy(obj)
 	if c.GetResourceVersion() == "" {
 		c.SetResourceVersion(seededVersion)
 	}
@@ -298,7 +299,7 @@ func seeded[Type client.Object](obj Type) Type {
 
 // copyOfValue returns a deep copy of an object, and any other value as it is.
 func copyOfValue(value any) any {
-	if obj, ok := value.(runtime.Object); ok && !isNil(obj) {
+	if obj, ok := value.(runtime.Object); ok && !objects.IsNil(obj) {
 		return obj.DeepCopyObject()
 	}
 	return value

@@ -63,6 +63,9 @@ type published struct {
 	scheme *runtime.Scheme
 }
 
+// Unwrap gives access to the client behind, as [fake.AddIndex] needs it.
+func (p *published) Unwrap() client.WithWatch { return p.WithWatch }
+
 // Scheme implements [client.Client].
 func (p *published) Scheme() *runtime.Scheme { return p.scheme }
 

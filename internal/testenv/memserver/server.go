@@ -2,6 +2,7 @@ package memserver
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -223,6 +224,13 @@ func (s *Server) All(gvr schema.GroupVersionResource) []client.Object {
 		objects = append(objects, copyOf(r.object))
 	}
 	return objects
+}
+
+// Resources returns the resources that have, or had, objects. They are in no particular order.
+func (s *Server) Resources() []schema.GroupVersionResource {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Keys(s.tables))
 }
 
 // Watch starts a watch of a namespace, or of all if it is empty. As with client-go's tracker, it starts with what is

@@ -12,19 +12,20 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 // Marked returns a copy of obj with the marks that a [reconcilers.ComponentReconciler] of that prefix puts on the objects of owner, for
 // whom a table expects to be created. The digest is not among them: it is compared only where an expectation has one. It panics if
 // the kind of owner is not known.
 func Marked[Type client.Object](obj Type, prefix string, owner client.Object, scheme *runtime.Scheme) Type {
-	owner = realObject(owner)
-	kind, err := kindOf(owner, scheme)
+	owner = objects.Copy(owner)
+	kind, err := objects.KindOf(owner, scheme)
 	if err != nil {
 		panic(err)
 	}
 	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(owner), owner.GetUID())
-	marked := copyOf(obj)
+	marked := objects.Copy(obj)
 	marked.SetLabels(with(marked.GetLabels(), prefix+"/"+component.LabelOwnerID, engine.OwnerID(text)))
 	marked.SetAnnotations(with(marked.GetAnnotations(), prefix+"/"+component.AnnotationOwnerID, text))
 	return marked
@@ -78,7 +79,7 @@ func leaveUnsaid(expected, actual client.Object) client.Object {
 	if len(said) == 0 || reflect.TypeOf(expected) != reflect.TypeOf(actual) {
 		return actual
 	}
-	actual = realObject(actual)
+	actual = objects.Copy(actual)
 	for i, status := range componentStatuses(actual) {
 		if i >= len(said) {
 			break
@@ -130,7 +131,7 @@ func withoutUnsaidDigest(expected, actual client.Object) client.Object {
 	if len(keys) == 0 {
 		return actual
 	}
-	actual = realObject(actual)
+	actual = objects.Copy(actual)
 	annotations := actual.GetAnnotations()
 	for _, key := range keys {
 		delete(annotations, key)

@@ -1,4 +1,4 @@
-package testing
+package fakemanager
 
 import (
 	"fmt"
@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// watchedType is a type as a cache tells types apart.
-type watchedType struct {
+// Type is a type of objects as a cache distinguishes them: by kind and form.
+type Type struct {
 	kind schema.GroupVersionKind
 	form form
 }
@@ -28,41 +29,42 @@ const (
 	metadataForm     form = " (metadata)"
 )
 
-func watchedTypeOf(obj client.Object, scheme *runtime.Scheme) (watchedType, error) {
-	kind, err := kindOf(obj, scheme)
+// TypeOf returns the type of obj.
+func TypeOf(obj client.Object, scheme *runtime.Scheme) (Type, error) {
+	kind, err := objects.KindOf(obj, scheme)
 	if err != nil {
-		return watchedType{}, err
+		return Type{}, err
 	}
-	w := watchedType{kind: kind}
+	t := Type{kind: kind}
 	switch obj.(type) {
 	case runtime.Unstructured:
-		w.form = unstructuredForm
+		t.form = unstructuredForm
 	case *metav1.PartialObjectMetadata:
-		w.form = metadataForm
+		t.form = metadataForm
 	default:
 		if duck.IsDuck(obj, scheme) {
-			w.form = unstructuredForm
+			t.form = unstructuredForm
 		}
 	}
-	return w, nil
+	return t, nil
 }
 
-// String returns the type as people name it.
-func (w watchedType) String() string {
-	version, kind := w.kind.ToAPIVersionAndKind()
-	return version + " " + kind + string(w.form)
+// String returns the type as failure messages name it.
+func (t Type) String() string {
+	version, kind := t.kind.ToAPIVersionAndKind()
+	return version + " " + kind + string(t.form)
 }
 
-// object returns an object of the type, as a table would have it.
-func (w watchedType) object(scheme *runtime.Scheme) client.Object {
-	version, kind := w.kind.ToAPIVersionAndKind()
-	switch w.form {
+// Object returns an empty object of the type, as a table would have it; nil if the scheme has no such type.
+func (t Type) Object(scheme *runtime.Scheme) client.Object {
+	version, kind := t.kind.ToAPIVersionAndKind()
+	switch t.form {
 	case unstructuredForm:
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind}}
 	case metadataForm:
 		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}}
 	}
-	if made, err := scheme.New(w.kind); err == nil {
+	if made, err := scheme.New(t.kind); err == nil {
 		if obj, ok := made.(client.Object); ok {
 			return obj
 		}
@@ -70,29 +72,29 @@ func (w watchedType) object(scheme *runtime.Scheme) client.Object {
 	return nil
 }
 
-// of returns obj, which is of the kind, as an informer of the type has it.
-func (w watchedType) of(obj client.Object, scheme *runtime.Scheme) (client.Object, error) {
+// convert returns obj, which is of the kind, as an informer of the type has it.
+func (t Type) convert(obj client.Object, scheme *runtime.Scheme) (client.Object, error) {
 	u := &unstructured.Unstructured{}
 	if err := duck.Convert(obj, u); err != nil {
 		return nil, err
 	}
-	u.SetGroupVersionKind(w.kind)
-	switch w.form {
+	u.SetGroupVersionKind(t.kind)
+	switch t.form {
 	case unstructuredForm:
 		return u, nil
 	case metadataForm:
 		partial := meta.AsPartialObjectMetadata(u)
-		partial.SetGroupVersionKind(w.kind)
+		partial.SetGroupVersionKind(t.kind)
 		return partial, nil
 	}
-	to := w.object(scheme)
+	to := t.Object(scheme)
 	if to == nil {
-		return nil, fmt.Errorf("the scheme has no %s", w)
+		return nil, fmt.Errorf("the scheme has no %s", t)
 	}
 	if err := duck.Convert(u, to); err != nil {
 		return nil, err
 	}
-	// What is decoded into a type does not carry its kind.
+	// An object that is decoded into a Go type does not carry its kind.
 	to.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return to, nil
 }

@@ -13,20 +13,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// seed creates given objects on a real API server, with their status, and deletes those that are given as terminating.
-// Objects that both readers of a config are given are created once.
-func seed(ctx context.Context, server client.Client, objs []client.Object) error {
+// createGiven creates given objects on a real API server, with their status, and deletes those that are given as
+// terminating. Objects that both readers of a config are given are created once.
+func createGiven(ctx context.Context, server client.Client, objs []client.Object) error {
 	for _, obj := range objs {
-		if err := seedOne(ctx, server, obj); err != nil {
+		if err := createOne(ctx, server, obj); err != nil {
 			return fmt.Errorf("cannot create given %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
 		}
 	}
 	return nil
 }
 
-func seedOne(ctx context.Context, server client.Client, obj client.Object) error {
+func createOne(ctx context.Context, server client.Client, obj client.Object) error {
 	created, err := given(obj, server.Scheme())
 	if err != nil {
 		return err
@@ -73,9 +75,9 @@ func asUnstructured(obj client.Object, server client.Client) (*unstructured.Unst
 // applied through it, finalizers or not. Without one it lets the next config use what was costly to make. The test cases
 // call it by themselves.
 func (c *ExpectConfig) Release(ctx context.Context) error {
-	making.Lock()
+	configMu.Lock()
 	p := c.parts
-	making.Unlock()
+	configMu.Unlock()
 	if p == nil {
 		return nil
 	}
@@ -87,7 +89,7 @@ func (c *ExpectConfig) Release(ctx context.Context) error {
 		return nil
 	}
 	r := p.client
-	objs := append(realObjects(c.GivenObjects), realObjects(c.APIGivenObjects)...)
+	objs := append(objects.CopyAll(c.GivenObjects), objects.CopyAll(c.APIGivenObjects)...)
 	for _, action := range r.CreateActions {
 		if obj, ok := action.GetObject().(client.Object); ok {
 			objs = append(objs, obj)
@@ -103,7 +105,7 @@ func (c *ExpectConfig) Release(ctx context.Context) error {
 	}
 	var errs []error
 	for _, obj := range objs {
-		if err := release(ctx, r.client, obj); err != nil {
+		if err := release(ctx, r.Inner(), obj); err != nil {
 			errs = append(errs, fmt.Errorf("cannot delete %T %s: %w", obj, client.ObjectKeyFromObject(obj), err))
 		}
 	}
@@ -115,7 +117,7 @@ func targetObject(action Action) client.Object {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(action.GetResource().GroupVersion().WithKind(action.GetResource().Resource))
 	obj.SetNamespace(action.GetNamespace())
-	obj.SetName(nameOf(action))
+	obj.SetName(recording.NameOf(action))
 	return obj
 }
 
@@ -145,7 +147,7 @@ func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
 	if c.Server == nil {
 		return nil
 	}
-	return c.made().client.client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	return c.made().client.Inner().Get(ctx, client.ObjectKeyFromObject(obj), obj)
 }
 
 // withServerFields gives expected, an object of a table, the metadata of actual that only a server sets.

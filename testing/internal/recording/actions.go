@@ -1,10 +1,12 @@
-package testing
+package recording
 
 import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,36 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What a call to the client is to a reactor. The resource of an action is the *kind* of the object, such as ConfigMap.
-type (
-	// Reactor is offered every call to the client.
-	Reactor = clientgotesting.Reactor
-	// ReactionFunc reacts to a call. If it says it handled the call and returns an error, the call fails with that error and
-	// goes no further; otherwise the next one is asked, and in the end the call is made. It may change the object of the
-	// call. Several goroutines may call it at once if the code under test calls the client from several.
-	ReactionFunc = clientgotesting.ReactionFunc
-
-	// Action is any call to the client.
-	Action = clientgotesting.Action
-	// GetAction is a call to get an object.
-	GetAction = clientgotesting.GetAction
-	// ListAction is a call to list objects.
-	ListAction = clientgotesting.ListAction
-	// CreateAction is a call to create an object.
-	CreateAction = clientgotesting.CreateAction
-	// UpdateAction is a call to update an object.
-	UpdateAction = clientgotesting.UpdateAction
-	// PatchAction is a call to patch an object.
-	PatchAction = clientgotesting.PatchAction
-	// DeleteAction is a call to delete an object.
-	DeleteAction = clientgotesting.DeleteAction
-	// DeleteCollectionAction is a call to delete the objects that a selector matches.
-	DeleteCollectionAction = clientgotesting.DeleteCollectionAction
-)
-
 // ApplyAction is a call to apply a configuration.
 type ApplyAction interface {
-	Action
+	clientgotesting.Action
 	GetName() string
 	GetApplyConfiguration() runtime.ApplyConfiguration
 }
@@ -68,42 +43,16 @@ func (a ApplyActionImpl) GetApplyConfiguration() runtime.ApplyConfiguration {
 	return a.ApplyConfiguration
 }
 
-// GetPatchOptions returns the options of the call.
-func (a ApplyActionImpl) GetPatchOptions() metav1.PatchOptions {
-	opts := metav1.PatchOptions{FieldManager: a.FieldManager, Force: new(a.Force)}
-	if a.DryRun {
-		opts.DryRun = []string{metav1.DryRunAll}
-	}
-	return opts
-}
+// DeepCopy implements [clientgotesting.Action]. The copy shares the configuration.
+func (a ApplyActionImpl) DeepCopy() clientgotesting.Action { return a }
 
-// DeepCopy implements [Action]. The configuration is shared with the copy.
-func (a ApplyActionImpl) DeepCopy() Action { return a }
-
-// NewApplyAction returns the action of applying ac. It panics if ac cannot be marshalled, which no generated apply
-// configuration can cause.
-func NewApplyAction(ac runtime.ApplyConfiguration) ApplyAction {
-	return NewApplySubresourceAction(ac, "")
-}
-
-// NewApplySubresourceAction is [NewApplyAction] for a subresource.
-func NewApplySubresourceAction(ac runtime.ApplyConfiguration, subresource string) ApplyAction {
-	action, err := newApplyAction(ac, subresource, metav1.PatchOptions{})
-	if err != nil {
-		panic(err)
-	}
-	return action
-}
-
-func newApplyAction(ac runtime.ApplyConfiguration, subresource string, opts metav1.PatchOptions) (ApplyActionImpl, error) {
+// NewApplyAction returns the action of applying ac to an object, or to a subresource of it.
+func NewApplyAction(ac runtime.ApplyConfiguration, subresource string, opts metav1.PatchOptions) (ApplyActionImpl, error) {
 	raw, err := json.Marshal(ac)
 	if err != nil {
 		return ApplyActionImpl{}, fmt.Errorf("cannot marshal the apply configuration: %w", err)
 	}
-	var identity struct {
-		metav1.TypeMeta   `json:",inline"`
-		metav1.ObjectMeta `json:"metadata"`
-	}
+	var identity metav1.PartialObjectMetadata
 	if err := json.Unmarshal(raw, &identity); err != nil {
 		return ApplyActionImpl{}, fmt.Errorf("the apply configuration is not an object: %w", err)
 	}
@@ -122,8 +71,7 @@ func newApplyAction(ac runtime.ApplyConfiguration, subresource string, opts meta
 	}, nil
 }
 
-// snapshot returns the action with a copy of the configuration, which stays as it is when the client fills the original
-// with the server's answer.
+// snapshot returns the action with a copy of the configuration. A client fills the original with the server's answer.
 func (a ApplyActionImpl) snapshot() ApplyActionImpl {
 	a.ApplyConfiguration = copyOfApplyConfiguration(a.ApplyConfiguration)
 	return a
@@ -153,3 +101,49 @@ func copyOfApplyConfiguration(ac runtime.ApplyConfiguration) runtime.ApplyConfig
 func resourceFor(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	return kind.GroupVersion().WithResource(kind.Kind)
 }
+
+// NameOf returns the name of the object that an action is about, empty if the action is about no single object.
+func NameOf(action clientgotesting.Action) string {
+	switch a := action.(type) {
+	case interface{ GetName() string }:
+		return a.GetName()
+	case interface{ GetObject() runtime.Object }:
+		if obj, err := meta.Accessor(a.GetObject()); err == nil {
+			return obj.GetName()
+		}
+	}
+	return ""
+}
+
+// CallOptions are the options of a call that an expectation can name. Those that the call does not have are unset.
+type CallOptions struct {
+	FieldManager  string
+	Force, DryRun bool
+}
+
+// OptionsOf returns the options of a call.
+func OptionsOf(action clientgotesting.Action) CallOptions {
+	of := func(manager string, dryRun []string) CallOptions {
+		return CallOptions{FieldManager: manager, DryRun: isDryRun(dryRun)}
+	}
+	switch a := action.(type) {
+	case clientgotesting.CreateActionImpl:
+		return of(a.CreateOptions.FieldManager, a.CreateOptions.DryRun)
+	case clientgotesting.UpdateActionImpl:
+		return of(a.UpdateOptions.FieldManager, a.UpdateOptions.DryRun)
+	case clientgotesting.PatchActionImpl:
+		options := of(a.PatchOptions.FieldManager, a.PatchOptions.DryRun)
+		options.Force = a.PatchOptions.Force != nil && *a.PatchOptions.Force
+		return options
+	case ApplyActionImpl:
+		return CallOptions{FieldManager: a.FieldManager, Force: a.Force, DryRun: a.DryRun}
+	case clientgotesting.DeleteActionImpl:
+		return of("", a.DeleteOptions.DryRun)
+	case clientgotesting.DeleteCollectionActionImpl:
+		return of("", a.DeleteOptions.DryRun)
+	default:
+		return CallOptions{}
+	}
+}
+
+func isDryRun(values []string) bool { return slices.Contains(values, metav1.DryRunAll) }

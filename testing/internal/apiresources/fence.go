@@ -1,4 +1,4 @@
-package testing
+package apiresources
 
 import (
 	"strings"
@@ -8,17 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientgotesting "k8s.io/client-go/testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/memserver"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// noCreation is how a validation rule begins that refuses every creation. It is the only one that is understood here: a
-// component puts it on a type that it takes away, and wants to see it at work.
+// noCreation is the prefix of a validation rule that refuses every creation. It is the only rule that has an effect here:
+// a component adds it to a type before it deletes the type, and checks that it works.
 const noCreation = "oldSelf.hasValue()"
 
-// refuseFenced refuses to create instances of a type whose definition says that there are to be no more.
-func refuseFenced(server *memserver.Server) ReactionFunc {
-	return func(action Action) (bool, runtime.Object, error) {
+// RefuseFenced returns a reaction that refuses to create instances of a type whose definition in the server has a fence.
+func RefuseFenced(server *memserver.Server) clientgotesting.ReactionFunc {
+	return func(action clientgotesting.Action) (bool, runtime.Object, error) {
 		if action.GetVerb() != "create" || action.GetSubresource() != "" {
 			return false, nil, nil
 		}
@@ -29,7 +31,7 @@ func refuseFenced(server *memserver.Server) ReactionFunc {
 			}
 			if rule := fenceOf(definition, action.GetResource().Version); rule != nil {
 				invalid := field.Forbidden(nil, rule.Message)
-				return true, nil, apierrors.NewInvalid(kind, nameOf(action), field.ErrorList{invalid})
+				return true, nil, apierrors.NewInvalid(kind, recording.NameOf(action), field.ErrorList{invalid})
 			}
 		}
 		return false, nil, nil

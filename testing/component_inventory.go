@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 // Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap that keeps records of a component, which are compressed
@@ -59,7 +60,7 @@ func copyOfRecords(records []apis.InventoryRecord) []apis.InventoryRecord {
 // It returns none for other objects, and an error for records that are damaged.
 func InventoryOf(objs ...client.Object) ([]apis.InventoryRecord, error) {
 	var all []apis.InventoryRecord
-	for _, obj := range realObjects(objs) {
+	for _, obj := range objects.CopyAll(objs) {
 		records, _, err := inventory.Read(obj)
 		if err != nil {
 			return nil, err

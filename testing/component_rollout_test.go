@@ -99,9 +99,9 @@ func TestRolledOutNeverChanges(t *testing.T) {
 	}
 }
 
-func TestRolloutStopsAfterSoManyPasses(t *testing.T) {
+func TestRolloutStopsAfterSoManyRequests(t *testing.T) {
 	walls := part("walls")
-	recorded := rtesting.Rollout[*resources.Assembly]{Scheme: widgets, Resource: houseOf(walls), Reconciler: houseNode(), Passes: 1}.Run(t)
+	recorded := rtesting.Rollout[*resources.Assembly]{Scheme: widgets, Resource: houseOf(walls), Reconciler: houseNode(), Requests: 1}.Run(t)
 	if recorded.Find(walls) != nil || len(recorded.Object().Status.Inventory) != 1 {
 		t.Errorf("it is not only recorded: %v", recorded.Objects())
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 // Options for go-cmp, of which [DefaultDiffer] is made.
@@ -85,7 +87,7 @@ func fromJSON(raw []byte) any {
 
 // sent returns what is sent of an apply configuration; nil of nil.
 func sent(ac runtime.ApplyConfiguration) map[string]any {
-	if isNil(ac) {
+	if objects.IsNil(ac) {
 		return nil
 	}
 	raw, err := json.Marshal(ac)
