@@ -3,7 +3,6 @@ package memserver
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,11 +17,11 @@ import (
 )
 
 // Build builds the fake client of builder over this server, for the scheme given to [New] unless the builder has another.
-// It tells whether the server is behind the client; there are two cases in which it is not:
+// It reports whether the server is behind the client. There are two cases in which it is not:
 //
 //   - A builder that was given another tracker keeps it.
 //   - A builder that was given type converters cannot have a tracker. Server-side apply then uses those converters and the
-//     fake client's own tracker, at the cost of some milliseconds a write. Use [WithTypeConverters] to avoid that.
+//     fake client's own tracker, at the cost of some milliseconds a write.
 //
 // A builder that was told to return managed fields makes the server keep them, see [WithManagedFields].
 func (s *Server) Build(builder *fake.ClientBuilder) (c client.WithWatch, behind bool) {
@@ -79,14 +78,14 @@ func (p *published) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 	return apiutil.IsObjectNamespaced(obj, p.scheme, p.RESTMapper())
 }
 
-// settings are those of a builder that decide how a server can stand behind it.
+// settings are the settings of a builder that decide how a server can be behind its client.
 type settings struct {
 	scheme                                 uintptr
 	tracker, typeConverters, managedFields bool
 }
 
-// settingsOf reads what the builder has no methods to tell. A member that is not there, in another version of
-// controller-runtime, counts as not set.
+// settingsOf reads settings that the builder has no methods for. A field that does not exist in another version of
+// controller-runtime counts as not set.
 func settingsOf(builder *fake.ClientBuilder) settings {
 	fields := reflect.ValueOf(builder).Elem()
 	set := func(name string) bool {
@@ -119,55 +118,54 @@ func (s *Server) update(ctx context.Context, inner client.WithWatch, obj client.
 	return s.answer(obj)
 }
 
-// answer completes the answer to a write with the managed fields that it left, where they are kept: the fake client has none, or those
-// of before.
+// answer completes the answer to a write with the managed fields after it, where they are kept: the fake client returns none,
+// or those from before the write.
 func (s *Server) answer(obj client.Object) error {
 	if !s.eager {
 		return nil
 	}
-	kind, err := apiutil.GVKForObject(obj, s.public)
-	if err != nil {
-		return err
-	}
-	gvr, _ := meta.UnsafeGuessKindToResource(kind)
-	stored, err := s.Get(gvr, obj.GetNamespace(), obj.GetName())
+	_, stored, err := s.stored(obj)
 	if err != nil {
 		// It is gone since, or the write was a dry run.
 		return client.IgnoreNotFound(err)
 	}
-	accessor, err := asObject(stored)
-	if err == nil && accessor.GetResourceVersion() == obj.GetResourceVersion() {
-		obj.SetManagedFields(accessor.GetManagedFields())
+	if stored.GetResourceVersion() == obj.GetResourceVersion() {
+		obj.SetManagedFields(stored.GetManagedFields())
 	}
-	return err
+	return nil
 }
 
-// delete honours a UID precondition, which the fake client drops. It names the version that it looked at, so that the
+// stored returns a copy of the stored object that has the kind and name of obj.
+func (s *Server) stored(obj client.Object) (gvr schema.GroupVersionResource, stored client.Object, err error) {
+	kind, err := apiutil.GVKForObject(obj, s.public)
+	if err != nil {
+		return gvr, nil, err
+	}
+	gvr, _ = meta.UnsafeGuessKindToResource(kind)
+	found, err := s.Get(gvr, obj.GetNamespace(), obj.GetName())
+	if err != nil {
+		return gvr, nil, err
+	}
+	stored, err = asObject(found)
+	return gvr, stored, err
+}
+
+// delete honours a UID precondition, which the fake client drops. It requires the version that it checked, so that the
 // object cannot be replaced in between.
 func (s *Server) delete(ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
-	if options.Preconditions == nil || options.Preconditions.UID == nil || dryRun(options.DryRun) {
+	if options.Preconditions == nil || options.Preconditions.UID == nil || isDryRun(options.DryRun) {
 		return inner.Delete(ctx, obj, opts...)
 	}
-	kind, err := apiutil.GVKForObject(obj, s.public)
-	if err != nil {
-		return err
-	}
-	gvr, _ := meta.UnsafeGuessKindToResource(kind)
 	for {
-		stored, err := s.Get(gvr, obj.GetNamespace(), obj.GetName())
+		gvr, stored, err := s.stored(obj)
 		if err != nil {
 			return err
 		}
-		old, err := asObject(stored)
-		if err != nil {
+		if err := checkPreconditions(gvr, stored, options.Preconditions); err != nil {
 			return err
 		}
-		w := Write{Verb: Delete, Resource: gvr, Old: old, Preconditions: options.Preconditions}
-		if err := checkPreconditions(&w); err != nil {
-			return err
-		}
-		version := old.GetResourceVersion()
+		version := stored.GetResourceVersion()
 		err = inner.Delete(ctx, obj, append(opts[:len(opts):len(opts)], client.Preconditions{
 			UID: options.Preconditions.UID, ResourceVersion: &version,
 		})...)
@@ -178,38 +176,28 @@ func (s *Server) delete(ctx context.Context, inner client.WithWatch, obj client.
 }
 
 func (s *Server) apply(ctx context.Context, inner client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	raw, err := json.Marshal(config)
-	if err != nil {
-		return fmt.Errorf("cannot marshal the apply configuration: %w", err)
-	}
-	return s.applying.during(raw, "", func() error {
-		return answerDryRun(config, inner.Apply(ctx, config, opts...))
-	})
+	return s.applying.during(config, "", config, func() error { return inner.Apply(ctx, config, opts...) })
 }
 
 func (s *Server) applySubresource(
 	ctx context.Context, inner client.Client, subresource string, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 ) error {
+	call := func() error { return inner.SubResource(subresource).Apply(ctx, config, opts...) }
 	if subresource != statusSubresource {
-		return inner.SubResource(subresource).Apply(ctx, config, opts...)
+		return call()
 	}
 	sent := any(config)
 	if body := (&client.SubResourceApplyOptions{}).ApplyOpts(opts).SubResourceBody; body != nil {
 		sent = body
 	}
-	raw, err := json.Marshal(sent)
-	if err != nil {
-		return fmt.Errorf("cannot marshal the apply configuration: %w", err)
-	}
-	return s.applying.during(raw, subresource, func() error {
-		return answerDryRun(config, inner.SubResource(subresource).Apply(ctx, config, opts...))
-	})
+	return s.applying.during(sent, subresource, config, call)
 }
 
-// patch lets the old way to apply, as a patch, keep what was sent too.
+// patch treats a patch of the type apply, which is the older way to apply, as an apply.
 func (s *Server) patch(ctx context.Context, inner client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	call := func() error { return inner.Patch(ctx, obj, patch, opts...) }
 	if patch.Type() != types.ApplyPatchType {
-		if err := inner.Patch(ctx, obj, patch, opts...); err != nil {
+		if err := call(); err != nil {
 			return err
 		}
 		return s.answer(obj)
@@ -218,16 +206,15 @@ func (s *Server) patch(ctx context.Context, inner client.WithWatch, obj client.O
 	if err != nil {
 		return err
 	}
-	return s.applying.during(raw, "", func() error {
-		return answerDryRun(obj, inner.Patch(ctx, obj, patch, opts...))
-	})
+	return s.applying.during(json.RawMessage(raw), "", obj, call)
 }
 
 func (s *Server) patchSubresource(
 	ctx context.Context, inner client.Client, subresource string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
+	call := func() error { return inner.SubResource(subresource).Patch(ctx, obj, patch, opts...) }
 	if patch.Type() != types.ApplyPatchType || subresource != statusSubresource {
-		return inner.SubResource(subresource).Patch(ctx, obj, patch, opts...)
+		return call()
 	}
 	body := obj
 	if other := (&client.SubResourcePatchOptions{}).ApplyOptions(opts).SubResourceBody; other != nil {
@@ -237,7 +224,5 @@ func (s *Server) patchSubresource(
 	if err != nil {
 		return err
 	}
-	return s.applying.during(raw, subresource, func() error {
-		return answerDryRun(body, inner.SubResource(subresource).Patch(ctx, obj, patch, opts...))
-	})
+	return s.applying.during(json.RawMessage(raw), subresource, body, call)
 }
