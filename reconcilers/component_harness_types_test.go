@@ -25,7 +25,7 @@ func TestComponentRowsOfTypes(t *testing.T) {
 	mark := componentPrefix + "/owner-id=" + deployed.Find(walls).GetLabels()[componentPrefix+"/owner-id"]
 	fenced := deployed.DeleteRef(definition)
 	fenced.Preconditions.ResourceVersion = new("5")
-	own := rtesting.Marked(foreign, componentPrefix, house, widgetScheme)
+	own := rtesting.WithOwnership(foreign, componentPrefix, house, widgetScheme)
 
 	brought := func(phase apis.InventoryPhase, status apis.ObjectStatus, message string) apis.InventoryRecord {
 		return apis.InventoryRecord{
@@ -160,8 +160,8 @@ func TestComponentRowsOfInventories(t *testing.T) {
 			ExpectPatches: []rtesting.PatchRef{houseFinalizers(house, "999", `["`+componentFinalizer+`"]`)},
 			ExpectCreates: []client.Object{
 				inTheSecret(apis.PhaseScheduledForApplication, apis.ObjectInProgress),
-				rtesting.Marked(walls, componentPrefix, house, widgetScheme),
-				rtesting.Marked(roof, componentPrefix, house, widgetScheme),
+				rtesting.WithOwnership(walls, componentPrefix, house, widgetScheme),
+				rtesting.WithOwnership(roof, componentPrefix, house, widgetScheme),
 			},
 			ExpectUpdates: []client.Object{inTheSecret(apis.PhaseReady, "")},
 			ExpectEvents: houseEvents(house,

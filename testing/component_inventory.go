@@ -14,22 +14,22 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap that keeps records of a component, which are compressed
-// there:
+// Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap in which a component keeps its records,
+// compressed:
 //
 //	ExpectCreates: []client.Object{&rtesting.Inventory{
 //		ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
 //		Records:    []apis.InventoryRecord{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "walls", Phase: apis.PhaseReady}},
 //	}},
 //
-// It is compared as a structure. All but the namespace and the records is compared only if it is set: the name, for example, has a hash
-// of the owner in it. See [DefaultDiffer] for records. Inventories can only be expected; what is given has to be the real object, as
-// [Rollout] has it.
+// It is compared as a structure. The namespace and the records are always compared, other fields only if they are set: the
+// name, for example, has a hash of the owner in it. See [DefaultDiffer] for records. An Inventory can only be expected. Give
+// the real object, for example from a [Rollout].
 type Inventory struct {
 	metav1.ObjectMeta
 	// Kind is Secret or ConfigMap; empty for any.
 	Kind string
-	// Records are those that the object keeps, in order of group, kind, namespace and name.
+	// Records are in order of group, kind, namespace and name.
 	Records []apis.InventoryRecord
 }
 
@@ -56,8 +56,8 @@ func copyOfRecords(records []apis.InventoryRecord) []apis.InventoryRecord {
 	return copied
 }
 
-// InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and ConfigMaps as content.
-// It returns none for other objects, and an error for records that are damaged.
+// InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and ConfigMaps in
+// their data. It returns none for other objects, and an error for records that are damaged.
 func InventoryOf(objs ...client.Object) ([]apis.InventoryRecord, error) {
 	var all []apis.InventoryRecord
 	for _, obj := range objects.CopyAll(objs) {
@@ -89,48 +89,34 @@ func asInventory(obj client.Object) client.Object {
 	return i
 }
 
-// asSaid returns the part of an observed inventory that i says something about.
-func (i *Inventory) asSaid(actual *Inventory) *Inventory {
-	said := &Inventory{Records: copyOfRecords(actual.Records)}
-	said.Namespace = actual.Namespace
-	if i.Kind != "" {
-		said.Kind = actual.Kind
+// ignoreUnset returns the part of an observed inventory that i sets.
+func (i *Inventory) ignoreUnset(actual *Inventory) *Inventory {
+	part := &Inventory{Kind: actual.Kind, Records: copyOfRecords(actual.Records)}
+	part.ObjectMeta = metav1.ObjectMeta{
+		Namespace: actual.Namespace, Name: actual.Name, UID: actual.UID, Labels: actual.Labels,
+		Annotations: actual.Annotations, Finalizers: actual.Finalizers, OwnerReferences: actual.OwnerReferences,
 	}
-	if i.Name != "" {
-		said.Name = actual.Name
-	}
-	if i.UID != "" {
-		said.UID = actual.UID
-	}
-	if len(i.Labels) > 0 {
-		said.Labels = actual.Labels
-	}
-	if len(i.Annotations) > 0 {
-		said.Annotations = actual.Annotations
-	}
-	if len(i.Finalizers) > 0 {
-		said.Finalizers = actual.Finalizers
-	}
-	if len(i.OwnerReferences) > 0 {
-		said.OwnerReferences = actual.OwnerReferences
-	}
-	leaveUnsaidRecords(i.Records, said.Records)
-	return said
+	ignoreField(i.Kind, &part.Kind)
+	ignoreField(i.Name, &part.Name)
+	ignoreField(i.UID, &part.UID)
+	ignoreField(i.Labels, &part.Labels)
+	ignoreField(i.Annotations, &part.Annotations)
+	ignoreField(i.Finalizers, &part.Finalizers)
+	ignoreField(i.OwnerReferences, &part.OwnerReferences)
+	ignoreUnsetRecords(i.Records, part.Records)
+	return part
 }
 
-// pastable returns what of an observed inventory belongs in a table.
+// pastable returns the part of an observed inventory that belongs in a table.
 func (i *Inventory) pastable() *Inventory {
-	kept := &Inventory{Kind: i.Kind, Records: copyOfRecords(i.Records)}
-	kept.Namespace = i.Namespace
-	leaveUnsaidRecords(bare(i.Records), kept.Records)
-	return kept
+	return (&Inventory{Kind: i.Kind, Records: keysOnly(i.Records)}).ignoreUnset(i)
 }
 
-// bare returns records that say nothing but what they are about.
-func bare(records []apis.InventoryRecord) []apis.InventoryRecord {
-	bare := make([]apis.InventoryRecord, len(records))
+// keysOnly returns records with nothing but the keys of their objects.
+func keysOnly(records []apis.InventoryRecord) []apis.InventoryRecord {
+	keys := make([]apis.InventoryRecord, len(records))
 	for i, r := range records {
-		bare[i] = apis.InventoryRecord{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+		keys[i] = apis.InventoryRecord{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 	}
-	return bare
+	return keys
 }

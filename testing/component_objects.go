@@ -15,20 +15,20 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// Marked returns a copy of obj with the marks that a [reconcilers.ComponentReconciler] of that prefix puts on the objects of owner, for
-// whom a table expects to be created. The digest is not among them: it is compared only where an expectation has one. It panics if
-// the kind of owner is not known.
-func Marked[Type client.Object](obj Type, prefix string, owner client.Object, scheme *runtime.Scheme) Type {
+// WithOwnership returns a copy of obj with the label and annotation by which a [reconcilers.ComponentReconciler] of that
+// prefix marks the objects of owner, for tables that expect obj to be created. The digest is not among them: it is compared
+// only where an expectation has one. It panics if the kind of owner is not known.
+func WithOwnership[Type client.Object](obj Type, prefix string, owner client.Object, scheme *runtime.Scheme) Type {
 	owner = objects.Copy(owner)
 	kind, err := objects.KindOf(owner, scheme)
 	if err != nil {
 		panic(err)
 	}
 	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(owner), owner.GetUID())
-	marked := objects.Copy(obj)
-	marked.SetLabels(with(marked.GetLabels(), prefix+"/"+component.LabelOwnerID, engine.OwnerID(text)))
-	marked.SetAnnotations(with(marked.GetAnnotations(), prefix+"/"+component.AnnotationOwnerID, text))
-	return marked
+	owned := objects.Copy(obj)
+	owned.SetLabels(with(owned.GetLabels(), prefix+"/"+component.LabelOwnerID, engine.OwnerID(text)))
+	owned.SetAnnotations(with(owned.GetAnnotations(), prefix+"/"+component.AnnotationOwnerID, text))
+	return owned
 }
 
 func with(m map[string]string, key, value string) map[string]string {
@@ -64,70 +64,68 @@ func collectStatuses(v reflect.Value, found *[]*apis.ComponentStatus) {
 	}
 }
 
-// LeaveOpen clears what the status of a component says about times, digests and, in records, the state of an object, so that an
-// expectation that starts from a [RolledOut] resource does not compare it, see [DefaultDiffer].
-func LeaveOpen(status *apis.ComponentStatus) {
-	none := &apis.ComponentStatus{Inventory: bare(status.Inventory)}
+// IgnoreComputed clears the times and digests in the status of a component, and the UIDs, digests and the like in its
+// inventory records. An expectation that starts from a [RolledOut] resource then does not compare them, see [DefaultDiffer].
+func IgnoreComputed(status *apis.ComponentStatus) {
+	none := &apis.ComponentStatus{Inventory: keysOnly(status.Inventory)}
 	status.Inventory = copyOfRecords(status.Inventory)
-	leaveUnsaidStatus(none, status)
+	ignoreUnsetStatus(none, status)
 }
 
-// leaveUnsaid returns actual without what it says of the components of a resource that expected leaves open: times, digests and, in
-// records, what identifies the state of an object.
-func leaveUnsaid(expected, actual client.Object) client.Object {
-	said := componentStatuses(expected)
-	if len(said) == 0 || reflect.TypeOf(expected) != reflect.TypeOf(actual) {
+// ignoreUnset returns actual without the computed fields of component statuses that expected does not set: times, digests
+// and, in records, what identifies the state of an object.
+func ignoreUnset(expected, actual client.Object) client.Object {
+	want := componentStatuses(expected)
+	if len(want) == 0 || reflect.TypeOf(expected) != reflect.TypeOf(actual) {
 		return actual
 	}
 	actual = objects.Copy(actual)
 	for i, status := range componentStatuses(actual) {
-		if i >= len(said) {
-			break
+		if i < len(want) {
+			ignoreUnsetStatus(want[i], status)
 		}
-		leaveUnsaidStatus(said[i], status)
 	}
 	return actual
 }
 
-func leaveUnsaidStatus(expected, actual *apis.ComponentStatus) {
-	leaveOpen(expected.LastObservedAt, &actual.LastObservedAt)
-	leaveOpen(expected.LastAppliedAt, &actual.LastAppliedAt)
-	leaveOpen(expected.ProcessingSince, &actual.ProcessingSince)
-	leaveOpen(expected.ProcessingDigest, &actual.ProcessingDigest)
-	leaveOpen(expected.LastProcessingDigest, &actual.LastProcessingDigest)
-	leaveUnsaidRecords(expected.Inventory, actual.Inventory)
+func ignoreUnsetStatus(expected, actual *apis.ComponentStatus) {
+	ignoreField(expected.LastObservedAt, &actual.LastObservedAt)
+	ignoreField(expected.LastAppliedAt, &actual.LastAppliedAt)
+	ignoreField(expected.ProcessingSince, &actual.ProcessingSince)
+	ignoreField(expected.ProcessingDigest, &actual.ProcessingDigest)
+	ignoreField(expected.LastProcessingDigest, &actual.LastProcessingDigest)
+	ignoreUnsetRecords(expected.Inventory, actual.Inventory)
 }
 
-func leaveUnsaidRecords(expected, actual []apis.InventoryRecord) {
-	said := make(map[plan.Key]*apis.InventoryRecord, len(expected))
+func ignoreUnsetRecords(expected, actual []apis.InventoryRecord) {
+	wanted := make(map[plan.Key]*apis.InventoryRecord, len(expected))
 	for i := range expected {
-		said[plan.KeyOf(expected[i])] = &expected[i]
+		wanted[plan.KeyOf(expected[i])] = &expected[i]
 	}
 	for i := range actual {
 		record := &actual[i]
-		want, ok := said[plan.KeyOf(*record)]
-		if !ok {
-			continue
+		if want, ok := wanted[plan.KeyOf(*record)]; ok {
+			ignoreField(want.UID, &record.UID)
+			ignoreField(want.Digest, &record.Digest)
+			ignoreField(want.Fields, &record.Fields)
+			ignoreField(want.Generation, &record.Generation)
+			ignoreField(want.LastAppliedAt, &record.LastAppliedAt)
 		}
-		leaveOpen(want.UID, &record.UID)
-		leaveOpen(want.Digest, &record.Digest)
-		leaveOpen(want.Fields, &record.Fields)
-		leaveOpen(want.Generation, &record.Generation)
-		leaveOpen(want.LastAppliedAt, &record.LastAppliedAt)
 	}
 }
 
-// leaveOpen drops what nothing is expected of.
-func leaveOpen[T comparable](expected T, actual *T) {
-	var none T
-	if expected == none {
-		*actual = none
+// ignoreField clears a field that the expectation does not set. Maps and lists are not set if they are empty.
+func ignoreField[T any](expected T, actual *T) {
+	v := reflect.ValueOf(&expected).Elem()
+	if v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0 {
+		reflect.ValueOf(actual).Elem().SetZero()
 	}
 }
 
-// withoutUnsaidDigest returns a written object without the digest of a component that expected has the mark of, and no digest.
-func withoutUnsaidDigest(expected, actual client.Object) client.Object {
-	keys := unsaidDigests(expected.GetLabels(), expected.GetAnnotations())
+// ignoreUnsetDigest returns a written object without the digest of a component, if expected has the label of the component
+// but no digest.
+func ignoreUnsetDigest(expected, actual client.Object) client.Object {
+	keys := unsetDigests(expected.GetLabels(), expected.GetAnnotations())
 	if len(keys) == 0 {
 		return actual
 	}
@@ -140,43 +138,43 @@ func withoutUnsaidDigest(expected, actual client.Object) client.Object {
 	return actual
 }
 
-// withoutUnsaidApplied is withoutUnsaidDigest for what is applied. A component names the version of an object that it had to read, which
-// depends on what it knew.
-func withoutUnsaidApplied(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
+// ignoreUnsetApplied is ignoreUnsetDigest for server-side apply. It ignores the resource version too: a component sends the
+// version of an object that it had to read, which depends on what it knew.
+func ignoreUnsetApplied(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
 	want, got := sent(expected), sent(actual)
 	if want == nil || got == nil {
 		return actual
 	}
 	labels, _, _ := unstructured.NestedStringMap(want, "metadata", "labels")
 	annotations, _, _ := unstructured.NestedStringMap(want, "metadata", "annotations")
-	if !isMarked(labels) {
+	if len(ownerPrefixes(labels)) == 0 {
 		return actual
 	}
 	if version, _, _ := unstructured.NestedString(want, "metadata", "resourceVersion"); version == "" {
 		unstructured.RemoveNestedField(got, "metadata", "resourceVersion")
 	}
-	for _, key := range unsaidDigests(labels, annotations) {
+	for _, key := range unsetDigests(labels, annotations) {
 		unstructured.RemoveNestedField(got, "metadata", "annotations", key)
 	}
 	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: got})
 }
 
-// isMarked tells whether labels have the mark of a component.
-func isMarked(labels map[string]string) bool {
+// ownerPrefixes returns the prefixes of the components whose owner label is among the labels.
+func ownerPrefixes(labels map[string]string) []string {
+	var prefixes []string
 	for label := range labels {
-		if strings.HasSuffix(label, "/"+component.LabelOwnerID) {
-			return true
+		if prefix, owned := strings.CutSuffix(label, "/"+component.LabelOwnerID); owned {
+			prefixes = append(prefixes, prefix)
 		}
 	}
-	return false
+	return prefixes
 }
 
-// unsaidDigests are the keys of the digests of the components whose mark is among the labels.
-func unsaidDigests(labels, annotations map[string]string) []string {
+// unsetDigests returns the keys of the digests that are not among the annotations, for the components of the labels.
+func unsetDigests(labels, annotations map[string]string) []string {
 	var keys []string
-	for label := range labels {
-		prefix, marked := strings.CutSuffix(label, "/"+component.LabelOwnerID)
-		if key := prefix + "/" + component.AnnotationDigest; marked && annotations[key] == "" {
+	for _, prefix := range ownerPrefixes(labels) {
+		if key := prefix + "/" + component.AnnotationDigest; annotations[key] == "" {
 			keys = append(keys, key)
 		}
 	}

@@ -143,12 +143,12 @@ func TestRolloutFails(t *testing.T) {
 func TestComponentsAreComparedAsFarAsExpected(t *testing.T) {
 	walls := part("walls")
 	house := rollOut(t, houseOf(walls))
-	open := house.With(func(a *resources.Assembly) { rtesting.LeaveOpen(&a.Status) }).Object()
+	open := house.With(func(a *resources.Assembly) { rtesting.IgnoreComputed(&a.Status) }).Object()
 	if open.Status.ProcessingDigest != "" || open.Status.Inventory[0].Digest != "" || open.Status.Inventory[0].Phase != apis.PhaseReady {
 		t.Errorf("left open: %+v", open.Status)
 	}
 	wrong := func(change func(*apis.ComponentStatus)) *resources.Assembly {
-		return house.With(func(a *resources.Assembly) { rtesting.LeaveOpen(&a.Status); change(&a.Status) }).Object()
+		return house.With(func(a *resources.Assembly) { rtesting.IgnoreComputed(&a.Status); change(&a.Status) }).Object()
 	}
 	for name, tc := range map[string]struct {
 		expected *resources.Assembly
@@ -171,10 +171,10 @@ func TestComponentsAreComparedAsFarAsExpected(t *testing.T) {
 		}
 	}
 
-	marked := rtesting.Marked(walls, housePrefix, house, widgets)
+	marked := rtesting.WithOwnership(walls, housePrefix, house, widgets)
 	other := marked.DeepCopy()
 	other.Annotations[housePrefix+"/digest"] = "x"
-	foreign := rtesting.Marked(walls, housePrefix, houseOf(), widgets)
+	foreign := rtesting.WithOwnership(walls, housePrefix, houseOf(), widgets)
 	foreign.Labels[housePrefix+"/owner-id"] = "x"
 	for name, tc := range map[string]struct {
 		expected client.Object

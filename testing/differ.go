@@ -87,7 +87,7 @@ func (differ) Event(expected, actual Event) string {
 }
 
 func (differ) ApplyRef(expected, actual ApplyRef) string {
-	actual.ApplyConfiguration = withoutUnsaidApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
+	actual.ApplyConfiguration = ignoreUnsetApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
 	return cmp.Diff(expected, actual, NormalizeApplyConfiguration)
 }
 
@@ -108,12 +108,12 @@ func (d differ) StashedValue(expected, actual any, _ stash.Key) string {
 }
 
 func (d differ) Resource(expected, actual client.Object) string {
-	actual = d.said(expected, actual)
+	actual = d.ignoreUnset(expected, actual)
 	return cmp.Diff(expected, actual, reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty())
 }
 
 func (d differ) ResourceStatusUpdate(expected, actual client.Object) string {
-	actual = d.said(expected, actual)
+	actual = d.ignoreUnset(expected, actual)
 	return cmp.Diff(expected, actual, statusOnly, reconcilers.IgnoreAllUnexported, d.times(), cmpopts.EquateEmpty())
 }
 
@@ -130,17 +130,17 @@ func (d differ) written(expected, actual client.Object) string {
 	want, ok := expected.(*Inventory)
 	got, alike := actual.(*Inventory)
 	if ok && alike {
-		return cmp.Diff(want, want.asSaid(got), writtenObject)
+		return cmp.Diff(want, want.ignoreUnset(got), writtenObject)
 	}
-	return cmp.Diff(expected, withoutUnsaidDigest(expected, d.said(expected, actual)), writtenObject, d.times())
+	return cmp.Diff(expected, ignoreUnsetDigest(expected, d.ignoreUnset(expected, actual)), writtenObject, d.times())
 }
 
-// said returns actual without what expected leaves open.
-func (d differ) said(expected, actual client.Object) client.Object {
+// ignoreUnset returns actual without the computed fields that expected does not set, unless all are compared.
+func (d differ) ignoreUnset(expected, actual client.Object) client.Object {
 	if d.strict {
 		return actual
 	}
-	return leaveUnsaid(expected, actual)
+	return ignoreUnset(expected, actual)
 }
 
 func (differ) WebhookResponse(expected, actual admission.Response) string {

@@ -73,7 +73,7 @@
 //			Now:            rtesting.RolledOutAt,
 //			Resource:       damaged.Object(),
 //			GivenObjects:   damaged.Objects(),
-//			ExpectResource: damaged.With(func(h *v1.House) { rtesting.LeaveOpen(&h.Status.ComponentStatus) }).Object(),
+//			ExpectResource: damaged.With(func(h *v1.House) { rtesting.IgnoreComputed(&h.Status.ComponentStatus) }).Object(),
 //			ExpectApplies:  []rtesting.ApplyRef{house.ApplyRef(roof)},
 //			ExpectEvents:   []rtesting.Event{updated},
 //			ExpectedResult: reconcilers.Result{RequeueAfter: 606 * time.Second, Priority: &low},
