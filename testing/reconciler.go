@@ -99,42 +99,23 @@ type ReconcilerFactory func(t *testing.T, rtc *ReconcilerTestCase, c reconcilers
 // Run runs the cases as subtests.
 func (rt ReconcilerTests) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	suite := make(ReconcilerTestSuite, 0, len(rt))
-	for name, tc := range rt {
-		tc.Name = name
-		suite = append(suite, tc)
-	}
-	suite.Run(t, scheme, factory)
+	runTests(t, rt, func(t *testing.T, tc *ReconcilerTestCase) { tc.Run(t, scheme, factory) })
 }
 
 // Run runs the cases as subtests.
 func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	members := make([]member, len(ts))
-	for i := range ts {
-		tc := ts[i]
-		members[i] = member{name: tc.Name, focused: tc.Focus, run: func(t *testing.T) { tc.Run(t, scheme, factory) }}
-	}
-	runSuite(t, members)
+	runSuite(t, ts, func(t *testing.T, tc *ReconcilerTestCase) { tc.Run(t, scheme, factory) })
 }
 
 // Run runs the case. A reconciler that can validate itself is validated, with all that is nested in it, before it
 // reconciles.
 func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	if tc.Skip {
-		t.SkipNow()
-	}
-	ctx := tc.prepare(t)
-	var configs []*ExpectConfig
-	defer func() { releaseAll(t, configs) }()
-	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
-
-	expect := expectConfigOf(tc, scheme)
-	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
-	configs = append(others.configs(), expect)
-	ctx = others.stash(ctx)
-	r := factory(t, tc, expect.Config())
+	run := begin(t, tc, scheme)
+	defer run.end(t)
+	ctx := run.stashAdditional(run.ctx)
+	r := factory(t, tc, run.expect.Config())
 
 	ctx = validation.WithRecursive(ctx)
 	if v, ok := r.(validation.Validator); ok {
@@ -148,23 +129,12 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 		result: result, err: err, expectedResult: tc.ExpectedResult,
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t)
-	expect.AssertExpectations(t)
-	others.assert(t)
+	run.assert(t)
 }
 
-// prepare completes the case and returns its context.
-func (tc *ReconcilerTestCase) prepare(t *testing.T) context.Context {
-	t.Helper()
-	if tc.Now.IsZero() {
-		tc.Now = time.Now()
+func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
+	return caseFields[ReconcilerTestCase]{
+		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
-	if tc.Metadata == nil {
-		tc.Metadata = map[string]interface{}{}
-	}
-	ctx := newContext(t, tc.Now)
-	ctx = prepare(t, ctx, tc, tc.Prepare)
-	if tc.Differ == nil {
-		tc.Differ = DefaultDiffer
-	}
-	return ctx
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,15 +130,6 @@ func release(ctx context.Context, server client.Client, obj client.Object) error
 	}
 	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	return client.IgnoreNotFound(server.Patch(ctx, obj, free))
-}
-
-// releaseAll releases the configs of a case.
-func releaseAll(t *testing.T, configs []*ExpectConfig) {
-	for _, c := range configs {
-		if err := c.Release(context.Background()); err != nil {
-			t.Errorf("error during clean up: %s", err)
-		}
-	}
 }
 
 // fetch fills obj with what the Server has of it. Without a Server it does nothing: obj is what was given.

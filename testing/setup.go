@@ -141,56 +141,42 @@ type SetupTestSuite []SetupTestCase
 // Run runs the cases as subtests.
 func (st SetupTests) Run(t *testing.T, scheme *runtime.Scheme, factory SetupFactory) {
 	t.Helper()
-	suite := make(SetupTestSuite, 0, len(st))
-	for name, tc := range st {
-		tc.Name = name
-		suite = append(suite, tc)
-	}
-	suite.Run(t, scheme, factory)
+	runTests(t, st, func(t *testing.T, tc *SetupTestCase) { tc.Run(t, scheme, factory) })
 }
 
 // Run runs the cases as subtests.
 func (ts SetupTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory SetupFactory) {
 	t.Helper()
-	members := make([]member, len(ts))
-	for i := range ts {
-		tc := ts[i]
-		members[i] = member{name: tc.Name, focused: tc.Focus, run: func(t *testing.T) { tc.Run(t, scheme, factory) }}
-	}
-	runSuite(t, members)
+	runSuite(t, ts, func(t *testing.T, tc *SetupTestCase) { tc.Run(t, scheme, factory) })
 }
 
 // Run runs the case.
 func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory SetupFactory) {
 	t.Helper()
-	if tc.Skip {
-		t.SkipNow()
-	}
-	if tc.Metadata == nil {
-		tc.Metadata = map[string]interface{}{}
-	}
-	ctx := prepare(t, newContext(t, time.Now()), tc, tc.Prepare)
-	var configs []*ExpectConfig
-	defer func() { releaseAll(t, configs) }()
-	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
-
-	expect := expectConfigOf(tc, scheme)
-	configs = append(configs, expect)
-	p := expect.made()
+	run := begin(t, tc, scheme)
+	defer run.end(t)
+	p := run.expect.made()
 	mgr := fakemanager.New(p.config, p.fake)
 	setup := factory(t, tc, mgr.NewConfig())
 	if objects.IsNil(setup) {
 		t.Fatal("Setup factory returned nothing to set up")
 	}
-	err := setup.SetupWithManager(ctx, mgr)
+	err := setup.SetupWithManager(run.ctx, mgr)
 	assertError(t, "SetupWithManager()", err, tc.ExpectedErr, tc.ShouldErr)
 	if tc.Verify != nil {
 		tc.Verify(t, err)
 	}
 	if err == nil {
-		tc.run(t, ctx, mgr)
+		tc.run(t, run.ctx, mgr)
 	}
-	expect.AssertExpectations(t)
+	run.assert(t)
+}
+
+func (tc *SetupTestCase) fields() caseFields[SetupTestCase] {
+	return caseFields[SetupTestCase]{
+		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: new(time.Time), differ: new(Differ),
+		prepare: tc.Prepare, cleanUp: tc.CleanUp,
+	}
 }
 
 // setupTimeout limits the wait for controllers to start, and for requests that are expected and do not come.

@@ -123,45 +123,31 @@ type SubReconcilerFactory[Type client.Object] func(
 // Run runs the cases as subtests.
 func (rt SubReconcilerTests[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	suite := make(SubReconcilerTestSuite[Type], 0, len(rt))
-	for name, tc := range rt {
-		tc.Name = name
-		suite = append(suite, tc)
-	}
-	suite.Run(t, scheme, factory)
+	runTests(t, rt, func(t *testing.T, tc *SubReconcilerTestCase[Type]) { tc.Run(t, scheme, factory) })
 }
 
 // Run runs the cases as subtests.
 func (ts SubReconcilerTestSuite[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	members := make([]member, len(ts))
-	for i := range ts {
-		tc := ts[i]
-		members[i] = member{name: tc.Name, focused: tc.Focus, run: func(t *testing.T) { tc.Run(t, scheme, factory) }}
-	}
-	runSuite(t, members)
+	runSuite(t, ts, func(t *testing.T, tc *SubReconcilerTestCase[Type]) { tc.Run(t, scheme, factory) })
 }
 
 // Run runs the case and its additional reconciles. A sub-reconciler that can validate itself is validated, with all that
 // is nested in it, before it reconciles. SetupWithManager is not called.
 func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	if tc.Skip {
-		t.SkipNow()
-	}
-	ctx := tc.prepare(t)
-	var configs []*ExpectConfig
-	defer func() { releaseAll(t, configs) }()
-	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
-
+	run := begin(t, tc, scheme, stash.WithContext)
+	defer run.end(t)
 	if objects.IsNil(tc.Resource) {
 		t.Fatal("Resource field is required")
 	}
-	expect := tc.expectConfig(scheme)
-	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
-	configs = append(others.configs(), expect)
-	r := factory(t, tc, expect.Config())
-	tc.reconcile(t, ctx, r, expect, others)
+	if tc.VerifyStashedValue == nil {
+		tc.VerifyStashedValue = tc.compareStashedValue
+	}
+	run.expect.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
+	run.expect.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
+	r := factory(t, tc, run.expect.Config())
+	tc.reconcile(t, run, r)
 
 	for i := range tc.AdditionalReconciles {
 		next := tc.AdditionalReconciles[i]
@@ -176,31 +162,17 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 	}
 }
 
-// prepare completes the case and returns its context.
-func (tc *SubReconcilerTestCase[Type]) prepare(t *testing.T) context.Context {
-	t.Helper()
-	if tc.Now.IsZero() {
-		tc.Now = time.Now()
+func (tc *SubReconcilerTestCase[Type]) fields() caseFields[SubReconcilerTestCase[Type]] {
+	return caseFields[SubReconcilerTestCase[Type]]{
+		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
-	if tc.Metadata == nil {
-		tc.Metadata = map[string]interface{}{}
-	}
-	ctx := stash.WithContext(newContext(t, tc.Now))
-	ctx = prepare(t, ctx, tc, tc.Prepare)
-	if tc.Differ == nil {
-		tc.Differ = DefaultDiffer
-	}
-	if tc.VerifyStashedValue == nil {
-		tc.VerifyStashedValue = tc.compareStashedValue
-	}
-	return ctx
 }
 
 // reconcile calls the sub-reconciler once and asserts what came of it.
-func (tc *SubReconcilerTestCase[Type]) reconcile(
-	t *testing.T, ctx context.Context, r reconcilers.SubReconciler[Type], expect *ExpectConfig, others additional,
-) {
+func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r reconcilers.SubReconciler[Type]) {
 	t.Helper()
+	ctx, expect := run.ctx, run.expect
 	for key, value := range tc.GivenStashedValues {
 		stash.StoreValue(ctx, key, copyOfValue(value))
 	}
@@ -212,7 +184,7 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(
 	if !objects.IsNil(tc.ExpectResource) {
 		expected = seeded(tc.ExpectResource)
 	}
-	ctx = others.stash(withRequest(ctx, expect.Config(), resource))
+	ctx = run.stashAdditional(withRequest(ctx, expect.Config(), resource))
 
 	ctx = validation.WithRecursive(ctx)
 	if v, ok := r.(validation.Validator); ok {
@@ -236,8 +208,7 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(
 	for key, value := range tc.ExpectStashedValues {
 		tc.VerifyStashedValue(t, key, copyOfValue(value), stash.RetrieveValue(ctx, key))
 	}
-	expect.AssertExpectations(t)
-	others.assert(t)
+	run.assert(t)
 }
 
 // call reconciles. A panic that is expected counts as a result without an error.
@@ -263,13 +234,6 @@ func (tc *SubReconcilerTestCase[Type]) compareStashedValue(t *testing.T, key sta
 	if diff := tc.Differ.StashedValue(expected, actual, key); diff != "" {
 		t.Errorf("ExpectStashedValues[%q] differs %s: %s", key, legend(), ColorizeDiff(diff))
 	}
-}
-
-func (tc *SubReconcilerTestCase[Type]) expectConfig(scheme *runtime.Scheme) *ExpectConfig {
-	c := expectConfigOf(tc, scheme)
-	c.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
-	c.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
-	return c
 }
 
 // withLast returns a new slice: objects often belongs to several cases.

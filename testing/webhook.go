@@ -130,12 +130,7 @@ func (wt AdmissionWebhookTests) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	suite := make(AdmissionWebhookTestSuite, 0, len(wt))
-	for name, tc := range wt {
-		tc.Name = name
-		suite = append(suite, tc)
-	}
-	suite.RunWithContext(t, scheme, factory)
+	runTests(t, wt, func(t *testing.T, tc *AdmissionWebhookTestCase) { tc.RunWithContext(t, scheme, factory) })
 }
 
 // Run runs the cases as subtests.
@@ -151,13 +146,7 @@ func (ts AdmissionWebhookTestSuite) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	members := make([]member, len(ts))
-	for i := range ts {
-		tc := ts[i]
-		run := func(t *testing.T) { tc.RunWithContext(t, scheme, factory) }
-		members[i] = member{name: tc.Name, focused: tc.Focus, run: run}
-	}
-	runSuite(t, members)
+	runSuite(t, ts, func(t *testing.T, tc *AdmissionWebhookTestCase) { tc.RunWithContext(t, scheme, factory) })
 }
 
 // Run runs the case.
@@ -173,19 +162,13 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	if tc.Skip {
-		t.SkipNow()
+	run := begin(t, tc, scheme, stash.WithContext, validation.WithRecursive)
+	defer run.end(t)
+	if tc.HTTPRequest == nil {
+		tc.HTTPRequest = &http.Request{URL: &url.URL{Path: "/"}}
 	}
-	ctx := tc.prepare(t)
-	var configs []*ExpectConfig
-	defer func() { releaseAll(t, configs) }()
-	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
-
-	expect := expectConfigOf(tc, scheme)
-	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
-	configs = append(others.configs(), expect)
-	ctx = others.stash(ctx)
-	webhook, err := factory(t, ctx, tc, expect.Config())
+	ctx := run.stashAdditional(run.ctx)
+	webhook, err := factory(t, ctx, tc, run.expect.Config())
 	if err != nil {
 		t.Fatalf("Webhook factory failed: %s", err)
 	}
@@ -196,28 +179,14 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 		t.Fatal("Request field is required")
 	}
 	tc.handle(t, ctx, webhook)
-	expect.AssertExpectations(t)
-	others.assert(t)
+	run.assert(t)
 }
 
-// prepare completes the case and returns its context.
-func (tc *AdmissionWebhookTestCase) prepare(t *testing.T) context.Context {
-	t.Helper()
-	if tc.Now.IsZero() {
-		tc.Now = time.Now()
+func (tc *AdmissionWebhookTestCase) fields() caseFields[AdmissionWebhookTestCase] {
+	return caseFields[AdmissionWebhookTestCase]{
+		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
-	if tc.Metadata == nil {
-		tc.Metadata = map[string]interface{}{}
-	}
-	ctx := validation.WithRecursive(stash.WithContext(newContext(t, tc.Now)))
-	ctx = prepare(t, ctx, tc, tc.Prepare)
-	if tc.Differ == nil {
-		tc.Differ = DefaultDiffer
-	}
-	if tc.HTTPRequest == nil {
-		tc.HTTPRequest = &http.Request{URL: &url.URL{Path: "/"}}
-	}
-	return ctx
 }
 
 // handle asks the webhook once and asserts its answer.
