@@ -30,7 +30,7 @@ var _ TestClient = (*recording.Client)(nil)
 // it is nil they are created through inner. The recorded actions are in exported fields of the result, such as
 // CreateActions and StatusPatchActions.
 func NewFakeClientWrapper(inner client.Client, tracker clientgotesting.ObjectTracker) *recording.Client {
-	return recording.NewClient(recording.Options{Inner: inner, Add: addGiven(inner, tracker)})
+	return recording.NewClient(inner, recording.Options{Add: addGiven(inner, tracker)})
 }
 
 func addGiven(inner client.Client, tracker clientgotesting.ObjectTracker) func(client.Object) error {

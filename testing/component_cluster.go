@@ -53,7 +53,7 @@ func (r Rollout[Type]) newCluster(resource Type, given []client.Object) *cluster
 	}
 	c.config = c.expect.Config()
 	c.config.APIReader = c.config.Client
-	c.unrecorded = c.expect.made().client.Inner()
+	c.unrecorded = c.expect.made().client.Client
 	for _, obj := range given {
 		c.given = append(c.given, c.keyOf(objects.Copy(obj)))
 	}

@@ -144,7 +144,7 @@ func (c *ExpectConfig) make() *parts {
 	if c.Server != nil {
 		p.client, reader = c.newLiveClient(p.journal), c.newLiveClient(nil)
 		objs := append(objects.CopyAll(c.GivenObjects), objects.CopyAll(c.APIGivenObjects)...)
-		if err := createGiven(context.Background(), p.client.Inner(), objs); err != nil {
+		if err := createGiven(context.Background(), p.client.Client, objs); err != nil {
 			p.problems = append(p.problems, err.Error())
 		}
 	} else {
@@ -190,11 +190,11 @@ func (c *ExpectConfig) newClient(
 	}
 	built, behind := server.Build(builder)
 	inner := duck.NewDuckAwareClientWrapper(built)
-	options := recording.Options{Inner: inner, Add: addGiven(inner, nil), Journal: journal}
+	options := recording.Options{Add: addGiven(inner, nil), Journal: journal}
 	if behind {
 		options.Add = addGiven(inner, server)
 	}
-	r := recording.NewClient(options)
+	r := recording.NewClient(inner, options)
 	c.addReactors(r)
 	r.AddReactor("create", "*", apiresources.RefuseFenced(server))
 	return r, built
@@ -203,7 +203,7 @@ func (c *ExpectConfig) newClient(
 // newLiveClient returns a recording client of the Server.
 func (c *ExpectConfig) newLiveClient(journal *recording.Journal) *recording.Client {
 	inner := duck.NewDuckAwareClientWrapper(c.Server)
-	r := recording.NewClient(recording.Options{Inner: inner, Add: addGiven(inner, nil), Live: true, Journal: journal})
+	r := recording.NewClient(inner, recording.Options{Add: addGiven(inner, nil), Live: true, Journal: journal})
 	c.addReactors(r)
 	return r
 }

@@ -176,13 +176,13 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 	for key, value := range tc.GivenStashedValues {
 		stash.StoreValue(ctx, key, copyOfValue(value))
 	}
-	resource := seeded(tc.Resource)
+	resource := asGiven(tc.Resource)
 	if err := expect.fetch(ctx, resource); err != nil {
 		t.Fatalf("cannot get the given resource: %s", err)
 	}
 	expected := objects.Copy(resource)
 	if !objects.IsNil(tc.ExpectResource) {
-		expected = seeded(tc.ExpectResource)
+		expected = asGiven(tc.ExpectResource)
 	}
 	ctx = run.stashAdditional(withRequest(ctx, expect.Config(), resource))
 
@@ -252,11 +252,11 @@ func withRequest(ctx context.Context, c reconcilers.Config, resource client.Obje
 	return reconcilers.StashResourceType(ctx, objects.Copy(resource))
 }
 
-// seeded returns a copy of obj with the resource version that a given object has.
-func seeded[Type client.Object](obj Type) Type {
+// asGiven returns a copy of obj with the resource version that a given object has.
+func asGiven[Type client.Object](obj Type) Type {
 	c := objects.Copy(obj)
 	if c.GetResourceVersion() == "" {
-		c.SetResourceVersion(seededVersion)
+		c.SetResourceVersion(givenVersion)
 	}
 	return c
 }

@@ -121,20 +121,20 @@ func basic(v reflect.Value, want reflect.Type) string {
 	return nameOf(v.Type()) + "(" + text + ")"
 }
 
-// scalar returns a constant, and the type it has where nothing else says.
+// scalar returns a constant, and the type that it has by default.
 func scalar(v reflect.Value) (string, reflect.Type) {
-	switch v.Kind() {
-	case reflect.Bool:
-		return strconv.FormatBool(v.Bool()), reflect.TypeFor[bool]()
-	case reflect.String:
+	switch {
+	case v.Kind() == reflect.String:
 		return quote(v.String()), reflect.TypeFor[string]()
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+	case v.Kind() == reflect.Bool:
+		return strconv.FormatBool(v.Bool()), reflect.TypeFor[bool]()
+	case v.CanInt():
 		return strconv.FormatInt(v.Int(), 10), reflect.TypeFor[int]()
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+	case v.CanUint():
 		return strconv.FormatUint(v.Uint(), 10), reflect.TypeFor[int]()
-	case reflect.Float32, reflect.Float64:
+	case v.CanFloat():
 		return strconv.FormatFloat(v.Float(), 'g', -1, 64), nil
-	case reflect.Complex64, reflect.Complex128:
+	case v.CanComplex():
 		return fmt.Sprint(v.Complex()), nil
 	default:
 		return "nil", v.Type()

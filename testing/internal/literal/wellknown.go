@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 // wellKnown returns the usual expression for a type that people do not write as a composite literal.
@@ -40,7 +42,7 @@ func wellKnown(v reflect.Value) (node, bool) {
 		}
 		return leaf(fmt.Sprintf("intstr.FromInt32(%d)", known.IntVal)), true
 	}
-	if isNilable(v.Kind()) && v.IsNil() {
+	if objects.IsNil(v.Interface()) {
 		return node{}, false
 	}
 	switch known := v.Interface().(type) {
@@ -55,15 +57,6 @@ func wellKnown(v reflect.Value) (node, bool) {
 		return applied(known), true
 	}
 	return node{}, false
-}
-
-func isNilable(kind reflect.Kind) bool {
-	switch kind {
-	case reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice:
-		return true
-	default:
-		return false
-	}
 }
 
 func unix(t time.Time) string {

@@ -22,6 +22,9 @@ import (
 // Client records what is written through it. Each write is recorded first, then offered to the reactors, then made. It is
 // safe for concurrent use. Read its slices only when the code under test is done.
 type Client struct {
+	// Client makes the calls. Calls to it are not recorded.
+	client.Client
+
 	ApplyActions            []ApplyAction
 	CreateActions           []clientgotesting.CreateAction
 	UpdateActions           []clientgotesting.UpdateAction
@@ -44,8 +47,6 @@ type Client struct {
 
 // Options are the parts of a [Client].
 type Options struct {
-	// Inner makes the calls.
-	Inner client.Client
 	// Add stores an object for AddGiven.
 	Add func(obj client.Object) error
 	// Live is set for a client of a real API server, which generates names and serves all subresources itself.
@@ -56,9 +57,9 @@ type Options struct {
 
 var _ client.WithWatch = (*Client)(nil)
 
-// NewClient returns a client of these parts.
-func NewClient(options Options) *Client {
-	c := &Client{options: options}
+// NewClient returns a client that makes its calls with inner.
+func NewClient(inner client.Client, options Options) *Client {
+	c := &Client{Client: inner, options: options}
 	if !options.Live {
 		c.AddReactor("create", "*", c.generateName)
 	}
@@ -81,9 +82,6 @@ func (c *Client) generateName(action clientgotesting.Action) (bool, runtime.Obje
 	obj.SetName(fmt.Sprintf("%s%03d", obj.GetGenerateName(), c.generated))
 	return false, nil, nil
 }
-
-// Inner returns the client that makes the calls. Calls to it are not recorded.
-func (c *Client) Inner() client.Client { return c.options.Inner }
 
 // AddGiven stores objects without the checks of a create. It panics if an object cannot be stored.
 func (c *Client) AddGiven(objs ...client.Object) {
@@ -161,7 +159,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 		return err
 	}
 	action := clientgotesting.NewGetAction(resource, key.Namespace, key.Name)
-	return c.do(action, func() error { return c.options.Inner.Get(ctx, key, obj, opts...) })
+	return c.do(action, func() error { return c.Client.Get(ctx, key, obj, opts...) })
 }
 
 // List implements [client.Client].
@@ -173,14 +171,14 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	kind := resource.GroupVersion().WithKind(resource.Resource)
 	action := clientgotesting.NewListAction(resource, kind, options.Namespace, *options.AsListOptions())
-	return c.do(action, func() error { return c.options.Inner.List(ctx, list, opts...) })
+	return c.do(action, func() error { return c.Client.List(ctx, list, opts...) })
 }
 
 // Watch implements [client.WithWatch], for clients that can watch.
 func (c *Client) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
-	inner, ok := c.options.Inner.(client.WithWatch)
+	inner, ok := c.Client.(client.WithWatch)
 	if !ok {
-		return nil, fmt.Errorf("%T cannot watch", c.options.Inner)
+		return nil, fmt.Errorf("%T cannot watch", c.Client)
 	}
 	resource, err := c.resourceOf(list)
 	if err != nil {
@@ -202,7 +200,7 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	options := *(&client.CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
 	action := clientgotesting.NewCreateActionWithOptions(resource, obj.GetNamespace(), obj, options)
 	recordAction(c, &c.CreateActions, action.DeepCopy().(clientgotesting.CreateAction), nameOrPattern(obj))
-	return c.do(action, func() error { return c.options.Inner.Create(ctx, obj, opts...) })
+	return c.do(action, func() error { return c.Client.Create(ctx, obj, opts...) })
 }
 
 // Update implements [client.Client].
@@ -214,7 +212,7 @@ func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.U
 	options := *(&client.UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
 	action := clientgotesting.NewUpdateActionWithOptions(resource, obj.GetNamespace(), obj, options)
 	recordAction(c, &c.UpdateActions, action.DeepCopy().(clientgotesting.UpdateAction), obj.GetName())
-	return c.do(action, func() error { return c.options.Inner.Update(ctx, obj, opts...) })
+	return c.do(action, func() error { return c.Client.Update(ctx, obj, opts...) })
 }
 
 // Patch implements [client.Client].
@@ -225,7 +223,7 @@ func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patc
 		return err
 	}
 	recordAction(c, &c.PatchActions, clientgotesting.PatchAction(action), obj.GetName())
-	return c.do(action, func() error { return c.options.Inner.Patch(ctx, obj, patch, opts...) })
+	return c.do(action, func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
 }
 
 // patchAction returns the action of patching obj, or a subresource of it, with the patch for body.
@@ -252,7 +250,7 @@ func (c *Client) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts
 		return err
 	}
 	recordAction(c, &c.ApplyActions, ApplyAction(action.snapshot()), action.Name)
-	return c.do(action, func() error { return c.options.Inner.Apply(ctx, obj, opts...) })
+	return c.do(action, func() error { return c.Client.Apply(ctx, obj, opts...) })
 }
 
 // Delete implements [client.Client].
@@ -264,7 +262,7 @@ func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.D
 	options := *(&client.DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions()
 	action := clientgotesting.NewDeleteActionWithOptions(resource, obj.GetNamespace(), obj.GetName(), options)
 	recordAction(c, &c.DeleteActions, clientgotesting.DeleteAction(action), obj.GetName())
-	return c.do(action, func() error { return c.options.Inner.Delete(ctx, obj, opts...) })
+	return c.do(action, func() error { return c.Client.Delete(ctx, obj, opts...) })
 }
 
 // DeleteAllOf implements [client.Client].
@@ -277,21 +275,5 @@ func (c *Client) DeleteAllOf(ctx context.Context, obj client.Object, opts ...cli
 	action := clientgotesting.NewDeleteCollectionActionWithOptions(
 		resource, options.Namespace, *options.AsDeleteOptions(), *options.AsListOptions())
 	recordAction(c, &c.DeleteCollectionActions, clientgotesting.DeleteCollectionAction(action), "*")
-	return c.do(action, func() error { return c.options.Inner.DeleteAllOf(ctx, obj, opts...) })
-}
-
-// Scheme implements [client.Client].
-func (c *Client) Scheme() *runtime.Scheme { return c.options.Inner.Scheme() }
-
-// RESTMapper implements [client.Client].
-func (c *Client) RESTMapper() meta.RESTMapper { return c.options.Inner.RESTMapper() }
-
-// GroupVersionKindFor implements [client.Client].
-func (c *Client) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return c.options.Inner.GroupVersionKindFor(obj)
-}
-
-// IsObjectNamespaced implements [client.Client].
-func (c *Client) IsObjectNamespaced(obj runtime.Object) (bool, error) {
-	return c.options.Inner.IsObjectNamespaced(obj)
+	return c.do(action, func() error { return c.Client.DeleteAllOf(ctx, obj, opts...) })
 }

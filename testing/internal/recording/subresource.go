@@ -29,7 +29,7 @@ func (c *Client) Status() client.SubResourceWriter {
 
 // SubResource implements [client.Client].
 func (c *Client) SubResource(name string) client.SubResourceClient {
-	return &subresource{client: c, inner: c.options.Inner.SubResource(name), name: name}
+	return &subresource{client: c, inner: c.Client.SubResource(name), name: name}
 }
 
 // subresource records what is written to one subresource.
@@ -77,7 +77,7 @@ func (s *subresource) Get(ctx context.Context, obj, body client.Object, opts ...
 		return duck.Convert(answer, body)
 	}
 	if s.isStatus() && !s.client.options.Live {
-		return s.client.options.Inner.Get(ctx, client.ObjectKeyFromObject(obj), body)
+		return s.client.Client.Get(ctx, client.ObjectKeyFromObject(obj), body)
 	}
 	return s.inner.Get(ctx, obj, body, opts...)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +17,33 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
+
+// givenVersion is the resource version that the fake client gives to a given object that has none.
+const givenVersion = "999"
+
+// givenTime is the creation time of a given object that has none.
+var givenTime = metav1.NewTime(time.UnixMilli(1000))
+
+var errOnlyExpected = errors.New("an Inventory can only be expected: give the object that keeps it, as a Rollout has it")
+
+// given returns obj as it is to be stored.
+func given(obj client.Object, scheme *runtime.Scheme) (client.Object, error) {
+	obj = objects.Copy(obj)
+	if _, ok := obj.(*Inventory); ok {
+		return nil, errOnlyExpected
+	}
+	if duck.IsDuck(obj, scheme) {
+		u := &unstructured.Unstructured{}
+		if err := duck.Convert(obj, u); err != nil {
+			return nil, fmt.Errorf("cannot store %T %q: %w", obj, obj.GetName(), err)
+		}
+		obj = u
+	}
+	if obj.GetCreationTimestamp().Time.IsZero() {
+		obj.SetCreationTimestamp(givenTime)
+	}
+	return obj, nil
+}
 
 // createGiven creates given objects on a real API server, with their status, and deletes those that are given as
 // terminating. Objects that both readers of a config are given are created once.
@@ -104,7 +133,7 @@ func (c *ExpectConfig) Release(ctx context.Context) error {
 	}
 	var errs []error
 	for _, obj := range objs {
-		if err := release(ctx, r.Inner(), obj); err != nil {
+		if err := release(ctx, r.Client, obj); err != nil {
 			errs = append(errs, fmt.Errorf("cannot delete %T %s: %w", obj, client.ObjectKeyFromObject(obj), err))
 		}
 	}
@@ -137,7 +166,7 @@ func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
 	if c.Server == nil {
 		return nil
 	}
-	return c.made().client.Inner().Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	return c.made().client.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 }
 
 // withServerFields gives expected, an object of a table, the metadata of actual that only a server sets.
