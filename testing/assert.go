@@ -19,8 +19,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// AssertExpectations fails the test for everything that differs from what is expected: calls to the client, events,
-// tracks, and their order. With a nil t nothing fails.
+// AssertExpectations fails the test for each difference from the expectations: calls to the client, events, tracks, and
+// their order. With a nil t nothing fails.
 func (c *ExpectConfig) AssertExpectations(t *testing.T) {
 	c.AssertClientExpectations(t)
 	c.AssertRecorderExpectations(t)
@@ -51,12 +51,14 @@ func (c *ExpectConfig) AssertClientApplyExpectations(t *testing.T) {
 
 // AssertClientCreateExpectations asserts ExpectCreates.
 func (c *ExpectConfig) AssertClientCreateExpectations(t *testing.T) {
-	assertObjects(c, t, "ExpectCreates", "Create", c.ExpectCreates, c.made().client.CreateActions, c.differ().ResourceCreate)
+	actions := c.made().client.CreateActions
+	assertObjects(c, t, "ExpectCreates", "Create", c.ExpectCreates, actions, c.differ().ResourceCreate)
 }
 
 // AssertClientUpdateExpectations asserts ExpectUpdates.
 func (c *ExpectConfig) AssertClientUpdateExpectations(t *testing.T) {
-	assertObjects(c, t, "ExpectUpdates", "Update", c.ExpectUpdates, c.made().client.UpdateActions, c.differ().ResourceUpdate)
+	actions := c.made().client.UpdateActions
+	assertObjects(c, t, "ExpectUpdates", "Update", c.ExpectUpdates, actions, c.differ().ResourceUpdate)
 }
 
 // AssertClientPatchExpectations asserts ExpectPatches.
@@ -203,7 +205,7 @@ func (c *ExpectConfig) errorf(t *testing.T, format string, args ...any) {
 	}
 }
 
-// expectation is how one kind of call is compared: E is what a table holds, A what is recorded.
+// expectation compares calls of one kind: E is the type in a table, A the recorded type.
 type expectation[E, A any] struct {
 	// field is the field of a test case that holds the expected values.
 	field string
@@ -211,13 +213,13 @@ type expectation[E, A any] struct {
 	kind string
 	// verb formats a value for a message; empty is %#v.
 	verb string
-	// found returns a recorded call as a table would hold it.
+	// found returns a recorded call in the type of a table.
 	found func(A) E
-	// observed is found with the members that are compared only because the expected value sets them; nil is found.
+	// observed is found with the fields that are compared only if the expected value sets them; nil is found.
 	observed func(E, A) E
 	// diff compares.
 	diff func(expected, actual E) string
-	// pastable returns what of a value belongs in a table; nil is all.
+	// pastable returns the part of a value that belongs in a table; nil is all.
 	pastable func(E) any
 }
 
@@ -245,7 +247,7 @@ func (e expectation[E, A]) observe(want E, call A) E {
 	return e.found(call)
 }
 
-// hint says how to expect a call.
+// hint returns a text that shows how to expect a call.
 func (e expectation[E, A]) hint(got E) string {
 	value := any(got)
 	if e.pastable != nil {
@@ -254,7 +256,7 @@ func (e expectation[E, A]) hint(got E) string {
 	return fmt.Sprintf("To expect it, add to %s:\n%s,", e.field, literal.Of(value))
 }
 
-// sentPart returns what of an object that is created or updated an expectation compares by default.
+// sentPart returns the part of a created or updated object that is compared by default.
 func sentPart(obj client.Object, scheme *runtime.Scheme) client.Object {
 	obj = objects.Copy(obj)
 	if kept, ok := obj.(*Inventory); ok {
@@ -272,8 +274,8 @@ func sentPart(obj client.Object, scheme *runtime.Scheme) client.Object {
 	return obj
 }
 
-// inTypeOf returns an unstructured object as one of the Go type of expected, so that a table need not know in which form code
-// sends what it sends. An object with content that the Go type has no field for stays as it is, and differs.
+// inTypeOf converts an unstructured object to the Go type of expected, so that a table need not know in which form code
+// sends an object. An object with content that the Go type has no field for stays as it is, and differs.
 func inTypeOf(expected, observed client.Object) client.Object {
 	if _, ok := expected.(*Inventory); ok {
 		return asInventory(observed)

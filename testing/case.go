@@ -17,7 +17,7 @@ import (
 	rtime "github.com/espalier-dev/espalier/time"
 )
 
-// VerifyFunc checks the outcome of a reconcile beyond what the fields of a test case can express.
+// VerifyFunc checks the outcome of a reconcile where the fields of a test case are not enough.
 type VerifyFunc func(t *testing.T, result reconcilers.Result, err error)
 
 // testCase is a pointer to a case of one of the tables.
@@ -70,7 +70,7 @@ func runSuite[Case any, P testCase[Case]](t *testing.T, suite []Case, run func(t
 type caseRun struct {
 	ctx    context.Context
 	expect *ExpectConfig
-	// additional are the configs beside that of the case, by name.
+	// additional are the AdditionalConfigs, by name.
 	additional map[string]*ExpectConfig
 	cleanUp    func() error
 }
@@ -128,8 +128,10 @@ func newContext(t *testing.T, now time.Time) context.Context {
 	return ctx
 }
 
-// additionalConfigs sets what the additional configs of a case share with it.
-func additionalConfigs(configs map[string]ExpectConfig, scheme *runtime.Scheme, differ Differ) map[string]*ExpectConfig {
+// additionalConfigs returns the additional configs of a case, with its scheme and differ where they have none.
+func additionalConfigs(
+	configs map[string]ExpectConfig, scheme *runtime.Scheme, differ Differ,
+) map[string]*ExpectConfig {
 	additional := map[string]*ExpectConfig{}
 	for name, config := range configs {
 		config.Name = name
@@ -180,8 +182,8 @@ func (r *caseRun) end(t *testing.T) {
 	}
 }
 
-// expectConfigOf returns the config of a case, a pointer to a struct: what the case gives and expects is in fields that
-// have the names and types of those of an ExpectConfig.
+// expectConfigOf returns the config of a case, a pointer to a struct. It copies the fields that an ExpectConfig has by
+// the same name and type.
 func expectConfigOf(tc any, scheme *runtime.Scheme) *ExpectConfig {
 	c := &ExpectConfig{}
 	from, to := reflect.ValueOf(tc).Elem(), reflect.ValueOf(c).Elem()
@@ -198,8 +200,8 @@ func expectConfigOf(tc any, scheme *runtime.Scheme) *ExpectConfig {
 	return c
 }
 
-// assertError asserts that the error of a call is the expected one, or has its text. Without an expected error, it asserts
-// only whether there is one.
+// assertError asserts that the error of a call is the expected one, or has its text. Without an expected error, it
+// asserts only whether there is one.
 func assertError(t *testing.T, call string, err, expected error, should bool) {
 	t.Helper()
 	switch {
@@ -210,7 +212,7 @@ func assertError(t *testing.T, call string, err, expected error, should bool) {
 	}
 }
 
-// outcome is what a reconcile returned, and what the case expects.
+// outcome has the results of a reconcile and the expected ones.
 type outcome struct {
 	result         reconcilers.Result
 	err            error
@@ -225,8 +227,7 @@ func (o outcome) assert(t *testing.T) {
 	t.Helper()
 	assertError(t, "Reconcile()", o.err, o.expectedErr, o.shouldErr)
 	if o.err == nil || o.expectedErr != nil {
-		// Next to an error the result matters to the nodes above only, so tables that say no more than that there is one
-		// need not know it.
+		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.
 		if diff := o.differ.Result(normalized(o.expectedResult), normalized(o.result)); diff != "" {
 			t.Errorf("ExpectedResult differs %s:\n%s", legend(), ColorizeDiff(diff))
 		}
@@ -236,7 +237,7 @@ func (o outcome) assert(t *testing.T) {
 	}
 }
 
-// normalized drops what controller-runtime does not look at.
+// normalized clears the field that controller-runtime ignores beside RequeueAfter.
 func normalized(result reconcilers.Result) reconcilers.Result {
 	if result.RequeueAfter != 0 {
 		//lint:ignore SA1019 Trees for older versions still set it.

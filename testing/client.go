@@ -15,8 +15,8 @@ import (
 type TestClient interface {
 	client.Client
 
-	// AddGiven stores objects without the checks of a create: they need neither a name nor a resource version. It panics if
-	// an object cannot be stored.
+	// AddGiven stores objects without the checks of a create: they need neither a name nor a resource version. It
+	// panics if an object cannot be stored.
 	AddGiven(objs ...client.Object)
 	// AddReactor adds a reaction to calls with the verb on objects of the kind, after all others. * matches any.
 	AddReactor(verb, kind string, reaction ReactionFunc)
@@ -26,8 +26,8 @@ type TestClient interface {
 
 var _ TestClient = (*recording.Client)(nil)
 
-// NewFakeClientWrapper returns a TestClient that records what is written to inner. Objects given later go to tracker; if
-// it is nil they are created through inner. The recorded actions are in exported fields of the result, such as
+// NewFakeClientWrapper returns a TestClient that records what is written to inner. Objects given later go to tracker;
+// if it is nil they are created through inner. The recorded actions are in exported fields of the result, such as
 // CreateActions and StatusPatchActions.
 func NewFakeClientWrapper(inner client.Client, tracker clientgotesting.ObjectTracker) *recording.Client {
 	return recording.NewClient(inner, recording.Options{Add: addGiven(inner, tracker)})
@@ -51,9 +51,9 @@ func addGiven(inner client.Client, tracker clientgotesting.ObjectTracker) func(c
 type (
 	// Reactor is offered every call to the client.
 	Reactor = clientgotesting.Reactor
-	// ReactionFunc reacts to a call. If it handles the call and returns an error, the call fails with that error and goes no
-	// further; otherwise the next one is asked, and in the end the call is made. It may change the object of the call.
-	// Several goroutines may call it at once if the code under test calls the client from several.
+	// ReactionFunc reacts to a call. If it handles the call and returns an error, the call fails with that error and
+	// goes no further; otherwise the next one is asked, and in the end the call is made. It may change the object of
+	// the call. Several goroutines may call it at once if the code under test calls the client from several.
 	ReactionFunc = clientgotesting.ReactionFunc
 
 	// Action is any call to the client.

@@ -15,15 +15,15 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// Options for go-cmp, of which [DefaultDiffer] is made.
+// Options for go-cmp. [DefaultDiffer] uses them.
 var (
-	// IgnoreLastTransitionTime ignores when a condition changed, in typed and unstructured objects.
+	// IgnoreLastTransitionTime ignores the transition times of conditions, in typed and unstructured objects.
 	IgnoreLastTransitionTime cmp.Option = cmp.FilterPath(func(path cmp.Path) bool {
 		return strings.HasSuffix(fieldAt(path, -1), "LastTransitionTime") || keyAt(path, -1) == "lastTransitionTime"
 	}, cmp.Ignore())
 
-	// IgnoreTypeMeta ignores the API version and kind of typed objects. Unstructured objects have no other way to say
-	// what they are, so theirs are compared.
+	// IgnoreTypeMeta ignores the API version and kind of typed objects. Those of unstructured objects are compared,
+	// since nothing else shows their type.
 	IgnoreTypeMeta cmp.Option = cmp.FilterPath(func(path cmp.Path) bool {
 		name := fieldAt(path, -1)
 		return fieldAt(path, -2) == "TypeMeta" && (name == "APIVersion" || name == "Kind")
@@ -35,10 +35,10 @@ var (
 	// IgnoreResourceVersion ignores metadata.resourceVersion, in typed and unstructured objects.
 	IgnoreResourceVersion cmp.Option = ignoreMetadata("ResourceVersion", "resourceVersion")
 
-	// statusOnly ignores all of an object but its status.
+	// statusOnly ignores all fields of an object but its status.
 	statusOnly cmp.Option = cmp.FilterPath(outsideStatus, cmp.Ignore())
 
-	// NormalizeLabelSelector compares label selectors by what they select. One that selects everything equals nil.
+	// NormalizeLabelSelector compares label selectors by their text. A selector that selects everything equals nil.
 	NormalizeLabelSelector cmp.Option = cmp.Transformer("labels.Selector", func(s labels.Selector) *string {
 		if s == nil || s.Empty() {
 			return nil
@@ -46,7 +46,7 @@ var (
 		return new(s.String())
 	})
 
-	// NormalizeFieldSelector compares field selectors by what they select. One that selects everything equals nil.
+	// NormalizeFieldSelector compares field selectors by their text. A selector that selects everything equals nil.
 	NormalizeFieldSelector cmp.Option = cmp.Transformer("fields.Selector", func(s fields.Selector) *string {
 		if s == nil || s.Empty() {
 			return nil
@@ -54,17 +54,17 @@ var (
 		return new(s.String())
 	})
 
-	// NormalizeApplyConfiguration compares apply configurations by what they send, whatever their Go types.
+	// NormalizeApplyConfiguration compares apply configurations by their JSON, in any Go types.
 	NormalizeApplyConfiguration cmp.Option = cmp.Transformer("runtime.ApplyConfiguration", sent)
 
-	// NormalizePatch compares the bytes of patches, in fields of that name, by what they say. The operations of a JSON
-	// patch are compared in order. If one side is not JSON then both are compared as bytes.
+	// NormalizePatch compares fields with the name Patch as JSON. The operations of a JSON patch are compared in order.
+	// If one side is not JSON, both are compared as bytes.
 	NormalizePatch cmp.Option = cmp.FilterPath(
 		func(path cmp.Path) bool { return fieldAt(path, -1) == "Patch" },
 		cmp.FilterValues(areJSON, cmp.Transformer("JSON", fromJSON)),
 	)
 
-	// normalizeOperation compares operations of a JSON patch by what they send, whatever the Go types of their values.
+	// normalizeOperation compares operations of a JSON patch by their JSON, with values of any Go types.
 	normalizeOperation cmp.Option = cmp.Transformer("jsonpatch.Operation", func(o jsonpatch.Operation) any {
 		raw, err := json.Marshal(&o)
 		if err != nil {
@@ -76,7 +76,7 @@ var (
 
 func areJSON(a, b []byte) bool { return json.Valid(a) && json.Valid(b) }
 
-// fromJSON returns the value that valid JSON stands for. Whole numbers are not rounded.
+// fromJSON returns the value of valid JSON. Whole numbers are not rounded.
 func fromJSON(raw []byte) any {
 	var value any
 	if err := utiljson.Unmarshal(raw, &value); err != nil {
@@ -85,7 +85,7 @@ func fromJSON(raw []byte) any {
 	return value
 }
 
-// sent returns what is sent of an apply configuration; nil of nil.
+// sent returns the JSON members of an apply configuration; nil for nil.
 func sent(ac runtime.ApplyConfiguration) map[string]any {
 	if objects.IsNil(ac) {
 		return nil
@@ -107,7 +107,7 @@ func ignoreMetadata(field, key string) cmp.Option {
 	}, cmp.Ignore())
 }
 
-// outsideStatus tells whether path leads to something that is neither in the status nor on the way to it.
+// outsideStatus reports whether path leads to a field that is neither in the status nor on the way to it.
 func outsideStatus(path cmp.Path) bool {
 	for i := range path {
 		if name := fieldAt(path, i); name != "" && name != "Object" {
@@ -120,8 +120,8 @@ func outsideStatus(path cmp.Path) bool {
 	return false
 }
 
-// fieldAt returns the name of the struct field that step i of path selects, counted from the end if i is negative, or
-// nothing.
+// fieldAt returns the name of the struct field that step i of path selects, empty if it selects none. A negative i
+// counts from the end.
 func fieldAt(path cmp.Path, i int) string {
 	if field, ok := path.Index(i).(cmp.StructField); ok {
 		return field.Name()

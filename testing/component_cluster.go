@@ -116,8 +116,8 @@ func (c *cluster[Type]) complete(ctx context.Context) (bool, error) {
 	return changed, nil
 }
 
-// objects returns all objects but the resource: the given ones in their order, then the others by group, kind, namespace and
-// name.
+// objects returns all objects but the resource: the given ones in their order, then the others by group, kind,
+// namespace and name.
 func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var keys []objectKey
 	server := c.expect.made().servers[0]

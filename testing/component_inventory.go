@@ -19,12 +19,14 @@ import (
 //
 //	ExpectCreates: []client.Object{&rtesting.Inventory{
 //		ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
-//		Records:    []apis.InventoryRecord{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "walls", Phase: apis.PhaseReady}},
+//		Records: []apis.InventoryRecord{
+//			{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "walls", Phase: apis.PhaseReady},
+//		},
 //	}},
 //
-// It is compared as a structure. The namespace and the records are always compared, other fields only if they are set: the
-// name, for example, has a hash of the owner in it. See [DefaultDiffer] for records. An Inventory can only be expected. Give
-// the real object, for example from a [Rollout].
+// It is compared as a structure. The namespace and the records are always compared, other fields only if they are set:
+// the name, for example, has a hash of the owner in it. See [DefaultDiffer] for records. An Inventory can only be
+// expected. Give the real object, for example from a [Rollout].
 type Inventory struct {
 	metav1.ObjectMeta
 	// Kind is Secret or ConfigMap; empty for any.
@@ -56,8 +58,8 @@ func copyOfRecords(records []apis.InventoryRecord) []apis.InventoryRecord {
 	return copied
 }
 
-// InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and ConfigMaps in
-// their data. It returns none for other objects, and an error for records that are damaged.
+// InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and
+// ConfigMaps in their data. It returns none for other objects, and an error for records that are damaged.
 func InventoryOf(objs ...client.Object) ([]apis.InventoryRecord, error) {
 	var all []apis.InventoryRecord
 	for _, obj := range objects.CopyAll(objs) {

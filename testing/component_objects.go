@@ -15,9 +15,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// WithOwnership returns a copy of obj with the label and annotation by which a [reconcilers.ComponentReconciler] of that
-// prefix marks the objects of owner, for tables that expect obj to be created. The digest is not among them: it is compared
-// only where an expectation has one. It panics if the kind of owner is not known.
+// WithOwnership returns a copy of obj with the label and annotation by which a [reconcilers.ComponentReconciler] of
+// that prefix marks the objects of owner, for tables that expect obj to be created. The digest is not among them: it is
+// compared only where an expectation has one. It panics if the kind of owner is not known.
 func WithOwnership[Type client.Object](obj Type, prefix string, owner client.Object, scheme *runtime.Scheme) Type {
 	owner = objects.Copy(owner)
 	kind, err := objects.KindOf(owner, scheme)
@@ -65,15 +65,16 @@ func collectStatuses(v reflect.Value, found *[]*apis.ComponentStatus) {
 }
 
 // IgnoreComputed clears the times and digests in the status of a component, and the UIDs, digests and the like in its
-// inventory records. An expectation that starts from a [RolledOut] resource then does not compare them, see [DefaultDiffer].
+// inventory records. An expectation that starts from a [RolledOut] resource then does not compare them, see
+// [DefaultDiffer].
 func IgnoreComputed(status *apis.ComponentStatus) {
 	none := &apis.ComponentStatus{Inventory: keysOnly(status.Inventory)}
 	status.Inventory = copyOfRecords(status.Inventory)
 	ignoreUnsetStatus(none, status)
 }
 
-// ignoreUnset returns actual without the computed fields of component statuses that expected does not set: times, digests
-// and, in records, what identifies the state of an object.
+// ignoreUnset returns actual without the computed fields of component statuses that expected does not set: times,
+// digests and, in records, what identifies the state of an object.
 func ignoreUnset(expected, actual client.Object) client.Object {
 	want := componentStatuses(expected)
 	if len(want) == 0 || reflect.TypeOf(expected) != reflect.TypeOf(actual) {
@@ -122,8 +123,8 @@ func ignoreField[T any](expected T, actual *T) {
 	}
 }
 
-// ignoreUnsetDigest returns a written object without the digest of a component, if expected has the label of the component
-// but no digest.
+// ignoreUnsetDigest returns a written object without the digest of a component, if expected has the label of the
+// component but no digest.
 func ignoreUnsetDigest(expected, actual client.Object) client.Object {
 	keys := unsetDigests(expected.GetLabels(), expected.GetAnnotations())
 	if len(keys) == 0 {
@@ -138,8 +139,8 @@ func ignoreUnsetDigest(expected, actual client.Object) client.Object {
 	return actual
 }
 
-// ignoreUnsetApplied is ignoreUnsetDigest for server-side apply. It ignores the resource version too: a component sends the
-// version of an object that it had to read, which depends on what it knew.
+// ignoreUnsetApplied is ignoreUnsetDigest for server-side apply. It ignores the resource version too: a component sends
+// the version of an object that it had to read, which depends on what it knew.
 func ignoreUnsetApplied(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
 	want, got := sent(expected), sent(actual)
 	if want == nil || got == nil {

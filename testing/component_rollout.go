@@ -27,8 +27,8 @@ const maxRequests = 100
 // RolledOutAt is the time of a [Rollout] that has none of its own.
 var RolledOutAt = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Rollout rolls a resource out in memory, so that the rows of a table can start from the result. It has the marks, digests,
-// managed fields and inventory that the reconciler makes, which no test has to spell out.
+// Rollout rolls a resource out in memory, so that the rows of a table can start from the result. It has the marks,
+// digests, managed fields and inventory that the reconciler makes, which no test has to spell out.
 //
 //	deployed := rtesting.Rollout[*v1.House]{Scheme: scheme, Resource: house, Reconciler: HouseReconciler()}.Run(t)
 //	...
@@ -38,8 +38,9 @@ var RolledOutAt = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 //		ExpectDeletes: []rtesting.DeleteRef{deployed.DeleteRef(roof)},
 //	}
 //
-// All times and UIDs are the same in each run, see [AssignUIDs]. Set the Now of a row to the same time or to a later one. A
-// component makes requests at the same time, in any order: with Parallel of 1 a row sees them in the order of the plan.
+// All times and UIDs are the same in each run, see [AssignUIDs]. Set the Now of a row to the same time or to a later
+// one. A component makes requests at the same time, in any order: with Parallel of 1 a row sees them in the order of
+// the plan.
 type Rollout[Type client.Object] struct {
 	// Scheme has the types of the test. Required.
 	Scheme *runtime.Scheme
@@ -51,8 +52,8 @@ type Rollout[Type client.Object] struct {
 	GivenObjects []client.Object
 	// GivenAPIResources are known to discovery and the REST mapper, beside the types that are defined. Optional.
 	GivenAPIResources []*metav1.APIResourceList
-	// Complete does to an object what the controllers of a cluster would, such as to set its status. It is called for each
-	// object after each request. CustomResourceDefinitions are established without it. Optional.
+	// Complete does to an object what the controllers of a cluster would, such as to set its status. It is called for
+	// each object after each request. CustomResourceDefinitions are established without it. Optional.
 	Complete func(obj *unstructured.Unstructured)
 	// Requests is how many requests are made. Default: as many as it takes until nothing changes.
 	Requests int
@@ -60,8 +61,8 @@ type Rollout[Type client.Object] struct {
 	Now time.Time
 }
 
-// Run makes the requests. After each it writes the status, as a root does. It fails the test if a request fails, or if there
-// is no end of changes. Without a test, as in an example, it panics instead.
+// Run makes the requests. After each it writes the status, as a root does. It fails the test if a request fails, or if
+// there is no end of changes. Without a test, as in an example, it panics instead.
 func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 	if objects.IsNil(r.Resource) || objects.IsNil(r.Reconciler) || r.Scheme == nil {
 		fatal(t, errors.New("a Rollout needs a Scheme, a Resource and a Reconciler"))
@@ -132,17 +133,18 @@ func (r Rollout[Type]) request(c *cluster[Type], resource Type) (bool, error) {
 	return changed || completed, err
 }
 
-// RolledOut is the state of a cluster when a resource is rolled out. It never changes: [RolledOut.After] returns a changed
-// one. As an object it is the resource.
+// RolledOut is the state of a cluster when a resource is rolled out. It never changes: [RolledOut.After] returns a
+// changed one. As an object it is the resource.
 type RolledOut[Type client.Object] struct {
 	Fixture[Type]
 	rollout Rollout[Type]
 	objects []client.Object
 }
 
-// Objects returns copies of all objects but the resource: first the given ones, then the others by group, kind, namespace and
-// name. The others are the objects that the resource consists of, with marks, UIDs and managed fields, and the objects that
-// keep its inventory unless that is in the status. Objects of types that are not in the scheme are unstructured.
+// Objects returns copies of all objects but the resource: first the given ones, then the others by group, kind,
+// namespace and name. The others are the objects that the resource consists of, with marks, UIDs and managed fields,
+// and the objects that keep its inventory unless that is in the status. Objects of types that are not in the scheme are
+// unstructured.
 func (d *RolledOut[Type]) Objects() []client.Object {
 	return objects.CopyAll(d.objects)
 }
@@ -163,8 +165,8 @@ func (d *RolledOut[Type]) Find(obj client.Object) client.Object {
 	return nil
 }
 
-// Created returns the object of the kind and name of obj as a create sends it: with its marks, and without the fields that
-// only the API server sets. It panics if there is none.
+// Created returns the object of the kind and name of obj as a create sends it: with its marks, and without the fields
+// that only the API server sets. It panics if there is none.
 func (d *RolledOut[Type]) Created(obj client.Object) client.Object {
 	created := d.mustFind(obj)
 	created.SetUID("")
@@ -175,14 +177,14 @@ func (d *RolledOut[Type]) Created(obj client.Object) client.Object {
 	return created
 }
 
-// ApplyRef returns the expectation that the object of the kind and name of obj is applied as it is here: with its marks, its
-// UID and its content, without its status. It panics if there is none.
+// ApplyRef returns the expectation that the object of the kind and name of obj is applied as it is here: with its
+// marks, its UID and its content, without its status. It panics if there is none.
 func (d *RolledOut[Type]) ApplyRef(obj client.Object) ApplyRef {
 	return NewApplyRefFromObject(d.mustFind(obj), d.rollout.Scheme)
 }
 
-// DeleteRef returns the expectation that the object of the kind and name of obj is deleted, with the UID that it has here as
-// a precondition. It panics if there is none.
+// DeleteRef returns the expectation that the object of the kind and name of obj is deleted, with the UID that it has
+// here as a precondition. It panics if there is none.
 func (d *RolledOut[Type]) DeleteRef(obj client.Object) DeleteRef {
 	found := d.mustFind(obj)
 	ref := NewDeleteRefFromObject(found, d.rollout.Scheme)
@@ -202,8 +204,8 @@ func (d *RolledOut[Type]) mustFind(obj client.Object) client.Object {
 // otherManager is the field manager of changes by hand.
 const otherManager = "somebody"
 
-// After returns the state after changes by hand: work gets a client with another field manager than the reconciler's. It
-// fails the test if work returns an error.
+// After returns the state after changes by hand: work gets a client with another field manager than the reconciler's.
+// It fails the test if work returns an error.
 func (d *RolledOut[Type]) After(t testing.TB, work func(ctx context.Context, c client.Client) error) *RolledOut[Type] {
 	c := d.rollout.newCluster(d.Object(), d.objects)
 	defer c.release(t)

@@ -42,8 +42,8 @@ func rollOut(t testing.TB, house *resources.Assembly, given ...client.Object) *r
 	return rtesting.Rollout[*resources.Assembly]{Scheme: widgets, Resource: house, Reconciler: houseNode(), GivenObjects: given}.Run(t)
 }
 
-// Types that a roll-out brings are established and served, so that instances of them can be part of it. What they need to be ready is
-// the test's to say.
+// Types that a roll-out brings are established and served, so that instances of them can be part of it. What they need
+// to be ready is the test's to say.
 func TestRolloutServesWhatItBrings(t *testing.T) {
 	definition := resources.CRD()
 	definition.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}

@@ -20,16 +20,15 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// ExpectConfig is a config for code under test, together with what the test gives and what it expects. The test cases
-// make one of their fields; make one by hand for a config beside that, see AdditionalConfigs, or for a test without a test
-// case:
+// ExpectConfig is a config for code under test, with the given state and the expectations of the test. The test cases
+// make one of their fields. Make one by hand for AdditionalConfigs of a case, or for a test without a test case:
 //
 //	c := rtesting.ExpectConfig{Scheme: scheme, ExpectCreates: ...}
 //	... c.Config() ...
 //	c.AssertExpectations(t)
 //
-// Expectations are compared in the order of the calls, each kind for itself: a create may come before or after a delete,
-// unless ExpectOrder says more. Use it by pointer.
+// Expectations are compared in the order of the calls, each kind for itself: a create may come before or after a
+// delete, unless ExpectOrder says more. Use it by pointer.
 type ExpectConfig struct {
 	// Name stands in failure messages; empty or "default" leaves it out.
 	Name string
@@ -37,27 +36,28 @@ type ExpectConfig struct {
 	Scheme *runtime.Scheme
 	// StatusSubResourceTypes are the types, besides the built-in ones, whose status is written on its own.
 	StatusSubResourceTypes []client.Object
-	// GivenObjects are those that the client has. The types of CustomResourceDefinitions among them that are established are
-	// served: discovery and the REST mapper know them. If one of the objects has managed fields, the client returns those of
-	// all objects, as an API server does; by default it returns none.
+	// GivenObjects are the objects of the client. The types of CustomResourceDefinitions among them that are
+	// established are served: discovery and the REST mapper know them. If one of the objects has managed fields, the
+	// client returns those of all objects, as an API server does; by default it returns none.
 	GivenObjects []client.Object
-	// APIGivenObjects are those that the APIReader has. They are not given to the client.
+	// APIGivenObjects are the objects of the APIReader. The client does not have them.
 	APIGivenObjects []client.Object
 	// GivenAPIResources are the resources that discovery and the REST mapper know. The Group and Version of a resource
 	// override those of its list. The REST mapper is a *meta.DefaultRESTMapper, to which a test may add further kinds.
 	GivenAPIResources []*metav1.APIResourceList
-	// WithClientBuilder completes the builders of the fake clients behind Client and APIReader. What it sets wins.
+	// WithClientBuilder changes the builders of the fake clients behind Client and APIReader. Its settings override
+	// others.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
 	// WithReactors react to the calls to Client and to the reads through APIReader; the first listed is asked first.
 	WithReactors []ReactionFunc
-	// GivenTracks are those that the tracker has.
+	// GivenTracks are the requests that the tracker has before.
 	GivenTracks []TrackRequest
 	// Differ compares; nil is DefaultDiffer.
 	Differ Differ
-	// Server is a client of a real API server to take the place of the one in memory, for Client and APIReader; nil for
-	// the one in memory. The given objects are created there, see Release for how they go. What the server sets of the
-	// metadata of an object that is expected is not compared. Patches and preconditions that have versions or UIDs in them
-	// differ from run to run, and what the server defaults shows: tables with such need a Differ of their own.
+	// Server is a client of a real API server, for Client and APIReader; nil for an API server in memory. The given
+	// objects are created there, see Release for their deletion. The metadata of expected objects that the server sets
+	// is not compared. Patches and preconditions with versions or UIDs differ from run to run, and the server adds
+	// defaults: tables with them need a Differ of their own.
 	Server client.WithWatch
 
 	// ExpectTracks are the requests to the tracker.
@@ -83,7 +83,7 @@ type ExpectConfig struct {
 	// ExpectStatusApplies are the server-side applies of a status.
 	ExpectStatusApplies []ApplyRef
 
-	// ExpectOrder is the order of all writes, whatever their kind, one line for each:
+	// ExpectOrder is the order of all writes of all kinds, one line for each:
 	//
 	//	create ConfigMap default/settings
 	//	create ConfigMap default/settings-*      (a name to be generated)
@@ -91,7 +91,7 @@ type ExpectConfig struct {
 	//	patch Namespace acme (dry run)
 	//	delete-collection ConfigMap default/*
 	//
-	// If it has lines about events or tracks, all of these have to be in it too:
+	// If it has a line about an event or a track, it must have a line about each of them:
 	//
 	//	event Created Widget default/gadget
 	//	track Secret default/*                   (by a selector)
@@ -99,11 +99,11 @@ type ExpectConfig struct {
 	// Nil is any order; empty is no write at all.
 	ExpectOrder []string
 
-	// parts is what Config made, nil before. A copy of an ExpectConfig that was used shares them.
+	// parts are made by Config, and nil before. A copy of a used ExpectConfig shares them.
 	parts *parts
 }
 
-// parts are what a config is made of, and what went wrong in making it.
+// parts are the parts of a config, and the problems in making it.
 type parts struct {
 	config reconcilers.Config
 	// fake is the fake client behind client, which records; nil with a Server.
@@ -121,8 +121,8 @@ type parts struct {
 // configMu guards the parts of all ExpectConfigs. It is not a field, so that an ExpectConfig can be a value of a map.
 var configMu sync.Mutex
 
-// Config returns the config. The first call makes it, later calls return the same. Its Client is a [TestClient]. It panics
-// if the fake client cannot be built, for example because an object is given twice.
+// Config returns the config. The first call makes it, later calls return the same. Its Client is a [TestClient]. It
+// panics if the fake client cannot be built, for example because an object is given twice.
 func (c *ExpectConfig) Config() reconcilers.Config {
 	return c.made().config
 }

@@ -27,23 +27,25 @@ type Event struct {
 
 	// Type is Normal or Warning.
 	Type string
-	// Reason is a word for why.
+	// Reason is a word for the reason.
 	Reason string
-	// Message is what happened, in an event of the old recorder.
+	// Message describes an event of the old recorder.
 	//
 	// Deprecated: events of the new recorder have an Action and a Note.
 	Message string
-	// Action is what was done, in an event of the new recorder.
+	// Action is a word for the action, in an event of the new recorder.
 	Action string
-	// Note is what happened, in an event of the new recorder.
+	// Note describes an event of the new recorder.
 	Note string
 }
 
-// NewEvent returns an event of the old recorder, Config.Recorder, which is the one that this toolkit's own events come
-// through. It panics if the kind of the object is not known.
+// NewEvent returns an event of the old recorder, Config.Recorder, which this toolkit uses for its own events. It panics
+// if the kind of the object is not known.
 //
 // Deprecated: use NewEventf for the events of the embedded, new recorder.
-func NewEvent(factory client.Object, scheme *runtime.Scheme, eventtype, reason, messageFormat string, a ...interface{}) Event {
+func NewEvent(
+	factory client.Object, scheme *runtime.Scheme, eventtype, reason, messageFormat string, a ...interface{},
+) Event {
 	event, err := newEvent(factory, nil, scheme)
 	if err != nil {
 		panic(err)
@@ -52,8 +54,8 @@ func NewEvent(factory client.Object, scheme *runtime.Scheme, eventtype, reason, 
 	return event
 }
 
-// NewEventf returns an event of the new recorder, the one embedded in a Config. Related may be nil. It panics if the kind
-// of an object is not known.
+// NewEventf returns an event of the new recorder, the one embedded in a Config. Related may be nil. It panics if the
+// kind of an object is not known.
 func NewEventf(
 	regarding, related client.Object, scheme *runtime.Scheme, eventtype, reason, action, note string, a ...interface{},
 ) Event {
@@ -92,7 +94,7 @@ func referTo(obj runtime.Object, scheme *runtime.Scheme) (*corev1.ObjectReferenc
 	return reference.GetReference(scheme, obj.DeepCopyObject())
 }
 
-// eventList is what the recorders of a config append to.
+// eventList has the events of both recorders of a config.
 type eventList struct {
 	scheme  *runtime.Scheme
 	journal *recording.Journal

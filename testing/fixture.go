@@ -14,15 +14,15 @@ import (
 type object = client.Object
 
 // Fixture is an object that the cases of a table share. It never changes: [Fixture.With] returns a changed copy, so a
-// case shows what is different about it and nothing else.
+// case shows only its differences.
 //
 //	tenant := rtesting.NewFixture(&v1.Tenant{ObjectMeta: ...})
 //	...
 //	GivenObjects:  []client.Object{tenant},
 //	ExpectUpdates: []client.Object{tenant.With(func(t *v1.Tenant) { t.Spec.Isolated = true })},
 //
-// A fixture goes wherever the harness takes an object, given or expected. Where the type of the object itself is needed,
-// as for the Resource of a sub-reconciler, use [Fixture.Object]. A fixture is not something to hand to a client.
+// The harness takes a fixture in place of any given or expected object. Where the type of the object itself is needed,
+// as for the Resource of a sub-reconciler, use [Fixture.Object]. Do not pass a fixture to a client.
 type Fixture[Type client.Object] struct {
 	// object is a copy that serves the methods of client.Object, so that its setters cannot reach the original.
 	object
@@ -36,7 +36,7 @@ func NewFixture[Type client.Object](obj Type) Fixture[Type] {
 	return Fixture[Type]{object: objects.Copy(obj), original: objects.Copy(obj)}
 }
 
-// With returns a fixture that differs by what the changes do to the object.
+// With returns a fixture of a copy of the object, changed by the functions.
 func (f Fixture[Type]) With(changes ...func(Type)) Fixture[Type] {
 	changed := objects.Copy(f.original)
 	for _, change := range changes {
@@ -50,7 +50,7 @@ func (f Fixture[Type]) Object() Type {
 	return objects.Copy(f.original)
 }
 
-// DeepCopyObject returns a copy of the object, not of the fixture: this is how the harness gets at it.
+// DeepCopyObject returns a copy of the object, not of the fixture. The harness uses it to get the object.
 func (f Fixture[Type]) DeepCopyObject() runtime.Object {
 	return f.original.DeepCopyObject()
 }

@@ -24,9 +24,9 @@ const givenVersion = "999"
 // givenTime is the creation time of a given object that has none.
 var givenTime = metav1.NewTime(time.UnixMilli(1000))
 
-var errOnlyExpected = errors.New("an Inventory can only be expected: give the object that keeps it, as a Rollout has it")
+var errOnlyExpected = errors.New("an Inventory can only be expected: give the object that keeps it, from a Rollout")
 
-// given returns obj as it is to be stored.
+// given returns obj in the form in which it is stored.
 func given(obj client.Object, scheme *runtime.Scheme) (client.Object, error) {
 	obj = objects.Copy(obj)
 	if _, ok := obj.(*Inventory); ok {
@@ -99,9 +99,9 @@ func asUnstructured(obj client.Object, server client.Client) (*unstructured.Unst
 	return u, nil
 }
 
-// Release ends the use of the config. With a Server, it deletes there what the config was given and what was created or
-// applied through it, finalizers or not. Without one it lets the next config use what was costly to make. The test cases
-// call it by themselves.
+// Release ends the use of the config. With a Server, it deletes the objects there that the config was given and that
+// were created or applied through it, even if they have finalizers. Without one it makes the copies of the scheme
+// available to the next config. The test cases call it.
 func (c *ExpectConfig) Release(ctx context.Context) error {
 	configMu.Lock()
 	p := c.parts
@@ -140,7 +140,7 @@ func (c *ExpectConfig) Release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// targetObject returns an object that stands for the one that an action is about.
+// targetObject returns an object with the kind and name of the one that an action is about.
 func targetObject(action Action) client.Object {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(action.GetResource().GroupVersion().WithKind(action.GetResource().Resource))
@@ -161,7 +161,7 @@ func release(ctx context.Context, server client.Client, obj client.Object) error
 	return client.IgnoreNotFound(server.Patch(ctx, obj, free))
 }
 
-// fetch fills obj with what the Server has of it. Without a Server it does nothing: obj is what was given.
+// fetch fills obj from the Server. Without a Server it does nothing.
 func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
 	if c.Server == nil {
 		return nil

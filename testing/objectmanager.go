@@ -63,7 +63,7 @@ func (StubObjectManager[Type]) Manage(ctx context.Context, _ client.Object, actu
 	return current, nil
 }
 
-// merge gives current what desired has.
+// merge copies the fields of desired to current.
 func merge(current, desired client.Object) error {
 	to, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
 	if err != nil {
@@ -89,11 +89,11 @@ func merge(current, desired client.Object) error {
 }
 
 // ObjectManagerReconcilerTestHarness is a sub-reconciler that calls an object manager, to test it with
-// [SubReconcilerTests]: the resource of the case is the one that events are recorded on, the objects come from the
+// [SubReconcilerTests]: events are recorded on the resource of the case, the objects come from the
 // GivenStashedValues of the case, and its ExpectStashedValues have the result. Both objects must be stashed; nil stands
 // for one that is not there. The actual object is given to the client.
 type ObjectManagerReconcilerTestHarness[T client.Object] struct {
-	// ObjectManager is what is tested. Required.
+	// ObjectManager is the object manager to test. Required.
 	ObjectManager reconcilers.ObjectManager[T]
 }
 
@@ -114,7 +114,7 @@ func ObjectManagerReconcilerTestHarnessDesiredStasher[T client.Object]() stash.S
 	return stash.New[T]("reconciler.io/object-manager-reconciler-test-harness-desired")
 }
 
-// ObjectManagerReconcilerTestHarnessResultStasher stashes what the object manager returned, also beside an error.
+// ObjectManagerReconcilerTestHarnessResultStasher stashes the object that the manager returned, also beside an error.
 func ObjectManagerReconcilerTestHarnessResultStasher[T client.Object]() stash.Stasher[T] {
 	return stash.New[T]("reconciler.io/object-manager-reconciler-test-harness-result")
 }
@@ -141,7 +141,9 @@ func (r ObjectManagerReconcilerTestHarness[T]) SetupWithManager(
 }
 
 // Reconcile calls the object manager. It panics if one of the objects is not stashed.
-func (r ObjectManagerReconcilerTestHarness[T]) Reconcile(ctx context.Context, resource client.Object) (reconcilers.Result, error) {
+func (r ObjectManagerReconcilerTestHarness[T]) Reconcile(
+	ctx context.Context, resource client.Object,
+) (reconcilers.Result, error) {
 	if err := r.Validate(ctx); err != nil {
 		return reconcilers.Result{}, err
 	}

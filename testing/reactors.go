@@ -15,21 +15,21 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// InduceFailureOpts narrows what [InduceFailure] lets fail. An empty member matches anything.
+// InduceFailureOpts restricts the calls that [InduceFailure] makes fail. An empty field matches anything.
 type InduceFailureOpts struct {
-	// Error is what the call returns; nil for a default text.
+	// Error is the error of the call; nil for a default text.
 	Error error
-	// Namespace is that of the object.
+	// Namespace is the namespace of the object.
 	Namespace string
-	// Name is that of the object.
+	// Name is the name of the object.
 	Name string
-	// SubResource is that of the call.
+	// SubResource is the subresource of the call.
 	SubResource string
 }
 
-// InduceFailure returns a reaction that lets calls fail: those with the verb (get, list, create, update, patch, apply,
-// delete, delete-collection) on objects of the kind; the kind of a list is that of the list type. Case does not matter. The
-// call is recorded, and is not made. It panics if given more than one options.
+// InduceFailure returns a reaction that makes calls fail that have the verb (get, list, create, update, patch, apply,
+// delete, delete-collection) and are for objects of the kind. The kind of a list call is that of the list type, such as
+// ConfigMapList. Case does not matter. The call is recorded, and is not made. It panics if given more than one options.
 func InduceFailure(verb, kind string, o ...InduceFailureOpts) ReactionFunc {
 	var opts InduceFailureOpts
 	switch len(o) {
@@ -57,8 +57,8 @@ func (o InduceFailureOpts) match(action Action) bool {
 		(o.Name == "" || o.Name == recording.NameOf(action))
 }
 
-// CalledAtMostTimes returns a reaction that lets calls with the verb on objects of the kind fail once there were more than
-// maxCalls of them. It counts all calls it sees, also those of other test cases: make a new one for each case.
+// CalledAtMostTimes returns a reaction that makes calls with the verb on objects of the kind fail after maxCalls of
+// them. It counts calls of all test cases that use it: make a new one for each case.
 func CalledAtMostTimes(verb, kind string, maxCalls int) ReactionFunc {
 	var calls atomic.Int64
 	return func(action Action) (bool, runtime.Object, error) {
@@ -72,8 +72,8 @@ func CalledAtMostTimes(verb, kind string, maxCalls int) ReactionFunc {
 	}
 }
 
-// AssignUIDs returns a reaction that gives a UID to each object that is created, as an API server does: made of kind, namespace and
-// name, and of a number for one that is created anew. Make a new one for each case.
+// AssignUIDs returns a reaction that gives a UID to each object that is created, as an API server does. The UID is made
+// of kind, namespace and name, with a number if the object is created again. Make a new one for each case.
 func AssignUIDs() ReactionFunc {
 	given := map[types.UID]int{}
 	var lock sync.Mutex

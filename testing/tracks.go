@@ -11,22 +11,22 @@ import (
 	"github.com/espalier-dev/espalier/tracker"
 )
 
-// TrackRequest is a request to be told about an object. Make one with [NewTrackRequest] or [CreateTrackRequest].
+// TrackRequest is a request to track an object. Make one with [NewTrackRequest] or [CreateTrackRequest].
 type TrackRequest struct {
-	// Tracker is who wants to be told.
+	// Tracker is the object that watches.
 	Tracker types.NamespacedName
 
-	// Tracked is what it wants to be told about, if TrackedReference is empty.
+	// Tracked is the tracked object, if TrackedReference is empty.
 	//
 	// Deprecated: use TrackedReference.
 	//lint:ignore SA1019 Tables for older versions still set it.
 	Tracked tracker.Key
 
-	// TrackedReference is what it wants to be told about.
+	// TrackedReference refers to the tracked objects.
 	TrackedReference tracker.Reference
 }
 
-// normalized returns the request with what it is about in TrackedReference only.
+// normalized returns the request with TrackedReference instead of Tracked.
 func (r TrackRequest) normalized() TrackRequest {
 	ref := r.TrackedReference
 	if ref.APIGroup == "" && ref.Kind == "" && ref.Namespace == "" && ref.Name == "" && ref.Selector == nil {
@@ -49,7 +49,8 @@ func NewTrackRequest(t, b client.Object, scheme *runtime.Scheme) TrackRequest {
 	if err != nil {
 		panic(err)
 	}
-	return CreateTrackRequest(kind.Group, kind.Kind, tracked.GetNamespace(), tracked.GetName()).By(by.GetNamespace(), by.GetName())
+	return CreateTrackRequest(kind.Group, kind.Kind, tracked.GetNamespace(), tracked.GetName()).
+		By(by.GetNamespace(), by.GetName())
 }
 
 type trackBy func(trackingObjNamespace, trackingObjName string) TrackRequest
@@ -59,7 +60,7 @@ func (f trackBy) By(trackingObjNamespace, trackingObjName string) TrackRequest {
 	return f(trackingObjNamespace, trackingObjName)
 }
 
-// CreateTrackRequest returns a request for an object, to be completed with who asks:
+// CreateTrackRequest returns a request for an object, to be completed with the object that watches:
 //
 //	CreateTrackRequest("", "ConfigMap", "default", "settings").By("default", "my-resource")
 func CreateTrackRequest(trackedObjGroup, trackedObjKind, trackedObjNamespace, trackedObjName string) trackBy {

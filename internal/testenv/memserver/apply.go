@@ -18,7 +18,9 @@ import (
 // Apply merges the configuration of one manager into an object, or creates the object. Fields that another manager owns
 // with another value conflict unless the options force it. Fields that the manager no longer applies are removed unless
 // another manager owns them. If nothing changes, nothing is stored, and the version stays.
-func (s *Server) Apply(gvr schema.GroupVersionResource, config runtime.Object, ns string, opts ...metav1.PatchOptions) error {
+func (s *Server) Apply(
+	gvr schema.GroupVersionResource, config runtime.Object, ns string, opts ...metav1.PatchOptions,
+) error {
 	opt := optionsOf(opts)
 	given, err := asObject(config)
 	if err != nil {
@@ -66,8 +68,8 @@ func (s *Server) Apply(gvr schema.GroupVersionResource, config runtime.Object, n
 	return nil
 }
 
-// checkIdentity refuses a request with another UID than the stored object has. A real server takes that for an attempt to
-// change the UID.
+// checkIdentity refuses a request with another UID than the stored object has. A real server takes that for an attempt
+// to change the UID.
 func checkIdentity(kind schema.GroupVersionKind, live *record, request applyRequest) error {
 	given := request.object.GetUID()
 	if live == nil || given == "" || given == live.object.GetUID() {
@@ -78,8 +80,8 @@ func checkIdentity(kind schema.GroupVersionKind, live *record, request applyRequ
 	})
 }
 
-// equalButTimes reports whether two objects differ in their versions and the times of managed fields only. A server then
-// stores nothing.
+// equalButTimes reports whether two objects differ in their versions and the times of managed fields only. A server
+// then stores nothing.
 func equalButTimes(live, next client.Object) bool {
 	timeless := func(obj client.Object) client.Object {
 		obj = copyOf(obj)
@@ -120,8 +122,8 @@ type dryRunResult struct {
 // Error implements error.
 func (r *dryRunResult) Error() string { return "dry run: nothing is stored" }
 
-// answerDryRun fills answer, a pointer, with what would have been stored if err is the result of a dry run. It returns other
-// errors.
+// answerDryRun fills answer, a pointer, with what would have been stored if err is the result of a dry run. It returns
+// other errors.
 func answerDryRun(answer any, err error) error {
 	var result *dryRunResult
 	if !errors.As(err, &result) {

@@ -22,10 +22,10 @@ type applyRequest struct {
 	force       bool
 }
 
-// currentApply is the apply call under way, of which there is one at a time. The fake client does not hand to its tracker
-// what the caller sent: the object has gone through its Go type, which adds zero values, and through the status rules, which
-// add stored values; and the tracker is not told whether the call was for the status. So the client of a [Server] keeps what
-// was sent for the tracker.
+// currentApply is the apply call under way, of which there is one at a time. The fake client does not hand to its
+// tracker what the caller sent: the object has gone through its Go type, which adds zero values, and through the status
+// rules, which add stored values; and the tracker is not told whether the call was for the status. So the client of a
+// [Server] keeps what was sent for the tracker.
 type currentApply struct {
 	calls sync.Mutex
 
@@ -93,7 +93,8 @@ func identityOf(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return identity
 }
 
-// sameStatus reports whether two objects of any Go types have the same status. A status that cannot be read is not the same.
+// sameStatus reports whether two objects of any Go types have the same status. A status that cannot be read is not the
+// same.
 func sameStatus(a, b client.Object) bool {
 	var statuses [2]struct {
 		Status any `json:"status"`

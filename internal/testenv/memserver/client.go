@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Build builds the fake client of builder over this server, for the scheme given to [New] unless the builder has another.
-// It reports whether the server is behind the client. There are two cases in which it is not:
+// Build builds the fake client of builder over this server, for the scheme given to [New] unless the builder has
+// another. It reports whether the server is behind the client. There are two cases in which it is not:
 //
 //   - A builder that was given another tracker keeps it.
-//   - A builder that was given type converters cannot have a tracker. Server-side apply then uses those converters and the
-//     fake client's own tracker, at the cost of some milliseconds a write.
+//   - A builder that was given type converters cannot have a tracker. Server-side apply then uses those converters and
+//     the fake client's own tracker, at the cost of some milliseconds a write.
 //
 // A builder that was told to return managed fields makes the server keep them, see [WithManagedFields].
 func (s *Server) Build(builder *fake.ClientBuilder) (c client.WithWatch, behind bool) {
@@ -104,22 +104,26 @@ func settingsOf(builder *fake.ClientBuilder) settings {
 	}
 }
 
-func (s *Server) create(ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+func (s *Server) create(
+	ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.CreateOption,
+) error {
 	if err := inner.Create(ctx, obj, opts...); err != nil {
 		return err
 	}
 	return s.answer(obj)
 }
 
-func (s *Server) update(ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+func (s *Server) update(
+	ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.UpdateOption,
+) error {
 	if err := inner.Update(ctx, obj, opts...); err != nil {
 		return err
 	}
 	return s.answer(obj)
 }
 
-// answer completes the answer to a write with the managed fields after it, where they are kept: the fake client returns none,
-// or those from before the write.
+// answer completes the answer to a write with the managed fields after it, where they are kept: the fake client returns
+// none, or those from before the write.
 func (s *Server) answer(obj client.Object) error {
 	if !s.eager {
 		return nil
@@ -152,7 +156,9 @@ func (s *Server) stored(obj client.Object) (gvr schema.GroupVersionResource, sto
 
 // delete honours a UID precondition, which the fake client drops. It requires the version that it checked, so that the
 // object cannot be replaced in between.
-func (s *Server) delete(ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+func (s *Server) delete(
+	ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.DeleteOption,
+) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
 	if options.Preconditions == nil || options.Preconditions.UID == nil || isDryRun(options.DryRun) {
 		return inner.Delete(ctx, obj, opts...)
@@ -175,12 +181,15 @@ func (s *Server) delete(ctx context.Context, inner client.WithWatch, obj client.
 	}
 }
 
-func (s *Server) apply(ctx context.Context, inner client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+func (s *Server) apply(
+	ctx context.Context, inner client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption,
+) error {
 	return s.applying.during(config, "", config, func() error { return inner.Apply(ctx, config, opts...) })
 }
 
 func (s *Server) applySubresource(
-	ctx context.Context, inner client.Client, subresource string, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+	ctx context.Context, inner client.Client, subresource string, config runtime.ApplyConfiguration,
+	opts ...client.SubResourceApplyOption,
 ) error {
 	call := func() error { return inner.SubResource(subresource).Apply(ctx, config, opts...) }
 	if subresource != statusSubresource {
@@ -194,7 +203,9 @@ func (s *Server) applySubresource(
 }
 
 // patch treats a patch of the type apply, which is the older way to apply, as an apply.
-func (s *Server) patch(ctx context.Context, inner client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (s *Server) patch(
+	ctx context.Context, inner client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	call := func() error { return inner.Patch(ctx, obj, patch, opts...) }
 	if patch.Type() != types.ApplyPatchType {
 		if err := call(); err != nil {
@@ -210,7 +221,8 @@ func (s *Server) patch(ctx context.Context, inner client.WithWatch, obj client.O
 }
 
 func (s *Server) patchSubresource(
-	ctx context.Context, inner client.Client, subresource string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+	ctx context.Context, inner client.Client, subresource string, obj client.Object, patch client.Patch,
+	opts ...client.SubResourcePatchOption,
 ) error {
 	call := func() error { return inner.SubResource(subresource).Patch(ctx, obj, patch, opts...) }
 	if patch.Type() != types.ApplyPatchType || subresource != statusSubresource {

@@ -16,8 +16,8 @@ import (
 type converters []managedfields.TypeConverter
 
 // builtInConverters know the built-in types by their published schemas and deduce a schema for all others from their
-// JSON: there, a list is replaced as a whole. Parsing the schemas takes a while, so it is done once per process, and only
-// if something is applied.
+// JSON: there, a list is replaced as a whole. Parsing the schemas takes a while, so it is done once per process, and
+// only if something is applied.
 var builtInConverters = sync.OnceValue(func() managedfields.TypeConverter {
 	builtIn := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(builtIn); err != nil {

@@ -13,8 +13,8 @@ import (
 // recorded manager.
 const beforeFirstApply = "before-first-apply"
 
-// maxHistory limits the history that a record keeps. At the limit the history is replayed, so that a test that updates one
-// object in a loop neither keeps all its versions nor pays for each of them.
+// maxHistory limits the history that a record keeps. At the limit the history is replayed, so that a test that updates
+// one object in a loop neither keeps all its versions nor pays for each of them.
 const maxHistory = 256
 
 // revision is one write that has not been replayed yet.
@@ -25,9 +25,9 @@ type revision struct {
 
 // fieldManagers compute managed fields. There is one field manager per kind and subresource.
 //
-// Most objects of most tests never meet server-side apply, and keeping their managed fields current would cost more than
-// all the rest of a write. So a record starts with a history of revisions, which costs a slice element a write. The history
-// is replayed at the first write that needs the managed fields.
+// Most objects of most tests never meet server-side apply, and keeping their managed fields current would cost more
+// than all the rest of a write. So a record starts with a history of revisions, which costs a slice element a write.
+// The history is replayed at the first write that needs the managed fields.
 type fieldManagers struct {
 	scheme   *runtime.Scheme
 	managers map[managerKey]*managedfields.FieldManager
@@ -73,7 +73,9 @@ func (f *fieldManagers) replay(kind schema.GroupVersionKind, history []revision)
 }
 
 // update returns next with the managed fields that an update of live to it by manager leaves behind.
-func (f *fieldManagers) update(kind schema.GroupVersionKind, live, next client.Object, manager string) (client.Object, error) {
+func (f *fieldManagers) update(
+	kind schema.GroupVersionKind, live, next client.Object, manager string,
+) (client.Object, error) {
 	m, err := f.manager(kind, "")
 	if err != nil {
 		return nil, err
@@ -84,7 +86,9 @@ func (f *fieldManagers) update(kind schema.GroupVersionKind, live, next client.O
 
 // apply merges what is applied into live and returns the result. An empty live object, as made by empty, stands for one
 // that does not exist yet.
-func (f *fieldManagers) apply(kind schema.GroupVersionKind, live client.Object, request applyRequest) (client.Object, error) {
+func (f *fieldManagers) apply(
+	kind schema.GroupVersionKind, live client.Object, request applyRequest,
+) (client.Object, error) {
 	m, err := f.manager(kind, request.subresource)
 	if err != nil {
 		return nil, err

@@ -32,8 +32,8 @@ func checkPreconditions(gvr schema.GroupVersionResource, old client.Object, prec
 			"The object might have been deleted and then recreated", *uid, old.GetUID())
 	}
 	if rv := preconditions.ResourceVersion; rv != nil && *rv != old.GetResourceVersion() {
-		return conflict(gvr, old, "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
-			"The object might have been modified", *rv, old.GetResourceVersion())
+		return conflict(gvr, old, "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in "+
+			"record (%s). The object might have been modified", *rv, old.GetResourceVersion())
 	}
 	return nil
 }

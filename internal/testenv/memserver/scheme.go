@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The fake client registers unknown kinds of unstructured objects in its scheme, under a lock of its own. A test shares its
-// scheme with the code under test, and often with tests that run in parallel, which would race. So each server works with a
-// copy. Making one takes about a millisecond for the client-go scheme, so copies are used again.
+// The fake client registers unknown kinds of unstructured objects in its scheme, under a lock of its own. A test shares
+// its scheme with the code under test, and often with tests that run in parallel, which would race. So each server
+// works with a copy. Making one takes about a millisecond for the client-go scheme, so copies are used again.
 
 // schemeCopy is a copy of a scheme.
 type schemeCopy struct {
@@ -42,8 +42,8 @@ func acquire(original *runtime.Scheme) schemeCopy {
 	return schemeCopy{Scheme: duplicate(original), of: original, size: size}
 }
 
-// release makes the copy available to other servers, unless kinds were added that the original does not have: a test must not
-// affect the next.
+// release makes the copy available to other servers, unless kinds were added that the original does not have: a test
+// must not affect the next.
 func (c schemeCopy) release() {
 	if len(c.AllKnownTypes()) != c.size {
 		return

@@ -56,7 +56,8 @@ func WithManagedFields() Option {
 	return func(s *Server) { s.eager = true }
 }
 
-// New returns an empty server for the types of scheme, which it does not change. Close it to save work for the next one.
+// New returns an empty server for the types of scheme, which it does not change. Close it to save work for the next
+// one.
 func New(scheme *runtime.Scheme, options ...Option) *Server {
 	private := acquire(scheme)
 	s := &Server{
@@ -146,7 +147,9 @@ func (s *Server) Get(gvr schema.GroupVersionResource, ns, name string, _ ...meta
 
 // List returns copies of the objects of a namespace, or of all if it is empty, ordered by namespace and name. The list
 // type of gvk must be in the scheme.
-func (s *Server) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, ns string, _ ...metav1.ListOptions) (runtime.Object, error) {
+func (s *Server) List(
+	gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, ns string, _ ...metav1.ListOptions,
+) (runtime.Object, error) {
 	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
 	if listKind.Version == "" {
 		listKind.Version = runtime.APIVersionInternal
@@ -215,9 +218,11 @@ func (s *Server) Resources() []schema.GroupVersionResource {
 }
 
 // Watch starts a watch of a namespace, or of all if it is empty. As with client-go's tracker, it starts with the next
-// write. Given options, it starts with all objects written since their resource version, which is that of a list, or with
-// all objects if they have none. The caller has to stop it.
-func (s *Server) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav1.ListOptions) (watch.Interface, error) {
+// write. Given options, it starts with all objects written since their resource version, which is that of a list, or
+// with all objects if they have none. The caller has to stop it.
+func (s *Server) Watch(
+	gvr schema.GroupVersionResource, ns string, opts ...metav1.ListOptions,
+) (watch.Interface, error) {
 	since := int64(-1)
 	if len(opts) > 0 {
 		since = 0

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watcher sends events to one client in the order of the writes. Its queue is unbounded, so that a write never waits for a
-// slow client. One goroutine drains it until Stop.
+// watcher sends events to one client in the order of the writes. Its queue is unbounded, so that a write never waits
+// for a slow client. One goroutine drains it until Stop.
 type watcher struct {
 	namespace string
 	results   chan watch.Event

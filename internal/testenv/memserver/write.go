@@ -13,7 +13,9 @@ import (
 )
 
 // Create stores a new object, or returns AlreadyExists.
-func (s *Server) Create(gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.CreateOptions) error {
+func (s *Server) Create(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.CreateOptions,
+) error {
 	opt := optionsOf(opts)
 	next, err := s.incoming(obj, ns)
 	if err != nil {
@@ -38,13 +40,17 @@ func (s *Server) Create(gvr schema.GroupVersionResource, obj runtime.Object, ns 
 }
 
 // Update replaces an object, or returns NotFound.
-func (s *Server) Update(gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.UpdateOptions) error {
+func (s *Server) Update(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.UpdateOptions,
+) error {
 	opt := optionsOf(opts)
 	return s.replace(gvr, obj, ns, opt.FieldManager, opt.DryRun)
 }
 
 // Patch replaces an object by its patched state, or returns NotFound.
-func (s *Server) Patch(gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.PatchOptions) error {
+func (s *Server) Patch(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.PatchOptions,
+) error {
 	opt := optionsOf(opts)
 	return s.replace(gvr, obj, ns, opt.FieldManager, opt.DryRun)
 }
@@ -140,7 +146,8 @@ func (s *Server) incoming(obj runtime.Object, ns string) (client.Object, error) 
 	}
 	if next.GetNamespace() != ns {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf(
-			"the namespace of the object (%s) does not match the namespace of the request (%s)", next.GetNamespace(), ns))
+			"the namespace of the object (%s) does not match the namespace of the request (%s)",
+			next.GetNamespace(), ns))
 	}
 	return next, nil
 }

@@ -1,4 +1,5 @@
-// Package resources has a custom resource for the tests of this module: Widget, shaped as the resources of operators are.
+// Package resources has custom resources for the tests of this module: Widget, a typical resource of an operator, and
+// Assembly, a component.
 package resources
 
 import (
@@ -12,7 +13,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// GroupVersion is that of Widget.
+// GroupVersion is the group and version of Widget and Assembly.
 var GroupVersion = schema.GroupVersion{Group: "test.espalier.dev", Version: "v1"}
 
 // The conditions of a Widget.
@@ -32,17 +33,17 @@ type Widget struct {
 	Status WidgetStatus `json:"status,omitempty"`
 }
 
-// WidgetSpec is what is desired of a Widget.
+// WidgetSpec is the desired state of a Widget.
 type WidgetSpec struct {
-	// Fields are for tests to give meaning to.
+	// Fields have the meaning that a test gives them.
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
-// WidgetStatus is what is observed of a Widget.
+// WidgetStatus is the observed state of a Widget.
 type WidgetStatus struct {
 	apis.Status `json:",inline"`
 
-	// Fields are for tests to give meaning to.
+	// Fields have the meaning that a test gives them.
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
@@ -51,12 +52,12 @@ func (s *WidgetStatus) InitializeConditions(ctx context.Context) {
 	widgetConditions.ManageWithContext(ctx, s).InitializeConditions()
 }
 
-// MarkChildReady says that the child is as it should be.
+// MarkChildReady marks the child as ready.
 func (s *WidgetStatus) MarkChildReady(ctx context.Context) {
 	widgetConditions.ManageWithContext(ctx, s).MarkTrue(WidgetChildReady, "Ready", "")
 }
 
-// MarkChildNotReady says why the child is not as it should be.
+// MarkChildNotReady marks the child as not ready, with a reason.
 func (s *WidgetStatus) MarkChildNotReady(ctx context.Context, reason, message string) {
 	widgetConditions.ManageWithContext(ctx, s).MarkFalse(WidgetChildReady, reason, "%s", message)
 }

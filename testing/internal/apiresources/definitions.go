@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -84,15 +85,15 @@ func servedVersions(definition *apiextensionsv1.CustomResourceDefinition) []*met
 				SingularName: definition.Spec.Names.Singular,
 				Kind:         definition.Spec.Names.Kind,
 				Namespaced:   definition.Spec.Scope == apiextensionsv1.NamespaceScoped,
-				Verbs:        metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+				Verbs:        strings.Fields("create delete deletecollection get list patch update watch"),
 			}},
 		})
 	}
 	return lists
 }
 
-// Establish gives a CustomResourceDefinition without conditions those of an established one, as of the given time. Other
-// objects stay as they are.
+// Establish gives a CustomResourceDefinition without conditions those of an established one, as of the given time.
+// Other objects stay as they are.
 func Establish(obj *unstructured.Unstructured, at time.Time) {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	if obj.GroupVersionKind().GroupKind() != kinds.CustomResourceDefinition || len(conditions) > 0 {
@@ -100,7 +101,8 @@ func Establish(obj *unstructured.Unstructured, at time.Time) {
 	}
 	for _, condition := range []string{"NamesAccepted", "Established"} {
 		conditions = append(conditions, map[string]any{
-			"type": condition, "status": "True", "reason": condition, "message": "", "lastTransitionTime": at.Format(time.RFC3339),
+			"type": condition, "status": "True", "reason": condition, "message": "",
+			"lastTransitionTime": at.Format(time.RFC3339),
 		})
 	}
 	// This cannot fail, since the status of an object is a map.

@@ -14,11 +14,12 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// noCreation is the prefix of a validation rule that refuses every creation. It is the only rule that has an effect here:
-// a component adds it to a type before it deletes the type, and checks that it works.
+// noCreation is the prefix of a validation rule that refuses every creation. It is the only rule that has an effect
+// here: a component adds it to a type before it deletes the type, and checks that it works.
 const noCreation = "oldSelf.hasValue()"
 
-// RefuseFenced returns a reaction that refuses to create instances of a type whose definition in the server has a fence.
+// RefuseFenced returns a reaction that refuses to create instances of a type whose definition in the server has a
+// fence.
 func RefuseFenced(server *memserver.Server) clientgotesting.ReactionFunc {
 	return func(action clientgotesting.Action) (bool, runtime.Object, error) {
 		if action.GetVerb() != "create" || action.GetSubresource() != "" {

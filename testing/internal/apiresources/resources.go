@@ -21,8 +21,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 )
 
-// NewMapper returns a mapper that knows CustomResourceDefinitions and the resources of the lists, and what is wrong with
-// the lists that it leaves out. A nil list counts as empty.
+// NewMapper returns a mapper that knows CustomResourceDefinitions and the resources of the lists, and what is wrong
+// with the lists that it leaves out. A nil list counts as empty.
 func NewMapper(lists []*metav1.APIResourceList) (mapper *meta.DefaultRESTMapper, problems []string) {
 	mapper = meta.NewDefaultRESTMapper(nil)
 	_ = add(mapper, definitionResources) // it is valid
@@ -47,18 +47,20 @@ func add(mapper *meta.DefaultRESTMapper, list *metav1.APIResourceList) error {
 		if resource.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
-		mapper.AddSpecific(gv.WithKind(resource.Kind), gv.WithResource(resource.Name), gv.WithResource(resource.SingularName), scope)
+		plural, singular := gv.WithResource(resource.Name), gv.WithResource(resource.SingularName)
+		mapper.AddSpecific(gv.WithKind(resource.Kind), plural, singular, scope)
 	}
 	return nil
 }
 
 // groupVersionOf returns the group and version of a resource, which override those of its list.
 func groupVersionOf(list schema.GroupVersion, resource metav1.APIResource) schema.GroupVersion {
-	return schema.GroupVersion{Group: cmp.Or(resource.Group, list.Group), Version: cmp.Or(resource.Version, list.Version)}
+	list.Group, list.Version = cmp.Or(resource.Group, list.Group), cmp.Or(resource.Version, list.Version)
+	return list
 }
 
-// AddServedTypes makes a server add to mapper the types of each definition that is stored and established. They stay when
-// the definition goes, as they do in the mapper of a manager.
+// AddServedTypes makes a server add to mapper the types of each definition that is stored and established. They stay
+// when the definition goes, as they do in the mapper of a manager.
 func AddServedTypes(mapper *meta.DefaultRESTMapper) memserver.Option {
 	return memserver.OnStore(func(resource schema.GroupVersionResource, obj client.Object) {
 		if resource != definitionResource {
@@ -76,7 +78,8 @@ type fakeDiscovery struct {
 	server *memserver.Server
 }
 
-// NewDiscovery returns the discovery of the given resources and of the types that are defined in the server, if there is one.
+// NewDiscovery returns the discovery of the given resources and of the types that are defined in the server, if there
+// is one.
 func NewDiscovery(given []*metav1.APIResourceList, server *memserver.Server) discovery.DiscoveryInterface {
 	resources := slices.DeleteFunc(slices.Clone(given), func(list *metav1.APIResourceList) bool { return list == nil })
 	if server != nil {

@@ -75,11 +75,13 @@ func (c *Cache) Watched() []Type {
 func (c *Cache) Indexed() []Index {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.SortedFunc(slices.Values(c.indexes), func(a, b Index) int { return cmp.Compare(a.String(), b.String()) })
+	indexes := slices.Clone(c.indexes)
+	slices.SortFunc(indexes, func(a, b Index) int { return cmp.Compare(a.String(), b.String()) })
+	return indexes
 }
 
-// Send sends a change of an object to the informers of its kind. Without before the object was created, without after it
-// was deleted, without both nothing happens.
+// Send sends a change of an object to the informers of its kind. Without before the object was created, without after
+// it was deleted, without both nothing happens.
 func (c *Cache) Send(before, after client.Object) error {
 	obj := after
 	if objects.IsNil(obj) {
@@ -109,7 +111,9 @@ func (c *Cache) Send(before, after client.Object) error {
 
 // GetInformer implements [cache.Informers]. A type that no cache can have an informer for is a problem rather than an
 // error: after an error, a controller would try again for minutes.
-func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *Cache) GetInformer(
+	_ context.Context, obj client.Object, _ ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	t, err := TypeOf(obj, c.scheme)
 	if err != nil {
 		c.mu.Lock()
@@ -234,7 +238,9 @@ func (i *informer) send(t Type, scheme *runtime.Scheme, before, after client.Obj
 }
 
 // AddEventHandler implements [cache.Informer].
-func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandler(
+	h toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	synced, err := i.FakeInformer.AddEventHandler(h)

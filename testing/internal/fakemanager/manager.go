@@ -1,4 +1,5 @@
-// Package fakemanager has a manager without a cluster: it records what is set up with it, and which requests come of events.
+// Package fakemanager has a manager without a cluster: it records what is set up with it, and which requests come of
+// events.
 package fakemanager
 
 import (
@@ -71,7 +72,8 @@ func New(config reconcilers.Config, fake client.Client) *Manager {
 // NewConfig returns a config of the manager, with the parts of [New] where one of its own would need a cluster.
 func (m *Manager) NewConfig() reconcilers.Config {
 	c := reconcilers.NewConfig(m, nil, recording.TrackLease)
-	c.Client, c.APIReader, c.Discovery, c.Tracker = m.config.Client, m.config.APIReader, m.config.Discovery, m.config.Tracker
+	c.Client, c.APIReader = m.config.Client, m.config.APIReader
+	c.Discovery, c.Tracker = m.config.Discovery, m.config.Tracker
 	return c
 }
 
@@ -85,8 +87,8 @@ func (m *Manager) Add(r manager.Runnable) error {
 	return nil
 }
 
-// StartControllers starts the controllers and returns when they would work on requests, or with an error at the timeout. Call
-// stop after an error too: it waits until the controllers are done, for which ctx has to be done.
+// StartControllers starts the controllers and returns when they would work on requests, or with an error at the
+// timeout. Call stop after an error too: it waits until the controllers are done, for which ctx has to be done.
 func (m *Manager) StartControllers(ctx context.Context, timeout time.Duration) (stop func() error, err error) {
 	m.mu.Lock()
 	controllers := slices.Clone(m.controllers)
@@ -128,14 +130,12 @@ func (m *Manager) StartControllers(ctx context.Context, timeout time.Duration) (
 	return stop, nil
 }
 
-// useQueue makes a controller use the queue. The option of a controller's builder for that belongs to the code under test;
-// a controller that is built has a public field with the value of that option.
+// useQueue makes a controller use the queue. The option of a controller's builder for that belongs to the code under
+// test; a controller that is built has a public field with the value of that option.
 func useQueue(c controller.Controller, q *queue) error {
+	type queueInterface = workqueue.TypedRateLimitingInterface[reconcilers.Request]
 	makeQueue := reflect.ValueOf(
-		func(string, workqueue.TypedRateLimiter[reconcilers.Request]) workqueue.TypedRateLimitingInterface[reconcilers.Request] {
-			return q
-		},
-	)
+		func(string, workqueue.TypedRateLimiter[reconcilers.Request]) queueInterface { return q })
 	v := reflect.Indirect(reflect.ValueOf(c))
 	if v.Kind() == reflect.Struct {
 		field := v.FieldByName("NewQueue")

@@ -59,8 +59,8 @@ func (r *Requests) Take() []reconcilers.Request {
 	return taken
 }
 
-// queue is the queue of a controller that reconciles nothing. It records what is added, and has nothing for workers. What
-// it does not implement itself is done by a real queue that stays empty.
+// queue is the queue of a controller that reconciles nothing. It records what is added, and has nothing for workers.
+// What it does not implement itself is done by a real queue that stays empty.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcilers.Request]
 	requests *Requests

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// expression returns v as an expression that is assignable to want; a nil want stands for a place that fixes no type.
+// expression returns v as an expression that is assignable to want; want is nil in a place without a type.
 func expression(v reflect.Value, want reflect.Type, depth int) node {
 	if !v.IsValid() || depth > maxDepth {
 		return leaf("nil")
@@ -103,7 +103,7 @@ func list(v reflect.Value, depth int) node {
 	return node{open: nameOf(v.Type()) + "{", elements: elements, close: "}"}
 }
 
-// element writes an element of a list or a map. There, the type of a struct goes without saying.
+// element writes an element of a list or a map, without the type of a struct.
 func element(v reflect.Value, want reflect.Type, depth int) node {
 	n := expression(v, want, depth+1)
 	if v.Kind() == reflect.Struct && n.open == nameOf(v.Type())+"{" {
@@ -112,7 +112,7 @@ func element(v reflect.Value, want reflect.Type, depth int) node {
 	return n
 }
 
-// basic writes a value without elements. Its type is named where the place would not give it that type.
+// basic writes a value without elements, with its type where the place does not give it that type.
 func basic(v reflect.Value, want reflect.Type) string {
 	text, untyped := scalar(v)
 	if want == v.Type() || v.Type() == untyped {
@@ -141,7 +141,7 @@ func scalar(v reflect.Value) (string, reflect.Type) {
 	}
 }
 
-// quote writes a string as people would: raw if it has quotes in it, as JSON has.
+// quote writes a string literal, a raw one if the text has quotes, as JSON has.
 func quote(s string) string {
 	if quoted := strconv.Quote(s); len(quoted) == len(s)+2 || !strconv.CanBackquote(s) {
 		return quoted

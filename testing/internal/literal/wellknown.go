@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// wellKnown returns the usual expression for a type that people do not write as a composite literal.
+// wellKnown returns the usual expression for a type that is not written as a composite literal.
 func wellKnown(v reflect.Value) (node, bool) {
 	if !v.CanInterface() {
 		return node{}, false
@@ -67,7 +67,7 @@ func timeOf(t time.Time) string {
 	return "time.Unix(" + unix(t) + ")"
 }
 
-// duration writes a duration in the largest unit of which it is a multiple.
+// duration writes a duration in the largest unit that divides it.
 func duration(d time.Duration) string {
 	for _, unit := range []struct {
 		name string

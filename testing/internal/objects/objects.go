@@ -33,9 +33,9 @@ func CopyAll(objs []client.Object) []client.Object {
 	return copies
 }
 
-// Copy returns a deep copy of obj. As a client.Object, it is a copy of the object that obj stands for: builders, fixtures
-// and the like implement client.Object without being the object, and their copy is the object. A builder whose copy is not
-// of Type is returned as it is.
+// Copy returns a deep copy of obj. As a client.Object, it is a copy of the object that obj stands for: builders,
+// fixtures and the like implement client.Object without being the object, and their copy is the object. A builder whose
+// copy is not of Type is returned as it is.
 func Copy[Type client.Object](obj Type) Type {
 	if c, ok := obj.DeepCopyObject().(Type); ok {
 		return c

@@ -47,7 +47,9 @@ func (a ApplyActionImpl) GetApplyConfiguration() runtime.ApplyConfiguration {
 func (a ApplyActionImpl) DeepCopy() clientgotesting.Action { return a }
 
 // NewApplyAction returns the action of applying ac to an object, or to a subresource of it.
-func NewApplyAction(ac runtime.ApplyConfiguration, subresource string, opts metav1.PatchOptions) (ApplyActionImpl, error) {
+func NewApplyAction(
+	ac runtime.ApplyConfiguration, subresource string, opts metav1.PatchOptions,
+) (ApplyActionImpl, error) {
 	raw, err := json.Marshal(ac)
 	if err != nil {
 		return ApplyActionImpl{}, fmt.Errorf("cannot marshal the apply configuration: %w", err)

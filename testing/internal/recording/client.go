@@ -1,5 +1,5 @@
-// Package recording records what code under test does: its calls to a client, its events, what it tracks, and the order of
-// all that.
+// Package recording records what code under test does: its calls to a client, its events, what it tracks, and the order
+// of all that.
 package recording
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// Client records what is written through it. Each write is recorded first, then offered to the reactors, then made. It is
-// safe for concurrent use. Read its slices only when the code under test is done.
+// Client records what is written through it. Each write is recorded first, then offered to the reactors, then made. It
+// is safe for concurrent use. Read its slices only when the code under test is done.
 type Client struct {
 	// Client makes the calls. Calls to it are not recorded.
 	client.Client
@@ -107,7 +107,8 @@ func (c *Client) PrependReactor(verb, kind string, reaction clientgotesting.Reac
 		clientgotesting.Reactor(&clientgotesting.SimpleReactor{Verb: verb, Resource: kind, Reaction: reaction}))
 }
 
-// react offers an action to the reactors. It returns the answer of the last one that handled the action, or the first error.
+// react offers an action to the reactors. It returns the answer of the last one that handled the action, or the first
+// error.
 func (c *Client) react(action clientgotesting.Action) (answer runtime.Object, err error) {
 	c.mu.Lock()
 	reactors := slices.Clone(c.reactors)
@@ -175,7 +176,9 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 }
 
 // Watch implements [client.WithWatch], for clients that can watch.
-func (c *Client) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+func (c *Client) Watch(
+	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
+) (watch.Interface, error) {
 	inner, ok := c.Client.(client.WithWatch)
 	if !ok {
 		return nil, fmt.Errorf("%T cannot watch", c.Client)
@@ -185,7 +188,8 @@ func (c *Client) Watch(ctx context.Context, list client.ObjectList, opts ...clie
 		return nil, err
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
-	if _, err := c.react(clientgotesting.NewWatchAction(resource, options.Namespace, *options.AsListOptions())); err != nil {
+	action := clientgotesting.NewWatchAction(resource, options.Namespace, *options.AsListOptions())
+	if _, err := c.react(action); err != nil {
 		return nil, err
 	}
 	return inner.Watch(ctx, list, opts...)

@@ -46,7 +46,8 @@ var _ ctrlrecorder.EventRecorder = (*Events)(nil)
 // Eventf implements [events.EventRecorder].
 func (r *Events) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	r.To(Event{
-		Regarding: regarding, Related: related, Type: eventtype, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
+		Regarding: regarding, Related: related,
+		Type: eventtype, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
 	})
 }
 

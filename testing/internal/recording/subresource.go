@@ -54,7 +54,8 @@ func (s *subresource) do(action clientgotesting.Action, call func() error) error
 	return call()
 }
 
-// recordWrite records an action, which must not change afterwards, among those of the status or of all other subresources.
+// recordWrite records an action, which must not change afterwards, among those of the status or of all other
+// subresources.
 func recordWrite[A clientgotesting.Action](s *subresource, ofStatus *[]A, action A, name string) {
 	if s.isStatus() {
 		recordAction(s.client, ofStatus, action, name)
@@ -63,13 +64,15 @@ func recordWrite[A clientgotesting.Action](s *subresource, ofStatus *[]A, action
 	}
 }
 
-// Get fills body with the answer of a reactor, else with what the server has. The status subresource is the whole object.
+// Get fills body with the answer of a reactor, else with what the server has. The status subresource is the whole
+// object.
 func (s *subresource) Get(ctx context.Context, obj, body client.Object, opts ...client.SubResourceGetOption) error {
 	resource, err := s.client.resourceOf(obj)
 	if err != nil {
 		return err
 	}
-	answer, err := s.client.react(clientgotesting.NewGetSubresourceAction(resource, obj.GetNamespace(), s.name, obj.GetName()))
+	action := clientgotesting.NewGetSubresourceAction(resource, obj.GetNamespace(), s.name, obj.GetName())
+	answer, err := s.client.react(action)
 	if err != nil {
 		return err
 	}
@@ -82,8 +85,11 @@ func (s *subresource) Get(ctx context.Context, obj, body client.Object, opts ...
 	return s.inner.Get(ctx, obj, body, opts...)
 }
 
-// Create implements [client.SubResourceWriter]. A status cannot be created: the call goes to the reactors and no further.
-func (s *subresource) Create(ctx context.Context, obj, body client.Object, opts ...client.SubResourceCreateOption) error {
+// Create implements [client.SubResourceWriter]. A status cannot be created: the call goes to the reactors and no
+// further.
+func (s *subresource) Create(
+	ctx context.Context, obj, body client.Object, opts ...client.SubResourceCreateOption,
+) error {
 	resource, err := s.client.resourceOf(obj)
 	if err != nil {
 		return err
