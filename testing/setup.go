@@ -156,12 +156,15 @@ func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 	run := begin(t, tc, scheme)
 	defer run.end(t)
 	p := run.expect.made()
-	mgr := fakemanager.New(p.config, p.fake)
+	mgr, err := fakemanager.New(p.config, p.fake)
+	if err != nil {
+		t.Fatalf("the manager cannot be made: %s", err)
+	}
 	setup := factory(t, tc, mgr.NewConfig())
 	if objects.IsNil(setup) {
 		t.Fatal("Setup factory returned nothing to set up")
 	}
-	err := setup.SetupWithManager(run.ctx, mgr)
+	err = setup.SetupWithManager(run.ctx, mgr)
 	assertError(t, "SetupWithManager()", err, tc.ExpectedErr, tc.ShouldErr)
 	if tc.Verify != nil {
 		tc.Verify(t, err)

@@ -14,19 +14,16 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
@@ -39,11 +36,10 @@ type Manager struct {
 	// Requests are those of all controllers.
 	Requests *Requests
 
-	config   reconcilers.Config
-	mapper   meta.RESTMapper
-	server   webhook.Server
-	elected  chan struct{}
-	registry conversion.Registry
+	// Manager does what needs no cluster.
+	manager.Manager
+	config  reconcilers.Config
+	elected chan struct{}
 
 	mu          sync.Mutex
 	controllers []controller.Controller
@@ -53,20 +49,29 @@ var _ reconcilers.Manager = (*Manager)(nil)
 
 // New returns a manager with the clients, discovery, recorders and tracker of a config. The recorder of events has to
 // take annotations too. Fake is the client behind that of the config.
-func New(config reconcilers.Config, fake client.Client) *Manager {
+func New(config reconcilers.Config, fake client.Client) (*Manager, error) {
+	scheme := config.Scheme()
 	m := &Manager{
-		config: config,
-		Cache: &Cache{
-			Reader: config.Client, fake: fake, scheme: config.Scheme(), informers: map[Type]*informer{},
-		},
+		config:   config,
+		Cache:    &Cache{Reader: config.Client, fake: fake, scheme: scheme, informers: map[Type]*informer{}},
 		Requests: &Requests{changed: make(chan struct{}, 1)},
-		mapper:   newMapper(config.Scheme(), config.RESTMapper()),
-		server:   webhook.NewServer(webhook.Options{}),
 		elected:  make(chan struct{}),
-		registry: conversion.NewRegistry(),
 	}
 	close(m.elected)
-	return m
+	var err error
+	// Nothing answers at this address.
+	m.Manager, err = manager.New(&rest.Config{Host: "http://127.0.0.1:0"}, manager.Options{
+		Scheme: scheme,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return newMapper(scheme, config.RESTMapper()), nil
+		},
+		NewCache:   func(*rest.Config, cache.Options) (cache.Cache, error) { return m.Cache, nil },
+		NewClient:  func(*rest.Config, client.Options) (client.Client, error) { return config.Client, nil },
+		Logger:     logr.Discard(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), Logger: logr.Discard()},
+	})
+	return m, err
 }
 
 // NewConfig returns a config of the manager, with the parts of [New] where one of its own would need a cluster.
@@ -152,32 +157,6 @@ var errNotStarted = errors.New("the manager of a set-up case is not to be starte
 // Start implements [manager.Manager].
 func (m *Manager) Start(context.Context) error { return errNotStarted }
 
-// GetControllerOptions implements [manager.Manager].
-func (m *Manager) GetControllerOptions() config.Controller {
-	return config.Controller{SkipNameValidation: new(true), Logger: logr.Discard()}
-}
-
-// GetConfig implements [cluster.Cluster]. Nothing answers there.
-func (m *Manager) GetConfig() *rest.Config { return &rest.Config{Host: "http://127.0.0.1:0"} }
-
-// GetHTTPClient implements [cluster.Cluster].
-func (m *Manager) GetHTTPClient() *http.Client { return &http.Client{} }
-
-// GetCache implements [cluster.Cluster].
-func (m *Manager) GetCache() cache.Cache { return m.Cache }
-
-// GetScheme implements [cluster.Cluster].
-func (m *Manager) GetScheme() *runtime.Scheme { return m.config.Scheme() }
-
-// GetClient implements [cluster.Cluster].
-func (m *Manager) GetClient() client.Client { return m.config.Client }
-
-// GetFieldIndexer implements [cluster.Cluster].
-func (m *Manager) GetFieldIndexer() client.FieldIndexer { return m.Cache }
-
-// GetRESTMapper implements [cluster.Cluster].
-func (m *Manager) GetRESTMapper() meta.RESTMapper { return m.mapper }
-
 // GetAPIReader implements [cluster.Cluster].
 func (m *Manager) GetAPIReader() client.Reader { return m.config.APIReader }
 
@@ -193,21 +172,3 @@ func (m *Manager) GetEventRecorder(string) ctrlrecorder.EventRecorder {
 
 // Elected implements [manager.Manager].
 func (m *Manager) Elected() <-chan struct{} { return m.elected }
-
-// AddMetricsServerExtraHandler implements [manager.Manager].
-func (m *Manager) AddMetricsServerExtraHandler(string, http.Handler) error { return nil }
-
-// AddHealthzCheck implements [manager.Manager].
-func (m *Manager) AddHealthzCheck(string, healthz.Checker) error { return nil }
-
-// AddReadyzCheck implements [manager.Manager].
-func (m *Manager) AddReadyzCheck(string, healthz.Checker) error { return nil }
-
-// GetWebhookServer implements [manager.Manager]. What is registered there is not served.
-func (m *Manager) GetWebhookServer() webhook.Server { return m.server }
-
-// GetLogger implements [manager.Manager].
-func (m *Manager) GetLogger() logr.Logger { return logr.Discard() }
-
-// GetConverterRegistry implements [manager.Manager].
-func (m *Manager) GetConverterRegistry() conversion.Registry { return m.registry }
