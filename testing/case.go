@@ -245,3 +245,11 @@ func normalized(result reconcilers.Result) reconcilers.Result {
 	}
 	return result
 }
+
+// expectPanic makes a test fail at the end of a call that does not panic but should. Defer it.
+func expectPanic(t *testing.T, call string) {
+	t.Helper()
+	if recover() == nil {
+		t.Errorf("expected %s to panic", call)
+	}
+}

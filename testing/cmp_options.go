@@ -39,20 +39,10 @@ var (
 	statusOnly cmp.Option = cmp.FilterPath(outsideStatus, cmp.Ignore())
 
 	// NormalizeLabelSelector compares label selectors by their text. A selector that selects everything equals nil.
-	NormalizeLabelSelector cmp.Option = cmp.Transformer("labels.Selector", func(s labels.Selector) *string {
-		if s == nil || s.Empty() {
-			return nil
-		}
-		return new(s.String())
-	})
+	NormalizeLabelSelector = normalizeSelector[labels.Selector]("labels.Selector")
 
 	// NormalizeFieldSelector compares field selectors by their text. A selector that selects everything equals nil.
-	NormalizeFieldSelector cmp.Option = cmp.Transformer("fields.Selector", func(s fields.Selector) *string {
-		if s == nil || s.Empty() {
-			return nil
-		}
-		return new(s.String())
-	})
+	NormalizeFieldSelector = normalizeSelector[fields.Selector]("fields.Selector")
 
 	// NormalizeApplyConfiguration compares apply configurations by their JSON, in any Go types.
 	NormalizeApplyConfiguration cmp.Option = cmp.Transformer("runtime.ApplyConfiguration", sent)
@@ -73,6 +63,18 @@ var (
 		return fromJSON(raw)
 	})
 )
+
+func normalizeSelector[S interface {
+	Empty() bool
+	String() string
+}](name string) cmp.Option {
+	return cmp.Transformer(name, func(s S) *string {
+		if objects.IsNil(s) || s.Empty() {
+			return nil
+		}
+		return new(s.String())
+	})
+}
 
 func areJSON(a, b []byte) bool { return json.Valid(a) && json.Valid(b) }
 

@@ -32,12 +32,11 @@ type InduceFailureOpts struct {
 // ConfigMapList. Case does not matter. The call is recorded, and is not made. It panics if given more than one options.
 func InduceFailure(verb, kind string, o ...InduceFailureOpts) ReactionFunc {
 	var opts InduceFailureOpts
-	switch len(o) {
-	case 0:
-	case 1:
-		opts = o[0]
-	default:
+	if len(o) > 1 {
 		panic(fmt.Errorf("expected zero or one InduceFailureOpts, got %d", len(o)))
+	}
+	if len(o) == 1 {
+		opts = o[0]
 	}
 	err := opts.Error
 	if err == nil {

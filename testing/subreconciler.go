@@ -221,11 +221,7 @@ func (tc *SubReconcilerTestCase[Type]) call(
 ) (reconcilers.Result, error) {
 	t.Helper()
 	if tc.ShouldPanic {
-		defer func() {
-			if recover() == nil {
-				t.Error("expected Reconcile() to panic")
-			}
-		}()
+		defer expectPanic(t, "Reconcile()")
 	}
 	return r.Reconcile(ctx, resource)
 }

@@ -224,12 +224,8 @@ func (tc *AdmissionWebhookTestCase) mustPanic(
 ) {
 	t.Helper()
 	recovers := webhook.RecoverPanic
-	defer func() {
-		webhook.RecoverPanic = recovers
-		if recover() == nil {
-			t.Error("expected Handle() to panic")
-		}
-	}()
+	defer func() { webhook.RecoverPanic = recovers }()
+	defer expectPanic(t, "Handle()")
 	webhook.RecoverPanic = new(false)
 	webhook.Handle(ctx, asked)
 }

@@ -25,17 +25,23 @@ import (
 //
 // A builder that was told to return managed fields makes the server keep them, see [WithManagedFields].
 func (s *Server) Build(builder *fake.ClientBuilder) (c client.WithWatch, behind bool) {
-	asked := settingsOf(builder)
-	if asked.scheme == 0 || asked.scheme == reflect.ValueOf(s.public).Pointer() {
+	// The builder has no methods to read these settings. A field that does not exist in another version of
+	// controller-runtime counts as not set.
+	settings := reflect.ValueOf(builder).Elem()
+	isSet := func(name string) bool {
+		field := settings.FieldByName(name)
+		return field.IsValid() && !field.IsZero()
+	}
+	if !isSet("scheme") || settings.FieldByName("scheme").Pointer() == reflect.ValueOf(s.public).Pointer() {
 		builder = builder.WithScheme(s.private.Scheme)
 	}
 	switch {
-	case asked.typeConverters:
+	case isSet("typeConverters"):
 		return s.publish(builder.WithObjectTracker(nil).Build()), false
-	case asked.tracker:
+	case isSet("objectTracker"):
 		return s.publish(builder.Build()), false
 	}
-	s.eager = s.eager || asked.managedFields
+	s.eager = s.eager || isSet("returnManagedFields")
 	inner := builder.WithObjectTracker(s).Build()
 	return s.publish(interceptor.NewClient(inner, interceptor.Funcs{
 		Create:           s.create,
@@ -76,32 +82,6 @@ func (p *published) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersion
 // IsObjectNamespaced implements [client.Client].
 func (p *published) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 	return apiutil.IsObjectNamespaced(obj, p.scheme, p.RESTMapper())
-}
-
-// settings are the settings of a builder that decide how a server can be behind its client.
-type settings struct {
-	scheme                                 uintptr
-	tracker, typeConverters, managedFields bool
-}
-
-// settingsOf reads settings that the builder has no methods for. A field that does not exist in another version of
-// controller-runtime counts as not set.
-func settingsOf(builder *fake.ClientBuilder) settings {
-	fields := reflect.ValueOf(builder).Elem()
-	set := func(name string) bool {
-		field := fields.FieldByName(name)
-		return field.IsValid() && !field.IsZero()
-	}
-	var scheme uintptr
-	if field := fields.FieldByName("scheme"); field.IsValid() && field.Kind() == reflect.Pointer {
-		scheme = field.Pointer()
-	}
-	return settings{
-		scheme:         scheme,
-		tracker:        set("objectTracker"),
-		typeConverters: set("typeConverters"),
-		managedFields:  set("returnManagedFields"),
-	}
 }
 
 func (s *Server) create(

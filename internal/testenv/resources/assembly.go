@@ -8,7 +8,6 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -140,14 +139,4 @@ func (l *AssemblyList) DeepCopyObject() runtime.Object {
 		out.Items[i] = *l.Items[i].DeepCopy()
 	}
 	return out
-}
-
-// AssemblyCRD returns the definition of Assembly, with a status subresource.
-func AssemblyCRD() *apiextensionsv1.CustomResourceDefinition {
-	crd := CRD()
-	crd.Name = "assemblies." + GroupVersion.Group
-	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
-		Plural: "assemblies", Singular: "assembly", Kind: "Assembly", ListKind: "AssemblyList",
-	}
-	return crd
 }

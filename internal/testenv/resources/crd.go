@@ -34,3 +34,13 @@ func CRD() *apiextensionsv1.CustomResourceDefinition {
 		},
 	}
 }
+
+// AssemblyCRD returns the definition of Assembly, with a status subresource.
+func AssemblyCRD() *apiextensionsv1.CustomResourceDefinition {
+	crd := CRD()
+	crd.Name = "assemblies." + GroupVersion.Group
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+		Plural: "assemblies", Singular: "assembly", Kind: "Assembly", ListKind: "AssemblyList",
+	}
+	return crd
+}

@@ -4,6 +4,7 @@ package resources
 
 import (
 	"context"
+	"maps"
 
 	"github.com/espalier-dev/espalier/apis"
 
@@ -93,4 +94,41 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Widget{}, &WidgetList{}, &Assembly{}, &AssemblyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
+}
+
+// DeepCopy returns a copy that shares nothing with w.
+func (w *Widget) DeepCopy() *Widget {
+	if w == nil {
+		return nil
+	}
+	out := &Widget{TypeMeta: w.TypeMeta}
+	w.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Spec.Fields = maps.Clone(w.Spec.Fields)
+	w.Status.Status.DeepCopyInto(&out.Status.Status)
+	out.Status.Fields = maps.Clone(w.Status.Fields)
+	return out
+}
+
+// DeepCopyObject is DeepCopy for a runtime.Object.
+func (w *Widget) DeepCopyObject() runtime.Object {
+	if w == nil {
+		return nil
+	}
+	return w.DeepCopy()
+}
+
+// DeepCopyObject returns a copy that shares nothing with l.
+func (l *WidgetList) DeepCopyObject() runtime.Object {
+	if l == nil {
+		return nil
+	}
+	out := &WidgetList{TypeMeta: l.TypeMeta}
+	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	if l.Items != nil {
+		out.Items = make([]Widget, len(l.Items))
+		for i := range l.Items {
+			out.Items[i] = *l.Items[i].DeepCopy()
+		}
+	}
+	return out
 }
