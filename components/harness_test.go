@@ -57,7 +57,7 @@ func (rows assemblyRows) run(t *testing.T, adapt ...func(*components.ComponentRe
 func rollOut(t *testing.T, house *resources.Assembly, passes int, given ...client.Object) rolledOut {
 	t.Helper()
 	return rtesting.Rollout[*resources.Assembly]{
-		Scheme: assemblyScheme, Resource: house, Reconciler: assembling(), Passes: passes, GivenObjects: given,
+		Scheme: assemblyScheme, Resource: house, Reconciler: assembling(), Requests: passes, GivenObjects: given,
 	}.Run(t)
 }
 
@@ -77,7 +77,7 @@ func going(a *resources.Assembly) {
 // tells expects a state and what the condition says.
 func tells(state apis.ComponentState, status metav1.ConditionStatus, reason, message string) func(*resources.Assembly) {
 	return func(a *resources.Assembly) {
-		rtesting.LeaveOpen(&a.Status)
+		rtesting.IgnoreComputed(&a.Status)
 		a.Status.State = state
 		a.Status.Conditions = []metav1.Condition{{Type: apis.ConditionReady, Status: status, Reason: reason, Message: message}}
 	}
@@ -140,7 +140,7 @@ func TestComponentRows(t *testing.T) {
 	side := rollOut(t, func() *resources.Assembly { h, _, _ := newHouse(); h.SetObjects(walls, fence); return h }(), 1)
 	other := resources.NewAssembly("default", "castle")
 	other.UID = "castle-uid"
-	theirs := rtesting.Marked(walls, componentPrefix, other, assemblyScheme)
+	theirs := rtesting.WithOwnership(walls, componentPrefix, other, assemblyScheme)
 	theirs.UID = "theirs"
 	const notOurs = "Wave 1 of 2: 0 of 1 ready, not ours: ConfigMap default/walls: it belongs to Assembly.test.espalier.dev default/castle"
 
@@ -171,8 +171,8 @@ func TestComponentRows(t *testing.T) {
 				recordOf("walls", 0, apis.PhaseReady, "", ""), recordOf("roof", 1, apis.PhaseReady, "", ""),
 			)).Object(),
 			ExpectCreates: []client.Object{
-				rtesting.Marked(walls, componentPrefix, house, assemblyScheme),
-				rtesting.Marked(roof, componentPrefix, house, assemblyScheme),
+				rtesting.WithOwnership(walls, componentPrefix, house, assemblyScheme),
+				rtesting.WithOwnership(roof, componentPrefix, house, assemblyScheme),
 			},
 			ExpectEvents: houseEvents(house, "Created", "Created ConfigMap default/walls, ConfigMap default/roof",
 				"Ready", "All objects are as desired, and ready"),
@@ -187,7 +187,7 @@ func TestComponentRows(t *testing.T) {
 		"puts right what somebody changed": {
 			Resource:       drifted.Object(),
 			GivenObjects:   drifted.Objects(),
-			ExpectResource: drifted.With(func(a *resources.Assembly) { rtesting.LeaveOpen(&a.Status) }).Object(),
+			ExpectResource: drifted.With(func(a *resources.Assembly) { rtesting.IgnoreComputed(&a.Status) }).Object(),
 			ExpectApplies:  []rtesting.ApplyRef{deployed.ApplyRef(walls)},
 			ExpectEvents:   houseEvents(house, "Updated", "Updated ConfigMap default/walls"),
 			ExpectedResult: later(606 * time.Second),
@@ -246,8 +246,8 @@ func TestComponentRows(t *testing.T) {
 				),
 			).Object(),
 			ExpectCreates: []client.Object{
-				rtesting.Marked(walls, componentPrefix, house, assemblyScheme),
-				rtesting.Marked(fence, componentPrefix, house, assemblyScheme),
+				rtesting.WithOwnership(walls, componentPrefix, house, assemblyScheme),
+				rtesting.WithOwnership(fence, componentPrefix, house, assemblyScheme),
 			},
 			ExpectEvents: houseEvents(house, "Created", "Created ConfigMap default/fence",
 				"CreateError", "Unable to create ConfigMap default/walls",

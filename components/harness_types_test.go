@@ -25,7 +25,7 @@ func TestComponentRowsOfTypes(t *testing.T) {
 	mark := componentPrefix + "/owner-id=" + deployed.Find(walls).GetLabels()[componentPrefix+"/owner-id"]
 	fenced := deployed.DeleteRef(definition)
 	fenced.Preconditions.ResourceVersion = new("5")
-	own := rtesting.Marked(foreign, componentPrefix, house, assemblyScheme)
+	own := rtesting.WithOwnership(foreign, componentPrefix, house, assemblyScheme)
 
 	brought := func(phase apis.InventoryPhase, status apis.ObjectStatus, message string) apis.InventoryRecord {
 		return apis.InventoryRecord{
@@ -160,8 +160,8 @@ func TestComponentRowsOfInventories(t *testing.T) {
 			ExpectPatches: []rtesting.PatchRef{houseFinalizers(house, "999", `["`+componentFinalizer+`"]`)},
 			ExpectCreates: []client.Object{
 				inTheSecret(apis.PhaseScheduledForApplication, apis.ObjectInProgress),
-				rtesting.Marked(walls, componentPrefix, house, assemblyScheme),
-				rtesting.Marked(roof, componentPrefix, house, assemblyScheme),
+				rtesting.WithOwnership(walls, componentPrefix, house, assemblyScheme),
+				rtesting.WithOwnership(roof, componentPrefix, house, assemblyScheme),
 			},
 			ExpectUpdates: []client.Object{inTheSecret(apis.PhaseReady, "")},
 			ExpectEvents: houseEvents(house,

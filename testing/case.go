@@ -3,45 +3,187 @@ package testing
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtime "github.com/espalier-dev/espalier/time"
 )
 
-// prepare calls the Prepare of a case, if it has one, and returns the context to go on with.
-func prepare[Case any](
-	t *testing.T, ctx context.Context, tc *Case, hook func(*testing.T, context.Context, *Case) (context.Context, error),
-) context.Context {
-	t.Helper()
-	if hook == nil {
-		return ctx
-	}
-	prepared, err := hook(t, ctx, tc)
-	if err != nil {
-		t.Fatalf("error during prepare: %s", err)
-	}
-	if prepared == nil {
-		return ctx
-	}
-	return prepared
+// VerifyFunc checks the outcome of a reconcile where the fields of a test case are not enough.
+type VerifyFunc func(t *testing.T, result reconcilers.Result, err error)
+
+// testCase is a pointer to a case of one of the tables.
+type testCase[Case any] interface {
+	*Case
+	fields() caseFields[Case]
 }
 
-// cleanUp calls the CleanUp of a case, if it has one.
-func cleanUp[Case any](
-	t *testing.T, ctx context.Context, tc *Case, hook func(*testing.T, context.Context, *Case) error,
-) {
+// caseFields are the fields that cases of all tables have. A table without one of them has a variable in its place.
+type caseFields[Case any] struct {
+	name        *string
+	focus, skip bool
+	metadata    *map[string]any
+	now         *time.Time
+	differ      *Differ
+	additional  map[string]ExpectConfig
+	prepare     func(*testing.T, context.Context, *Case) (context.Context, error)
+	cleanUp     func(*testing.T, context.Context, *Case) error
+}
+
+// runTests runs cases by name as subtests.
+func runTests[Case any, P testCase[Case]](t *testing.T, cases map[string]Case, run func(t *testing.T, tc *Case)) {
 	t.Helper()
-	if hook == nil {
+	suite := make([]Case, 0, len(cases))
+	for name, tc := range cases {
+		*P(&tc).fields().name = name
+		suite = append(suite, tc)
+	}
+	runSuite[Case, P](t, suite, run)
+}
+
+// runSuite runs cases as subtests. If some are focused only those run, and the suite fails, so that a focus is not left
+// behind.
+func runSuite[Case any, P testCase[Case]](t *testing.T, suite []Case, run func(t *testing.T, tc *Case)) {
+	t.Helper()
+	focused := slices.DeleteFunc(slices.Clone(suite), func(tc Case) bool { return !P(&tc).fields().focus })
+	running := suite
+	if len(focused) > 0 {
+		running = focused
+	}
+	for _, tc := range running {
+		t.Run(*P(&tc).fields().name, func(t *testing.T) { run(t, &tc) })
+	}
+	if len(focused) > 0 {
+		t.Errorf("%d tests out of %d are still focused, so the test suite fails", len(focused), len(suite))
+	}
+}
+
+// caseRun is one run of a case: its context and its configs.
+type caseRun struct {
+	ctx    context.Context
+	expect *ExpectConfig
+	// additional are the AdditionalConfigs, by name.
+	additional map[string]*ExpectConfig
+	cleanUp    func() error
+}
+
+// begin prepares a case. Call end when it is over.
+func begin[Case any, P testCase[Case]](
+	t *testing.T, tc P, scheme *runtime.Scheme, contexts ...func(context.Context) context.Context,
+) *caseRun {
+	t.Helper()
+	f := tc.fields()
+	if f.skip {
+		t.SkipNow()
+	}
+	if f.now.IsZero() {
+		*f.now = time.Now()
+	}
+	if *f.metadata == nil {
+		*f.metadata = map[string]any{}
+	}
+	r := &caseRun{ctx: newContext(t, *f.now)}
+	for _, with := range contexts {
+		r.ctx = with(r.ctx)
+	}
+	if f.prepare != nil {
+		prepared, err := f.prepare(t, r.ctx, tc)
+		if err != nil {
+			t.Fatalf("error during prepare: %s", err)
+		}
+		if prepared != nil {
+			r.ctx = prepared
+		}
+	}
+	// Prepare may have changed the case.
+	f = tc.fields()
+	if *f.differ == nil {
+		*f.differ = DefaultDiffer
+	}
+	if f.cleanUp != nil {
+		r.cleanUp = func() error { return f.cleanUp(t, r.ctx, tc) }
+	}
+	r.expect = expectConfigOf(tc, scheme)
+	r.additional = additionalConfigs(f.additional, scheme, *f.differ)
+	return r
+}
+
+// newContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
+func newContext(t *testing.T, now time.Time) context.Context {
+	ctx := rtime.StashNow(context.Background(), now)
+	ctx = logr.NewContext(ctx, testr.New(t))
+	if deadline, ok := t.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		t.Cleanup(cancel)
+	}
+	return ctx
+}
+
+// additionalConfigs returns the additional configs of a case, with its scheme and differ where they have none.
+func additionalConfigs(
+	configs map[string]ExpectConfig, scheme *runtime.Scheme, differ Differ,
+) map[string]*ExpectConfig {
+	additional := map[string]*ExpectConfig{}
+	for name, config := range configs {
+		config.Name = name
+		config.parts = nil
+		if config.Scheme == nil {
+			config.Scheme = scheme
+		}
+		if config.Differ == nil {
+			config.Differ = differ
+		}
+		additional[name] = &config
+	}
+	return additional
+}
+
+// stashAdditional adds the additional configs to ctx.
+func (r *caseRun) stashAdditional(ctx context.Context) context.Context {
+	configs := make(map[string]reconcilers.Config, len(r.additional))
+	for name, config := range r.additional {
+		configs[name] = config.Config()
+	}
+	return reconcilers.StashAdditionalConfigs(ctx, configs)
+}
+
+// assert asserts the expectations of all configs.
+func (r *caseRun) assert(t *testing.T) {
+	r.expect.AssertExpectations(t)
+	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
+		r.additional[name].AssertExpectations(t)
+	}
+}
+
+// end calls the CleanUp of the case and releases its configs.
+func (r *caseRun) end(t *testing.T) {
+	t.Helper()
+	defer func() {
+		for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
+			if err := c.Release(context.Background()); err != nil {
+				t.Errorf("error during clean up: %s", err)
+			}
+		}
+	}()
+	if r.cleanUp == nil {
 		return
 	}
-	if err := hook(t, ctx, tc); err != nil {
+	if err := r.cleanUp(); err != nil {
 		t.Errorf("error during clean up: %s", err)
 	}
 }
 
-// expectConfigOf returns the config of a case, a pointer to a struct: what the case gives and expects is in fields that
-// have the names and types of those of an ExpectConfig.
+// expectConfigOf returns the config of a case, a pointer to a struct. It copies the fields that an ExpectConfig has by
+// the same name and type.
 func expectConfigOf(tc any, scheme *runtime.Scheme) *ExpectConfig {
 	c := &ExpectConfig{}
 	from, to := reflect.ValueOf(tc).Elem(), reflect.ValueOf(c).Elem()
@@ -58,7 +200,56 @@ func expectConfigOf(tc any, scheme *runtime.Scheme) *ExpectConfig {
 	return c
 }
 
-// isExpected tells whether err is the expected error, or says the same.
-func isExpected(expected, err error) bool {
-	return err != nil && (errors.Is(err, expected) || err.Error() == expected.Error())
+// assertError asserts that the error of a call is the expected one, or has its text. Without an expected error, it
+// asserts only whether there is one.
+func assertError(t *testing.T, call string, err, expected error, should bool) {
+	t.Helper()
+	switch {
+	case expected == nil && (err != nil) != should:
+		t.Errorf("%s error = %v, ShouldErr %v", call, err, should)
+	case expected != nil && (err == nil || !errors.Is(err, expected) && err.Error() != expected.Error()):
+		t.Errorf("%s error = %v, ExpectedErr %v", call, err, expected)
+	}
+}
+
+// outcome has the results of a reconcile and the expected ones.
+type outcome struct {
+	result         reconcilers.Result
+	err            error
+	expectedResult reconcilers.Result
+	shouldErr      bool
+	expectedErr    error
+	verify         VerifyFunc
+	differ         Differ
+}
+
+func (o outcome) assert(t *testing.T) {
+	t.Helper()
+	assertError(t, "Reconcile()", o.err, o.expectedErr, o.shouldErr)
+	if o.err == nil || o.expectedErr != nil {
+		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.
+		if diff := o.differ.Result(normalized(o.expectedResult), normalized(o.result)); diff != "" {
+			t.Errorf("ExpectedResult differs %s:\n%s", legend(), ColorizeDiff(diff))
+		}
+	}
+	if o.verify != nil {
+		o.verify(t, o.result, o.err)
+	}
+}
+
+// normalized clears the field that controller-runtime ignores beside RequeueAfter.
+func normalized(result reconcilers.Result) reconcilers.Result {
+	if result.RequeueAfter != 0 {
+		//lint:ignore SA1019 Trees for older versions still set it.
+		result.Requeue = false
+	}
+	return result
+}
+
+// expectPanic makes a test fail at the end of a call that does not panic but should. Defer it.
+func expectPanic(t *testing.T, call string) {
+	t.Helper()
+	if recover() == nil {
+		t.Errorf("expected %s to panic", call)
+	}
 }

@@ -9,25 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/apiresources"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// ExpectConfig is a config for code under test, together with what the test gives and what it expects. The test cases
-// make one of their fields; make one by hand for a config beside that, see AdditionalConfigs, or for a test without a test
-// case:
+// ExpectConfig is a config for code under test, with the given state and the expectations of the test. The test cases
+// make one of their fields. Make one by hand for AdditionalConfigs of a case, or for a test without a test case:
 //
 //	c := rtesting.ExpectConfig{Scheme: scheme, ExpectCreates: ...}
 //	... c.Config() ...
 //	c.AssertExpectations(t)
 //
-// Expectations are compared in the order of the calls, each kind for itself: a create may come before or after a delete,
-// unless ExpectOrder says more. Use it by pointer.
+// Expectations are compared in the order of the calls, each kind for itself: a create may come before or after a
+// delete, unless ExpectOrder says more. Use it by pointer.
 type ExpectConfig struct {
 	// Name stands in failure messages; empty or "default" leaves it out.
 	Name string
@@ -35,26 +36,28 @@ type ExpectConfig struct {
 	Scheme *runtime.Scheme
 	// StatusSubResourceTypes are the types, besides the built-in ones, whose status is written on its own.
 	StatusSubResourceTypes []client.Object
-	// GivenObjects are those that the client has. The types of CustomResourceDefinitions among them that are established are
-	// served: discovery and the REST mapper know them. If one of the objects has managed fields, the client returns those of
-	// all objects, as an API server does; by default it returns none.
+	// GivenObjects are the objects of the client. The types of CustomResourceDefinitions among them that are
+	// established are served: discovery and the REST mapper know them. If one of the objects has managed fields, the
+	// client returns those of all objects, as an API server does; by default it returns none.
 	GivenObjects []client.Object
-	// APIGivenObjects are those that the APIReader has. They are not given to the client.
+	// APIGivenObjects are the objects of the APIReader. The client does not have them.
 	APIGivenObjects []client.Object
-	// GivenAPIResources are those that discovery and the REST mapper know.
+	// GivenAPIResources are the resources that discovery and the REST mapper know. The Group and Version of a resource
+	// override those of its list. The REST mapper is a *meta.DefaultRESTMapper, to which a test may add further kinds.
 	GivenAPIResources []*metav1.APIResourceList
-	// WithClientBuilder completes the builders of the fake clients behind Client and APIReader. What it sets wins.
+	// WithClientBuilder changes the builders of the fake clients behind Client and APIReader. Its settings override
+	// others.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
 	// WithReactors react to the calls to Client and to the reads through APIReader; the first listed is asked first.
 	WithReactors []ReactionFunc
-	// GivenTracks are those that the tracker has.
+	// GivenTracks are the requests that the tracker has before.
 	GivenTracks []TrackRequest
 	// Differ compares; nil is DefaultDiffer.
 	Differ Differ
-	// Server is a client of a real API server to take the place of the one in memory, for Client and APIReader; nil for
-	// the one in memory. The given objects are created there, see Release for how they go. What the server sets of the
-	// metadata of an object that is expected is not compared. Patches and preconditions that have versions or UIDs in them
-	// differ from run to run, and what the server defaults shows: tables with such need a Differ of their own.
+	// Server is a client of a real API server, for Client and APIReader; nil for an API server in memory. The given
+	// objects are created there, see Release for their deletion. The metadata of expected objects that the server sets
+	// is not compared. Patches and preconditions with versions or UIDs differ from run to run, and the server adds
+	// defaults: tables with them need a Differ of their own.
 	Server client.WithWatch
 
 	// ExpectTracks are the requests to the tracker.
@@ -80,7 +83,7 @@ type ExpectConfig struct {
 	// ExpectStatusApplies are the server-side applies of a status.
 	ExpectStatusApplies []ApplyRef
 
-	// ExpectOrder is the order of all writes, whatever their kind, one line for each:
+	// ExpectOrder is the order of all writes of all kinds, one line for each:
 	//
 	//	create ConfigMap default/settings
 	//	create ConfigMap default/settings-*      (a name to be generated)
@@ -88,7 +91,7 @@ type ExpectConfig struct {
 	//	patch Namespace acme (dry run)
 	//	delete-collection ConfigMap default/*
 	//
-	// If it has lines about events or tracks, all of these have to be in it too:
+	// If it has a line about an event or a track, it must have a line about each of them:
 	//
 	//	event Created Widget default/gadget
 	//	track Secret default/*                   (by a selector)
@@ -96,35 +99,37 @@ type ExpectConfig struct {
 	// Nil is any order; empty is no write at all.
 	ExpectOrder []string
 
-	// parts is what Config made, nil before. A copy of an ExpectConfig that was used shares them.
+	// parts are made by Config, and nil before. A copy of a used ExpectConfig shares them.
 	parts *parts
 }
 
-// parts are what a config is made of, and what went wrong in making it.
+// parts are the parts of a config, and the problems in making it.
 type parts struct {
-	config   reconcilers.Config
+	config reconcilers.Config
+	// fake is the fake client behind client, which records; nil with a Server.
+	fake     client.Client
+	client   *recording.Client
 	servers  []*memserver.Server
-	client   *recorder
 	events   *eventList
-	tracker  *recordingTracker
-	journal  *journal
+	tracker  *recording.Tracker
+	journal  *recording.Journal
 	problems []string
 	// failures are the messages of failed assertions.
 	failures []string
 }
 
-// making guards the parts of all ExpectConfigs. It is not a member, so that they can be values of a map.
-var making sync.Mutex
+// configMu guards the parts of all ExpectConfigs. It is not a field, so that an ExpectConfig can be a value of a map.
+var configMu sync.Mutex
 
-// Config returns the config. It is made at the first call; later calls return the same. Its Client is a [TestClient]. It
-// panics if the fake client cannot be built, which is what happens for an object that is given twice.
+// Config returns the config. The first call makes it, later calls return the same. Its Client is a [TestClient]. It
+// panics if the fake client cannot be built, for example because an object is given twice.
 func (c *ExpectConfig) Config() reconcilers.Config {
 	return c.made().config
 }
 
 func (c *ExpectConfig) made() *parts {
-	making.Lock()
-	defer making.Unlock()
+	configMu.Lock()
+	defer configMu.Unlock()
 	if c.parts == nil {
 		c.parts = c.make()
 	}
@@ -132,53 +137,48 @@ func (c *ExpectConfig) made() *parts {
 }
 
 func (c *ExpectConfig) make() *parts {
-	p := &parts{journal: &journal{}}
-	p.events = &eventList{scheme: c.Scheme, journal: p.journal}
-	mapper, problems := restMapper(c.GivenAPIResources)
-	p.problems = append(p.problems, problems...)
-	reader := (*recorder)(nil)
-	var err error
+	mapper, problems := apiresources.NewMapper(c.GivenAPIResources)
+	p := &parts{journal: &recording.Journal{}, problems: problems}
+	var reader *recording.Client
+	var server *memserver.Server
 	if c.Server != nil {
-		p.client, reader = c.newLiveClient(), c.newLiveClient()
-		err = seed(context.Background(), p.client.client, append(realObjects(c.GivenObjects), realObjects(c.APIGivenObjects)...))
-		if err != nil {
+		p.client, reader = c.newLiveClient(p.journal), c.newLiveClient(nil)
+		objs := append(objects.CopyAll(c.GivenObjects), objects.CopyAll(c.APIGivenObjects)...)
+		if err := createGiven(context.Background(), p.client.Client, objs); err != nil {
 			p.problems = append(p.problems, err.Error())
 		}
 	} else {
-		p.client, reader = c.newClient(p, c.GivenObjects, mapper), c.newClient(p, c.APIGivenObjects, mapper)
+		server = memserver.New(c.Scheme, apiresources.AddServedTypes(mapper))
+		apiServer := memserver.New(c.Scheme)
+		p.servers = []*memserver.Server{server, apiServer}
+		p.client, p.fake = c.newClient(server, c.GivenObjects, mapper, p.journal)
+		reader, _ = c.newClient(apiServer, c.APIGivenObjects, mapper, nil)
 	}
-	p.client.journal = p.journal
-	if p.tracker, err = newRecordingTracker(c.Scheme, c.GivenTracks, p.journal); err != nil {
+	p.tracker = recording.NewTracker(c.Scheme, p.journal)
+	if err := giveTracks(p.tracker, c.GivenTracks); err != nil {
 		p.problems = append(p.problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
 	}
+	p.events = &eventList{scheme: c.Scheme, journal: p.journal}
 	p.config = reconcilers.Config{
 		Client:        p.client,
 		APIReader:     reader,
-		Discovery:     newDiscovery(c.GivenAPIResources, p.server()),
-		Recorder:      oldRecorder{p.events},
-		EventRecorder: newRecorder{p.events},
+		Discovery:     apiresources.NewDiscovery(c.GivenAPIResources, server),
+		Recorder:      &recording.OldEvents{To: p.events.add},
+		EventRecorder: &recording.Events{To: p.events.add},
 		Tracker:       p.tracker,
 	}
 	return p
 }
 
-// server is the one behind the client; nil if that is one of a real API server.
-func (p *parts) server() *memserver.Server {
-	if len(p.servers) == 0 {
-		return nil
-	}
-	return p.servers[0]
-}
-
-// newClient returns a recording client of a server that has the objects.
-func (c *ExpectConfig) newClient(p *parts, objects []client.Object, mapper meta.RESTMapper) *recorder {
-	server := memserver.New(c.Scheme)
-	p.servers = append(p.servers, server)
-	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(servingMapper{mapper, server})
+// newClient returns a recording client of a server that has the objects, and the fake client behind it.
+func (c *ExpectConfig) newClient(
+	server *memserver.Server, objs []client.Object, mapper meta.RESTMapper, journal *recording.Journal,
+) (*recording.Client, client.Client) {
+	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(mapper)
 	for _, obj := range c.StatusSubResourceTypes {
 		builder = builder.WithStatusSubresource(mustBeGiven(obj, c.Scheme))
 	}
-	for _, obj := range objects {
+	for _, obj := range objs {
 		stored := mustBeGiven(obj, c.Scheme)
 		builder = builder.WithObjects(stored)
 		if len(stored.GetManagedFields()) > 0 {
@@ -188,58 +188,37 @@ func (c *ExpectConfig) newClient(p *parts, objects []client.Object, mapper meta.
 	if c.WithClientBuilder != nil {
 		builder = c.WithClientBuilder(builder)
 	}
-	inner, behind := server.Build(builder)
-	wrapped := duck.NewDuckAwareClientWrapper(inner)
-	var r *recorder
+	built, behind := server.Build(builder)
+	inner := duck.NewDuckAwareClientWrapper(built)
+	options := recording.Options{Add: addGiven(inner, nil), Journal: journal}
 	if behind {
-		r = NewFakeClientWrapper(wrapped, server)
-	} else {
-		r = NewFakeClientWrapper(wrapped, nil)
+		options.Add = addGiven(inner, server)
 	}
+	r := recording.NewClient(inner, options)
 	c.addReactors(r)
-	r.AddReactor("create", "*", refuseFenced(server))
+	r.AddReactor("create", "*", apiresources.RefuseFenced(server))
+	return r, built
+}
+
+// newLiveClient returns a recording client of the Server.
+func (c *ExpectConfig) newLiveClient(journal *recording.Journal) *recording.Client {
+	inner := duck.NewDuckAwareClientWrapper(c.Server)
+	r := recording.NewClient(inner, recording.Options{Add: addGiven(inner, nil), Live: true, Journal: journal})
+	c.addReactors(r)
 	return r
 }
 
-// newLiveClient returns a recording client of the Server. Names are generated by the server.
-func (c *ExpectConfig) newLiveClient() *recorder {
-	r := &recorder{client: duck.NewDuckAwareClientWrapper(c.Server), live: true}
-	c.addReactors(r)
-	return r
-}
-
-func (c *ExpectConfig) addReactors(r *recorder) {
+func (c *ExpectConfig) addReactors(r *recording.Client) {
 	for _, reaction := range slices.Backward(c.WithReactors) {
 		r.PrependReactor("*", "*", reaction)
 	}
 }
 
-// mustBeGiven is given for objects of a table: one that cannot be stored is a mistake in the test.
+// mustBeGiven is given for objects of a table: an object that cannot be stored is a mistake in the test.
 func mustBeGiven(obj client.Object, scheme *runtime.Scheme) client.Object {
 	stored, err := given(obj, scheme)
 	if err != nil {
 		panic(err)
 	}
 	return stored
-}
-
-// restMapper returns a mapper that knows the resources, and what is wrong with those that it does not know.
-func restMapper(lists []*metav1.APIResourceList) (meta.RESTMapper, []string) {
-	var problems []string
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for i, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			problems = append(problems, fmt.Sprintf("GivenAPIResources[%d] has no valid group and version: %v", i, err))
-			continue
-		}
-		for _, resource := range list.APIResources {
-			scope := meta.RESTScopeRoot
-			if resource.Namespaced {
-				scope = meta.RESTScopeNamespace
-			}
-			mapper.AddSpecific(gv.WithKind(resource.Kind), gv.WithResource(resource.Name), gv.WithResource(resource.SingularName), scope)
-		}
-	}
-	return mapper, problems
 }

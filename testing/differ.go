@@ -1,6 +1,10 @@
 package testing
 
 import (
+	"os"
+	"strings"
+
+	"github.com/fatih/color"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,8 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/stash"
 )
 
-// Differ tells how what was observed differs from what is expected. Each method returns an empty string if it does not,
-// else a text with one line per difference, those missing starting with - and those not expected with +. Replace
+// Differ compares observed values with expected ones. Each method returns an empty string if they are equal, else a
+// text with one line per difference: a line starts with - for a missing value and with + for an unexpected one. Replace
 // [DefaultDiffer], or set the Differ of a test case, to compare in another way.
 type Differ interface {
 	// Result compares results of a reconcile.
@@ -32,7 +36,7 @@ type Differ interface {
 	StashedValue(expected, actual any, key stash.Key) string
 	// Resource compares the reconciled resource.
 	Resource(expected, actual client.Object) string
-	// ResourceStatusUpdate compares objects of which only the status is sent.
+	// ResourceStatusUpdate compares objects whose status is updated.
 	ResourceStatusUpdate(expected, actual client.Object) string
 	// ResourceUpdate compares objects that are updated.
 	ResourceUpdate(expected, actual client.Object) string
@@ -42,19 +46,19 @@ type Differ interface {
 	WebhookResponse(expected, actual admission.Response) string
 }
 
-// DefaultDiffer is used by test cases without a Differ of their own. It ignores unexported fields and transition times of
-// conditions; and, for objects that are created, updated or stashed, what the server or the client sets: type meta,
-// creation timestamp and resource version. An empty list or map equals nil. Patches and server-side applies are compared as
-// structures.
+// DefaultDiffer is used by test cases without a Differ of their own. It ignores unexported fields and transition times
+// of conditions. In objects that are created, updated or stashed it also ignores the fields that the server or the
+// client sets: type meta, creation timestamp and resource version. An empty list or map equals nil. Patches and
+// server-side applies are compared as structures.
 //
-// Of the status of a component it compares times and digests only where the expected status sets them, and of an inventory record
-// UID, digest, fields, generation and time; the digest on an object of a component, which is one that is expected
-// with the owner mark, and the resource version that such an object is applied with, only where they are expected too. See [Rollout] for how to expect those.
+// These fields of components are compared only if the expectation sets them: times and digests in the status; UID,
+// digest, fields, generation and time in an inventory record; and, on an expected object with the owner label, its
+// digest and the resource version that it is applied with. See [Rollout] for expectations that have them.
 var DefaultDiffer Differ = differ{}
 
-// StrictDiffer is DefaultDiffer, but compares the transition times of conditions too, and all of the status of a component. Set the Now of the test case, in full
-// seconds, so that they are the same each time it runs: a condition that changes has that time, one that does not keeps
-// the time it was given with.
+// StrictDiffer is DefaultDiffer, but compares the transition times of conditions and all of the status of a component
+// too. Set the Now of the test case, in full seconds, so that the times are the same in each run: a condition that
+// changes has that time, a condition that does not change keeps its given time.
 var StrictDiffer Differ = differ{strict: true}
 
 type differ struct {
@@ -62,7 +66,7 @@ type differ struct {
 	strict bool
 }
 
-// times returns what to do about transition times.
+// times returns the option for transition times.
 func (d differ) times() cmp.Options {
 	if d.strict {
 		return nil
@@ -83,7 +87,7 @@ func (differ) Event(expected, actual Event) string {
 }
 
 func (differ) ApplyRef(expected, actual ApplyRef) string {
-	actual.ApplyConfiguration = withoutUnsaidApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
+	actual.ApplyConfiguration = ignoreUnsetApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
 	return cmp.Diff(expected, actual, NormalizeApplyConfiguration)
 }
 
@@ -104,12 +108,12 @@ func (d differ) StashedValue(expected, actual any, _ stash.Key) string {
 }
 
 func (d differ) Resource(expected, actual client.Object) string {
-	actual = d.said(expected, actual)
+	actual = d.ignoreUnset(expected, actual)
 	return cmp.Diff(expected, actual, reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty())
 }
 
 func (d differ) ResourceStatusUpdate(expected, actual client.Object) string {
-	actual = d.said(expected, actual)
+	actual = d.ignoreUnset(expected, actual)
 	return cmp.Diff(expected, actual, statusOnly, reconcilers.IgnoreAllUnexported, d.times(), cmpopts.EquateEmpty())
 }
 
@@ -126,17 +130,17 @@ func (d differ) written(expected, actual client.Object) string {
 	want, ok := expected.(*Inventory)
 	got, alike := actual.(*Inventory)
 	if ok && alike {
-		return cmp.Diff(want, want.asSaid(got), writtenObject)
+		return cmp.Diff(want, want.ignoreUnset(got), writtenObject)
 	}
-	return cmp.Diff(expected, withoutUnsaidDigest(expected, d.said(expected, actual)), writtenObject, d.times())
+	return cmp.Diff(expected, ignoreUnsetDigest(expected, d.ignoreUnset(expected, actual)), writtenObject, d.times())
 }
 
-// said returns actual without what expected leaves open.
-func (d differ) said(expected, actual client.Object) client.Object {
+// ignoreUnset returns actual without the computed fields that expected does not set, unless all are compared.
+func (d differ) ignoreUnset(expected, actual client.Object) client.Object {
 	if d.strict {
 		return actual
 	}
-	return leaveUnsaid(expected, actual)
+	return ignoreUnset(expected, actual)
 }
 
 func (differ) WebhookResponse(expected, actual admission.Response) string {
@@ -144,7 +148,7 @@ func (differ) WebhookResponse(expected, actual admission.Response) string {
 		NormalizePatch, normalizeOperation, reconcilers.IgnoreAllUnexported)
 }
 
-// withoutDerivedPatch returns the response without the bytes that stand for its patches.
+// withoutDerivedPatch returns the response without the bytes that are made of its patches.
 func withoutDerivedPatch(r admission.Response) admission.Response {
 	if len(r.Patches) > 0 {
 		r.Patch = nil
@@ -152,11 +156,53 @@ func withoutDerivedPatch(r admission.Response) admission.Response {
 	return r
 }
 
-// writtenObject compares what a caller decides of an object that it writes.
+// writtenObject compares the fields of an object that its writer decides.
 var writtenObject = cmp.Options{
 	reconcilers.IgnoreAllUnexported,
 	IgnoreTypeMeta,
 	IgnoreCreationTimestamp,
 	IgnoreResourceVersion,
 	cmpopts.EquateEmpty(),
+}
+
+// The colours of a diff. They have an effect only if the environment variable COLOR_DIFF is set, to any value.
+var (
+	// DiffAddedColor is the colour of unexpected values.
+	DiffAddedColor = color.New(color.FgGreen)
+	// DiffRemovedColor is the colour of missing values.
+	DiffRemovedColor = color.New(color.FgRed)
+)
+
+func init() {
+	_, wanted := os.LookupEnv("COLOR_DIFF")
+	for _, c := range []*color.Color{DiffAddedColor, DiffRemovedColor} {
+		if wanted {
+			c.EnableColor()
+		} else {
+			c.DisableColor()
+		}
+	}
+}
+
+// ColorizeDiff colours the lines of a diff that start with + or -. Each line of the result ends with a newline, the
+// last one included.
+func ColorizeDiff(diff string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(diff, "\n") {
+		switch {
+		case strings.HasPrefix(line, "+"):
+			b.WriteString(DiffAddedColor.Sprint(line))
+		case strings.HasPrefix(line, "-"):
+			b.WriteString(DiffRemovedColor.Sprint(line))
+		default:
+			b.WriteString(line)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// legend explains the signs of a diff, in its colours.
+func legend() string {
+	return "(" + DiffRemovedColor.Sprint("-expected") + ", " + DiffAddedColor.Sprint("+actual") + ")"
 }

@@ -1,12 +1,12 @@
 // Package testing (imported as rtesting) tests reconcilers with tables, without a cluster.
 //
-// A case says what there is, calls the code under test once, and says all that must come of it. Whatever is not expected
-// fails the case, and the failure shows the Go literal that would expect it, ready to paste. There are five rungs, from
-// the smallest part to the whole; most tests belong on the first.
+// A row of a table is a test case: it gives objects, calls the code under test once, and expects all of its effects.
+// Any unexpected call fails the case, and the failure prints the Go literal to paste as the expectation. The tables
+// form a ladder from the smallest part of an operator to the largest. Most tests belong on the first rung.
 //
-// # A sub-reconciler
+// # A row
 //
-// [SubReconcilerTests] calls one node, with all that is nested in it, for a resource in memory:
+// A row of [SubReconcilerTests] calls one sub-reconciler, with all that is nested in it, for a resource in memory:
 //
 //	rtesting.SubReconcilerTests[*v1.Tenant]{
 //		"creates the quota": {
@@ -22,13 +22,13 @@
 //		return QuotaReconciler()
 //	})
 //
-// An object manager is tested this way too, by [ObjectManagerReconcilerTestHarness]; and what uses an object manager can
-// do with a [StubObjectManager].
+// [ObjectManagerReconcilerTestHarness] tests an object manager this way too. Code that uses an object manager can be
+// tested with a [StubObjectManager].
 //
-// # A root
+// # A tree
 //
-// [ReconcilerTests] makes one request to a whole reconciler: the resource is one of the objects that there are, and its
-// status one of the writes:
+// [ReconcilerTests] make one request to a root reconciler with its whole tree. The resource is one of the given
+// objects, and its status is one of the writes:
 //
 //	rtesting.ReconcilerTests{
 //		"becomes ready": {
@@ -43,7 +43,7 @@
 //
 // # A webhook
 //
-// [AdmissionWebhookTests] asks an admission webhook and compares its answer:
+// [AdmissionWebhookTests] send one request to an admission webhook and compare its response:
 //
 //	rtesting.AdmissionWebhookTests{
 //		"labels": {
@@ -61,40 +61,10 @@
 //		return TenantWebhook(c).BuildWithContext(ctx)
 //	})
 //
-// # A component
-//
-// A [components.ComponentReconciler] is a sub-reconciler like others. [Rollout] rolls it out in memory, so that rows start with
-// what is deployed, marks and inventory included, and take their expectations from it:
-//
-//	house := rtesting.Rollout[*v1.House]{Scheme: scheme, Resource: tiny, Reconciler: HouseReconciler()}.Run(t)
-//	damaged := house.After(t, func(ctx context.Context, c client.Client) error { return c.Patch(ctx, roof, hole) })
-//	rtesting.SubReconcilerTests[*v1.House]{
-//		"repairs the roof": {
-//			Now:            rtesting.RolledOutAt,
-//			Resource:       damaged.Object(),
-//			GivenObjects:   damaged.Objects(),
-//			ExpectResource: damaged.With(func(h *v1.House) { rtesting.LeaveOpen(&h.Status.ComponentStatus) }).Object(),
-//			ExpectApplies:  []rtesting.ApplyRef{house.ApplyRef(roof)},
-//			ExpectEvents:   []rtesting.Event{updated},
-//			ExpectedResult: reconcilers.Result{RequeueAfter: 606 * time.Second, Priority: &low},
-//		},
-//	}.Run(...)
-//
-// What nobody wants to spell out need not be expected, see [DefaultDiffer]: digests, times, what identifies an object in the inventory.
-// [Marked] expects what is created for the first time, and [Inventory] records that are kept in a Secret or ConfigMap. Such an inventory
-// is read through the APIReader, so it belongs into APIGivenObjects, too.
-//
-//   - Give the node a Parallel of 1, or creates and deletes are recorded in any order.
-//   - Objects that are created in a row have no UID, and a component goes no further with them, unless [AssignUIDs] is among the
-//     reactors.
-//   - The types of given CustomResourceDefinitions that are established are served: instances of others block a deletion, and
-//     the fence that a component puts up keeps new ones from being created. It is the only validation rule that has an effect.
-//   - Nobody watches: the result asks for another request where in a cluster a watch would bring the resource back.
-//
 // # A set-up
 //
-// [SetupTests] sets up a root, or a sub-reconciler within an empty one, with a manager that has no cluster. It compares
-// what is watched and indexed, and which requests come of which events:
+// [SetupTests] set up a root, or a sub-reconciler in an empty root, with a manager that has no cluster. They compare
+// the watched types, the indexed fields, and the requests that events cause:
 //
 //	rtesting.SetupTests{
 //		"follows its quota": {
@@ -109,20 +79,54 @@
 //		return TenantReconciler(c)
 //	})
 //
+// # A component
+//
+// A [components.ComponentReconciler] is a sub-reconciler like others. [Rollout] rolls it out in memory. Rows start
+// from the resulting objects, with their marks and inventory, and take their expectations from them:
+//
+//	house := rtesting.Rollout[*v1.House]{Scheme: scheme, Resource: tiny, Reconciler: HouseReconciler()}.Run(t)
+//	damaged := house.After(t, func(ctx context.Context, c client.Client) error { return c.Patch(ctx, roof, hole) })
+//	rtesting.SubReconcilerTests[*v1.House]{
+//		"repairs the roof": {
+//			Now:            rtesting.RolledOutAt,
+//			Resource:       damaged.Object(),
+//			GivenObjects:   damaged.Objects(),
+//			ExpectResource: damaged.With(func(h *v1.House) {
+//				rtesting.IgnoreComputed(&h.Status.ComponentStatus)
+//			}).Object(),
+//			ExpectApplies:  []rtesting.ApplyRef{house.ApplyRef(roof)},
+//			ExpectEvents:   []rtesting.Event{updated},
+//			ExpectedResult: reconcilers.Result{RequeueAfter: 606 * time.Second, Priority: &low},
+//		},
+//	}.Run(...)
+//
+// By default, computed fields are compared only where an expectation sets them: digests, times, and the UIDs in an
+// inventory, see [DefaultDiffer]. [WithOwnership] expects objects that are created for the first time. [Inventory]
+// expects records that are kept in a Secret or ConfigMap. Such an inventory is read through the APIReader, so give it
+// as one of the APIGivenObjects too.
+//
+//   - Give the node a Parallel of 1, or creates and deletes are recorded in any order.
+//   - Objects that are created in a row have no UID, and a component waits for it, unless [AssignUIDs] is among the
+//     reactors.
+//   - The types of given CustomResourceDefinitions that are established are served: instances of others block a
+//     deletion, and the fence that a component creates keeps new instances from being created. It is the only validation
+//     rule with an effect.
+//   - There are no watches: the result requests another reconcile where a cluster would send an event.
+//
 // # A real API server
 //
-// The client is one in memory that keeps the field managers of server-side apply. What only a server decides (defaults,
-// validation, garbage collection) needs a server: a case of the first three rungs that has a Server runs against it, and
-// cleans up behind itself. Tests of a manager that runs are beyond tables.
+// By default the API server is in memory. It keeps the managed fields of server-side apply. Defaults, validation and
+// garbage collection need a real server: a case of the first three rungs that has a Server runs against it, and deletes
+// its objects afterwards. Tables do not test a running manager.
 //
-// # What cases compare
+// # How cases compare
 //
-// Calls of one kind are compared in the order they were made, and each kind for itself. ExpectOrder says in which order
-// the kinds follow each other. Options, such as preconditions or a field manager, are compared where an expectation sets
-// them. With ShouldErr alone neither the error nor the result matters; ExpectedErr says which error, and has the result
-// compared too. The transition times of conditions are compared by [StrictDiffer] only.
+// Calls of one kind are compared in the order in which they were made, each kind separately. ExpectOrder expects the
+// order across kinds. Options, such as preconditions or a field manager, are compared where an expectation sets them.
+// With ShouldErr alone the error and the result are not compared. ExpectedErr expects an error, and the result is
+// compared too. Only [StrictDiffer] compares the transition times of conditions.
 //
-// [Fixture] holds an object that cases share and change a little. [InduceFailure] lets calls fail. Each kind of table has
-// a suite whose cases run in order. For code that is none of this there is [ExpectConfig], which is what cases are made
-// of. Set the environment variable COLOR_DIFF to have differences in colour.
+// [Fixture] holds an object that cases share with small changes. [InduceFailure] makes calls fail. Each kind of table
+// has a suite whose cases run in order. For other code there is [ExpectConfig], of which cases are made. Set the
+// environment variable COLOR_DIFF to have differences in colour.
 package testing

@@ -6,21 +6,23 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 // object lets a fixture embed an object without having a field of that name.
 type object = client.Object
 
 // Fixture is an object that the cases of a table share. It never changes: [Fixture.With] returns a changed copy, so a
-// case shows what is different about it and nothing else.
+// case shows only its differences.
 //
 //	tenant := rtesting.NewFixture(&v1.Tenant{ObjectMeta: ...})
 //	...
 //	GivenObjects:  []client.Object{tenant},
 //	ExpectUpdates: []client.Object{tenant.With(func(t *v1.Tenant) { t.Spec.Isolated = true })},
 //
-// A fixture goes wherever the harness takes an object, given or expected. Where the type of the object itself is needed,
-// as for the Resource of a sub-reconciler, use [Fixture.Object]. A fixture is not something to hand to a client.
+// The harness takes a fixture in place of any given or expected object. Where the type of the object itself is needed,
+// as for the Resource of a sub-reconciler, use [Fixture.Object]. Do not pass a fixture to a client.
 type Fixture[Type client.Object] struct {
 	// object is a copy that serves the methods of client.Object, so that its setters cannot reach the original.
 	object
@@ -31,12 +33,12 @@ var _ client.Object = Fixture[client.Object]{}
 
 // NewFixture returns a fixture of a copy of obj.
 func NewFixture[Type client.Object](obj Type) Fixture[Type] {
-	return Fixture[Type]{object: copyOf(obj), original: copyOf(obj)}
+	return Fixture[Type]{object: objects.Copy(obj), original: objects.Copy(obj)}
 }
 
-// With returns a fixture that differs by what the changes do to the object.
+// With returns a fixture of a copy of the object, changed by the functions.
 func (f Fixture[Type]) With(changes ...func(Type)) Fixture[Type] {
-	changed := copyOf(f.original)
+	changed := objects.Copy(f.original)
 	for _, change := range changes {
 		change(changed)
 	}
@@ -45,10 +47,10 @@ func (f Fixture[Type]) With(changes ...func(Type)) Fixture[Type] {
 
 // Object returns a copy of the object.
 func (f Fixture[Type]) Object() Type {
-	return copyOf(f.original)
+	return objects.Copy(f.original)
 }
 
-// DeepCopyObject returns a copy of the object, not of the fixture: this is how the harness gets at it.
+// DeepCopyObject returns a copy of the object, not of the fixture. The harness uses it to get the object.
 func (f Fixture[Type]) DeepCopyObject() runtime.Object {
 	return f.original.DeepCopyObject()
 }
@@ -61,13 +63,4 @@ func (f Fixture[Type]) MarshalJSON() ([]byte, error) {
 // String returns the object as text.
 func (f Fixture[Type]) String() string {
 	return fmt.Sprintf("%v", any(f.original))
-}
-
-// copyOf returns a deep copy of obj. It is obj itself in the one case that no copy of its type can be had: of a builder
-// whose copy is the object that it builds.
-func copyOf[Type client.Object](obj Type) Type {
-	if c, ok := obj.DeepCopyObject().(Type); ok {
-		return c
-	}
-	return obj
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -33,23 +34,23 @@ func (StubObjectManager[Type]) Manage(ctx context.Context, _ client.Object, actu
 	if err != nil {
 		return none, err
 	}
-	absent := isNil(actual) || actual.GetCreationTimestamp().Time.IsZero()
+	absent := objects.IsNil(actual) || actual.GetCreationTimestamp().Time.IsZero()
 	switch {
-	case isNil(desired) && absent:
+	case objects.IsNil(desired) && absent:
 		return none, nil
-	case isNil(desired):
+	case objects.IsNil(desired):
 		if !actual.GetDeletionTimestamp().IsZero() {
 			return none, nil
 		}
 		return none, c.Delete(ctx, actual)
 	case absent:
-		created := copyOf(desired)
+		created := objects.Copy(desired)
 		if err := c.Create(ctx, created); err != nil {
 			return none, err
 		}
 		return created, nil
 	}
-	current := copyOf(actual)
+	current := objects.Copy(actual)
 	if err := merge(current, desired); err != nil {
 		return none, err
 	}
@@ -62,7 +63,7 @@ func (StubObjectManager[Type]) Manage(ctx context.Context, _ client.Object, actu
 	return current, nil
 }
 
-// merge gives current what desired has.
+// merge copies the fields of desired to current.
 func merge(current, desired client.Object) error {
 	to, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
 	if err != nil {
@@ -88,11 +89,11 @@ func merge(current, desired client.Object) error {
 }
 
 // ObjectManagerReconcilerTestHarness is a sub-reconciler that calls an object manager, to test it with
-// [SubReconcilerTests]: the resource of the case is the one that events are recorded on, the objects come from the
+// [SubReconcilerTests]: events are recorded on the resource of the case, the objects come from the
 // GivenStashedValues of the case, and its ExpectStashedValues have the result. Both objects must be stashed; nil stands
 // for one that is not there. The actual object is given to the client.
 type ObjectManagerReconcilerTestHarness[T client.Object] struct {
-	// ObjectManager is what is tested. Required.
+	// ObjectManager is the object manager to test. Required.
 	ObjectManager reconcilers.ObjectManager[T]
 }
 
@@ -113,14 +114,14 @@ func ObjectManagerReconcilerTestHarnessDesiredStasher[T client.Object]() stash.S
 	return stash.New[T]("reconciler.io/object-manager-reconciler-test-harness-desired")
 }
 
-// ObjectManagerReconcilerTestHarnessResultStasher stashes what the object manager returned, also beside an error.
+// ObjectManagerReconcilerTestHarnessResultStasher stashes the object that the manager returned, also beside an error.
 func ObjectManagerReconcilerTestHarnessResultStasher[T client.Object]() stash.Stasher[T] {
 	return stash.New[T]("reconciler.io/object-manager-reconciler-test-harness-result")
 }
 
 // Validate validates the object manager, if it can be.
 func (r ObjectManagerReconcilerTestHarness[T]) Validate(ctx context.Context) error {
-	if isNil(r.ObjectManager) {
+	if objects.IsNil(r.ObjectManager) {
 		return errNoObjectManager
 	}
 	if v, ok := r.ObjectManager.(validation.Validator); ok {
@@ -140,13 +141,15 @@ func (r ObjectManagerReconcilerTestHarness[T]) SetupWithManager(
 }
 
 // Reconcile calls the object manager. It panics if one of the objects is not stashed.
-func (r ObjectManagerReconcilerTestHarness[T]) Reconcile(ctx context.Context, resource client.Object) (reconcilers.Result, error) {
+func (r ObjectManagerReconcilerTestHarness[T]) Reconcile(
+	ctx context.Context, resource client.Object,
+) (reconcilers.Result, error) {
 	if err := r.Validate(ctx); err != nil {
 		return reconcilers.Result{}, err
 	}
 	actual := ObjectManagerReconcilerTestHarnessActualStasher[T]().RetrieveOrDie(ctx)
 	desired := ObjectManagerReconcilerTestHarnessDesiredStasher[T]().RetrieveOrDie(ctx)
-	if !isNil(actual) {
+	if !objects.IsNil(actual) {
 		c, err := reconcilers.RetrieveConfig(ctx)
 		if err != nil {
 			return reconcilers.Result{}, err

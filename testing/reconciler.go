@@ -15,25 +15,25 @@ import (
 	"github.com/espalier-dev/espalier/validation"
 )
 
-// ReconcilerTestCase is one request to a reconciler: what there is, what is asked, and what must come of it. Everything
-// that the reconciler writes must be expected, in the order of the calls of one kind.
+// ReconcilerTestCase is one request to a reconciler: the given objects, the request, and the expectations. All writes
+// of the reconciler must be expected, in the order of the calls of one kind.
 //
 // The given and expected objects may be anything that implements client.Object; the harness works with what their
 // DeepCopyObject returns.
 type ReconcilerTestCase struct {
 	// Name of the subtest. In a map of cases the key takes its place.
 	Name string
-	// Focus runs only this case and others with a focus. The suite then fails, whatever they do.
+	// Focus runs only this case and others with a focus. The suite then fails in any case.
 	Focus bool
 	// Skip skips this case.
 	Skip bool
-	// Metadata is for the factory and for Prepare; the harness does not look at it.
+	// Metadata is for the factory and for Prepare. The harness ignores it.
 	Metadata map[string]interface{}
 
 	// Request is the request to reconcile.
 	Request reconcilers.Request
 
-	// What there is: the members of ExpectConfig of these names.
+	// The given state: the fields of ExpectConfig of these names.
 
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -43,7 +43,7 @@ type ReconcilerTestCase struct {
 	GivenAPIResources      []*metav1.APIResourceList
 	GivenTracks            []TrackRequest
 
-	// What the reconciler must do: the members of ExpectConfig of these names.
+	// The expectations: the fields of ExpectConfig of these names.
 
 	ExpectTracks            []TrackRequest
 	ExpectEvents            []Event
@@ -58,32 +58,33 @@ type ReconcilerTestCase struct {
 	ExpectStatusApplies     []ApplyRef
 
 	// AdditionalConfigs are configs for other clusters or identities, by the name under which
-	// reconcilers.RetrieveAdditionalConfigs has them. Scheme and Differ are those of the case unless set.
+	// reconcilers.RetrieveAdditionalConfigs has them. Unset Schemes and Differs are set to those of the case.
 	AdditionalConfigs map[string]ExpectConfig
 
-	// ShouldErr says that the reconcile must return an error. ExpectedResult is then not compared, unless ExpectedErr is set.
+	// ShouldErr says that the reconcile must return an error. ExpectedResult is then not compared, unless ExpectedErr
+	// is set.
 	ShouldErr bool
-	// ExpectedResult is what the reconcile must return.
+	// ExpectedResult is the result that the reconcile must return.
 	ExpectedResult reconcilers.Result
 	// Verify checks the result and the error further.
 	Verify VerifyFunc
 
-	// Prepare runs first. It may change the case, and replaces the context by what it returns unless that is nil.
+	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces that of the case.
 	Prepare func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) (context.Context, error)
-	// CleanUp runs last, with the context of Prepare, whatever happened in between.
+	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) error
 	// Now is the time of the request; zero is the time the test runs.
 	Now time.Time
 	// Differ compares; nil is DefaultDiffer.
 	Differ Differ
-	// Server runs the case against a real API server, see ExpectConfig.Server; what there is of the case there goes at
-	// its end. Nil runs it in memory. Prepare may set it.
+	// Server runs the case against a real API server, see ExpectConfig.Server. The objects of the case are deleted
+	// there at its end. Nil runs it in memory. Prepare may set it.
 	Server client.WithWatch
 
-	// ExpectOrder is the order of all that is written, see ExpectConfig.ExpectOrder; nil for any.
+	// ExpectOrder is the order of all writes, see ExpectConfig.ExpectOrder; nil for any.
 	ExpectOrder []string
-	// ExpectedErr is the error that the reconcile must return: one that errors.Is finds, or one of the same text. It
-	// implies ShouldErr, and ExpectedResult is compared too. Nil says nothing.
+	// ExpectedErr is the error that the reconcile must return, as errors.Is finds it or by its text. It implies
+	// ShouldErr, and ExpectedResult is compared too. Nil expects no particular error.
 	ExpectedErr error
 }
 
@@ -99,42 +100,23 @@ type ReconcilerFactory func(t *testing.T, rtc *ReconcilerTestCase, c reconcilers
 // Run runs the cases as subtests.
 func (rt ReconcilerTests) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	suite := make(ReconcilerTestSuite, 0, len(rt))
-	for name, tc := range rt {
-		tc.Name = name
-		suite = append(suite, tc)
-	}
-	suite.Run(t, scheme, factory)
+	runTests(t, rt, func(t *testing.T, tc *ReconcilerTestCase) { tc.Run(t, scheme, factory) })
 }
 
 // Run runs the cases as subtests.
 func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	members := make([]member, len(ts))
-	for i := range ts {
-		tc := ts[i]
-		members[i] = member{name: tc.Name, focused: tc.Focus, run: func(t *testing.T) { tc.Run(t, scheme, factory) }}
-	}
-	runSuite(t, members)
+	runSuite(t, ts, func(t *testing.T, tc *ReconcilerTestCase) { tc.Run(t, scheme, factory) })
 }
 
 // Run runs the case. A reconciler that can validate itself is validated, with all that is nested in it, before it
 // reconciles.
 func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	if tc.Skip {
-		t.SkipNow()
-	}
-	ctx := tc.prepare(t)
-	var configs []*ExpectConfig
-	defer func() { releaseAll(t, configs) }()
-	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
-
-	expect := expectConfigOf(tc, scheme)
-	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
-	configs = append(others.configs(), expect)
-	ctx = others.stash(ctx)
-	r := factory(t, tc, expect.Config())
+	run := begin(t, tc, scheme)
+	defer run.end(t)
+	ctx := run.stashAdditional(run.ctx)
+	r := factory(t, tc, run.expect.Config())
 
 	ctx = validation.WithRecursive(ctx)
 	if v, ok := r.(validation.Validator); ok {
@@ -148,23 +130,12 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 		result: result, err: err, expectedResult: tc.ExpectedResult,
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t)
-	expect.AssertExpectations(t)
-	others.assert(t)
+	run.assert(t)
 }
 
-// prepare completes the case and returns its context.
-func (tc *ReconcilerTestCase) prepare(t *testing.T) context.Context {
-	t.Helper()
-	if tc.Now.IsZero() {
-		tc.Now = time.Now()
+func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
+	return caseFields[ReconcilerTestCase]{
+		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
-	if tc.Metadata == nil {
-		tc.Metadata = map[string]interface{}{}
-	}
-	ctx := newContext(t, tc.Now)
-	ctx = prepare(t, ctx, tc, tc.Prepare)
-	if tc.Differ == nil {
-		tc.Differ = DefaultDiffer
-	}
-	return ctx
 }

@@ -2,21 +2,24 @@ package testing
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// PatchRef is an expected patch. By default patches in JSON are compared by what they say, not byte by byte. The options at
-// the end are compared only if they are set.
+// PatchRef is an expected patch. By default patches in JSON are compared as structures, not byte by byte. The options
+// at the end are compared only if they are set.
 type PatchRef struct {
 	Group       string
 	Kind        string
@@ -28,9 +31,9 @@ type PatchRef struct {
 
 	// FieldOwner is the field manager of the call; empty for any.
 	FieldOwner string
-	// Force tells whether conflicts are forced; nil for any.
+	// Force reports whether conflicts are forced; nil for any.
 	Force *bool
-	// DryRun tells whether the call is a dry run; nil for any.
+	// DryRun reports whether the call is a dry run; nil for any.
 	DryRun *bool
 }
 
@@ -47,7 +50,7 @@ func NewPatchRef(action PatchAction) PatchRef {
 	}
 }
 
-// observed returns the action as a ref with those options that r sets.
+// observed returns the action as a ref with the options that r sets.
 func (r PatchRef) observed(action PatchAction) PatchRef {
 	ref := NewPatchRef(action)
 	ref.FieldOwner, ref.Force, ref.DryRun = observedPatchOptions(action, r.FieldOwner, r.Force, r.DryRun)
@@ -71,11 +74,11 @@ type DeleteRef struct {
 	Namespace string
 	Name      string
 
-	// Preconditions are those of the call; nil for any. Empty preconditions expect that there are none.
+	// Preconditions are the expected preconditions; nil for any. Empty preconditions expect a call without them.
 	Preconditions *metav1.Preconditions
-	// PropagationPolicy is that of the call; nil for any. A pointer to the empty policy expects that there is none.
+	// PropagationPolicy is the expected policy; nil for any. A pointer to the empty policy expects a call without one.
 	PropagationPolicy *metav1.DeletionPropagation
-	// DryRun tells whether the call is a dry run; nil for any.
+	// DryRun reports whether the call is a dry run; nil for any.
 	DryRun *bool
 }
 
@@ -91,8 +94,8 @@ func NewDeleteRef(action DeleteAction) DeleteRef {
 
 // NewDeleteRefFromObject returns the expectation that obj is deleted. It panics if the kind of obj is not known.
 func NewDeleteRefFromObject(obj client.Object, scheme *runtime.Scheme) DeleteRef {
-	obj = realObject(obj)
-	kind, err := kindOf(obj, scheme)
+	obj = objects.Copy(obj)
+	kind, err := objects.KindOf(obj, scheme)
 	if err != nil {
 		panic(err)
 	}
@@ -114,7 +117,7 @@ func (r DeleteRef) observed(action DeleteAction) DeleteRef {
 		}
 	}
 	if r.DryRun != nil {
-		ref.DryRun = new(isDryRun(opts.DryRun))
+		ref.DryRun = new(recording.OptionsOf(action).DryRun)
 	}
 	return ref
 }
@@ -139,7 +142,7 @@ func NewDeleteCollectionRef(action DeleteCollectionAction) DeleteCollectionRef {
 	}
 }
 
-// withoutEmptySelectors returns the ref as people write it.
+// withoutEmptySelectors returns the ref with nil for selectors that select everything.
 func (r DeleteCollectionRef) withoutEmptySelectors() DeleteCollectionRef {
 	if r.Labels != nil && r.Labels.Empty() {
 		r.Labels = nil
@@ -160,9 +163,9 @@ type ApplyRef struct {
 
 	// FieldOwner is the field manager of the call; empty for any.
 	FieldOwner string
-	// Force tells whether conflicts are forced; nil for any.
+	// Force reports whether conflicts are forced; nil for any.
 	Force *bool
-	// DryRun tells whether the call is a dry run; nil for any.
+	// DryRun reports whether the call is a dry run; nil for any.
 	DryRun *bool
 }
 
@@ -177,11 +180,12 @@ func NewApplyRef(action ApplyAction) ApplyRef {
 	}
 }
 
-// NewApplyRefFromObject returns the expectation that obj is applied as it is: all of it but its status and what of its metadata the API
-// server alone sets; the UID counts if there is one. It panics if obj is of no known kind, or is no valid object.
+// NewApplyRefFromObject returns the expectation that obj is applied as it is, without its status and without the
+// metadata that only the API server sets. A UID is part of it. It panics if the kind of obj is not known, or if obj is
+// not valid.
 func NewApplyRefFromObject(obj client.Object, scheme *runtime.Scheme) ApplyRef {
-	obj = realObject(obj)
-	kind, err := kindOf(obj, scheme)
+	obj = objects.Copy(obj)
+	kind, err := objects.KindOf(obj, scheme)
 	if err != nil {
 		panic(err)
 	}
@@ -192,7 +196,8 @@ func NewApplyRefFromObject(obj client.Object, scheme *runtime.Scheme) ApplyRef {
 	applied := &unstructured.Unstructured{Object: content}
 	applied.SetGroupVersionKind(kind)
 	delete(applied.Object, "status")
-	for _, field := range []string{"creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink", "deletionTimestamp"} {
+	serverFields := "creationTimestamp resourceVersion generation managedFields selfLink deletionTimestamp"
+	for _, field := range strings.Fields(serverFields) {
 		unstructured.RemoveNestedField(applied.Object, "metadata", field)
 	}
 	return ApplyRef{
@@ -207,32 +212,57 @@ func (r ApplyRef) observed(action ApplyAction) ApplyRef {
 	return ref
 }
 
-// observedPatchOptions returns those options of a patch or an apply for which a value is wanted.
+// observedPatchOptions returns the options of a patch or an apply that an expectation sets.
 func observedPatchOptions(action Action, owner string, force, dryRun *bool) (string, *bool, *bool) {
-	var opts metav1.PatchOptions
-	if a, ok := action.(interface{ GetPatchOptions() metav1.PatchOptions }); ok {
-		opts = a.GetPatchOptions()
-	}
+	opts := recording.OptionsOf(action)
 	if owner != "" {
 		owner = opts.FieldManager
 	}
 	if force != nil {
-		force = new(opts.Force != nil && *opts.Force)
+		force = &opts.Force
 	}
 	if dryRun != nil {
-		dryRun = new(isDryRun(opts.DryRun))
+		dryRun = &opts.DryRun
 	}
 	return owner, force, dryRun
 }
 
-// kindOf returns the kind that obj is for the API server: that of the scheme, else its own.
-func kindOf(obj runtime.Object, scheme *runtime.Scheme) (kind schema.GroupVersionKind, err error) {
-	kind, err = apiutil.GVKForObject(obj, scheme)
-	if err == nil {
-		return kind, nil
+// WriteOptions are expected options of a create or an update. Unset options may have any value.
+type WriteOptions struct {
+	// FieldOwner is the field manager of the call; empty for any.
+	FieldOwner string
+	// DryRun reports whether the call is a dry run; nil for any.
+	DryRun *bool
+}
+
+// WithOptions returns obj as an expectation, for ExpectCreates, ExpectUpdates and ExpectStatusUpdates, that the call
+// also has the options.
+func WithOptions(obj client.Object, options WriteOptions) client.Object {
+	return optioned{object: obj, options: options}
+}
+
+// optioned is an object of a table with the options it must be written with. It stands for the object.
+type optioned struct {
+	object
+	options WriteOptions
+}
+
+// optionsOf returns the options that obj expects.
+func optionsOf(obj client.Object) WriteOptions {
+	if o, ok := obj.(optioned); ok {
+		return o.options
 	}
-	if own := obj.GetObjectKind().GroupVersionKind(); !own.Empty() {
-		return own, nil
+	return WriteOptions{}
+}
+
+// diff returns how the options of a call differ from the options that o sets.
+func (o WriteOptions) diff(action Action) string {
+	opts, actual := recording.OptionsOf(action), WriteOptions{}
+	if o.FieldOwner != "" {
+		actual.FieldOwner = opts.FieldManager
 	}
-	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %w", obj, err)
+	if o.DryRun != nil {
+		actual.DryRun = &opts.DryRun
+	}
+	return cmp.Diff(o, actual)
 }

@@ -218,7 +218,7 @@ func init() {
 	} {
 		run := failing.run
 		failing.run = func(t *testing.T) {
-			rtesting.SetPatience(50 * time.Millisecond)
+			rtesting.SetSetupTimeout(50 * time.Millisecond)
 			run(t)
 		}
 		scenarios[name] = failing

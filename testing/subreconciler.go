@@ -13,30 +13,31 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/validation"
 )
 
-// SubReconcilerTestCase is one call to a sub-reconciler: the resource it gets, what else there is, and what must come of
-// it. Everything that it writes must be expected, in the order of the calls of one kind.
+// SubReconcilerTestCase is one call to a sub-reconciler: the resource, other given objects, and the expectations. All
+// writes must be expected, in the order of the calls of one kind.
 //
 // The given and expected objects may be anything that implements client.Object; the harness works with what their
 // DeepCopyObject returns.
 type SubReconcilerTestCase[Type client.Object] struct {
 	// Name of the subtest. In a map of cases the key takes its place.
 	Name string
-	// Focus runs only this case and others with a focus. The suite then fails, whatever they do.
+	// Focus runs only this case and others with a focus. The suite then fails in any case.
 	Focus bool
 	// Skip skips this case.
 	Skip bool
-	// Metadata is for the factory and for Prepare; the harness does not look at it.
+	// Metadata is for the factory and for Prepare. The harness ignores it.
 	Metadata map[string]interface{}
 
 	// Resource is the resource to reconcile. It is given to the client and to the APIReader too.
 	Resource Type
-	// GivenStashedValues are in the stash.
+	// GivenStashedValues are stored in the stash before.
 	GivenStashedValues map[stash.Key]interface{}
 
-	// What there is, beside the resource: the members of ExpectConfig of these names.
+	// The given state, beside the resource: the fields of ExpectConfig of these names.
 
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -53,7 +54,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// VerifyStashedValue compares a stashed value; nil compares with the Differ.
 	VerifyStashedValue VerifyStashedValueFunc
 
-	// What the sub-reconciler must do: the members of ExpectConfig of these names.
+	// The expectations: the fields of ExpectConfig of these names.
 
 	ExpectTracks            []TrackRequest
 	ExpectEvents            []Event
@@ -68,39 +69,40 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	ExpectStatusApplies     []ApplyRef
 
 	// AdditionalConfigs are configs for other clusters or identities, by the name under which
-	// reconcilers.RetrieveAdditionalConfigs has them. Scheme and Differ are those of the case unless set.
+	// reconcilers.RetrieveAdditionalConfigs has them. Unset Schemes and Differs are set to those of the case.
 	AdditionalConfigs map[string]ExpectConfig
 
-	// ShouldErr says that the reconcile must return an error. ExpectedResult is then not compared, unless ExpectedErr is set.
+	// ShouldErr says that the reconcile must return an error. ExpectedResult is then not compared, unless ExpectedErr
+	// is set.
 	ShouldErr bool
 	// ShouldPanic says that the reconcile must panic.
 	ShouldPanic bool
-	// ExpectedResult is what the reconcile must return.
+	// ExpectedResult is the result that the reconcile must return.
 	ExpectedResult reconcilers.Result
 	// Verify checks the result and the error further.
 	Verify VerifyFunc
 
-	// Prepare runs first. It may change the case, and replaces the context by what it returns unless that is nil.
+	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces that of the case.
 	Prepare func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) (context.Context, error)
-	// CleanUp runs last, with the context of Prepare, whatever happened in between.
+	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) error
 	// Now is the time of the request; zero is the time the test runs.
 	Now time.Time
 	// Differ compares; nil is DefaultDiffer.
 	Differ Differ
-	// Server runs the case against a real API server, see ExpectConfig.Server; what there is of the case there goes at
-	// its end. Nil runs it in memory. Prepare may set it.
+	// Server runs the case against a real API server, see ExpectConfig.Server. The objects of the case are deleted
+	// there at its end. Nil runs it in memory. Prepare may set it.
 	Server client.WithWatch
 
-	// AdditionalReconciles run afterwards as subtests, in their order, with the same instance of the sub-reconciler: what it
-	// remembers of one call it has in the next. Each is a case of its own, with its own objects and expectations. They
-	// cannot have a focus.
+	// AdditionalReconciles run afterwards as subtests, in their order, with the same instance of the sub-reconciler,
+	// which keeps what it remembers. Each is a case of its own, with its own objects and expectations. They cannot have
+	// a focus.
 	AdditionalReconciles []SubReconcilerTestCase[Type]
 
-	// ExpectOrder is the order of all that is written, see ExpectConfig.ExpectOrder; nil for any.
+	// ExpectOrder is the order of all writes, see ExpectConfig.ExpectOrder; nil for any.
 	ExpectOrder []string
-	// ExpectedErr is the error that the reconcile must return: one that errors.Is finds, or one of the same text. It
-	// implies ShouldErr, and ExpectedResult is compared too. Nil says nothing.
+	// ExpectedErr is the error that the reconcile must return, as errors.Is finds it or by its text. It implies
+	// ShouldErr, and ExpectedResult is compared too. Nil expects no particular error.
 	ExpectedErr error
 }
 
@@ -113,8 +115,8 @@ type SubReconcilerTests[Type client.Object] map[string]SubReconcilerTestCase[Typ
 // SubReconcilerTestSuite are cases that run in their order.
 type SubReconcilerTestSuite[Type client.Object] []SubReconcilerTestCase[Type]
 
-// SubReconcilerFactory returns the sub-reconciler to test. It is called once per case, after Prepare. The config is on the
-// context of the reconcile too.
+// SubReconcilerFactory returns the sub-reconciler to test. It is called once per case, after Prepare. The config is on
+// the context of the reconcile too.
 type SubReconcilerFactory[Type client.Object] func(
 	t *testing.T, rtc *SubReconcilerTestCase[Type], c reconcilers.Config,
 ) reconcilers.SubReconciler[Type]
@@ -122,45 +124,31 @@ type SubReconcilerFactory[Type client.Object] func(
 // Run runs the cases as subtests.
 func (rt SubReconcilerTests[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	suite := make(SubReconcilerTestSuite[Type], 0, len(rt))
-	for name, tc := range rt {
-		tc.Name = name
-		suite = append(suite, tc)
-	}
-	suite.Run(t, scheme, factory)
+	runTests(t, rt, func(t *testing.T, tc *SubReconcilerTestCase[Type]) { tc.Run(t, scheme, factory) })
 }
 
 // Run runs the cases as subtests.
 func (ts SubReconcilerTestSuite[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	members := make([]member, len(ts))
-	for i := range ts {
-		tc := ts[i]
-		members[i] = member{name: tc.Name, focused: tc.Focus, run: func(t *testing.T) { tc.Run(t, scheme, factory) }}
-	}
-	runSuite(t, members)
+	runSuite(t, ts, func(t *testing.T, tc *SubReconcilerTestCase[Type]) { tc.Run(t, scheme, factory) })
 }
 
-// Run runs the case and its additional reconciles. A sub-reconciler that can validate itself is validated, with all that
-// is nested in it, before it reconciles. SetupWithManager is not called.
+// Run runs the case and its additional reconciles. A sub-reconciler that can validate itself is validated, with all
+// that is nested in it, before it reconciles. SetupWithManager is not called.
 func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	if tc.Skip {
-		t.SkipNow()
-	}
-	ctx := tc.prepare(t)
-	var configs []*ExpectConfig
-	defer func() { releaseAll(t, configs) }()
-	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
-
-	if isNil(tc.Resource) {
+	run := begin(t, tc, scheme, stash.WithContext)
+	defer run.end(t)
+	if objects.IsNil(tc.Resource) {
 		t.Fatal("Resource field is required")
 	}
-	expect := tc.expectConfig(scheme)
-	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
-	configs = append(others.configs(), expect)
-	r := factory(t, tc, expect.Config())
-	tc.reconcile(t, ctx, r, expect, others)
+	if tc.VerifyStashedValue == nil {
+		tc.VerifyStashedValue = tc.compareStashedValue
+	}
+	run.expect.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
+	run.expect.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
+	r := factory(t, tc, run.expect.Config())
+	tc.reconcile(t, run, r)
 
 	for i := range tc.AdditionalReconciles {
 		next := tc.AdditionalReconciles[i]
@@ -168,50 +156,39 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 			panic("Focus is not allowed for AdditionalReconciles")
 		}
 		t.Run(next.Name, func(t *testing.T) {
-			next.Run(t, scheme, func(*testing.T, *SubReconcilerTestCase[Type], reconcilers.Config) reconcilers.SubReconciler[Type] {
+			again := func(
+				*testing.T, *SubReconcilerTestCase[Type], reconcilers.Config,
+			) reconcilers.SubReconciler[Type] {
 				return r
-			})
+			}
+			next.Run(t, scheme, again)
 		})
 	}
 }
 
-// prepare completes the case and returns its context.
-func (tc *SubReconcilerTestCase[Type]) prepare(t *testing.T) context.Context {
-	t.Helper()
-	if tc.Now.IsZero() {
-		tc.Now = time.Now()
+func (tc *SubReconcilerTestCase[Type]) fields() caseFields[SubReconcilerTestCase[Type]] {
+	return caseFields[SubReconcilerTestCase[Type]]{
+		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
-	if tc.Metadata == nil {
-		tc.Metadata = map[string]interface{}{}
-	}
-	ctx := stash.WithContext(newContext(t, tc.Now))
-	ctx = prepare(t, ctx, tc, tc.Prepare)
-	if tc.Differ == nil {
-		tc.Differ = DefaultDiffer
-	}
-	if tc.VerifyStashedValue == nil {
-		tc.VerifyStashedValue = tc.compareStashedValue
-	}
-	return ctx
 }
 
 // reconcile calls the sub-reconciler once and asserts what came of it.
-func (tc *SubReconcilerTestCase[Type]) reconcile(
-	t *testing.T, ctx context.Context, r reconcilers.SubReconciler[Type], expect *ExpectConfig, others additional,
-) {
+func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r reconcilers.SubReconciler[Type]) {
 	t.Helper()
+	ctx, expect := run.ctx, run.expect
 	for key, value := range tc.GivenStashedValues {
 		stash.StoreValue(ctx, key, copyOfValue(value))
 	}
-	resource := seeded(tc.Resource)
+	resource := asGiven(tc.Resource)
 	if err := expect.fetch(ctx, resource); err != nil {
 		t.Fatalf("cannot get the given resource: %s", err)
 	}
-	expected := copyOf(resource)
-	if !isNil(tc.ExpectResource) {
-		expected = seeded(tc.ExpectResource)
+	expected := objects.Copy(resource)
+	if !objects.IsNil(tc.ExpectResource) {
+		expected = asGiven(tc.ExpectResource)
 	}
-	ctx = others.stash(withRequest(ctx, expect.Config(), resource))
+	ctx = run.stashAdditional(withRequest(ctx, expect.Config(), resource))
 
 	ctx = validation.WithRecursive(ctx)
 	if v, ok := r.(validation.Validator); ok {
@@ -235,28 +212,23 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(
 	for key, value := range tc.ExpectStashedValues {
 		tc.VerifyStashedValue(t, key, copyOfValue(value), stash.RetrieveValue(ctx, key))
 	}
-	expect.AssertExpectations(t)
-	others.assert(t)
+	run.assert(t)
 }
 
-// call reconciles. A panic that is expected counts as a result without an error.
+// call reconciles. An expected panic counts as a result without an error.
 func (tc *SubReconcilerTestCase[Type]) call(
 	t *testing.T, ctx context.Context, r reconcilers.SubReconciler[Type], resource Type,
 ) (reconcilers.Result, error) {
 	t.Helper()
 	if tc.ShouldPanic {
-		defer func() {
-			if recover() == nil {
-				t.Error("expected Reconcile() to panic")
-			}
-		}()
+		defer expectPanic(t, "Reconcile()")
 	}
 	return r.Reconcile(ctx, resource)
 }
 
 func (tc *SubReconcilerTestCase[Type]) compareStashedValue(t *testing.T, key stash.Key, expected, actual interface{}) {
 	t.Helper()
-	if isNil(expected) && isNil(actual) {
+	if objects.IsNil(expected) && objects.IsNil(actual) {
 		return
 	}
 	if diff := tc.Differ.StashedValue(expected, actual, key); diff != "" {
@@ -264,41 +236,34 @@ func (tc *SubReconcilerTestCase[Type]) compareStashedValue(t *testing.T, key sta
 	}
 }
 
-func (tc *SubReconcilerTestCase[Type]) expectConfig(scheme *runtime.Scheme) *ExpectConfig {
-	c := expectConfigOf(tc, scheme)
-	c.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
-	c.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
-	return c
-}
-
 // withLast returns a new slice: objects often belongs to several cases.
 func withLast(objects []client.Object, last client.Object) []client.Object {
 	return append(objects[:len(objects):len(objects)], last)
 }
 
-// withRequest returns a context as a root reconciler would hand it down for the resource.
+// withRequest returns the context that a root reconciler would pass on for the resource.
 func withRequest(ctx context.Context, c reconcilers.Config, resource client.Object) context.Context {
 	ctx = reconcilers.StashConfig(ctx, c)
 	ctx = reconcilers.StashOriginalConfig(ctx, c)
 	ctx = reconcilers.StashRequest(ctx, reconcilers.Request{
 		NamespacedName: types.NamespacedName{Namespace: resource.GetNamespace(), Name: resource.GetName()},
 	})
-	ctx = reconcilers.StashOriginalResourceType(ctx, realObject(resource))
-	return reconcilers.StashResourceType(ctx, realObject(resource))
+	ctx = reconcilers.StashOriginalResourceType(ctx, objects.Copy(resource))
+	return reconcilers.StashResourceType(ctx, objects.Copy(resource))
 }
 
-// seeded returns a copy of obj with the resource version that a given object has.
-func seeded[Type client.Object](obj Type) Type {
-	c := copyOf(obj)
+// asGiven returns a copy of obj with the resource version that a given object has.
+func asGiven[Type client.Object](obj Type) Type {
+	c := objects.Copy(obj)
 	if c.GetResourceVersion() == "" {
-		c.SetResourceVersion(seededVersion)
+		c.SetResourceVersion(givenVersion)
 	}
 	return c
 }
 
 // copyOfValue returns a deep copy of an object, and any other value as it is.
 func copyOfValue(value any) any {
-	if obj, ok := value.(runtime.Object); ok && !isNil(obj) {
+	if obj, ok := value.(runtime.Object); ok && !objects.IsNil(obj) {
 		return obj.DeepCopyObject()
 	}
 	return value

@@ -18,24 +18,25 @@ import (
 	"github.com/espalier-dev/espalier/validation"
 )
 
-// AdmissionWebhookTestCase is one request to an admission webhook: what there is, what is asked, and what must come of it.
-// Everything that the webhook writes must be expected.
+// AdmissionWebhookTestCase is one request to an admission webhook: the given objects, the request, and the
+// expectations. All writes of the webhook must be expected.
 type AdmissionWebhookTestCase struct {
 	// Name of the subtest. In a map of cases the key takes its place.
 	Name string
-	// Focus runs only this case and others with a focus. The suite then fails, whatever they do.
+	// Focus runs only this case and others with a focus. The suite then fails in any case.
 	Focus bool
 	// Skip skips this case.
 	Skip bool
-	// Metadata is for the factory and for Prepare; the harness does not look at it.
+	// Metadata is for the factory and for Prepare. The harness ignores it.
 	Metadata map[string]interface{}
 
-	// Request is what the webhook is asked. Required; Prepare may set it.
+	// Request is the request to the webhook. Required; Prepare may set it.
 	Request *admission.Request
-	// HTTPRequest is the request that brings it, for the WithContextFunc of the webhook. Default: one for the path /.
+	// HTTPRequest is the HTTP request with it, for the WithContextFunc of the webhook. Default: a request for the path
+	// /.
 	HTTPRequest *http.Request
 
-	// What there is: the members of ExpectConfig of these names.
+	// The given state: the fields of ExpectConfig of these names.
 
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -45,7 +46,7 @@ type AdmissionWebhookTestCase struct {
 	GivenAPIResources      []*metav1.APIResourceList
 	GivenTracks            []TrackRequest
 
-	// What the webhook must do: the members of ExpectConfig of these names.
+	// The expectations: the fields of ExpectConfig of these names.
 
 	ExpectTracks            []TrackRequest
 	ExpectEvents            []Event
@@ -62,13 +63,13 @@ type AdmissionWebhookTestCase struct {
 	// ShouldPanic says that the handler must panic. The webhook does not recover from it then, and the response is not
 	// compared.
 	ShouldPanic bool
-	// ExpectedResponse is the answer. It is completed for the request as the webhook does it: the UID, the status code
-	// 200, and the bytes of its patches.
+	// ExpectedResponse is the response. It is completed as the webhook does it, with the UID of the request, the status
+	// code 200, and the bytes of its patches.
 	ExpectedResponse admission.Response
 
-	// Prepare runs first. It may change the case, and replaces the context by what it returns unless that is nil.
+	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces that of the case.
 	Prepare func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) (context.Context, error)
-	// CleanUp runs last, with the context of Prepare, whatever happened in between.
+	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) error
 	// Now is the time of the request; zero is the time the test runs.
 	Now time.Time
@@ -76,18 +77,18 @@ type AdmissionWebhookTestCase struct {
 	Differ Differ
 
 	// AdditionalConfigs are configs for other clusters or identities, by the name under which
-	// reconcilers.RetrieveAdditionalConfigs has them. Scheme and Differ are those of the case unless set.
+	// reconcilers.RetrieveAdditionalConfigs has them. Unset Schemes and Differs are set to those of the case.
 	AdditionalConfigs map[string]ExpectConfig
 	// Verify checks the response further. It is not called for a handler that must panic.
 	Verify VerifyResponseFunc
-	// Server runs the case against a real API server, see ExpectConfig.Server; what there is of the case there goes at
-	// its end. Nil runs it in memory. Prepare may set it.
+	// Server runs the case against a real API server, see ExpectConfig.Server. The objects of the case are deleted
+	// there at its end. Nil runs it in memory. Prepare may set it.
 	Server client.WithWatch
-	// ExpectOrder is the order of all that is written, see ExpectConfig.ExpectOrder; nil for any.
+	// ExpectOrder is the order of all writes, see ExpectConfig.ExpectOrder; nil for any.
 	ExpectOrder []string
 }
 
-// VerifyResponseFunc checks the answer of a webhook beyond what the fields of a test case can express.
+// VerifyResponseFunc checks the response of a webhook where the fields of a test case are not enough.
 type VerifyResponseFunc func(t *testing.T, response admission.Response)
 
 // AdmissionWebhookTests are cases by name. They run in no particular order.
@@ -102,8 +103,8 @@ type AdmissionWebhookTestSuite []AdmissionWebhookTestCase
 type AdmissionWebhookFactory func(t *testing.T, wtc *AdmissionWebhookTestCase, c reconcilers.Config) *admission.Webhook
 
 // AdmissionWebhookFactoryWithContext returns the webhook to test, which works with c. It is called once per case, after
-// Prepare. The context asks for recursive validation, so a webhook that is built with it has all that is nested in it
-// validated. An error ends the case.
+// Prepare. The context requests recursive validation: a webhook that is built with it is validated with all nested
+// reconcilers. An error ends the case.
 type AdmissionWebhookFactoryWithContext func(
 	t *testing.T, ctx context.Context, wtc *AdmissionWebhookTestCase, c reconcilers.Config,
 ) (*admission.Webhook, error)
@@ -130,12 +131,7 @@ func (wt AdmissionWebhookTests) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	suite := make(AdmissionWebhookTestSuite, 0, len(wt))
-	for name, tc := range wt {
-		tc.Name = name
-		suite = append(suite, tc)
-	}
-	suite.RunWithContext(t, scheme, factory)
+	runTests(t, wt, func(t *testing.T, tc *AdmissionWebhookTestCase) { tc.RunWithContext(t, scheme, factory) })
 }
 
 // Run runs the cases as subtests.
@@ -151,13 +147,7 @@ func (ts AdmissionWebhookTestSuite) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	members := make([]member, len(ts))
-	for i := range ts {
-		tc := ts[i]
-		run := func(t *testing.T) { tc.RunWithContext(t, scheme, factory) }
-		members[i] = member{name: tc.Name, focused: tc.Focus, run: run}
-	}
-	runSuite(t, members)
+	runSuite(t, ts, func(t *testing.T, tc *AdmissionWebhookTestCase) { tc.RunWithContext(t, scheme, factory) })
 }
 
 // Run runs the case.
@@ -173,19 +163,13 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	if tc.Skip {
-		t.SkipNow()
+	run := begin(t, tc, scheme, stash.WithContext, validation.WithRecursive)
+	defer run.end(t)
+	if tc.HTTPRequest == nil {
+		tc.HTTPRequest = &http.Request{URL: &url.URL{Path: "/"}}
 	}
-	ctx := tc.prepare(t)
-	var configs []*ExpectConfig
-	defer func() { releaseAll(t, configs) }()
-	defer func() { cleanUp(t, ctx, tc, tc.CleanUp) }()
-
-	expect := expectConfigOf(tc, scheme)
-	others := additionalOf(tc.AdditionalConfigs, scheme, tc.Differ)
-	configs = append(others.configs(), expect)
-	ctx = others.stash(ctx)
-	webhook, err := factory(t, ctx, tc, expect.Config())
+	ctx := run.stashAdditional(run.ctx)
+	webhook, err := factory(t, ctx, tc, run.expect.Config())
 	if err != nil {
 		t.Fatalf("Webhook factory failed: %s", err)
 	}
@@ -196,34 +180,20 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 		t.Fatal("Request field is required")
 	}
 	tc.handle(t, ctx, webhook)
-	expect.AssertExpectations(t)
-	others.assert(t)
+	run.assert(t)
 }
 
-// prepare completes the case and returns its context.
-func (tc *AdmissionWebhookTestCase) prepare(t *testing.T) context.Context {
-	t.Helper()
-	if tc.Now.IsZero() {
-		tc.Now = time.Now()
+func (tc *AdmissionWebhookTestCase) fields() caseFields[AdmissionWebhookTestCase] {
+	return caseFields[AdmissionWebhookTestCase]{
+		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
-	if tc.Metadata == nil {
-		tc.Metadata = map[string]interface{}{}
-	}
-	ctx := validation.WithRecursive(stash.WithContext(newContext(t, tc.Now)))
-	ctx = prepare(t, ctx, tc, tc.Prepare)
-	if tc.Differ == nil {
-		tc.Differ = DefaultDiffer
-	}
-	if tc.HTTPRequest == nil {
-		tc.HTTPRequest = &http.Request{URL: &url.URL{Path: "/"}}
-	}
-	return ctx
 }
 
-// handle asks the webhook once and asserts its answer.
+// handle calls the webhook once and asserts its response.
 func (tc *AdmissionWebhookTestCase) handle(t *testing.T, ctx context.Context, webhook *admission.Webhook) {
 	t.Helper()
-	// The handler may change the request. What is expected is completed for the one that was asked.
+	// The handler may change the request. The expected response is completed for the unchanged one.
 	asked := admission.Request{AdmissionRequest: *tc.Request.DeepCopy()}
 	if webhook.WithContextFunc != nil {
 		ctx = webhook.WithContextFunc(ctx, tc.HTTPRequest)
@@ -248,18 +218,14 @@ func (tc *AdmissionWebhookTestCase) handle(t *testing.T, ctx context.Context, we
 	}
 }
 
-// mustPanic asks a webhook that must panic, which it can only if it does not recover.
+// mustPanic calls a webhook that must panic, without its recovery from panics.
 func (tc *AdmissionWebhookTestCase) mustPanic(
 	t *testing.T, ctx context.Context, webhook *admission.Webhook, asked admission.Request,
 ) {
 	t.Helper()
 	recovers := webhook.RecoverPanic
-	defer func() {
-		webhook.RecoverPanic = recovers
-		if recover() == nil {
-			t.Error("expected Handle() to panic")
-		}
-	}()
+	defer func() { webhook.RecoverPanic = recovers }()
+	defer expectPanic(t, "Handle()")
 	webhook.RecoverPanic = new(false)
 	webhook.Handle(ctx, asked)
 }

@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Apply merges the configuration of one manager into an object, which it creates if there is none. Fields that another
-// manager owns with another value conflict unless the options force it; fields that the manager no longer applies and
-// nobody else owns go. If nothing changes, nothing is stored, and the version stays.
-func (s *Server) Apply(gvr schema.GroupVersionResource, config runtime.Object, ns string, opts ...metav1.PatchOptions) error {
-	opt := only(opts)
+// Apply merges the configuration of one manager into an object, or creates the object. Fields that another manager owns
+// with another value conflict unless the options force it. Fields that the manager no longer applies are removed unless
+// another manager owns them. If nothing changes, nothing is stored, and the version stays.
+func (s *Server) Apply(
+	gvr schema.GroupVersionResource, config runtime.Object, ns string, opts ...metav1.PatchOptions,
+) error {
+	opt := optionsOf(opts)
 	given, err := asObject(config)
 	if err != nil {
 		return err
@@ -28,20 +30,20 @@ func (s *Server) Apply(gvr schema.GroupVersionResource, config runtime.Object, n
 	if err != nil {
 		return err
 	}
-	in := s.applying.intent(given, opt)
-	in.object.SetManagedFields(nil)
-	in.object.GetObjectKind().SetGroupVersionKind(kind)
+	request := s.applying.request(given, opt)
+	request.object.SetManagedFields(nil)
+	request.object.GetObjectKind().SetGroupVersionKind(kind)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	live := s.find(gvr, ns, in.object.GetName())
-	if live == nil && in.subresource != "" {
-		return apierrors.NewNotFound(gvr.GroupResource(), in.object.GetName())
+	live := s.find(gvr, ns, request.object.GetName())
+	if live == nil && request.subresource != "" {
+		return apierrors.NewNotFound(gvr.GroupResource(), request.object.GetName())
 	}
-	if err := checkIdentity(kind, live, in); err != nil {
+	if err := checkIdentity(kind, live, request); err != nil {
 		return err
 	}
-	merged, err := s.merge(kind, live, in)
+	merged, err := s.merge(kind, live, request)
 	if err != nil {
 		return err
 	}
@@ -49,37 +51,38 @@ func (s *Server) Apply(gvr schema.GroupVersionResource, config runtime.Object, n
 	if err != nil {
 		return err
 	}
-	write, event := Write{Verb: Create, Resource: gvr, New: next}, watch.Added
+	event := watch.Added
 	if live != nil {
-		write.Verb, write.Old, event = Update, live.object, watch.Modified
+		event = watch.Modified
+		if err := keepUID(gvr, live.object, next); err != nil {
+			return err
+		}
 	}
-	if err := s.decide(&write); err != nil {
-		return err
+	if isDryRun(opt.DryRun) {
+		return &dryRunResult{object: next}
 	}
-	if dryRun(opt.DryRun) {
-		return &dryRunResult{object: write.New}
-	}
-	if live != nil && saysTheSame(live.object, write.New) {
+	if live != nil && equalButTimes(live.object, next) {
 		return nil
 	}
-	s.put(gvr, &record{object: write.New}, event)
+	s.put(gvr, &record{object: next}, event)
 	return nil
 }
 
-// checkIdentity refuses what is applied to another object of the name than the one that is there. A real server takes that for an
-// attempt to change the UID.
-func checkIdentity(kind schema.GroupVersionKind, live *record, in intent) error {
-	given := in.object.GetUID()
+// checkIdentity refuses a request with another UID than the stored object has. A real server takes that for an attempt
+// to change the UID.
+func checkIdentity(kind schema.GroupVersionKind, live *record, request applyRequest) error {
+	given := request.object.GetUID()
 	if live == nil || given == "" || given == live.object.GetUID() {
 		return nil
 	}
-	return apierrors.NewInvalid(kind.GroupKind(), in.object.GetName(), field.ErrorList{
+	return apierrors.NewInvalid(kind.GroupKind(), request.object.GetName(), field.ErrorList{
 		field.Invalid(field.NewPath("metadata", "uid"), string(given), "field is immutable"),
 	})
 }
 
-// saysTheSame tells whether storing next in the place of live would change nothing: a server then stores nothing.
-func saysTheSame(live, next client.Object) bool {
+// equalButTimes reports whether two objects differ in their versions and the times of managed fields only. A server
+// then stores nothing.
+func equalButTimes(live, next client.Object) bool {
 	timeless := func(obj client.Object) client.Object {
 		obj = copyOf(obj)
 		obj.SetResourceVersion("")
@@ -95,23 +98,23 @@ func saysTheSame(live, next client.Object) bool {
 }
 
 // merge returns what an apply makes of a stored object, nil if there is none.
-func (s *Server) merge(kind schema.GroupVersionKind, live *record, in intent) (client.Object, error) {
+func (s *Server) merge(kind schema.GroupVersionKind, live *record, request applyRequest) (client.Object, error) {
 	if live == nil {
-		nothing, err := s.ownership.empty(kind)
+		nothing, err := s.fields.empty(kind)
 		if err != nil {
 			return nil, err
 		}
-		return s.ownership.apply(kind, nothing, in)
+		return s.fields.apply(kind, nothing, request)
 	}
-	if err := s.settle(live); err != nil {
+	if err := s.updateManagedFields(live); err != nil {
 		return nil, err
 	}
 	base := copyOf(live.object)
 	base.GetObjectKind().SetGroupVersionKind(kind)
-	return s.ownership.apply(kind, base, in)
+	return s.fields.apply(kind, base, request)
 }
 
-// dryRunResult carries what an apply would have stored past the fake client, which can only hand on what is stored.
+// dryRunResult carries what an apply would have stored past the fake client, which returns only what is stored.
 type dryRunResult struct {
 	object client.Object
 }
@@ -119,8 +122,8 @@ type dryRunResult struct {
 // Error implements error.
 func (r *dryRunResult) Error() string { return "dry run: nothing is stored" }
 
-// answerDryRun makes answer, a pointer, what would have been stored, if err is the result of a dry run. Other errors
-// remain.
+// answerDryRun fills answer, a pointer, with what would have been stored if err is the result of a dry run. It returns
+// other errors.
 func answerDryRun(answer any, err error) error {
 	var result *dryRunResult
 	if !errors.As(err, &result) {

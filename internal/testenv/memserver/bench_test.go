@@ -15,8 +15,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 )
 
-// BenchmarkServer measures one call of the fake client over this server, with the whole client-go scheme, beside the same
-// call of the fake client over its own tracker.
+// BenchmarkServer measures one call of the fake client over this server, with the whole client-go scheme, beside the
+// same call of the fake client over its own tracker.
 func BenchmarkServer(b *testing.B) {
 	clients := map[string]func() client.Client{
 		"memserver": func() client.Client {

@@ -16,8 +16,8 @@ import (
 type converters []managedfields.TypeConverter
 
 // builtInConverters know the built-in types by their published schemas and deduce a schema for all others from their
-// JSON: there, a list is replaced as a whole. Parsing the schemas takes a while, so it is done once per process, and only
-// if something is applied.
+// JSON: there, a list is replaced as a whole. Parsing the schemas takes a while, so it is done once per process, and
+// only if something is applied.
 var builtInConverters = sync.OnceValue(func() managedfields.TypeConverter {
 	builtIn := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(builtIn); err != nil {
@@ -28,26 +28,30 @@ var builtInConverters = sync.OnceValue(func() managedfields.TypeConverter {
 
 // ObjectToTyped implements [managedfields.TypeConverter].
 func (c converters) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	var errs []error
-	for _, converter := range c {
-		value, err := converter.ObjectToTyped(obj, opts...)
-		if err == nil {
-			return value, nil
-		}
-		errs = append(errs, err)
+	value, err := first(c, func(converter managedfields.TypeConverter) (*typed.TypedValue, error) {
+		return converter.ObjectToTyped(obj, opts...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("no merge schema fits %T: %w", obj, err)
 	}
-	return nil, fmt.Errorf("no merge schema fits %T: %w", obj, errors.Join(errs...))
+	return value, nil
 }
 
 // TypedToObject implements [managedfields.TypeConverter].
 func (c converters) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	return first(c, func(converter managedfields.TypeConverter) (runtime.Object, error) {
+		return converter.TypedToObject(value)
+	})
+}
+
+// first returns the result of the first converter that returns no error, or all errors.
+func first[T any](c converters, convert func(managedfields.TypeConverter) (T, error)) (result T, err error) {
 	var errs []error
 	for _, converter := range c {
-		obj, err := converter.TypedToObject(value)
-		if err == nil {
-			return obj, nil
+		if result, err = convert(converter); err == nil {
+			return result, nil
 		}
 		errs = append(errs, err)
 	}
-	return nil, fmt.Errorf("cannot make an object of a merged value: %w", errors.Join(errs...))
+	return result, errors.Join(errs...)
 }

@@ -15,12 +15,10 @@ type record struct {
 	object client.Object
 	// version counts the writes to the object's resource; a watch resumes from it.
 	version int64
-	// history holds the writes whose field ownership is not worked out yet, the last one being that of object.
-	// Invariant: it is empty if and only if the managed fields of object are current.
+	// history has the writes since the managed fields were computed, the last one being that of object. It is empty if
+	// and only if the managed fields of object are current.
 	history []revision
 }
-
-func (r *record) settled() bool { return len(r.history) == 0 }
 
 // table holds the objects of one resource.
 type table map[types.NamespacedName]*record

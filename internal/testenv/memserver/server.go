@@ -2,6 +2,7 @@ package memserver
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -20,17 +21,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Server keeps objects as an API server does. It is safe for concurrent use. What goes in and what comes out is copied,
-// so callers may change it. The zero value is not usable; see [New].
+// Server keeps objects as an API server does. It is safe for concurrent use. It copies the objects that it takes and
+// returns, so callers may change them. The zero value is not usable; see [New].
 type Server struct {
 	// public is the scheme of the test, private the copy that the fake client and the store work with. The copy is read
-	// under the fake client's lock only, that is, in calls that come through it.
-	public    *runtime.Scheme
-	private   schemeCopy
-	rules     []Rule
-	eager     bool
-	ownership ownership
-	applying  applying
+	// under the fake client's lock only, in calls that come through that client.
+	public   *runtime.Scheme
+	private  schemeCopy
+	onStore  []func(schema.GroupVersionResource, client.Object)
+	eager    bool
+	fields   fieldManagers
+	applying currentApply
 
 	mu       sync.RWMutex
 	tables   map[schema.GroupVersionResource]table
@@ -43,37 +44,26 @@ var _ clientgotesting.ObjectTracker = (*Server)(nil)
 // Option changes how a [Server] behaves.
 type Option func(*Server)
 
-// WithRules adds rules, which run after those that every server has.
-func WithRules(rules ...Rule) Option {
-	return func(s *Server) { s.rules = append(s.rules, rules...) }
+// OnStore calls f with each object that is stored, given ones included, in the order of the writes. It must neither
+// change the object nor call the server.
+func OnStore(f func(resource schema.GroupVersionResource, obj client.Object)) Option {
+	return func(s *Server) { s.onStore = append(s.onStore, f) }
 }
 
-// WithTypeConverters replaces the merge schemas: for each type that of the first converter that does not err is used. The
-// default knows the built-in types and deduces the rest.
-func WithTypeConverters(list ...managedfields.TypeConverter) Option {
-	return func(s *Server) {
-		s.ownership.converter = func() managedfields.TypeConverter { return converters(list) }
-	}
-}
-
-// WithManagedFields makes every write keep the managed fields current. By default those of an object are worked out once
-// something is applied to it, which is when they start to matter.
+// WithManagedFields makes every write keep the managed fields current. By default those of an object are computed when
+// something is applied to it.
 func WithManagedFields() Option {
 	return func(s *Server) { s.eager = true }
 }
 
-// New returns an empty server for the types of scheme, which it does not change. Close it to save work for the next one.
+// New returns an empty server for the types of scheme, which it does not change. Close it to save work for the next
+// one.
 func New(scheme *runtime.Scheme, options ...Option) *Server {
-	private := borrow(scheme)
+	private := acquire(scheme)
 	s := &Server{
-		public:  scheme,
-		private: private,
-		rules:   slices.Clone(always),
-		ownership: ownership{
-			scheme:    private.Scheme,
-			converter: builtInConverters,
-			managers:  map[managerKey]*managedfields.FieldManager{},
-		},
+		public:   scheme,
+		private:  private,
+		fields:   fieldManagers{scheme: private.Scheme, managers: map[managerKey]*managedfields.FieldManager{}},
 		tables:   map[schema.GroupVersionResource]table{},
 		versions: map[schema.GroupVersionResource]int64{},
 		watchers: map[schema.GroupVersionResource][]*watcher{},
@@ -84,10 +74,10 @@ func New(scheme *runtime.Scheme, options ...Option) *Server {
 	return s
 }
 
-// Close lets another server use what was costly to make. This one, and clients of it, must not be used any more.
-func (s *Server) Close() { s.private.giveBack() }
+// Close makes the copy of the scheme available to another server. This one, and its clients, must not be used any more.
+func (s *Server) Close() { s.private.release() }
 
-// Add stores an object, or the items of a list, as if it had always been there: no rule is asked. An object that is
+// Add stores an object, or the items of a list, as if it had always been there. An object that is
 // already stored is refused with AlreadyExists. The resource is guessed from the kind; an object whose Go type is
 // registered for several kinds is stored under each.
 func (s *Server) Add(obj runtime.Object) error {
@@ -124,7 +114,7 @@ func (s *Server) Add(obj runtime.Object) error {
 		next := copyOf(given)
 		r := &record{object: next}
 		if next.GetManagedFields() == nil {
-			r.history = []revision{{next, seeded}}
+			r.history = []revision{{next, beforeFirstApply}}
 		}
 		s.put(gvr, r, watch.Added)
 	}
@@ -157,7 +147,9 @@ func (s *Server) Get(gvr schema.GroupVersionResource, ns, name string, _ ...meta
 
 // List returns copies of the objects of a namespace, or of all if it is empty, ordered by namespace and name. The list
 // type of gvk must be in the scheme.
-func (s *Server) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, ns string, _ ...metav1.ListOptions) (runtime.Object, error) {
+func (s *Server) List(
+	gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, ns string, _ ...metav1.ListOptions,
+) (runtime.Object, error) {
 	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
 	if listKind.Version == "" {
 		listKind.Version = runtime.APIVersionInternal
@@ -185,7 +177,7 @@ func (s *Server) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKi
 	return list, meta.SetList(list, items)
 }
 
-// newList returns an empty list. That of a kind that the scheme does not know is unstructured, if the objects are.
+// newList returns an empty list. For a kind that the scheme does not know, it is unstructured if the objects are.
 func (s *Server) newList(gvr schema.GroupVersionResource, listKind schema.GroupVersionKind) (runtime.Object, error) {
 	if s.public.Recognizes(listKind) || !s.isUnstructured(gvr) {
 		return s.private.New(listKind)
@@ -195,7 +187,7 @@ func (s *Server) newList(gvr schema.GroupVersionResource, listKind schema.GroupV
 	return list, nil
 }
 
-// isUnstructured tells whether there are objects of the resource, and all are unstructured.
+// isUnstructured reports whether the resource has objects and all of them are unstructured.
 func (s *Server) isUnstructured(gvr schema.GroupVersionResource) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -218,10 +210,19 @@ func (s *Server) All(gvr schema.GroupVersionResource) []client.Object {
 	return objects
 }
 
-// Watch starts a watch of a namespace, or of all if it is empty. As with client-go's tracker, it starts with what is
-// written from now on; given options, with what was written since their resource version, a list's, or with all there is
-// if they have none. The caller has to stop it.
-func (s *Server) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav1.ListOptions) (watch.Interface, error) {
+// Resources returns the resources that have, or had, objects. They are in no particular order.
+func (s *Server) Resources() []schema.GroupVersionResource {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Keys(s.tables))
+}
+
+// Watch starts a watch of a namespace, or of all if it is empty. As with client-go's tracker, it starts with the next
+// write. Given options, it starts with all objects written since their resource version, which is that of a list, or
+// with all objects if they have none. The caller has to stop it.
+func (s *Server) Watch(
+	gvr schema.GroupVersionResource, ns string, opts ...metav1.ListOptions,
+) (watch.Interface, error) {
 	since := int64(-1)
 	if len(opts) > 0 {
 		since = 0
@@ -250,7 +251,7 @@ func (s *Server) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav
 	return w, nil
 }
 
-// IsWatchListSemanticsUnSupported tells reflectors to list before they watch.
+// IsWatchListSemanticsUnSupported makes reflectors list before they watch.
 func (s *Server) IsWatchListSemanticsUnSupported() bool { return true }
 
 // find returns the record of an object, nil if there is none. The caller holds the lock.
@@ -258,7 +259,7 @@ func (s *Server) find(gvr schema.GroupVersionResource, ns, name string) *record 
 	return s.tables[gvr][types.NamespacedName{Namespace: ns, Name: name}]
 }
 
-// put stores a record and tells the watchers. The caller holds the lock.
+// put stores a record and notifies the watchers. The caller holds the lock.
 func (s *Server) put(gvr schema.GroupVersionResource, r *record, event watch.EventType) {
 	if s.tables[gvr] == nil {
 		s.tables[gvr] = table{}
@@ -266,17 +267,20 @@ func (s *Server) put(gvr schema.GroupVersionResource, r *record, event watch.Eve
 	s.versions[gvr]++
 	r.version = s.versions[gvr] + 1
 	s.tables[gvr][types.NamespacedName{Namespace: r.object.GetNamespace(), Name: r.object.GetName()}] = r
-	s.tell(gvr, r, event)
+	for _, f := range s.onStore {
+		f(gvr, r.object)
+	}
+	s.notify(gvr, r, event)
 }
 
-// remove forgets a record and tells the watchers. The caller holds the lock.
+// remove forgets a record and notifies the watchers. The caller holds the lock.
 func (s *Server) remove(gvr schema.GroupVersionResource, r *record) {
 	s.versions[gvr]++
 	delete(s.tables[gvr], types.NamespacedName{Namespace: r.object.GetNamespace(), Name: r.object.GetName()})
-	s.tell(gvr, r, watch.Deleted)
+	s.notify(gvr, r, watch.Deleted)
 }
 
-func (s *Server) tell(gvr schema.GroupVersionResource, r *record, event watch.EventType) {
+func (s *Server) notify(gvr schema.GroupVersionResource, r *record, event watch.EventType) {
 	for _, w := range s.watchers[gvr] {
 		if w.wants(r.object.GetNamespace()) {
 			w.send(watch.Event{Type: event, Object: r.object.DeepCopyObject()})

@@ -2,7 +2,6 @@ package memserver_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -142,42 +141,6 @@ func TestTrackerOfTheBuilderIsKept(t *testing.T) {
 	}
 	if _, err := other.Get(configMaps, "default", "settings"); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestTypeConvertersOfTheServerAreUsed(t *testing.T) {
-	server := memserver.New(clientgoscheme.Scheme, memserver.WithTypeConverters())
-	c, _ := server.Build(fake.NewClientBuilder())
-	if err := (step{by: "a", apply: data{"k": "1"}}).run(c); err == nil {
-		t.Error("without any converter nothing can be applied")
-	}
-}
-
-func TestRulesRefuseAndComplete(t *testing.T) {
-	ctx := context.Background()
-	refuse := errors.New("refused")
-	server := memserver.New(clientgoscheme.Scheme, memserver.WithRules(func(w *memserver.Write) error {
-		if w.Verb == memserver.Delete {
-			return refuse
-		}
-		w.New.SetLabels(map[string]string{"verb": string(w.Verb)})
-		return nil
-	}))
-	c, _ := server.Build(fake.NewClientBuilder())
-	for _, s := range []step{{by: "a", create: data{"k": "1"}}, {by: "a", update: data{"k": "2"}}, {by: "b", apply: data{"l": "2"}}} {
-		if err := s.run(c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := configMap(nil)
-	if err := c.Get(ctx, client.ObjectKeyFromObject(got), got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]string{"verb": "update"}, got.Labels); diff != "" {
-		t.Errorf("labels differ (-want, +got):\n%s", diff)
-	}
-	if err := c.Delete(ctx, got); !errors.Is(err, refuse) {
-		t.Errorf("want the rule's error, got %v", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package memserver_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -184,16 +183,5 @@ func TestStatusIsAppliedApart(t *testing.T) {
 	}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil || pod.Status.Phase != corev1.PodRunning {
 		t.Errorf("a dry run changed the status to %s, %v", pod.Status.Phase, err)
-	}
-}
-
-func TestApplyFailsAsARuleSays(t *testing.T) {
-	refuse := errors.New("refused")
-	c, _ := memserver.New(clientgoscheme.Scheme, memserver.WithRules(func(*memserver.Write) error { return refuse })).
-		Build(fake.NewClientBuilder())
-	for _, s := range []step{{by: "a", create: data{}}, {by: "a", apply: data{}}} {
-		if err := s.run(c); !errors.Is(err, refuse) {
-			t.Errorf("want the rule's error, got %v", err)
-		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watcher hands events to one client in the order of the writes. Its queue has no bound, so that a write never waits for
-// a slow watcher; one goroutine drains it until Stop.
+// watcher sends events to one client in the order of the writes. Its queue is unbounded, so that a write never waits
+// for a slow client. One goroutine drains it until Stop.
 type watcher struct {
 	namespace string
 	results   chan watch.Event
@@ -57,18 +57,14 @@ func (w *watcher) send(event watch.Event) {
 	}
 }
 
-func (w *watcher) take() []watch.Event {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	events := w.queue
-	w.queue = nil
-	return events
-}
-
 func (w *watcher) run() {
 	defer close(w.results)
 	for {
-		for _, event := range w.take() {
+		w.mu.Lock()
+		events := w.queue
+		w.queue = nil
+		w.mu.Unlock()
+		for _, event := range events {
 			select {
 			case w.results <- event:
 			case <-w.done:

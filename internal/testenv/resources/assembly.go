@@ -8,15 +8,14 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Assembly is a namespaced resource that is one component: its spec has the objects as they are to be, and may say all that a
-// component can.
+// Assembly is a namespaced resource that is one component. Its spec has the desired objects and all settings of a
+// component.
 type Assembly struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -25,7 +24,7 @@ type Assembly struct {
 	Status apis.ComponentStatus `json:"status,omitempty"`
 }
 
-// AssemblySpec is what is desired of an Assembly.
+// AssemblySpec is the desired state of an Assembly.
 type AssemblySpec struct {
 	component.PlacementSpec     `json:",inline"`
 	component.ClientSpec        `json:",inline"`
@@ -50,7 +49,7 @@ func NewAssembly(namespace, name string, objects ...client.Object) *Assembly {
 	return a
 }
 
-// SetObjects replaces the objects. Each has to carry its kind.
+// SetObjects replaces the objects. Each must have its kind set.
 func (a *Assembly) SetObjects(objects ...client.Object) {
 	a.Spec.Objects = nil
 	for _, object := range objects {
@@ -64,7 +63,9 @@ func (a *Assembly) SetObjects(objects ...client.Object) {
 
 // AssemblyGenerator returns the objects of the spec.
 func AssemblyGenerator() component.Generator {
-	return component.GeneratorFunc(func(_ context.Context, _, _ string, parameters component.Unstructurable) ([]client.Object, error) {
+	return component.GeneratorFunc(func(
+		_ context.Context, _, _ string, parameters component.Unstructurable,
+	) ([]client.Object, error) {
 		manifests, _, err := unstructured.NestedSlice(parameters.ToUnstructured(), "objects")
 		if err != nil {
 			return nil, err
@@ -138,14 +139,4 @@ func (l *AssemblyList) DeepCopyObject() runtime.Object {
 		out.Items[i] = *l.Items[i].DeepCopy()
 	}
 	return out
-}
-
-// AssemblyCRD returns the definition of Assembly, with a status subresource.
-func AssemblyCRD() *apiextensionsv1.CustomResourceDefinition {
-	crd := CRD()
-	crd.Name = "assemblies." + GroupVersion.Group
-	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
-		Plural: "assemblies", Singular: "assembly", Kind: "Assembly", ListKind: "AssemblyList",
-	}
-	return crd
 }

@@ -17,10 +17,12 @@ func CRD() *apiextensionsv1.CustomResourceDefinition {
 				Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
 			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name:         GroupVersion.Version,
-				Served:       true,
-				Storage:      true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Name:    GroupVersion.Version,
+				Served:  true,
+				Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				},
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object",
 					Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -31,4 +33,14 @@ func CRD() *apiextensionsv1.CustomResourceDefinition {
 			}},
 		},
 	}
+}
+
+// AssemblyCRD returns the definition of Assembly, with a status subresource.
+func AssemblyCRD() *apiextensionsv1.CustomResourceDefinition {
+	crd := CRD()
+	crd.Name = "assemblies." + GroupVersion.Group
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+		Plural: "assemblies", Singular: "assembly", Kind: "Assembly", ListKind: "AssemblyList",
+	}
+	return crd
 }

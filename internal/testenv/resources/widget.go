@@ -1,8 +1,10 @@
-// Package resources has a custom resource for the tests of this module: Widget, shaped as the resources of operators are.
+// Package resources has custom resources for the tests of this module: Widget, a typical resource of an operator, and
+// Assembly, a component.
 package resources
 
 import (
 	"context"
+	"maps"
 
 	"github.com/espalier-dev/espalier/apis"
 
@@ -12,7 +14,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// GroupVersion is that of Widget.
+// GroupVersion is the group and version of Widget and Assembly.
 var GroupVersion = schema.GroupVersion{Group: "test.espalier.dev", Version: "v1"}
 
 // The conditions of a Widget.
@@ -32,17 +34,17 @@ type Widget struct {
 	Status WidgetStatus `json:"status,omitempty"`
 }
 
-// WidgetSpec is what is desired of a Widget.
+// WidgetSpec is the desired state of a Widget.
 type WidgetSpec struct {
-	// Fields are for tests to give meaning to.
+	// Fields have the meaning that a test gives them.
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
-// WidgetStatus is what is observed of a Widget.
+// WidgetStatus is the observed state of a Widget.
 type WidgetStatus struct {
 	apis.Status `json:",inline"`
 
-	// Fields are for tests to give meaning to.
+	// Fields have the meaning that a test gives them.
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
@@ -51,12 +53,12 @@ func (s *WidgetStatus) InitializeConditions(ctx context.Context) {
 	widgetConditions.ManageWithContext(ctx, s).InitializeConditions()
 }
 
-// MarkChildReady says that the child is as it should be.
+// MarkChildReady marks the child as ready.
 func (s *WidgetStatus) MarkChildReady(ctx context.Context) {
 	widgetConditions.ManageWithContext(ctx, s).MarkTrue(WidgetChildReady, "Ready", "")
 }
 
-// MarkChildNotReady says why the child is not as it should be.
+// MarkChildNotReady marks the child as not ready, with a reason.
 func (s *WidgetStatus) MarkChildNotReady(ctx context.Context, reason, message string) {
 	widgetConditions.ManageWithContext(ctx, s).MarkFalse(WidgetChildReady, reason, "%s", message)
 }
@@ -92,4 +94,41 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Widget{}, &WidgetList{}, &Assembly{}, &AssemblyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
+}
+
+// DeepCopy returns a copy that shares nothing with w.
+func (w *Widget) DeepCopy() *Widget {
+	if w == nil {
+		return nil
+	}
+	out := &Widget{TypeMeta: w.TypeMeta}
+	w.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Spec.Fields = maps.Clone(w.Spec.Fields)
+	w.Status.Status.DeepCopyInto(&out.Status.Status)
+	out.Status.Fields = maps.Clone(w.Status.Fields)
+	return out
+}
+
+// DeepCopyObject is DeepCopy for a runtime.Object.
+func (w *Widget) DeepCopyObject() runtime.Object {
+	if w == nil {
+		return nil
+	}
+	return w.DeepCopy()
+}
+
+// DeepCopyObject returns a copy that shares nothing with l.
+func (l *WidgetList) DeepCopyObject() runtime.Object {
+	if l == nil {
+		return nil
+	}
+	out := &WidgetList{TypeMeta: l.TypeMeta}
+	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	if l.Items != nil {
+		out.Items = make([]Widget, len(l.Items))
+		for i := range l.Items {
+			out.Items[i] = *l.Items[i].DeepCopy()
+		}
+	}
+	return out
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// expression returns v as an expression that is assignable to want; a nil want stands for a place that fixes no type.
+// expression returns v as an expression that is assignable to want; want is nil in a place without a type.
 func expression(v reflect.Value, want reflect.Type, depth int) node {
 	if !v.IsValid() || depth > maxDepth {
 		return leaf("nil")
@@ -103,7 +103,7 @@ func list(v reflect.Value, depth int) node {
 	return node{open: nameOf(v.Type()) + "{", elements: elements, close: "}"}
 }
 
-// element writes an element of a list or a map. There, the type of a struct goes without saying.
+// element writes an element of a list or a map, without the type of a struct.
 func element(v reflect.Value, want reflect.Type, depth int) node {
 	n := expression(v, want, depth+1)
 	if v.Kind() == reflect.Struct && n.open == nameOf(v.Type())+"{" {
@@ -112,7 +112,7 @@ func element(v reflect.Value, want reflect.Type, depth int) node {
 	return n
 }
 
-// basic writes a value without elements. Its type is named where the place would not give it that type.
+// basic writes a value without elements, with its type where the place does not give it that type.
 func basic(v reflect.Value, want reflect.Type) string {
 	text, untyped := scalar(v)
 	if want == v.Type() || v.Type() == untyped {
@@ -121,27 +121,27 @@ func basic(v reflect.Value, want reflect.Type) string {
 	return nameOf(v.Type()) + "(" + text + ")"
 }
 
-// scalar returns a constant, and the type it has where nothing else says.
+// scalar returns a constant, and the type that it has by default.
 func scalar(v reflect.Value) (string, reflect.Type) {
-	switch v.Kind() {
-	case reflect.Bool:
-		return strconv.FormatBool(v.Bool()), reflect.TypeFor[bool]()
-	case reflect.String:
+	switch {
+	case v.Kind() == reflect.String:
 		return quote(v.String()), reflect.TypeFor[string]()
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+	case v.Kind() == reflect.Bool:
+		return strconv.FormatBool(v.Bool()), reflect.TypeFor[bool]()
+	case v.CanInt():
 		return strconv.FormatInt(v.Int(), 10), reflect.TypeFor[int]()
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+	case v.CanUint():
 		return strconv.FormatUint(v.Uint(), 10), reflect.TypeFor[int]()
-	case reflect.Float32, reflect.Float64:
+	case v.CanFloat():
 		return strconv.FormatFloat(v.Float(), 'g', -1, 64), nil
-	case reflect.Complex64, reflect.Complex128:
+	case v.CanComplex():
 		return fmt.Sprint(v.Complex()), nil
 	default:
 		return "nil", v.Type()
 	}
 }
 
-// quote writes a string as people would: raw if it has quotes in it, as JSON has.
+// quote writes a string literal, a raw one if the text has quotes, as JSON has.
 func quote(s string) string {
 	if quoted := strconv.Quote(s); len(quoted) == len(s)+2 || !strconv.CanBackquote(s) {
 		return quoted

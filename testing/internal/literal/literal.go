@@ -13,9 +13,9 @@ const width = 120
 // maxDepth ends values that contain themselves.
 const maxDepth = 64
 
-// Of returns v as a Go expression. Fields with zero values are left out, maps are sorted by key, and packages have the
-// names under which people import them, such as corev1. What no expression can make is left out or nil: unexported
-// fields, functions, channels. The same value always gives the same text.
+// Of returns v as a Go expression. Fields with zero values are left out, maps are sorted by key, and packages have
+// their usual import names, such as corev1. Unexported fields, functions and channels are left out or nil, since no
+// expression can make them. The same value always gives the same text.
 func Of(v any) string {
 	e := expression(reflect.ValueOf(v), nil, 0)
 	var b strings.Builder

@@ -52,7 +52,7 @@ func argumentsOf(arguments string) string {
 
 var qualified = regexp.MustCompile(`[\w./~-]+\.\w+`)
 
-// alias returns the name under which people import the package of t.
+// alias returns the usual import name of the package of t.
 func alias(t reflect.Type) string {
 	pkg, _, _ := strings.Cut(t.String(), ".")
 	return aliasOf(t.PkgPath(), strings.TrimLeft(pkg, "*[]"))

@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// wellKnown returns the usual expression for a type that people do not write as a composite literal.
+// wellKnown returns the usual expression for a type that is not written as a composite literal.
 func wellKnown(v reflect.Value) (node, bool) {
 	if !v.CanInterface() {
 		return node{}, false
@@ -40,7 +42,7 @@ func wellKnown(v reflect.Value) (node, bool) {
 		}
 		return leaf(fmt.Sprintf("intstr.FromInt32(%d)", known.IntVal)), true
 	}
-	if isNilable(v.Kind()) && v.IsNil() {
+	if objects.IsNil(v.Interface()) {
 		return node{}, false
 	}
 	switch known := v.Interface().(type) {
@@ -57,15 +59,6 @@ func wellKnown(v reflect.Value) (node, bool) {
 	return node{}, false
 }
 
-func isNilable(kind reflect.Kind) bool {
-	switch kind {
-	case reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice:
-		return true
-	default:
-		return false
-	}
-}
-
 func unix(t time.Time) string {
 	return fmt.Sprintf("%d, %d", t.Unix(), t.Nanosecond())
 }
@@ -74,7 +67,7 @@ func timeOf(t time.Time) string {
 	return "time.Unix(" + unix(t) + ")"
 }
 
-// duration writes a duration in the largest unit of which it is a multiple.
+// duration writes a duration in the largest unit that divides it.
 func duration(d time.Duration) string {
 	for _, unit := range []struct {
 		name string

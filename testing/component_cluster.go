@@ -1,0 +1,182 @@
+package testing
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/apiresources"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+)
+
+// cluster is the cluster in memory of a roll-out.
+type cluster[Type client.Object] struct {
+	rollout Rollout[Type]
+	expect  *ExpectConfig
+	config  reconcilers.Config
+	// unrecorded is the client behind that of the config.
+	unrecorded client.Client
+	// key is the key of the resource, given are the keys of the objects that were given beside it.
+	key   objectKey
+	given []objectKey
+}
+
+type objectKey struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+}
+
+func (r Rollout[Type]) newCluster(resource Type, given []client.Object) *cluster[Type] {
+	c := &cluster[Type]{rollout: r}
+	c.key = c.keyOf(resource)
+	if resource.GetUID() == "" {
+		resource.SetUID(uidOf(c.key.Kind, resource))
+	}
+	c.expect = &ExpectConfig{
+		Scheme:                 r.Scheme,
+		GivenObjects:           withLast(given, resource),
+		GivenAPIResources:      r.GivenAPIResources,
+		StatusSubResourceTypes: []client.Object{resource},
+		WithReactors:           []ReactionFunc{AssignUIDs()},
+		WithClientBuilder:      (*fake.ClientBuilder).WithReturnManagedFields,
+	}
+	c.config = c.expect.Config()
+	c.config.APIReader = c.config.Client
+	c.unrecorded = c.expect.made().client.Client
+	for _, obj := range given {
+		c.given = append(c.given, c.keyOf(objects.Copy(obj)))
+	}
+	return c
+}
+
+// keyOf panics for an object of no kind, which cannot have been given.
+func (c *cluster[Type]) keyOf(obj client.Object) objectKey {
+	kind, err := objects.KindOf(obj, c.rollout.Scheme)
+	if err != nil {
+		panic(err)
+	}
+	return objectKey{kind, client.ObjectKeyFromObject(obj)}
+}
+
+// writes returns the number of writes that were made.
+func (c *cluster[Type]) writes() int { return len(c.expect.made().journal.Comparable(nil)) }
+
+func (c *cluster[Type]) release(t testing.TB) {
+	if err := c.expect.Release(context.Background()); err != nil {
+		fatal(t, fmt.Errorf("error during clean up: %w", err))
+	}
+}
+
+// resource returns the resource as it is stored.
+func (c *cluster[Type]) resource() (Type, error) {
+	resource := objects.Copy(c.rollout.Resource)
+	err := c.unrecorded.Get(context.Background(), c.key.NamespacedName, resource)
+	return resource, err
+}
+
+// complete completes all objects as the controllers of a cluster would, and reports whether that changed anything.
+func (c *cluster[Type]) complete(ctx context.Context) (bool, error) {
+	all, err := c.objects(ctx)
+	if err != nil {
+		return false, err
+	}
+	changed := false
+	for _, obj := range all {
+		before := obj.DeepCopy()
+		apiresources.Establish(obj, RolledOutAt)
+		if c.rollout.Complete != nil {
+			c.rollout.Complete(obj)
+		}
+		if equality.Semantic.DeepEqual(before.Object, obj.Object) {
+			continue
+		}
+		changed = true
+		writer := client.WithFieldOwner(c.unrecorded, "cluster")
+		// An update does not write the status of a type with a status subresource, and a status update nothing else.
+		withStatus := obj.DeepCopy()
+		if err := writer.Update(ctx, obj); err != nil {
+			return changed, err
+		}
+		withStatus.SetResourceVersion(obj.GetResourceVersion())
+		if err := client.IgnoreNotFound(writer.Status().Update(ctx, withStatus)); err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// objects returns all objects but the resource: the given ones in their order, then the others by group, kind,
+// namespace and name.
+func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var keys []objectKey
+	server := c.expect.made().servers[0]
+	for _, resource := range server.Resources() {
+		for _, obj := range server.All(resource) {
+			if key := c.keyOf(obj); key != c.key {
+				keys = append(keys, key)
+			}
+		}
+	}
+	rank := func(key objectKey) int {
+		if i := slices.Index(c.given, key); i >= 0 {
+			return i
+		}
+		return len(c.given)
+	}
+	slices.SortFunc(keys, func(a, b objectKey) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	all := make([]*unstructured.Unstructured, len(keys))
+	for i, key := range keys {
+		all[i] = &unstructured.Unstructured{}
+		all[i].SetGroupVersionKind(key.GroupVersionKind)
+		if err := c.unrecorded.Get(ctx, key.NamespacedName, all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// rolledOut returns the state of the cluster.
+func (c *cluster[Type]) rolledOut(t testing.TB) *RolledOut[Type] {
+	resource, err := c.resource()
+	if err != nil {
+		fatal(t, fmt.Errorf("the resource is not there any more: %w", err))
+	}
+	// The node does not own fields of the resource that a row would have to know.
+	resource.SetManagedFields(nil)
+	d := &RolledOut[Type]{Fixture: NewFixture(resource), rollout: c.rollout}
+	all, err := c.objects(context.Background())
+	if err != nil {
+		fatal(t, err)
+	}
+	for _, obj := range all {
+		d.objects = append(d.objects, c.typed(obj))
+	}
+	return d
+}
+
+// typed returns an object in its Go type of the scheme, or as it is if there is none.
+func (c *cluster[Type]) typed(obj *unstructured.Unstructured) client.Object {
+	made, err := c.rollout.Scheme.New(obj.GroupVersionKind())
+	if err != nil {
+		return obj
+	}
+	typed, ok := made.(client.Object)
+	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed) != nil {
+		return obj
+	}
+	return typed
+}

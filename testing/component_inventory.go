@@ -1,0 +1,124 @@
+package testing
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+)
+
+// Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap in which a component keeps its records,
+// compressed:
+//
+//	ExpectCreates: []client.Object{&rtesting.Inventory{
+//		ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
+//		Records: []apis.InventoryRecord{
+//			{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "walls", Phase: apis.PhaseReady},
+//		},
+//	}},
+//
+// It is compared as a structure. The namespace and the records are always compared, other fields only if they are set:
+// the name, for example, has a hash of the owner in it. See [DefaultDiffer] for records. An Inventory can only be
+// expected. Give the real object, for example from a [Rollout].
+type Inventory struct {
+	metav1.ObjectMeta
+	// Kind is Secret or ConfigMap; empty for any.
+	Kind string
+	// Records are in order of group, kind, namespace and name.
+	Records []apis.InventoryRecord
+}
+
+var _ client.Object = (*Inventory)(nil)
+
+// GetObjectKind returns the kind of the object that keeps the records. It cannot be changed.
+func (i *Inventory) GetObjectKind() schema.ObjectKind {
+	return &metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: i.Kind}
+}
+
+// DeepCopyObject returns a copy.
+func (i *Inventory) DeepCopyObject() runtime.Object {
+	if i == nil {
+		return nil
+	}
+	return &Inventory{ObjectMeta: *i.ObjectMeta.DeepCopy(), Kind: i.Kind, Records: copyOfRecords(i.Records)}
+}
+
+func copyOfRecords(records []apis.InventoryRecord) []apis.InventoryRecord {
+	copied := slices.Clone(records)
+	for i := range copied {
+		copied[i] = *records[i].DeepCopy()
+	}
+	return copied
+}
+
+// InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and
+// ConfigMaps in their data. It returns none for other objects, and an error for records that are damaged.
+func InventoryOf(objs ...client.Object) ([]apis.InventoryRecord, error) {
+	var all []apis.InventoryRecord
+	for _, obj := range objects.CopyAll(objs) {
+		records, _, err := inventory.Read(obj)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, records...)
+		for _, status := range componentStatuses(obj) {
+			all = append(all, copyOfRecords(status.Inventory)...)
+		}
+	}
+	return all, nil
+}
+
+// asInventory returns an object that keeps records as an Inventory, and any other as it is.
+func asInventory(obj client.Object) client.Object {
+	records, ok, err := inventory.Read(obj)
+	if !ok || err != nil {
+		return obj
+	}
+	i := &Inventory{Kind: inventory.KindSecret, Records: records}
+	switch obj := obj.(type) {
+	case *corev1.ConfigMap:
+		i.ObjectMeta, i.Kind = *obj.ObjectMeta.DeepCopy(), inventory.KindConfigMap
+	case *corev1.Secret:
+		i.ObjectMeta = *obj.ObjectMeta.DeepCopy()
+	}
+	return i
+}
+
+// ignoreUnset returns the part of an observed inventory that i sets.
+func (i *Inventory) ignoreUnset(actual *Inventory) *Inventory {
+	part := &Inventory{Kind: actual.Kind, Records: copyOfRecords(actual.Records)}
+	part.ObjectMeta = metav1.ObjectMeta{
+		Namespace: actual.Namespace, Name: actual.Name, UID: actual.UID, Labels: actual.Labels,
+		Annotations: actual.Annotations, Finalizers: actual.Finalizers, OwnerReferences: actual.OwnerReferences,
+	}
+	ignoreField(i.Kind, &part.Kind)
+	ignoreField(i.Name, &part.Name)
+	ignoreField(i.UID, &part.UID)
+	ignoreField(i.Labels, &part.Labels)
+	ignoreField(i.Annotations, &part.Annotations)
+	ignoreField(i.Finalizers, &part.Finalizers)
+	ignoreField(i.OwnerReferences, &part.OwnerReferences)
+	ignoreUnsetRecords(i.Records, part.Records)
+	return part
+}
+
+// pastable returns the part of an observed inventory that belongs in a table.
+func (i *Inventory) pastable() *Inventory {
+	return (&Inventory{Kind: i.Kind, Records: keysOnly(i.Records)}).ignoreUnset(i)
+}
+
+// keysOnly returns records with nothing but the keys of their objects.
+func keysOnly(records []apis.InventoryRecord) []apis.InventoryRecord {
+	keys := make([]apis.InventoryRecord, len(records))
+	for i, r := range records {
+		keys[i] = apis.InventoryRecord{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	}
+	return keys
+}

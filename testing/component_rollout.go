@@ -1,0 +1,216 @@
+package testing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+	rtime "github.com/espalier-dev/espalier/time"
+)
+
+// maxRequests is how many requests a roll-out may take: more than any that comes to an end.
+const maxRequests = 100
+
+// RolledOutAt is the time of a [Rollout] that has none of its own.
+var RolledOutAt = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Rollout rolls a resource out in memory, so that the rows of a table can start from the result. It has the marks,
+// digests, managed fields and inventory that the reconciler makes, which no test has to spell out.
+//
+//	deployed := rtesting.Rollout[*v1.House]{Scheme: scheme, Resource: house, Reconciler: HouseReconciler()}.Run(t)
+//	...
+//	"prunes the roof": {
+//		Resource:      deployed.With(func(h *v1.House) { h.Spec.Roof = false }).Object(),
+//		GivenObjects:  deployed.Objects(),
+//		ExpectDeletes: []rtesting.DeleteRef{deployed.DeleteRef(roof)},
+//	}
+//
+// All times and UIDs are the same in each run, see [AssignUIDs]. Set the Now of a row to the same time or to a later
+// one. A component makes requests at the same time, in any order: with Parallel of 1 a row sees them in the order of
+// the plan.
+type Rollout[Type client.Object] struct {
+	// Scheme has the types of the test. Required.
+	Scheme *runtime.Scheme
+	// Resource is rolled out. A resource without a UID gets one. Required.
+	Resource Type
+	// Reconciler rolls it out. It remembers what it did, so rows need an instance of their own. Required.
+	Reconciler reconcilers.SubReconciler[Type]
+	// GivenObjects exist before, beside the namespace of the resource. Optional.
+	GivenObjects []client.Object
+	// GivenAPIResources are known to discovery and the REST mapper, beside the types that are defined. Optional.
+	GivenAPIResources []*metav1.APIResourceList
+	// Complete does to an object what the controllers of a cluster would, such as to set its status. It is called for
+	// each object after each request. CustomResourceDefinitions are established without it. Optional.
+	Complete func(obj *unstructured.Unstructured)
+	// Requests is how many requests are made. Default: as many as it takes until nothing changes.
+	Requests int
+	// Now is the time of all requests. Default: RolledOutAt.
+	Now time.Time
+}
+
+// Run makes the requests. After each it writes the status, as a root does. It fails the test if a request fails, or if
+// there is no end of changes. Without a test, as in an example, it panics instead.
+func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
+	if objects.IsNil(r.Resource) || objects.IsNil(r.Reconciler) || r.Scheme == nil {
+		fatal(t, errors.New("a Rollout needs a Scheme, a Resource and a Reconciler"))
+	}
+	if r.Now.IsZero() {
+		r.Now = RolledOutAt
+	}
+	c := r.newCluster(objects.Copy(r.Resource), r.withNamespace())
+	defer c.release(t)
+	resource, err := c.resource()
+	for n := 1; err == nil; n++ {
+		var changed bool
+		if changed, err = r.request(c, resource); err != nil {
+			err = fmt.Errorf("request %d of the roll-out failed: %w", n, err)
+		}
+		if n == r.Requests || r.Requests == 0 && !changed {
+			break
+		}
+		if n == maxRequests {
+			err = fmt.Errorf("the roll-out has not come to an end after %d requests", maxRequests)
+		}
+	}
+	if err != nil {
+		fatal(t, err)
+	}
+	return c.rolledOut(t)
+}
+
+// fatal ends the test. Without one, as in an example, it panics.
+func fatal(t testing.TB, err error) {
+	if t == nil {
+		panic(err)
+	}
+	t.Helper()
+	t.Fatal(err)
+}
+
+// withNamespace returns the given objects, with the namespace of the resource among them.
+func (r Rollout[Type]) withNamespace() []client.Object {
+	name := r.Resource.GetNamespace()
+	isIt := func(obj client.Object) bool {
+		kind, err := objects.KindOf(objects.Copy(obj), r.Scheme)
+		return err == nil && kind.GroupKind() == kinds.Namespace && obj.GetName() == name
+	}
+	if name == "" || slices.ContainsFunc(r.GivenObjects, isIt) {
+		return r.GivenObjects
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(kinds.Namespace.WithVersion("v1"))
+	namespace.SetName(name)
+	return append([]client.Object{namespace}, r.GivenObjects...)
+}
+
+// request makes one request and reports whether anything changed.
+func (r Rollout[Type]) request(c *cluster[Type], resource Type) (bool, error) {
+	before, writes := objects.Copy(resource), c.writes()
+	ctx := stash.WithContext(rtime.StashNow(context.Background(), r.Now))
+	ctx = withRequest(ctx, c.config, resource)
+	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil {
+		return false, err
+	}
+	changed := c.writes() != writes || !equality.Semantic.DeepEqual(before, resource)
+	// The resource in memory is what the next request gets.
+	if err := client.IgnoreNotFound(c.unrecorded.Status().Update(ctx, resource)); err != nil {
+		return false, err
+	}
+	completed, err := c.complete(ctx)
+	return changed || completed, err
+}
+
+// RolledOut is the state of a cluster when a resource is rolled out. It never changes: [RolledOut.After] returns a
+// changed one. As an object it is the resource.
+type RolledOut[Type client.Object] struct {
+	Fixture[Type]
+	rollout Rollout[Type]
+	objects []client.Object
+}
+
+// Objects returns copies of all objects but the resource: first the given ones, then the others by group, kind,
+// namespace and name. The others are the objects that the resource consists of, with marks, UIDs and managed fields,
+// and the objects that keep its inventory unless that is in the status. Objects of types that are not in the scheme are
+// unstructured.
+func (d *RolledOut[Type]) Objects() []client.Object {
+	return objects.CopyAll(d.objects)
+}
+
+// Find returns a copy of the object of the kind and name of obj, nil if there is none. It is of the type of the scheme.
+func (d *RolledOut[Type]) Find(obj client.Object) client.Object {
+	kind, err := objects.KindOf(objects.Copy(obj), d.rollout.Scheme)
+	if err != nil {
+		return nil
+	}
+	for _, found := range d.objects {
+		foundKind, err := objects.KindOf(found, d.rollout.Scheme)
+		if err == nil && foundKind.GroupKind() == kind.GroupKind() &&
+			found.GetNamespace() == obj.GetNamespace() && found.GetName() == obj.GetName() {
+			return objects.Copy(found)
+		}
+	}
+	return nil
+}
+
+// Created returns the object of the kind and name of obj as a create sends it: with its marks, and without the fields
+// that only the API server sets. It panics if there is none.
+func (d *RolledOut[Type]) Created(obj client.Object) client.Object {
+	created := d.mustFind(obj)
+	created.SetUID("")
+	created.SetResourceVersion("")
+	created.SetGeneration(0)
+	created.SetCreationTimestamp(metav1.Time{})
+	created.SetManagedFields(nil)
+	return created
+}
+
+// ApplyRef returns the expectation that the object of the kind and name of obj is applied as it is here: with its
+// marks, its UID and its content, without its status. It panics if there is none.
+func (d *RolledOut[Type]) ApplyRef(obj client.Object) ApplyRef {
+	return NewApplyRefFromObject(d.mustFind(obj), d.rollout.Scheme)
+}
+
+// DeleteRef returns the expectation that the object of the kind and name of obj is deleted, with the UID that it has
+// here as a precondition. It panics if there is none.
+func (d *RolledOut[Type]) DeleteRef(obj client.Object) DeleteRef {
+	found := d.mustFind(obj)
+	ref := NewDeleteRefFromObject(found, d.rollout.Scheme)
+	uid := found.GetUID()
+	ref.Preconditions = &metav1.Preconditions{UID: &uid}
+	return ref
+}
+
+func (d *RolledOut[Type]) mustFind(obj client.Object) client.Object {
+	found := d.Find(obj)
+	if found == nil {
+		panic(fmt.Errorf("%T %s was not rolled out", obj, client.ObjectKeyFromObject(obj)))
+	}
+	return found
+}
+
+// otherManager is the field manager of changes by hand.
+const otherManager = "somebody"
+
+// After returns the state after changes by hand: work gets a client with another field manager than the reconciler's.
+// It fails the test if work returns an error.
+func (d *RolledOut[Type]) After(t testing.TB, work func(ctx context.Context, c client.Client) error) *RolledOut[Type] {
+	c := d.rollout.newCluster(d.Object(), d.objects)
+	defer c.release(t)
+	if err := work(context.Background(), client.WithFieldOwner(c.config.Client, otherManager)); err != nil {
+		fatal(t, fmt.Errorf("what is rolled out cannot be changed: %w", err))
+	}
+	return c.rolledOut(t)
+}

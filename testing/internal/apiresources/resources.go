@@ -1,0 +1,124 @@
+// Package apiresources tells code under test which resources there are: the given ones, and those of the
+// CustomResourceDefinitions in a server.
+package apiresources
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	clientgodiscovery "k8s.io/client-go/discovery/fake"
+	clientgotesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/memserver"
+)
+
+// NewMapper returns a mapper that knows CustomResourceDefinitions and the resources of the lists, and what is wrong
+// with the lists that it leaves out. A nil list counts as empty.
+func NewMapper(lists []*metav1.APIResourceList) (mapper *meta.DefaultRESTMapper, problems []string) {
+	mapper = meta.NewDefaultRESTMapper(nil)
+	_ = add(mapper, definitionResources) // it is valid
+	for i, list := range lists {
+		if list == nil {
+			continue
+		}
+		if err := add(mapper, list); err != nil {
+			problems = append(problems, fmt.Sprintf("GivenAPIResources[%d] has no valid group and version: %v", i, err))
+		}
+	}
+	return mapper, problems
+}
+
+func add(mapper *meta.DefaultRESTMapper, list *metav1.APIResourceList) error {
+	listed, err := schema.ParseGroupVersion(list.GroupVersion)
+	if err != nil {
+		return err
+	}
+	for _, resource := range list.APIResources {
+		gv, scope := groupVersionOf(listed, resource), meta.RESTScopeRoot
+		if resource.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		plural, singular := gv.WithResource(resource.Name), gv.WithResource(resource.SingularName)
+		mapper.AddSpecific(gv.WithKind(resource.Kind), plural, singular, scope)
+	}
+	return nil
+}
+
+// groupVersionOf returns the group and version of a resource, which override those of its list.
+func groupVersionOf(list schema.GroupVersion, resource metav1.APIResource) schema.GroupVersion {
+	list.Group, list.Version = cmp.Or(resource.Group, list.Group), cmp.Or(resource.Version, list.Version)
+	return list
+}
+
+// AddServedTypes makes a server add to mapper the types of each definition that is stored and established. They stay
+// when the definition goes, as they do in the mapper of a manager.
+func AddServedTypes(mapper *meta.DefaultRESTMapper) memserver.Option {
+	return memserver.OnStore(func(resource schema.GroupVersionResource, obj client.Object) {
+		if resource != definitionResource {
+			return
+		}
+		for _, list := range servedVersions(definitionOf(obj)) {
+			_ = add(mapper, list) // an invalid group or version is served by no API server
+		}
+	})
+}
+
+// fakeDiscovery is client-go's fake with preferred resources and with those that are defined in a server.
+type fakeDiscovery struct {
+	*clientgodiscovery.FakeDiscovery
+	server *memserver.Server
+}
+
+// NewDiscovery returns the discovery of the given resources and of the types that are defined in the server, if there
+// is one.
+func NewDiscovery(given []*metav1.APIResourceList, server *memserver.Server) discovery.DiscoveryInterface {
+	resources := slices.DeleteFunc(slices.Clone(given), func(list *metav1.APIResourceList) bool { return list == nil })
+	if server != nil {
+		resources = append(resources, servedTypes(server)...)
+	}
+	fake := &clientgodiscovery.FakeDiscovery{Fake: &clientgotesting.Fake{Resources: resources}}
+	return fakeDiscovery{FakeDiscovery: fake, server: server}
+}
+
+// ServerPreferredResources implements [discovery.ServerResourcesInterface].
+func (d fakeDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
+	return d.ServerPreferredResourcesWithContext(context.Background())
+}
+
+// ServerPreferredResourcesWithContext returns each resource in the first version that it was given in.
+func (d fakeDiscovery) ServerPreferredResourcesWithContext(context.Context) ([]*metav1.APIResourceList, error) {
+	lists := slices.Clone(d.Resources)
+	if d.server != nil {
+		lists = append(lists, servedTypes(d.server)...)
+	}
+	known := sets.New[schema.GroupResource]()
+	var preferred []*metav1.APIResourceList
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		kept := list.DeepCopy()
+		kept.APIResources = slices.DeleteFunc(kept.APIResources, func(r metav1.APIResource) bool {
+			resource := groupVersionOf(gv, r).WithResource(r.Name).GroupResource()
+			if strings.Contains(r.Name, "/") || known.Has(resource) {
+				return true
+			}
+			known.Insert(resource)
+			return false
+		})
+		if len(kept.APIResources) > 0 {
+			preferred = append(preferred, kept)
+		}
+	}
+	return preferred, nil
+}

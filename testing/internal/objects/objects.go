@@ -1,0 +1,64 @@
+// Package objects has what the packages of the harness do with objects of a table.
+package objects
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// IsNil reports whether v is nil or holds a nil value of some type.
+func IsNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Chan, reflect.Func, reflect.Map, reflect.Pointer, reflect.Slice:
+		return r.IsNil()
+	default:
+		return false
+	}
+}
+
+// CopyAll returns copies of the objects that objs stand for. Objs often belongs to several cases.
+func CopyAll(objs []client.Object) []client.Object {
+	copies := make([]client.Object, len(objs))
+	for i, obj := range objs {
+		copies[i] = Copy(obj)
+	}
+	return copies
+}
+
+// Copy returns a deep copy of obj. As a client.Object, it is a copy of the object that obj stands for: builders,
+// fixtures and the like implement client.Object without being the object, and their copy is the object. A builder whose
+// copy is not of Type is returned as it is.
+func Copy[Type client.Object](obj Type) Type {
+	if c, ok := obj.DeepCopyObject().(Type); ok {
+		return c
+	}
+	return obj
+}
+
+// KindOf returns the kind that obj has for the API server: the kind in the scheme, else the kind that obj carries.
+func KindOf(obj runtime.Object, scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
+	kind, err := apiutil.GVKForObject(obj, scheme)
+	if err == nil {
+		return kind, nil
+	}
+	if own := obj.GetObjectKind().GroupVersionKind(); !own.Empty() {
+		return own, nil
+	}
+	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %w", obj, err)
+}
+
+// Path returns namespace/name, or the name alone of an object without a namespace.
+func Path(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
