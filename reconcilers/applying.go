@@ -2,11 +2,19 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/managedfields"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -20,15 +28,21 @@ import (
 // from one that nobody set, use unstructured objects, whose content is applied as it is, or ApplyConfiguration. The status, and
 // the metadata that the API server writes, are never applied.
 //
-// An object is created by a plain create, which fails if there is one of that name, for an apply would merge into an object of
-// somebody else. The creator is noted as FieldManager followed by a digest of the names of the fields. An apply means the very
-// object that was read, by its UID: one that is gone is not created again, and one that took its name is not touched. An object
-// that is terminating is not written any more, whether it is desired or not: it is returned as it is.
+// An object is created by a plain create, which fails if there is one of that name, for an apply would merge into an object that
+// another program made. An apply means the very object that was read, by its UID: an object that is gone is not created again,
+// and one that took its name is not touched. An object that is terminating is not written any more, whether it is desired or
+// not: it is returned as it is.
+//
+// The API server counts the defaults that it adds to a created object as fields of its creator. The first apply to the object
+// therefore takes two requests: a patch of the managed fields, by which all fields of the create become applied, and the apply,
+// which removes the fields that are not desired; their defaults come again.
 //
 // Nothing is sent if the managed fields of the object show that it agrees with what is desired, after a restart of the program
-// too. What the API server makes of a value (1 of 1000m), and what admission webhooks do, is learned from its answer, and costs
-// one apply that changes nothing after a restart. So does a cache that strips managed fields; the client in memory that tests
-// use shows them only if it is asked to (WithReturnManagedFields).
+// too. Some things a program knows from the answers to its own requests only, and learns again after a restart: what the API
+// server makes of a value (1 of 1000m), and what admission webhooks do, by one apply that changes nothing; which fields of an
+// object that was created and never applied are defaults, by those two requests, which that object never needs again. A cache
+// that strips managed fields costs one apply after a restart too. The client in memory that tests use shows managed fields only
+// if it is asked to (WithReturnManagedFields).
 //
 // Type may be a duck type: what the duck type does not cover is not applied, and stays.
 //
@@ -43,8 +57,8 @@ type ApplyingObjectManager[Type client.Object] struct {
 	Type Type
 
 	// FieldManager is the name by which the API server knows whose the fields are. It names the controller, and has to stay the
-	// same for ever: under another name, the fields that were applied before are somebody else's. Two nodes that write to one
-	// object need a name each. At most 103 characters. Required.
+	// same for ever: under another name, the fields that were applied before are those of another manager. Two nodes that write to one
+	// object need a name each. At most 128 characters. Required.
 	FieldManager string
 
 	// Conflicts says what becomes of fields that others own and have another value for. Default: ForceConflicts.
@@ -124,8 +138,8 @@ func (m *ApplyingObjectManager[Type]) check() error {
 	if m.FieldManager == "" {
 		return fmt.Errorf("ApplyingObjectManager %q must define FieldManager", m.Name)
 	}
-	if len(m.FieldManager) > maxFieldOwner {
-		return fmt.Errorf("ApplyingObjectManager %q must have a FieldManager of at most %d characters", m.Name, maxFieldOwner)
+	if len(m.FieldManager) > validation.FieldManagerMaxLength {
+		return fmt.Errorf("ApplyingObjectManager %q must have a FieldManager of at most %d characters", m.Name, validation.FieldManagerMaxLength)
 	}
 	switch m.Conflicts {
 	case ForceConflicts, FailOnConflicts, LeaveConflicts:
@@ -138,7 +152,7 @@ func (m *ApplyingObjectManager[Type]) check() error {
 	return nil
 }
 
-// Describe tells what the manager does with its type.
+// Describe returns what the manager does with its type.
 func (m *ApplyingObjectManager[Type]) Describe() Description {
 	m.init()
 	return Description{
@@ -172,16 +186,14 @@ func (m *ApplyingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	if err := normalize(desired); err != nil {
 		return none, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, err)
 	}
-	how := &application[Type]{manager: m, owner: fieldOwner{name: m.FieldManager, before: m.TakeOverFrom}}
-	if !isNil(desired) {
-		if err := how.ask(ctx, resource, desired); err != nil {
-			return none, err
-		}
+	how, err := m.callFor(ctx, resource, desired)
+	if err != nil {
+		return none, err
 	}
 	return w.manage(ctx, how, actual, desired)
 }
 
-// needsIntent tells whether manager applies all that is desired, so that what is desired has to be made from scratch.
+// needsIntent reports whether manager applies all that is desired, so that what is desired has to be made from scratch.
 func needsIntent(manager any) bool {
 	m, ok := manager.(interface{ needsIntent() bool })
 	return ok && m.needsIntent()
@@ -189,4 +201,259 @@ func needsIntent(manager any) bool {
 
 func (m *ApplyingObjectManager[Type]) needsIntent() bool {
 	return m.ApplyConfiguration == nil
+}
+
+// applyCall is one call of an [ApplyingObjectManager].
+type applyCall[Type client.Object] struct {
+	manager *ApplyingObjectManager[Type]
+	owner   managedfields.Owner
+	// given is applied in place of what is desired; nil if the author does not say what is.
+	given runtime.ApplyConfiguration
+	// intent is that of what is desired, and of what is given.
+	intent intent
+}
+
+var _ craft[client.Object] = (*applyCall[client.Object])(nil)
+
+// errNotFromScratch guards what others own: to apply a copy of an object is to own all of its fields.
+var errNotFromScratch = errors.New("what is desired must be made from scratch, not of the object that is there, or ApplyConfiguration be defined")
+
+var errNoApplyConfiguration = errors.New("ApplyConfiguration returned nothing to apply")
+
+// callFor asks the author what is to be applied in place of desired, which may be nil.
+func (m *ApplyingObjectManager[Type]) callFor(ctx context.Context, resource client.Object, desired Type) (*applyCall[Type], error) {
+	call := &applyCall[Type]{manager: m, owner: managedfields.Owner{Name: m.FieldManager, Before: m.TakeOverFrom}}
+	if isNil(desired) {
+		return call, nil
+	}
+	if m.ApplyConfiguration == nil {
+		if desired.GetResourceVersion() != "" {
+			return nil, fmt.Errorf("ApplyingObjectManager %q is unable to apply %s: %w", m.Name, describeObject(desired), errNotFromScratch)
+		}
+		call.intent = intentOf(desired)
+		return call, nil
+	}
+	given, err := m.ApplyConfiguration(ctx, resource, desired)
+	if err != nil {
+		return nil, err
+	}
+	if isNil(given) {
+		return nil, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, errNoApplyConfiguration)
+	}
+	call.given, call.intent = given, intentOf([]any{desired, given})
+	return call, nil
+}
+
+// post creates desired, see craft.
+func (a *applyCall[Type]) post(ctx context.Context, w worksite[Type], desired Type) (Type, error) {
+	var none Type
+	wanted, err := a.wanted(w, desired)
+	if err != nil {
+		return none, err
+	}
+	answer := wanted.Object()
+	if err := w.config.Create(ctx, answer, client.FieldOwner(a.owner.Name)); err != nil {
+		return none, err
+	}
+	return a.record(w, wanted, answer, desired)
+}
+
+// change applies what is desired to actual, see craft.
+func (a *applyCall[Type]) change(ctx context.Context, w worksite[Type], actual, desired Type) (Type, error) {
+	var none Type
+	known := w.lessons.recall(actual.GetUID(), a.intent)
+	if known.agreed(actual) {
+		// Not even logged: this is what nearly every request comes to.
+		return actual, nil
+	}
+	wanted, err := a.wanted(w, desired)
+	if err != nil {
+		return none, err
+	}
+	wanted.Identify(actual)
+	log := logr.FromContextOrDiscard(ctx)
+	if a.inSync(wanted, actual, known) {
+		log.Info("resource is in sync, no update required")
+		w.lessons.agree(actual, a.intent, known)
+		return actual, nil
+	}
+
+	if log.Enabled() {
+		log.Info("updating resource", "resource", w.loggable(desired))
+	}
+	answer, changed, err := a.apply(ctx, w, wanted, actual)
+	if err != nil {
+		return none, w.failed(ctx, updating, actual, err)
+	}
+	applied, err := a.record(w, wanted, answer, desired)
+	if err != nil || !changed {
+		return applied, err
+	}
+	if log.Enabled() {
+		log.Info("updated resource", "diff", cmp.Diff(w.loggable(unmanaged(actual)), w.loggable(unmanaged(applied)), IgnoreAllUnexported))
+	}
+	w.succeeded(updating, actual)
+	return applied, nil
+}
+
+// wanted returns what is to be applied.
+func (a *applyCall[Type]) wanted(w worksite[Type], desired Type) (managedfields.Configuration, error) {
+	kind, err := w.config.GroupVersionKindFor(desired)
+	if err != nil {
+		return nil, fmt.Errorf("ApplyingObjectManager %q is unable to tell the kind of what is desired: %w", a.manager.Name, err)
+	}
+	if a.given != nil {
+		wanted, err := managedfields.FromApply(a.given, desired, kind)
+		if err != nil {
+			err = fmt.Errorf("ApplyingObjectManager %q: the apply configuration for %s %w", a.manager.Name, describeObject(desired), err)
+		}
+		return wanted, err
+	}
+	wanted, err := managedfields.FromObject(desired, kind)
+	if err != nil {
+		err = fmt.Errorf("ApplyingObjectManager %q: the content of %s cannot be sent: %w", a.manager.Name, describeObject(desired), err)
+	}
+	return wanted, err
+}
+
+// compare returns the differences between what is wanted and obj, given its managed fields.
+func (a *applyCall[Type]) compare(wanted managedfields.Configuration, there map[string]any, obj client.Object) managedfields.Differences {
+	return managedfields.Compare(wanted, there, obj.GetManagedFields(), a.owner, a.manager.Conflicts == LeaveConflicts)
+}
+
+// inSync reports whether obj agrees with what is wanted, but for differences that are accepted.
+func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, known lesson) bool {
+	there, err := contentOf(obj)
+	if err != nil {
+		return false
+	}
+	if len(obj.GetManagedFields()) > 0 {
+		return a.compare(wanted, there, obj).SubsetOf(known.accepted)
+	}
+	// The cache strips managed fields. Since an apply of the same, what is owned is what is wanted.
+	return known.version != "" && managedfields.CompareValues(wanted, there).SubsetOf(known.accepted)
+}
+
+// record returns the answer to a write as an object like desired. It remembers in what the answer differs from what was wanted:
+// another apply would not reduce the difference.
+func (a *applyCall[Type]) record(
+	w worksite[Type], wanted managedfields.Configuration, answer *unstructured.Unstructured, desired Type,
+) (Type, error) {
+	written, err := typed(answer, desired)
+	if err != nil {
+		return written, err
+	}
+	accepted := managedfields.Differences{}
+	if there, err := contentOf(written); err == nil {
+		accepted = managedfields.CompareValues(wanted, there)
+		if len(written.GetManagedFields()) > 0 {
+			maps.Copy(accepted, a.compare(wanted, there, written))
+		}
+	}
+	w.lessons.agree(written, a.intent, lesson{accepted: accepted})
+	return written, nil
+}
+
+// apply makes actual agree with what is wanted. It returns what the server has then, and whether that is another version.
+func (a *applyCall[Type]) apply(
+	ctx context.Context, w worksite[Type], wanted managedfields.Configuration, actual Type,
+) (answer *unstructured.Unstructured, changed bool, err error) {
+	var before client.Object = actual
+	for range 2 {
+		if before, err = a.migrate(ctx, w.config, wanted, before); err != nil {
+			return nil, false, err
+		}
+		if answer, err = a.applyOnce(ctx, w, wanted, actual); err != nil {
+			return nil, false, err
+		}
+		changed = changed || !sameVersion(answer, before)
+		if len(a.owner.Writers(answer.GetManagedFields())) == 0 {
+			break
+		}
+		// The cache strips managed fields: only the answer shows that there are fields to migrate.
+		before = answer
+	}
+	return answer, changed, nil
+}
+
+// migrate makes the plain writes to obj applies, in the cluster, and returns the object as the server then has it: obj itself if
+// there are none. It is refused if obj has changed since it was read.
+func (a *applyCall[Type]) migrate(
+	ctx context.Context, c client.Client, wanted managedfields.Configuration, obj client.Object,
+) (client.Object, error) {
+	fields, err := a.owner.Migrate(obj.GetManagedFields(), wanted)
+	if err != nil || fields == nil {
+		return obj, err
+	}
+	patch, err := managedfields.Patch(fields, obj.GetResourceVersion())
+	if err != nil {
+		return nil, err
+	}
+	logr.FromContextOrDiscard(ctx).Info("taking over the fields of earlier writes", "managers", a.owner.Writers(obj.GetManagedFields()))
+	target := &unstructured.Unstructured{Object: map[string]any{"apiVersion": wanted["apiVersion"], "kind": wanted["kind"]}}
+	target.SetNamespace(obj.GetNamespace())
+	target.SetName(obj.GetName())
+	return target, c.Patch(ctx, target, patch, client.FieldOwner(a.owner.Name))
+}
+
+// maxLeft bounds the attempts to find out what to leave to others: the answer to the first names all, but for changes since.
+const maxLeft = 3
+
+func (a *applyCall[Type]) applyOnce(
+	ctx context.Context, w worksite[Type], wanted managedfields.Configuration, actual Type,
+) (*unstructured.Unstructured, error) {
+	options := []client.ApplyOption{client.FieldOwner(a.owner.Name)}
+	if a.manager.Conflicts == ForceConflicts {
+		options = append(options, client.ForceOwnership)
+	}
+	for attempts := 0; ; attempts++ {
+		answer := wanted.Object()
+		if uid := actual.GetUID(); uid != "" {
+			answer.SetUID(uid)
+		}
+		err := managedfields.AsConflict(w.config.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), options...))
+		if err == nil {
+			return answer, nil
+		}
+		conflict := newApplyConflictError(describeObject(actual), err)
+		if conflict == nil {
+			return nil, err
+		}
+		rest, ok := wanted.Without(conflict.fields())
+		if a.manager.Conflicts != LeaveConflicts || attempts == maxLeft || !ok {
+			return nil, conflict
+		}
+		logr.FromContextOrDiscard(ctx).Info("leaving fields to others", "reason", conflict.Error())
+		wanted = rest
+	}
+}
+
+// typed returns what the server answered as an object of the type of sample.
+func typed[T client.Object](answer *unstructured.Unstructured, sample T) (T, error) {
+	obj := copyOf(sample)
+	if u, ok := any(obj).(runtime.Unstructured); ok {
+		u.SetUnstructuredContent(answer.Object)
+		return obj, nil
+	}
+	reflect.ValueOf(obj).Elem().SetZero()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, obj); err != nil {
+		var none T
+		return none, fmt.Errorf("the answer of the API server is no %T: %w", obj, err)
+	}
+	return obj, nil
+}
+
+// contentOf returns the content of obj, which is not to be changed.
+func contentOf(obj client.Object) (map[string]any, error) {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return u.UnstructuredContent(), nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// unmanaged returns a copy of obj without the managed fields, which say nothing to people.
+func unmanaged[T client.Object](obj T) T {
+	obj = copyOf(obj)
+	obj.SetManagedFields(nil)
+	return obj
 }

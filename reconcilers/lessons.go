@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,8 +65,8 @@ type lesson struct {
 	round uint64
 	// additions are what the server adds to what is desired; nil if nothing, or not known.
 	additions *Patch
-	// accepted are the differences that an apply leaves; see differences.
-	accepted differences
+	// accepted are the differences that an apply leaves.
+	accepted managedfields.Differences
 }
 
 // agreed tells whether actual is still the very version that agreed with the intent.

@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Tree returns the JSON form of v. It is nil if that is no object.
@@ -52,4 +54,43 @@ func differing(before, after map[string]any) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Normalize returns content with the types that come from decoding JSON as the API machinery does it. Authors write int and
+// []string where it has int64 and []any only. It returns content itself if that has these types already.
+func Normalize(content map[string]any) (map[string]any, error) {
+	if isNormal(content, 0) {
+		return content, nil
+	}
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	var decoded map[string]any
+	err = utiljson.Unmarshal(data, &decoded)
+	return decoded, err
+}
+
+// maxDepth is how deeply content is nested at most. Content that holds itself is deeper, and is left to others to refuse.
+const maxDepth = 1000
+
+func isNormal(v any, depth int) bool {
+	if depth > maxDepth {
+		return false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if !isNormal(member, depth+1) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(item any) bool { return !isNormal(item, depth+1) })
+	case nil, string, bool, int64, float64:
+		return true
+	default:
+		return false
+	}
 }

@@ -4,7 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/espalier-dev/espalier/internal/managedfields"
 )
 
 // withIgnored returns content with the fields that pointers name as live has them: a field that live does not have is left out.
@@ -15,30 +16,19 @@ import (
 //
 // Neither content nor live is changed. The outcome shares what it holds with both.
 func withIgnored(content, live map[string]any, pointers []string, add bool) map[string]any {
-	for _, pointer := range pointers {
-		path, ok := parsePointer(pointer)
-		if !ok {
-			continue
-		}
-		carried := carry(optional{content, true}, optional{live, true}, path, add)
-		if m, ok := carried.value.(map[string]any); ok {
-			content = m
-		}
+	for _, path := range managedfields.Pointers(pointers) {
+		content = withPath(content, live, path, add)
 	}
 	return content
 }
 
-// parsePointer returns the path of a JSON pointer, and false for one that is malformed or means the whole.
-func parsePointer(pointer string) ([]string, bool) {
-	rest, ok := strings.CutPrefix(pointer, "/")
-	if !ok {
-		return nil, false
+// withPath returns content with what is at path as live has it, see withIgnored.
+func withPath(content, live map[string]any, path []string, add bool) map[string]any {
+	copied := copyPath(optional{content, true}, optional{live, true}, path, add)
+	if m, ok := copied.value.(map[string]any); ok {
+		return m
 	}
-	path := strings.Split(rest, "/")
-	for i, name := range path {
-		path[i] = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
-	}
-	return path, true
+	return content
 }
 
 // optional is a value that may be missing.
@@ -47,8 +37,8 @@ type optional struct {
 	exists bool
 }
 
-// carry returns wanted with what is at path taken from live.
-func carry(wanted, live optional, path []string, add bool) optional {
+// copyPath returns wanted with what is at path taken from live.
+func copyPath(wanted, live optional, path []string, add bool) optional {
 	if len(path) == 0 {
 		if !wanted.exists && !add {
 			return wanted
@@ -59,7 +49,7 @@ func carry(wanted, live optional, path []string, add bool) optional {
 		if !add || !live.exists {
 			return wanted
 		}
-		child := carry(wanted, member(live, path[0]), path[1:], add)
+		child := copyPath(wanted, member(live, path[0]), path[1:], add)
 		if _, isMap := live.value.(map[string]any); !isMap || !child.exists {
 			return wanted
 		}
@@ -68,7 +58,7 @@ func carry(wanted, live optional, path []string, add bool) optional {
 	switch node := wanted.value.(type) {
 	case map[string]any:
 		before := member(wanted, path[0])
-		after := carry(before, member(live, path[0]), path[1:], add)
+		after := copyPath(before, member(live, path[0]), path[1:], add)
 		if !before.exists && !after.exists {
 			return wanted
 		}
@@ -88,7 +78,7 @@ func carry(wanted, live optional, path []string, add bool) optional {
 		if !counterpart.exists && len(path) > 1 {
 			return wanted
 		}
-		after := carry(optional{node[index], true}, counterpart, path[1:], add)
+		after := copyPath(optional{node[index], true}, counterpart, path[1:], add)
 		if !after.exists {
 			return optional{slices.Delete(slices.Clone(node), index, index+1), true}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,17 +73,12 @@ func (e *Executor) adoptionPolicy(key plan.Key) apis.AdoptionPolicy {
 	return apis.AdoptNever
 }
 
-// serverMetadata is what of the metadata is the API server's to say.
-var serverMetadata = []string{
-	"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds",
-}
-
 // body returns what is to be written of an object: its manifest, with our marks. What it shares with the manifest must not be
 // changed; its metadata, labels and annotations it does not share.
 func (e *Executor) body(object *manifest.Object, content map[string]any) *unstructured.Unstructured {
 	body := maps.Clone(content)
 	metadata := cloned(body["metadata"])
-	for _, name := range serverMetadata {
+	for _, name := range managedfields.ServerMetadata {
 		delete(metadata, name)
 	}
 	labels, annotations := cloned(metadata["labels"]), cloned(metadata["annotations"])

@@ -2,11 +2,11 @@ package execute
 
 import (
 	"context"
-	"slices"
 
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // replace updates the object that is there to the content that is desired. What others have set goes, but for finalizers, fields that are
@@ -20,8 +20,8 @@ func (e *Executor) replace(ctx context.Context, result *Result, object *manifest
 	content = withIgnored(content, live.Object, object.Settings.IgnoreFields, true)
 	content = withAssigned(op.Key.GroupKind(), content, live.Object)
 	body := e.body(object, content)
-	if finalizers := union(body.GetFinalizers(), live.GetFinalizers()); len(finalizers) > 0 {
-		body.SetFinalizers(finalizers)
+	for _, finalizer := range live.GetFinalizers() {
+		controllerutil.AddFinalizer(body, finalizer)
 	}
 	version := live.GetResourceVersion()
 	body.SetUID(op.UID)
@@ -32,17 +32,6 @@ func (e *Executor) replace(ctx context.Context, result *Result, object *manifest
 	result.Object = body
 	result.Unchanged = body.GetResourceVersion() == version
 	return nil
-}
-
-// union returns the elements of a, and those of b besides.
-func union(a, b []string) []string {
-	all := slices.Clone(a)
-	for _, s := range b {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // assigned are fields that the API server or a controller fills in once, and that it does not let anybody change or take away: an
@@ -62,12 +51,8 @@ var assigned = map[schema.GroupKind][][]string{
 // withAssigned returns content with the fields that were assigned to live, where content has none of its own.
 func withAssigned(kind schema.GroupKind, content, live map[string]any) map[string]any {
 	for _, path := range assigned[kind] {
-		if have(content, path) {
-			continue
-		}
-		carried := carry(optional{content, true}, optional{live, true}, path, true)
-		if m, ok := carried.value.(map[string]any); ok {
-			content = m
+		if !have(content, path) {
+			content = withPath(content, live, path, true)
 		}
 	}
 	return content

@@ -2,15 +2,14 @@ package execute
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/served"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,17 +108,7 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 
 // conflicts tells whether the object has changed, is another one, or is gone, so that a look at what is there helps.
 func conflicts(err error) bool {
-	if apierrs.IsConflict(err) || served.Absent(err) {
-		return true
-	}
-	// That is how a write with another UID is refused, by some ways.
-	var status apierrs.APIStatus
-	if !apierrs.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Field == "metadata.uid"
-	})
+	return served.Absent(err) || apierrs.IsConflict(managedfields.AsConflict(err))
 }
 
 // mayHoldStrays tells whether, for all that is known, fields may have to be merged before object is applied.
@@ -131,7 +120,7 @@ func (e *Executor) mayHoldStrays(object *manifest.Object, content map[string]any
 	if len(entries) == 0 {
 		return true
 	}
-	_, changed := e.merger(plan.Operation{Key: object.Desired.Key}, object, e.body(object, content)).merge(entries)
+	_, changed := e.migrationFor(plan.Operation{Key: object.Desired.Key}, object, e.body(object, content)).migrate(entries)
 	return changed
 }
 
@@ -163,10 +152,9 @@ func (e *Executor) applyAfterLook(ctx context.Context, result *Result, object *m
 	}
 	body := e.body(object, content)
 	version := live.GetResourceVersion()
-	merged, changed := e.merger(op, object, body).merge(live.GetManagedFields())
-	if changed {
+	if migrated, changed := e.migrationFor(op, object, body).migrate(live.GetManagedFields()); changed {
 		var err error
-		if version, err = e.setManagedFields(ctx, op, merged, version); err != nil {
+		if version, err = e.setManagedFields(ctx, op, migrated, version); err != nil {
 			return err
 		}
 	}
@@ -202,16 +190,12 @@ func (e *Executor) find(ctx context.Context, op plan.Operation, live client.Obje
 
 // setManagedFields replaces the managed fields of the object, if it still has that resource version, and returns the new one.
 func (e *Executor) setManagedFields(ctx context.Context, op plan.Operation, entries []metav1.ManagedFieldsEntry, version string) (string, error) {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-		// Replaced rather than tested, another version is a conflict and not an invalid request.
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-	})
+	patch, err := managedfields.Patch(entries, version)
 	if err != nil {
 		return "", err
 	}
 	target := partial(e.target(op))
-	if err := e.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch), e.fieldManager()); err != nil {
+	if err := e.Client.Patch(ctx, target, patch, e.fieldManager()); err != nil {
 		return "", err
 	}
 	return target.ResourceVersion, nil

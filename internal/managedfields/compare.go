@@ -1,0 +1,254 @@
+package managedfields
+
+import (
+	"github.com/espalier-dev/espalier/internal/digest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Difference is a reason to apply a configuration: where it is, what is wrong there, and what was found.
+type Difference struct {
+	Path  string
+	Fault Fault
+	found uint64
+}
+
+// Fault is what is wrong at a path.
+type Fault string
+
+const (
+	// Differs says that the value is another.
+	Differs Fault = "differs"
+	// NotOurs says that the manager does not own what it wants.
+	NotOurs Fault = "not ours"
+	// LeftOver says that the manager owns what it does not want any more.
+	LeftOver Fault = "left over"
+	// Unclear says that the managed fields cannot be understood.
+	Unclear Fault = "unclear"
+)
+
+// Differences are all those between a configuration and an object. There are none if these agree.
+type Differences map[Difference]bool
+
+func (d Differences) add(path fieldpath.Path, fault Fault, found any) {
+	sum, _ := digest.Of(found)
+	d[Difference{Path: path.String(), Fault: fault, found: sum}] = true
+}
+
+// SubsetOf reports whether every difference is among known.
+func (d Differences) SubsetOf(known Differences) bool {
+	for one := range d {
+		if !known[one] {
+			return false
+		}
+	}
+	return true
+}
+
+// Compare returns the differences between a configuration and an object with the given content and managed fields. With
+// ignoreForeign, a field that others own is no difference though it has another value.
+func Compare(
+	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, owner Owner, ignoreForeign bool,
+) Differences {
+	c := comparison{found: Differences{}}
+	ours, others := &fieldpath.Set{}, &fieldpath.Set{}
+	for _, entry := range entries {
+		fields, ok := fieldsOf(entry)
+		ok = ok && entry.FieldsV1 != nil && entry.APIVersion == wanted["apiVersion"]
+		switch {
+		case !ok && owner.owns(entry):
+			// Field names of another version may mean something else.
+			c.found.add(nil, Unclear, nil)
+			return c.found
+		case !ok:
+			// What others own is for the API server to judge.
+		case owner.owns(entry):
+			ours = ours.Union(fields)
+		default:
+			others = others.Union(fields)
+		}
+	}
+	if !ignoreForeign {
+		others = &fieldpath.Set{}
+	}
+	body := wanted.body()
+	c.members(nil, body, ours, others, there)
+	c.leftovers(nil, ours, body)
+	return c.found
+}
+
+// CompareValues returns the differences where it is not known who owns what: then values are all there is to compare.
+func CompareValues(wanted Configuration, there map[string]any) Differences {
+	c := comparison{unowned: true, found: Differences{}}
+	none := &fieldpath.Set{}
+	c.members(nil, wanted.body(), none, none, there)
+	return c.found
+}
+
+// comparison collects differences. What kind of list or map it meets, it takes from the fields that are owned. What it cannot take
+// from there counts as a difference.
+type comparison struct {
+	// unowned is true if it is not known who owns what.
+	unowned bool
+	found   Differences
+}
+
+func (c *comparison) members(path fieldpath.Path, want map[string]any, ours, others *fieldpath.Set, there any) {
+	have, _ := there.(map[string]any)
+	for name, value := range want {
+		c.member(path, fieldpath.FieldNameElement(name), value, ours, others, have[name])
+	}
+}
+
+// member compares the value at one element of path.
+func (c *comparison) member(path fieldpath.Path, at fieldpath.PathElement, want any, ours, others *fieldpath.Set, have any) {
+	owned := ours.Members.Has(at)
+	inner, nested := children(ours, at)
+	theirs, shared := children(others, at)
+	path = append(path, at)
+	switch want := want.(type) {
+	case map[string]any:
+		if len(want) > 0 && (nested || !owned) {
+			c.members(path, want, inner, theirs, have)
+			return
+		}
+	case []any:
+		if len(want) > 0 && nested {
+			c.items(path, want, inner, theirs, have)
+			return
+		}
+	}
+	same := agrees(want, have)
+	switch {
+	case !c.unowned && !owned && !nested:
+		if !same && (shared || others.Members.Has(at)) {
+			return
+		}
+		c.found.add(path, NotOurs, have)
+	case !same:
+		c.found.add(path, Differs, have)
+	}
+}
+
+func children(fields *fieldpath.Set, at fieldpath.PathElement) (*fieldpath.Set, bool) {
+	if inner, ok := fields.Children.Get(at); ok {
+		return inner, true
+	}
+	return &fieldpath.Set{}, false
+}
+
+// items compares a list whose items are owned one by one.
+func (c *comparison) items(path fieldpath.Path, want []any, ours, others *fieldpath.Set, there any) {
+	keys, ok := keysOf(ours)
+	if !ok {
+		c.found.add(path, Unclear, there)
+		return
+	}
+	list, _ := there.([]any)
+	have := itemsByElement(list, keys)
+	for i, item := range want {
+		at := itemElement(item, keys)
+		if _, nested := children(ours, at); !nested && !ours.Members.Has(at) {
+			c.found.add(append(path, fieldpath.IndexElement(i)), NotOurs, nil)
+			continue
+		}
+		c.member(path, at, item, ours, others, have[at.String()])
+	}
+}
+
+// leftovers finds fields that are owned and not wanted.
+func (c *comparison) leftovers(path fieldpath.Path, ours *fieldpath.Set, want any) {
+	members, _ := want.(map[string]any)
+	items := map[string]any{}
+	if list, ok := want.([]any); ok {
+		if keys, ok := keysOf(ours); ok {
+			items = itemsByElement(list, keys)
+		}
+	}
+	wanted := func(at fieldpath.PathElement) (value any, ok bool) {
+		if at.FieldName != nil {
+			value, ok = members[*at.FieldName]
+		} else {
+			value, ok = items[at.String()]
+		}
+		if !ok {
+			c.found.add(append(path, at), LeftOver, nil)
+		}
+		return value, ok
+	}
+	ours.Members.Iterate(func(at fieldpath.PathElement) { wanted(at) })
+	for at := range ours.Children.All() {
+		inner, _ := ours.Children.Get(at)
+		if value, ok := wanted(at); ok {
+			c.leftovers(append(path, at), inner, value)
+		}
+	}
+}
+
+// agrees reports whether what is there is what is wanted. What a Go type has no way to leave out, or to say, is taken for zero.
+func agrees(want, have any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		members, ok := have.(map[string]any)
+		if !ok {
+			break
+		}
+		for name, value := range want {
+			if !agrees(value, members[name]) {
+				return false
+			}
+		}
+		for name, value := range members {
+			if _, ok := want[name]; !ok && !isZero(value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		items, ok := have.([]any)
+		if !ok || len(want) != len(items) {
+			break
+		}
+		for i, item := range want {
+			if !agrees(item, items[i]) {
+				return false
+			}
+		}
+		return true
+	case int64:
+		if have, ok := have.(float64); ok {
+			return float64(want) == have
+		}
+	case float64:
+		if have, ok := have.(int64); ok {
+			return want == float64(have)
+		}
+	}
+	switch have.(type) {
+	case map[string]any, []any, nil:
+		return isZero(want) && isZero(have)
+	}
+	switch want.(type) {
+	case map[string]any, []any:
+		return isZero(want) && isZero(have)
+	}
+	return want == have
+}
+
+// isZero reports whether v is what decoding leaves of a Go field that is zero.
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if !isZero(member) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	default:
+		return v == nil || v == false || v == "" || v == int64(0) || v == float64(0)
+	}
+}
