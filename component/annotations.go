@@ -3,10 +3,13 @@ package component
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-openapi/jsonpointer"
 )
 
 // maxReadyWhen is how long an expression may be, in bytes.
@@ -176,25 +179,15 @@ var (
 	errNoPointer   = errors.New("is not a JSON pointer such as /spec/replicas")
 )
 
-var unescape = strings.NewReplacer("~1", "/", "~0", "~")
-
-// jsonPointer returns the parts of a JSON pointer, of which there is at least one, and none is empty: no field has an empty name.
+// jsonPointer returns the parts of a JSON pointer. There is at least one, and none is empty, as no field has an empty name.
 func jsonPointer(pointer string) ([]string, error) {
-	rest, ok := strings.CutPrefix(pointer, "/")
-	if !ok {
+	parsed, err := jsonpointer.New(pointer)
+	tokens := parsed.DecodedTokens()
+	if err != nil || len(tokens) == 0 || slices.Contains(tokens, "") || strayTilde.MatchString(pointer) {
 		return nil, errNoPointer
-	}
-	tokens := strings.Split(rest, "/")
-	for i, token := range tokens {
-		if token == "" {
-			return nil, errNoPointer
-		}
-		plain := unescape.Replace(token)
-		// Each escape is two characters for one, and each tilde has to be part of one.
-		if strings.Count(token, "~") != len(token)-len(plain) {
-			return nil, errNoPointer
-		}
-		tokens[i] = plain
 	}
 	return tokens, nil
 }
+
+// strayTilde matches a tilde that is not part of an escape. The parser leaves it as it is.
+var strayTilde = regexp.MustCompile(`~([^01]|$)`)

@@ -3,7 +3,9 @@ package component
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,70 +72,59 @@ type Unstructurable interface {
 // UnstructurableMap is a map that is [Unstructurable].
 type UnstructurableMap map[string]any
 
-// ToUnstructured returns a deep copy of m, which is never nil. Maps and slices are copied, whatever their type; what is behind a
-// pointer is not.
+// ToUnstructured returns a deep copy of m, which is never nil. Maps and slices of any type are copied. Values behind pointers are
+// shared.
 func (m UnstructurableMap) ToUnstructured() map[string]any {
-	out := make(map[string]any, len(m))
-	for key, value := range m {
+	if m == nil {
+		return map[string]any{}
+	}
+	return copyMap(m)
+}
+
+func copyMap(m map[string]any) map[string]any {
+	out := maps.Clone(m)
+	for key, value := range out {
 		out[key] = deepCopy(value)
 	}
 	return out
 }
 
+// deepCopy does what runtime.DeepCopyJSONValue does, for values of all types. Maps that are written in Go may hold an int32 or a
+// []string, with which that function panics.
 func deepCopy(value any) any {
 	switch v := value.(type) {
 	case nil, string, bool, int, int32, int64, float64:
 		return v
 	case map[string]any:
-		if v == nil {
-			return v
-		}
-		return UnstructurableMap(v).ToUnstructured()
+		return copyMap(v)
 	case []any:
-		if v == nil {
-			return v
-		}
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = deepCopy(v[i])
+		out := slices.Clone(v)
+		for i := range out {
+			out[i] = deepCopy(out[i])
 		}
 		return out
-	}
-	// Values written in Go may hold a map[string]string or a []string, which JSON never yields.
-	switch v := reflect.ValueOf(value); v.Kind() {
-	case reflect.Map, reflect.Slice:
-		return reflectCopy(v).Interface()
 	default:
-		return value
+		return reflectCopy(reflect.ValueOf(value)).Interface()
 	}
 }
 
 func reflectCopy(v reflect.Value) reflect.Value {
-	switch v.Kind() {
-	case reflect.Map:
-		if v.IsNil() {
-			return v
-		}
+	switch kind := v.Kind(); {
+	case kind != reflect.Map && kind != reflect.Slice && kind != reflect.Interface, v.IsNil():
+		return v
+	case kind == reflect.Map:
 		out := reflect.MakeMapWithSize(v.Type(), v.Len())
 		for iter := v.MapRange(); iter.Next(); {
 			out.SetMapIndex(iter.Key(), reflectCopy(iter.Value()))
 		}
 		return out
-	case reflect.Slice:
-		if v.IsNil() {
-			return v
-		}
+	case kind == reflect.Slice:
 		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		for i := range v.Len() {
 			out.Index(i).Set(reflectCopy(v.Index(i)))
 		}
 		return out
-	case reflect.Interface:
-		if v.IsNil() {
-			return v
-		}
-		return reflectCopy(v.Elem())
 	default:
-		return v
+		return reflectCopy(v.Elem())
 	}
 }

@@ -42,18 +42,12 @@ type PlacementSpec struct {
 
 // GetDeploymentNamespace implements [PlacementConfiguration].
 func (s *PlacementSpec) GetDeploymentNamespace() string {
-	if s == nil {
-		return ""
-	}
-	return s.Namespace
+	return orEmpty(s).Namespace
 }
 
 // GetDeploymentName implements [PlacementConfiguration].
 func (s *PlacementSpec) GetDeploymentName() string {
-	if s == nil {
-		return ""
-	}
-	return s.Name
+	return orEmpty(s).Name
 }
 
 // ClientSpec lets users deploy a component to another cluster.
@@ -87,7 +81,7 @@ func (s *ClientSpec) GetKubeConfigSecret() *SecretKeyReference {
 
 // AbandonsOnDeletion implements [AbandonmentConfiguration].
 func (s *ClientSpec) AbandonsOnDeletion() bool {
-	return s != nil && s.KubeConfig != nil && s.KubeConfig.AbandonOnDeletion
+	return orEmpty(orEmpty(s).KubeConfig).AbandonOnDeletion
 }
 
 // SecretKeyReference refers to a value in a Secret.
@@ -175,7 +169,7 @@ type SuspensionSpec struct {
 
 // IsSuspended implements [SuspensionConfiguration].
 func (s *SuspensionSpec) IsSuspended() bool {
-	return s != nil && s.Suspend
+	return orEmpty(s).Suspend
 }
 
 // RequeueSpec lets users say how often a component is looked after.
@@ -191,10 +185,7 @@ type RequeueSpec struct {
 
 // GetRequeueInterval implements [RequeueConfiguration].
 func (s *RequeueSpec) GetRequeueInterval() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.RequeueInterval)
+	return durationOf(orEmpty(s).RequeueInterval)
 }
 
 // RetrySpec lets users say when something is tried again that is not there yet.
@@ -210,10 +201,7 @@ type RetrySpec struct {
 
 // GetRetryInterval implements [RetryConfiguration].
 func (s *RetrySpec) GetRetryInterval() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.RetryInterval)
+	return durationOf(orEmpty(s).RetryInterval)
 }
 
 // TimeoutSpec lets users say how long a roll-out may take.
@@ -229,10 +217,7 @@ type TimeoutSpec struct {
 
 // GetTimeout implements [TimeoutConfiguration].
 func (s *TimeoutSpec) GetTimeout() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.Timeout)
+	return durationOf(orEmpty(s).Timeout)
 }
 
 // PolicySpec lets users say how objects are dealt with that have no annotation about it.
@@ -258,42 +243,27 @@ type PolicySpec struct {
 
 // GetAdoptionPolicy implements [PolicyConfiguration].
 func (s *PolicySpec) GetAdoptionPolicy() AdoptionPolicy {
-	if s == nil {
-		return ""
-	}
-	return s.AdoptionPolicy
+	return orEmpty(s).AdoptionPolicy
 }
 
 // GetUpdatePolicy implements [PolicyConfiguration].
 func (s *PolicySpec) GetUpdatePolicy() UpdatePolicy {
-	if s == nil {
-		return ""
-	}
-	return s.UpdatePolicy
+	return orEmpty(s).UpdatePolicy
 }
 
 // GetDeletePolicy implements [PolicyConfiguration].
 func (s *PolicySpec) GetDeletePolicy() DeletePolicy {
-	if s == nil {
-		return ""
-	}
-	return s.DeletePolicy
+	return orEmpty(s).DeletePolicy
 }
 
 // GetPrunePolicy implements [PrunePolicyConfiguration].
 func (s *PolicySpec) GetPrunePolicy() PrunePolicy {
-	if s == nil {
-		return ""
-	}
-	return s.PrunePolicy
+	return orEmpty(s).PrunePolicy
 }
 
 // GetMissingNamespacesPolicy implements [PolicyConfiguration].
 func (s *PolicySpec) GetMissingNamespacesPolicy() MissingNamespacesPolicy {
-	if s == nil {
-		return ""
-	}
-	return s.MissingNamespacesPolicy
+	return orEmpty(s).MissingNamespacesPolicy
 }
 
 // TypeSpec lets users name types that a component brings into the cluster by other means than its own objects.
@@ -309,10 +279,7 @@ type TypeSpec struct {
 
 // GetAdditionalManagedTypes implements [TypeConfiguration].
 func (s *TypeSpec) GetAdditionalManagedTypes() []TypePattern {
-	if s == nil {
-		return nil
-	}
-	return s.AdditionalManagedTypes
+	return orEmpty(s).AdditionalManagedTypes
 }
 
 // ReapplySpec lets users have objects written although nothing seems to have changed.
@@ -329,15 +296,17 @@ type ReapplySpec struct {
 
 // GetReapplyInterval implements [ReapplyConfiguration].
 func (s *ReapplySpec) GetReapplyInterval() time.Duration {
+	return durationOf(orEmpty(s).ReapplyInterval)
+}
+
+// orEmpty returns an empty struct for a nil pointer.
+func orEmpty[T any](s *T) *T {
 	if s == nil {
-		return 0
+		return new(T)
 	}
-	return durationOf(s.ReapplyInterval)
+	return s
 }
 
 func durationOf(d *metav1.Duration) time.Duration {
-	if d == nil {
-		return 0
-	}
-	return d.Duration
+	return orEmpty(d).Duration
 }

@@ -160,47 +160,45 @@ func (g *TransformableGenerator) Validate(ctx context.Context) error {
 	if !validation.IsRecursive(ctx) {
 		return nil
 	}
-	if err := validate(ctx, g.generator); err != nil {
-		return err
-	}
-	for i, transformer := range g.parameters {
-		if err := validate(ctx, transformer); err != nil {
-			return fmt.Errorf("parameter transformer %d: %w", i, err)
+	return g.each(func(part any) error {
+		if validator, ok := part.(validation.Validator); ok {
+			return validator.Validate(ctx)
 		}
-	}
-	for i, transformer := range g.objects {
-		if err := validate(ctx, transformer); err != nil {
-			return fmt.Errorf("object transformer %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-func validate(ctx context.Context, v any) error {
-	if validator, ok := v.(validation.Validator); ok {
-		return validator.Validate(ctx)
-	}
-	return nil
+		return nil
+	})
 }
 
 func (g *TransformableGenerator) check() error {
 	if g == nil || isNil(g.generator) {
 		return errNoGenerator
 	}
+	return g.each(func(part any) error {
+		if isNil(part) {
+			return errNoTransformer
+		}
+		return nil
+	})
+}
+
+// each calls f with the generator and the transformers, until the first error. Errors about transformers get their index.
+func (g *TransformableGenerator) each(f func(part any) error) error {
+	if err := f(g.generator); err != nil {
+		return err
+	}
 	for i, transformer := range g.parameters {
-		if isNil(transformer) {
-			return fmt.Errorf("parameter transformer %d: %w", i, errNoTransformer)
+		if err := f(transformer); err != nil {
+			return fmt.Errorf("parameter transformer %d: %w", i, err)
 		}
 	}
 	for i, transformer := range g.objects {
-		if isNil(transformer) {
-			return fmt.Errorf("object transformer %d: %w", i, errNoTransformer)
+		if err := f(transformer); err != nil {
+			return fmt.Errorf("object transformer %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// isNil tells whether v is nil, or an interface that holds a nil function. A nil pointer may be an implementation.
+// isNil reports whether v is nil, or an interface that holds a nil function. A nil pointer may be an implementation.
 func isNil(v any) bool {
 	if v == nil {
 		return true

@@ -56,7 +56,7 @@ func (w *duckSubResourceWriter) Patch(
 	if err != nil {
 		return err
 	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
+	return asUnstructured(obj, func(u client.Object) error {
 		return w.inner.Patch(ctx, u, patch, opts...)
 	})
 }

@@ -41,7 +41,7 @@ func fill(obj runtime.Object, from runtime.Object) error {
 }
 
 // asUnstructured makes call with the unstructured form of duck, and on success fills duck with what call left there.
-func asUnstructured(duck client.Object, call func(*unstructured.Unstructured) error) error {
+func asUnstructured(duck client.Object, call func(client.Object) error) error {
 	u, err := unstructuredOf(duck, nil)
 	if err != nil {
 		return err

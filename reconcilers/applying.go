@@ -88,8 +88,8 @@ type ApplyingObjectManager[Type client.Object] struct {
 	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that copy.
 	Sanitize func(child Type) interface{}
 
-	initOnce sync.Once
-	learned  lessons
+	initOnce   sync.Once
+	lastWrites lastWrites
 }
 
 var _ ObjectManager[client.Object] = (*ApplyingObjectManager[client.Object])(nil)
@@ -103,7 +103,7 @@ func (m *ApplyingObjectManager[Type]) init() {
 		if m.Conflicts == "" {
 			m.Conflicts = ForceConflicts
 		}
-		m.learned.init()
+		m.lastWrites.limit = maxStandaloneWrites
 	})
 }
 
@@ -116,7 +116,7 @@ func (m *ApplyingObjectManager[Type]) SetupWithManager(ctx context.Context, _ Ma
 	if !m.TrackDesired {
 		return nil
 	}
-	if err := watchTracked(ctx, bldr, m.Type); err != nil {
+	if err := WatchTracked(ctx, bldr, m.Type); err != nil {
 		return fmt.Errorf("ApplyingObjectManager %q is unable to watch %s: %w", m.Name, typeName(m.Type), err)
 	}
 	return nil
@@ -172,15 +172,15 @@ func (m *ApplyingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	if err := m.check(); err != nil {
 		return none, err
 	}
-	w := worksite[Type]{
+	w := objectWriter[Type]{
 		resource:    resource,
 		finalizer:   m.Finalizer,
 		tracks:      m.TrackDesired,
 		propagation: m.DeletionPropagation,
 		sanitize:    m.Sanitize,
-		lessons:     m.learned.of(ctx),
+		lastWrites:  lastWritesOf(ctx, &m.lastWrites),
 	}
-	if err := w.locate(ctx); err != nil {
+	if err := w.useConfigs(ctx); err != nil {
 		return none, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, err)
 	}
 	if err := normalize(desired); err != nil {
@@ -193,13 +193,13 @@ func (m *ApplyingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	return w.manage(ctx, how, actual, desired)
 }
 
-// needsIntent reports whether manager applies all that is desired, so that what is desired has to be made from scratch.
-func needsIntent(manager any) bool {
-	m, ok := manager.(interface{ needsIntent() bool })
-	return ok && m.needsIntent()
+// appliesAllDesired reports whether manager applies all that is desired, so that what is desired has to be made from scratch.
+func appliesAllDesired(manager any) bool {
+	m, ok := manager.(interface{ appliesAllDesired() bool })
+	return ok && m.appliesAllDesired()
 }
 
-func (m *ApplyingObjectManager[Type]) needsIntent() bool {
+func (m *ApplyingObjectManager[Type]) appliesAllDesired() bool {
 	return m.ApplyConfiguration == nil
 }
 
@@ -209,11 +209,11 @@ type applyCall[Type client.Object] struct {
 	owner   managedfields.Owner
 	// given is applied in place of what is desired; nil if the author does not say what is.
 	given runtime.ApplyConfiguration
-	// intent is that of what is desired, and of what is given.
-	intent intent
+	// hash identifies what is desired and given.
+	hash desiredHash
 }
 
-var _ craft[client.Object] = (*applyCall[client.Object])(nil)
+var _ objectStrategy[client.Object] = (*applyCall[client.Object])(nil)
 
 // errNotFromScratch guards what others own: to apply a copy of an object is to own all of its fields.
 var errNotFromScratch = errors.New("what is desired must be made from scratch, not of the object that is there, or ApplyConfiguration be defined")
@@ -230,7 +230,7 @@ func (m *ApplyingObjectManager[Type]) callFor(ctx context.Context, resource clie
 		if desired.GetResourceVersion() != "" {
 			return nil, fmt.Errorf("ApplyingObjectManager %q is unable to apply %s: %w", m.Name, describeObject(desired), errNotFromScratch)
 		}
-		call.intent = intentOf(desired)
+		call.hash = hashOfDesired(desired)
 		return call, nil
 	}
 	given, err := m.ApplyConfiguration(ctx, resource, desired)
@@ -240,12 +240,12 @@ func (m *ApplyingObjectManager[Type]) callFor(ctx context.Context, resource clie
 	if isNil(given) {
 		return nil, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, errNoApplyConfiguration)
 	}
-	call.given, call.intent = given, intentOf([]any{desired, given})
+	call.given, call.hash = given, hashOfDesired([]any{desired, given})
 	return call, nil
 }
 
-// post creates desired, see craft.
-func (a *applyCall[Type]) post(ctx context.Context, w worksite[Type], desired Type) (Type, error) {
+// create creates desired, see objectStrategy.
+func (a *applyCall[Type]) create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error) {
 	var none Type
 	wanted, err := a.wanted(w, desired)
 	if err != nil {
@@ -258,10 +258,10 @@ func (a *applyCall[Type]) post(ctx context.Context, w worksite[Type], desired Ty
 	return a.record(w, wanted, answer, desired)
 }
 
-// change applies what is desired to actual, see craft.
-func (a *applyCall[Type]) change(ctx context.Context, w worksite[Type], actual, desired Type) (Type, error) {
+// update applies what is desired to actual, see objectStrategy.
+func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error) {
 	var none Type
-	known := w.lessons.recall(actual.GetUID(), a.intent)
+	known := w.lastWrites.get(actual.GetUID(), a.hash)
 	if known.agreed(actual) {
 		// Not even logged: this is what nearly every request comes to.
 		return actual, nil
@@ -274,7 +274,7 @@ func (a *applyCall[Type]) change(ctx context.Context, w worksite[Type], actual, 
 	log := logr.FromContextOrDiscard(ctx)
 	if a.inSync(wanted, actual, known) {
 		log.Info("resource is in sync, no update required")
-		w.lessons.agree(actual, a.intent, known)
+		w.lastWrites.record(actual, a.hash, known)
 		return actual, nil
 	}
 
@@ -297,7 +297,7 @@ func (a *applyCall[Type]) change(ctx context.Context, w worksite[Type], actual, 
 }
 
 // wanted returns what is to be applied.
-func (a *applyCall[Type]) wanted(w worksite[Type], desired Type) (managedfields.Configuration, error) {
+func (a *applyCall[Type]) wanted(w objectWriter[Type], desired Type) (managedfields.Configuration, error) {
 	kind, err := w.config.GroupVersionKindFor(desired)
 	if err != nil {
 		return nil, fmt.Errorf("ApplyingObjectManager %q is unable to tell the kind of what is desired: %w", a.manager.Name, err)
@@ -322,7 +322,7 @@ func (a *applyCall[Type]) compare(wanted managedfields.Configuration, there map[
 }
 
 // inSync reports whether obj agrees with what is wanted, but for differences that are accepted.
-func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, known lesson) bool {
+func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, known lastWrite) bool {
 	there, err := contentOf(obj)
 	if err != nil {
 		return false
@@ -337,7 +337,7 @@ func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, k
 // record returns the answer to a write as an object like desired. It remembers in what the answer differs from what was wanted:
 // another apply would not reduce the difference.
 func (a *applyCall[Type]) record(
-	w worksite[Type], wanted managedfields.Configuration, answer *unstructured.Unstructured, desired Type,
+	w objectWriter[Type], wanted managedfields.Configuration, answer *unstructured.Unstructured, desired Type,
 ) (Type, error) {
 	written, err := typed(answer, desired)
 	if err != nil {
@@ -350,13 +350,13 @@ func (a *applyCall[Type]) record(
 			maps.Copy(accepted, a.compare(wanted, there, written))
 		}
 	}
-	w.lessons.agree(written, a.intent, lesson{accepted: accepted})
+	w.lastWrites.record(written, a.hash, lastWrite{accepted: accepted})
 	return written, nil
 }
 
 // apply makes actual agree with what is wanted. It returns what the server has then, and whether that is another version.
 func (a *applyCall[Type]) apply(
-	ctx context.Context, w worksite[Type], wanted managedfields.Configuration, actual Type,
+	ctx context.Context, w objectWriter[Type], wanted managedfields.Configuration, actual Type,
 ) (answer *unstructured.Unstructured, changed bool, err error) {
 	var before client.Object = actual
 	for range 2 {
@@ -400,7 +400,7 @@ func (a *applyCall[Type]) migrate(
 const maxLeft = 3
 
 func (a *applyCall[Type]) applyOnce(
-	ctx context.Context, w worksite[Type], wanted managedfields.Configuration, actual Type,
+	ctx context.Context, w objectWriter[Type], wanted managedfields.Configuration, actual Type,
 ) (*unstructured.Unstructured, error) {
 	options := []client.ApplyOption{client.FieldOwner(a.owner.Name)}
 	if a.manager.Conflicts == ForceConflicts {

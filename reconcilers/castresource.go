@@ -67,7 +67,7 @@ func (r *CastResource[Type, CastType]) init() {
 // SetupWithManager validates, and sets up the nested node for CastType, of the kind of the resource.
 func (r *CastResource[Type, CastType]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -129,10 +129,10 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if same, ok := any(resource).(CastType); ok {
 		result, err := r.Reconciler.Reconcile(ctx, same)
-		noteUnlocated(ctx, err)
+		recordUnlocated(ctx, err)
 		return result, err
 	}
 
@@ -149,7 +149,7 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 		ctx = logr.NewContext(ctx, log.WithValues("castResourceType", r.castName))
 	}
 	result, err := r.Reconciler.Reconcile(withCast(ctx, cast, resource), cast)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	if after, ok := digest.Of(cast); ok && hasDigest && after == before {
 		return result, err
 	}
@@ -202,7 +202,7 @@ func (r *CastResource[Type, CastType]) applyChange(ctx context.Context, resource
 
 func (r *CastResource[Type, CastType]) unable(ctx context.Context, resource Type, err error) error {
 	err = fmt.Errorf("CastResource %q is unable to make a %s of %s: %w", r.Name, r.castName, describeObject(resource), err)
-	noteFailure(ctx, describeObject(resource), err)
+	recordFailure(ctx, describeObject(resource), err)
 	return err
 }
 
@@ -213,7 +213,7 @@ func (r *CastResource[Type, CastType]) join(ctx context.Context, resource Type, 
 	}
 	carryErr = fmt.Errorf("CastResource %q is unable to carry over to %s what changed of the %s: %w",
 		r.Name, describeObject(resource), r.castName, carryErr)
-	noteFailure(ctx, describeObject(resource), carryErr)
+	recordFailure(ctx, describeObject(resource), carryErr)
 	if err == nil {
 		return carryErr
 	}

@@ -57,8 +57,12 @@ func watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Obje
 	return nil
 }
 
-// watchTracked wakes the resources that track an object of the type of obj.
-func watchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
+// WatchTracked adds a watch for the type of obj to the controller. Its events wake the resources that track the object of the
+// event, see [Config.TrackAndGet]. A node calls it in SetupWithManager for each type that it tracks. A type is watched once,
+// however many nodes ask for it, in the cluster of the current [Config].
+//
+// It returns an error if the context has no config, and if bldr is nil.
+func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	config, err := RetrieveConfig(ctx)
 	if err != nil {
 		return err
@@ -90,7 +94,7 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 	}
 	home := elsewhere(ctx, config)
 	key := watchedType{builder: bldr, home: home, indexedType: indexedTypeOf(config.Client, obj)}
-	registered := scopeOf(ctx).watches
+	registered := contextOf(ctx).watches
 	if registered != nil {
 		if fan, ok := registered.byType[key]; ok {
 			return fan, nil
@@ -112,10 +116,10 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 // elsewhere returns the cluster that config is for, nil if it is that of the root: a [WithConfig] may have replaced it.
 func elsewhere(ctx context.Context, config Config) cluster.Cluster {
 	original, err := RetrieveOriginalConfig(ctx)
-	if err != nil || config.home == original.home {
+	if err != nil || config.cluster == original.cluster {
 		return nil
 	}
-	return config.home
+	return config.cluster
 }
 
 var _ handler.EventHandler = (*fanOut)(nil)

@@ -127,7 +127,9 @@ func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
 // first.
 func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*admission.Webhook, error) {
 	r.init()
-	if err := r.Validate(validation.WithRecursive(enter(r.prepare(ctx), r.Name))); err != nil {
+	// A webhook has no set-up, so nodes of other packages are not validated.
+	validating := derive(Enter(r.prepare(ctx), r.Name), func(s *treeContext) { s.beforeSetup = true })
+	if err := r.Validate(validation.WithRecursive(validating)); err != nil {
 		return nil, err
 	}
 	return &admission.Webhook{Handler: r, WithContextFunc: r.contextOf}, nil
@@ -157,7 +159,7 @@ func (r *AdmissionWebhookAdapter[T]) prepare(ctx context.Context) context.Contex
 	return context.WithValue(derive(ctx, r.configure), preparedKey{}, r)
 }
 
-func (r *AdmissionWebhookAdapter[T]) configure(s *scope) {
+func (r *AdmissionWebhookAdapter[T]) configure(s *treeContext) {
 	s.setConfig(r.Config)
 	s.originalConfig, s.hasOriginalConfig = r.Config, true
 	s.resourceType, s.originalResourceType = r.Type, r.Type
@@ -165,16 +167,16 @@ func (r *AdmissionWebhookAdapter[T]) configure(s *scope) {
 
 // admit returns the context of a request.
 func (r *AdmissionWebhookAdapter[T]) admit(
-	ctx context.Context, req *admission.Request, resp *admission.Response, p *pass,
+	ctx context.Context, req *admission.Request, resp *admission.Response, p *requestState,
 ) context.Context {
 	if ctx.Value(preparedKey{}) != any(r) {
 		// Called past the webhook that was built, such as by a handler that calls several.
 		ctx = r.prepare(ctx)
 	}
 	ctx = rtime.StashNow(ctx, time.Now())
-	ctx = derive(ctx, func(s *scope) {
+	ctx = derive(ctx, func(s *treeContext) {
 		s.admissionRequest, s.admissionResponse = req, resp
-		s.pass = p
+		s.state = p
 		if s.dryRun() {
 			s.setConfig(dryRunConfig(s.config))
 			s.originalConfig = dryRunConfig(s.originalConfig)
@@ -184,14 +186,14 @@ func (r *AdmissionWebhookAdapter[T]) admit(
 	// The webhook of controller-runtime replaces the logger that the context was prepared with.
 	logger := withPath(ctx, logr.FromContextOrDiscard(ctx)).
 		WithValues("UID", req.UID, "kind", req.Kind, "resource", req.Resource, "operation", req.Operation)
-	return enter(logr.NewContext(ctx, logger), r.Name)
+	return Enter(logr.NewContext(ctx, logger), r.Name)
 }
 
 // Handle answers one request, see [AdmissionWebhookAdapter].
 func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
 	r.init()
 	resp := &admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}}
-	p := &pass{}
+	p := &requestState{}
 	ctx = r.admit(ctx, &req, resp, p)
 	if err := r.check(); err != nil {
 		refuse(ctx, p, req, resp, err)
@@ -227,7 +229,7 @@ func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.R
 	}
 	snapshot := copyOf(resource)
 	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil {
-		noteUnlocated(ctx, err)
+		recordUnlocated(ctx, err)
 		if !isOnlyHalt(err) {
 			return err
 		}

@@ -27,7 +27,7 @@ func (r *refusal) Unwrap() error {
 }
 
 // refuse makes resp the answer to a request that ended with err.
-func refuse(ctx context.Context, p *pass, req admission.Request, resp *admission.Response, err error) {
+func refuse(ctx context.Context, p *requestState, req admission.Request, resp *admission.Response, err error) {
 	if isNil(err) {
 		// A nil pointer that became an error on its way through an interface has no text.
 		err = fmt.Errorf("the tree returned a %T that is nil", err)
@@ -45,7 +45,7 @@ func refuse(ctx context.Context, p *pass, req admission.Request, resp *admission
 
 // meantAsAnswer tells whether err is no failure, but how a node below a webhook refuses the request.
 func meantAsAnswer(ctx context.Context, err error) bool {
-	if scopeOf(ctx).admissionResponse == nil {
+	if contextOf(ctx).admissionResponse == nil {
 		return false
 	}
 	found := findings{}

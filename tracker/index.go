@@ -1,8 +1,6 @@
 package tracker
 
 import (
-	"iter"
-
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
@@ -104,33 +102,26 @@ func (k topicKey) bucket(namespace string, label labelKey) bucketKey {
 	return bucketKey{cluster: k.cluster, kind: k.kind, namespace: namespace, label: label}
 }
 
-// plausible yields the topics whose selector may match the object with that key and those labels. It yields each once:
-// a topic is in several buckets only for values of one key, of which an object has one.
-func (x index) plausible(object topicKey, set labels.Set) iter.Seq[*topic] {
-	return func(yield func(*topic) bool) {
-		if len(x) == 0 {
-			return
+// plausible calls visit with the topics whose selector may match the object with that key and those labels. It visits
+// each once: a topic is in several buckets only for values of one key, and an object has only one value for a key.
+func (x index) plausible(object topicKey, set labels.Set, visit func(*topic)) {
+	if len(x) == 0 {
+		return
+	}
+	bucket := func(namespace string, label labelKey) {
+		for t := range x[object.bucket(namespace, label)] {
+			visit(t)
 		}
-		bucket := func(namespace string, label labelKey) bool {
-			for t := range x[object.bucket(namespace, label)] {
-				if !yield(t) {
-					return false
-				}
-			}
-			return true
+	}
+	in := func(namespace string) {
+		bucket(namespace, labelKey{})
+		for key, value := range set {
+			bucket(namespace, labelKey{key: key, value: value})
+			bucket(namespace, labelKey{key: key, anyValue: true})
 		}
-		in := func(namespace string) bool {
-			for key, value := range set {
-				if !bucket(namespace, labelKey{key: key, value: value}) ||
-					!bucket(namespace, labelKey{key: key, anyValue: true}) {
-					return false
-				}
-			}
-			return bucket(namespace, labelKey{})
-		}
-		if !in("") || object.namespace == "" {
-			return
-		}
+	}
+	in("")
+	if object.namespace != "" {
 		in(object.namespace)
 	}
 }

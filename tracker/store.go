@@ -125,11 +125,11 @@ func (s *store) observers(cluster any, ref Reference, set labels.Set, yield func
 	if t, ok := s.topics[key]; ok {
 		t.each(yield)
 	}
-	for t := range s.index.plausible(key, set) {
+	s.index.plausible(key, set, func(t *topic) {
 		if t.selector.Matches(set) {
 			t.each(yield)
 		}
-	}
+	})
 }
 
 func (t *topic) each(yield func(watcherKey)) {
