@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -89,45 +90,28 @@ func FromApply(given runtime.ApplyConfiguration, desired client.Object, kind sch
 	}
 	c.Identify(desired)
 	if prefix := desired.GetGenerateName(); prefix != "" {
-		c.metadata()["generateName"] = prefix
+		u.SetGenerateName(prefix)
 	}
-	owners, _ := c.metadata()["ownerReferences"].([]any)
+	owners := u.GetOwnerReferences()
 	for _, ref := range desired.GetOwnerReferences() {
-		if slices.ContainsFunc(owners, func(owner any) bool {
-			known, ok := owner.(map[string]any)
-			return ok && known["uid"] == string(ref.UID)
-		}) {
-			continue
+		if !slices.ContainsFunc(owners, func(known metav1.OwnerReference) bool { return known.UID == ref.UID }) {
+			owners = append(owners, ref)
 		}
-		owner, err := nonZeroMembers(ref)
-		if err != nil {
-			return nil, fmt.Errorf("cannot be sent: %w", err)
-		}
-		owners = append(owners, owner)
 	}
 	if len(owners) > 0 {
-		c.metadata()["ownerReferences"] = owners
+		u.SetOwnerReferences(owners)
 	}
 	return c, nil
 }
 
-// metadata returns the metadata of the configuration, to be changed.
-func (c Configuration) metadata() map[string]any {
-	metadata, ok := c["metadata"].(map[string]any)
-	if !ok {
-		metadata = map[string]any{}
-		c["metadata"] = metadata
-	}
-	return metadata
-}
-
 // Identify names obj as the object that the configuration is for.
 func (c Configuration) Identify(obj client.Object) {
+	u := unstructured.Unstructured{Object: c}
 	if name := obj.GetName(); name != "" {
-		c.metadata()["name"] = name
+		u.SetName(name)
 	}
 	if namespace := obj.GetNamespace(); namespace != "" {
-		c.metadata()["namespace"] = namespace
+		u.SetNamespace(namespace)
 	}
 }
 

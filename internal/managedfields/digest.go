@@ -8,31 +8,18 @@ import (
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Digest identifies the set of fields that a manager owns of an object with the given managed fields: the union of its entries
-// that are not about a subresource, without the fields that ignore names, as JSON pointers, and the fields beneath them.
+// Digest identifies a set of fields, without the fields that ignore names, as JSON pointers, and the fields beneath them. The set is
+// the union of sets in the JSON that managed fields have.
 //
-// It is empty if that is not known: the object has no managed fields at all, or they cannot be understood. The text is the same
-// in every process and stays so, since it is stored: a change to it would look like drift of all objects.
+// It is empty if a set cannot be understood. The text is the same in every process and stays so, since it is stored: a change to
+// it would look like drift of all objects.
 //
 // A pointer names an element of a list by its index. The element of a list that is merged by key has none in the managed
 // fields; such a pointer leaves nothing out.
-func Digest(entries []metav1.ManagedFieldsEntry, manager string, ignore []string) string {
-	if len(entries) == 0 {
-		return ""
-	}
-	var sets []string
-	for _, entry := range Entries(entries, manager) {
-		sets = append(sets, entry.FieldsV1.GetRawString())
-	}
-	return DigestOfSets(sets, ignore)
-}
-
-// DigestOfSets is the [Digest] of the union of sets of fields, each in the JSON that managed fields have.
-func DigestOfSets(sets []string, ignore []string) string {
+func Digest(sets []string, ignore []string) string {
 	union := fieldpath.NewSet()
 	for _, raw := range sets {
 		if raw == "" {

@@ -24,7 +24,14 @@ func TestDigest(t *testing.T) {
 		write = metav1.ManagedFieldsOperationUpdate
 	)
 	of := func(ignore []string, entries ...metav1.ManagedFieldsEntry) string {
-		return managedfields.Digest(entries, "us", ignore)
+		if len(entries) == 0 {
+			return ""
+		}
+		var sets []string
+		for _, entry := range managedfields.Entries(entries, "us") {
+			sets = append(sets, entry.FieldsV1.GetRawString())
+		}
+		return managedfields.Digest(sets, ignore)
 	}
 	base := of(nil, managed("us", apply, "", both))
 	if len(base) != 24 {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 
@@ -65,6 +64,10 @@ func nonZero(v reflect.Value, explicit bool, depth int) (content any, set bool, 
 		members, err := structMembers(v, depth)
 		return members, explicit || len(members) > 0, err
 	case reflect.Map:
+		if v.Type().Key().Kind() != reflect.String {
+			content, err = throughJSON(v)
+			break
+		}
 		content, err = mapMembers(v, depth)
 	case reflect.Slice, reflect.Array:
 		if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
@@ -108,13 +111,10 @@ func structMembers(v reflect.Value, depth int) (map[string]any, error) {
 	return members, nil
 }
 
-func mapMembers(v reflect.Value, depth int) (map[string]any, error) {
-	members := make(map[string]any, v.Len())
+func mapMembers(v reflect.Value, depth int) (members map[string]any, err error) {
+	members = make(map[string]any, v.Len())
 	for iter := v.MapRange(); iter.Next(); {
-		key, err := mapKey(iter.Key())
-		if err != nil {
-			return nil, err
-		}
+		key := iter.Key().String()
 		if members[key], _, err = nonZero(iter.Value(), true, depth+1); err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
@@ -130,24 +130,6 @@ func listItems(v reflect.Value, depth int) (items []any, err error) {
 		}
 	}
 	return items, nil
-}
-
-func mapKey(v reflect.Value) (string, error) {
-	if v.Kind() == reflect.String {
-		return v.String(), nil
-	}
-	if text, ok := v.Interface().(encoding.TextMarshaler); ok {
-		key, err := text.MarshalText()
-		return string(key), err
-	}
-	switch {
-	case v.CanInt():
-		return strconv.FormatInt(v.Int(), 10), nil
-	case v.CanUint():
-		return strconv.FormatUint(v.Uint(), 10), nil
-	default:
-		return "", fmt.Errorf("a key of type %s: %w", v.Type(), errNoJSON)
-	}
 }
 
 var (

@@ -5,6 +5,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -51,17 +52,9 @@ var assigned = map[schema.GroupKind][][]string{
 // withAssigned returns content with the fields that were assigned to live, where content has none of its own.
 func withAssigned(kind schema.GroupKind, content, live map[string]any) map[string]any {
 	for _, path := range assigned[kind] {
-		if !have(content, path) {
+		if _, found, _ := unstructured.NestedFieldNoCopy(content, path...); !found {
 			content = withPath(content, live, path, true)
 		}
 	}
 	return content
-}
-
-func have(content map[string]any, path []string) bool {
-	v := optional{content, true}
-	for _, name := range path {
-		v = member(v, name)
-	}
-	return v.exists
 }

@@ -163,7 +163,7 @@ func (s *sight) fieldsDigest(ignore []string) string {
 	for i, share := range s.shares {
 		sets[i] = share.fields.Value()
 	}
-	return managedfields.DigestOfSets(sets, ignore)
+	return managedfields.Digest(sets, ignore)
 }
 
 // observed returns what a sight shows by itself.
