@@ -316,22 +316,19 @@ func (a *applyCall[Type]) wanted(w objectWriter[Type], desired Type) (managedfie
 	return wanted, err
 }
 
-// compare returns the differences between what is wanted and obj, given its managed fields.
-func (a *applyCall[Type]) compare(wanted managedfields.Configuration, there map[string]any, obj client.Object) managedfields.Differences {
-	return managedfields.Compare(wanted, there, obj.GetManagedFields(), a.owner, a.manager.Conflicts == LeaveConflicts)
+// compare returns the differences between what is wanted and an object with such content and managed fields.
+func (a *applyCall[Type]) compare(
+	wanted managedfields.Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry,
+) managedfields.Differences {
+	return managedfields.Compare(wanted, there, entries, a.owner, a.manager.Conflicts == LeaveConflicts)
 }
 
 // inSync reports whether obj agrees with what is wanted, but for differences that are accepted.
 func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, known lastWrite) bool {
+	entries := obj.GetManagedFields()
 	there, err := contentOf(obj)
-	if err != nil {
-		return false
-	}
-	if len(obj.GetManagedFields()) > 0 {
-		return a.compare(wanted, there, obj).SubsetOf(known.accepted)
-	}
-	// The cache strips managed fields. Since an apply of the same, what is owned is what is wanted.
-	return known.version != "" && managedfields.CompareValues(wanted, there).SubsetOf(known.accepted)
+	// A cache may strip managed fields. Since an apply of the same, what is owned is what is wanted.
+	return err == nil && (len(entries) > 0 || known.version != "") && a.compare(wanted, there, entries).SubsetOf(known.accepted)
 }
 
 // record returns the answer to a write as an object like desired. It remembers in what the answer differs from what was wanted:
@@ -345,10 +342,8 @@ func (a *applyCall[Type]) record(
 	}
 	accepted := managedfields.Differences{}
 	if there, err := contentOf(written); err == nil {
-		accepted = managedfields.CompareValues(wanted, there)
-		if len(written.GetManagedFields()) > 0 {
-			maps.Copy(accepted, a.compare(wanted, there, written))
-		}
+		accepted = a.compare(wanted, there, nil)
+		maps.Copy(accepted, a.compare(wanted, there, written.GetManagedFields()))
 	}
 	w.lastWrites.record(written, a.hash, lastWrite{accepted: accepted})
 	return written, nil

@@ -49,8 +49,8 @@ func FieldsOf(t reflect.Type) []Field {
 	collectFields(t, nil, nil, candidates)
 	var fields []Field
 	for _, same := range candidates {
-		slices.SortStableFunc(same, Field.compareDepth)
-		if len(same) == 1 || same[0].compareDepth(same[1]) != 0 {
+		slices.SortFunc(same, func(a, b Field) int { return a.depth() - b.depth() })
+		if len(same) == 1 || same[0].depth() < same[1].depth() {
 			fields = append(fields, same[0])
 		}
 	}
@@ -59,18 +59,12 @@ func FieldsOf(t reflect.Type) []Field {
 	return known.([]Field)
 }
 
-// compareDepth puts the field first that counts; of two that are equal none does.
-func (f Field) compareDepth(g Field) int {
-	switch {
-	case len(f.Index) != len(g.Index):
-		return len(f.Index) - len(g.Index)
-	case f.tagged == g.tagged:
-		return 0
-	case f.tagged:
-		return -1
-	default:
-		return 1
+// depth is less for a field that counts before another one of its name.
+func (f Field) depth() int {
+	if f.tagged {
+		return 2 * len(f.Index)
 	}
+	return 2*len(f.Index) + 1
 }
 
 // collectFields adds the fields of t, which has the given index in the struct that is looked at, by their names.

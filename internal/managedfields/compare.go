@@ -46,12 +46,13 @@ func (d Differences) SubsetOf(known Differences) bool {
 	return true
 }
 
-// Compare returns the differences between a configuration and an object with the given content and managed fields. With
-// ignoreForeign, a field that others own is no difference though it has another value.
+// Compare returns the differences between a configuration and an object with the given content and managed fields. Without managed
+// fields it is not known who owns what; values are all there is to compare then. With ignoreForeign, a field that others own
+// is no difference though it has another value.
 func Compare(
 	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, owner Owner, ignoreForeign bool,
 ) Differences {
-	c := comparison{found: Differences{}}
+	c := comparison{unowned: len(entries) == 0, found: Differences{}}
 	ours, others := &fieldpath.Set{}, &fieldpath.Set{}
 	for _, entry := range entries {
 		fields, ok := fieldsOf(entry)
@@ -75,14 +76,6 @@ func Compare(
 	body := wanted.body()
 	c.members(nil, body, ours, others, there)
 	c.leftovers(nil, ours, body)
-	return c.found
-}
-
-// CompareValues returns the differences where it is not known who owns what: then values are all there is to compare.
-func CompareValues(wanted Configuration, there map[string]any) Differences {
-	c := comparison{unowned: true, found: Differences{}}
-	none := &fieldpath.Set{}
-	c.members(nil, wanted.body(), none, none, there)
 	return c.found
 }
 
@@ -225,15 +218,18 @@ func agrees(want, have any) bool {
 			return want == float64(have)
 		}
 	}
-	switch have.(type) {
-	case map[string]any, []any, nil:
-		return isZero(want) && isZero(have)
-	}
-	switch want.(type) {
-	case map[string]any, []any:
+	if have == nil || !isScalar(want) || !isScalar(have) {
 		return isZero(want) && isZero(have)
 	}
 	return want == have
+}
+
+func isScalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
 }
 
 // isZero reports whether v is what decoding leaves of a Go field that is zero.

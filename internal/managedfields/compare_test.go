@@ -37,10 +37,7 @@ func fromYAML(t testing.TB, text string) map[string]any {
 // differences returns those between a configuration and an object with managed fields, a line for each, sorted. A nil list of
 // managed fields is one that is not known.
 func differences(wanted, there map[string]any, entries []metav1.ManagedFieldsEntry, ignoreForeign bool) []string {
-	found := managedfields.CompareValues(wanted, there)
-	if entries != nil {
-		found = managedfields.Compare(wanted, there, entries, managedfields.Owner{Name: "me"}, ignoreForeign)
-	}
+	found := managedfields.Compare(wanted, there, entries, managedfields.Owner{Name: "me"}, ignoreForeign)
 	lines := map[string]bool{}
 	for one := range found {
 		lines[fmt.Sprintf("%s %s", one.Path, one.Fault)] = true

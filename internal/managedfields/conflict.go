@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -80,36 +80,26 @@ func removeFrom(v any, path string) bool {
 	return false
 }
 
+// keyPart is one key of an element: [name="web" of [name="web",port=80].
+var keyPart = regexp.MustCompile(`^[\[,]([^=]+)=("(?:[^"\\]|\\.)*"|[^",\]]*)`)
+
 // cutElement cuts from the front of path the element [name="web",port=80], if item is of these keys. A key that item lacks has its
 // default, which only the API server knows.
 func cutElement(path string, item any) (rest string, ok bool) {
-	members, isMap := item.(map[string]any)
-	rest, ok = strings.CutPrefix(path, "[")
-	if !ok || !isMap {
-		return "", false
-	}
+	members, _ := item.(map[string]any)
 	found := false
 	for {
-		name, text, ok := strings.Cut(rest, "=")
-		if !ok {
-			return "", false
+		part := keyPart.FindStringSubmatch(path)
+		if part == nil {
+			rest, ok = strings.CutPrefix(path, "]")
+			return rest, ok && found
 		}
-		end := strings.IndexAny(text, ",]")
-		if quoted, err := strconv.QuotedPrefix(text); err == nil {
-			end = len(quoted)
-		}
-		if end < 0 || end >= len(text) {
-			return "", false
-		}
-		if member, ok := members[name]; ok {
-			if value.ToString(value.NewValueInterface(member)) != text[:end] {
+		if member, ok := members[part[1]]; ok {
+			if value.ToString(value.NewValueInterface(member)) != part[2] {
 				return "", false
 			}
 			found = true
 		}
-		rest = text[end+1:]
-		if text[end] == ']' {
-			return rest, found
-		}
+		path = path[len(part[0]):]
 	}
 }
