@@ -37,12 +37,15 @@ import (
 // therefore takes two requests: a patch of the managed fields, by which all fields of the create become applied, and the apply,
 // which removes the fields that are not desired; their defaults come again.
 //
-// Nothing is sent if the managed fields of the object show that it agrees with what is desired, after a restart of the program
-// too. Some things a program knows from the answers to its own requests only, and learns again after a restart: what the API
-// server makes of a value (1 of 1000m), and what admission webhooks do, by one apply that changes nothing; which fields of an
-// object that was created and never applied are defaults, by those two requests, which that object never needs again. A cache
-// that strips managed fields costs one apply after a restart too. The client in memory that tests use shows managed fields only
-// if it is asked to (WithReturnManagedFields).
+// Nothing is sent if the managed fields of the object show that it agrees with what is desired. What they do not show, the manager
+// learns from the answers to its requests, and once more after a restart of the program:
+//
+//   - A value that the API server writes in another way (1 for 1000m), or that an admission webhook changes, costs one apply,
+//     which changes nothing.
+//   - A cache that strips managed fields costs one apply, which changes nothing. The client in memory that tests use strips them
+//     too, unless it has the option WithReturnManagedFields.
+//   - An object that has defaults, and was created but never applied, costs the two requests of its first apply. From then on a
+//     restart does not write it.
 //
 // Type may be a duck type: what the duck type does not cover is not applied, and stays.
 //
@@ -57,16 +60,16 @@ type ApplyingObjectManager[Type client.Object] struct {
 	Type Type
 
 	// FieldManager is the name by which the API server knows whose the fields are. It names the controller, and has to stay the
-	// same for ever: under another name, the fields that were applied before are those of another manager. Two nodes that write to one
-	// object need a name each. At most 128 characters. Required.
+	// same for ever: under another name, the fields that were applied before belong to another manager. Two nodes that write to
+	// one object need a name each. At most 128 characters. Required.
 	FieldManager string
 
 	// Conflicts says what becomes of fields that others own and have another value for. Default: ForceConflicts.
 	Conflicts ConflictPolicy
 
 	// TakeOverFrom are the names of field managers that wrote the object by creates and updates before, such as that of a version
-	// of the controller that used an UpdatingObjectManager. What they wrote, and is not desired, goes. Nobody else may use
-	// these names on such objects. Optional.
+	// of the controller that used an UpdatingObjectManager. Fields that they wrote and that are not desired are removed. No other
+	// program may use these names on such objects. Optional.
 	TakeOverFrom []string
 
 	// ApplyConfiguration returns what is to be applied in place of desired: a generated apply configuration, as a rule. The

@@ -9,7 +9,7 @@ var WithIgnored = withIgnored
 
 // Merge migrates for the manager "us", which applies body in the version v1.
 func Merge(entries []metav1.ManagedFieldsEntry, body map[string]any, reclaim []string, ignored [][]string) ([]metav1.ManagedFieldsEntry, bool) {
-	m := migration{body: body, reclaim: reclaim, kept: [][]string{finalizers}, ignored: ignored}
+	m := migration{body: body, reclaim: reclaim, kept: append(ignored, finalizers)}
 	m.Manager, m.APIVersion = "us", "v1"
 	return m.migrate(entries)
 }

@@ -23,8 +23,8 @@ type migration struct {
 	body map[string]any
 	// reclaim are prefixes of managers whose fields are taken.
 	reclaim []string
-	// kept are paths that are never taken away, ignored are paths of JSON pointers, which are left alone too.
-	kept, ignored [][]string
+	// kept are the tokens of JSON pointers to fields that are never taken away.
+	kept [][]string
 }
 
 // finalizers are kept wherever they come from: the API server itself adds some to what is created, and one that goes too soon
@@ -42,11 +42,8 @@ var assignedOnce = map[schema.GroupKind][][]string{
 
 // migrationFor returns the migration for the application of body by the operation.
 func (e *Executor) migrationFor(op plan.Operation, object *manifest.Object, body *unstructured.Unstructured) *migration {
-	m := &migration{
-		body:    body.Object,
-		kept:    append([][]string{finalizers}, assignedOnce[op.Key.GroupKind()]...),
-		ignored: managedfields.Pointers(object.Settings.IgnoreFields),
-	}
+	ignored := managedfields.Pointers(object.Settings.IgnoreFields)
+	m := &migration{body: body.Object, kept: append(append(ignored, finalizers), assignedOnce[op.Key.GroupKind()]...)}
 	m.Manager, m.APIVersion = string(e.fieldManager()), body.GetAPIVersion()
 	if op.Override {
 		m.reclaim = e.Reclaim
@@ -71,8 +68,7 @@ func (m *migration) reclaims(entry metav1.ManagedFieldsEntry) bool {
 
 // keeps reports whether the field at path stays, even if it is not applied.
 func (m *migration) keeps(path fieldpath.Path) bool {
-	return slices.ContainsFunc(m.kept, func(kept []string) bool { return len(path) >= len(kept) && touches(kept, path) }) ||
-		slices.ContainsFunc(m.ignored, func(pointer []string) bool { return touches(pointer, path) })
+	return slices.ContainsFunc(m.kept, func(pointer []string) bool { return touches(pointer, path) })
 }
 
 // touches reports whether path is what pointer means, or above or below it. The index of a list matches every element.
