@@ -151,6 +151,7 @@ func TestFromObject(t *testing.T) {
 			}),
 			want: `{` + head + `,"spec":{"amount":"1","port":"http","time":"2024-05-17T08:30:00Z","raw":{"a":{"b":0}},"wait":"1s","any":{"a":1,"b":"0"}}}`,
 		},
+		"null of its own": {desired: spec(func(s *gaugeSpec) { s.Raw.Raw = []byte("null") }), want: `{` + head + `}`},
 		"holds itself": {
 			desired: spec(func(s *gaugeSpec) { s.Loop = s }),
 			err:     "nested too deeply: it has no form in JSON",

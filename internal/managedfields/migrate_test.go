@@ -2,6 +2,7 @@ package managedfields_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/managedfields"
@@ -18,18 +19,23 @@ func TestMigrate(t *testing.T) {
 		managedEntry("old", update, `{"f:a":{}}`),
 		managedEntry("me", update, `{"f:b":{}}`),
 		managedEntry("me-too", update, `{"f:c":{}}`),
+		managedEntry("old", apply, `{"f:d":{}}`),
 		{Manager: "older", Operation: update, APIVersion: "v1", FieldsType: "FieldsV1"},
 		{Manager: "old", Operation: update, APIVersion: "v1", FieldsType: "FieldsV1", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:s":{}}`)},
 	}
 	before := copyEntries(given)
-	want := []metav1.ManagedFieldsEntry{managedEntry("me", apply, `{"f:a":{},"f:b":{}}`), given[2], given[4]}
+	want := []metav1.ManagedFieldsEntry{managedEntry("me", apply, `{"f:a":{},"f:b":{}}`), given[2], given[3], given[5]}
 	for range 20 {
 		got, err := managedfields.Owner{Name: "me", Before: []string{"older", "old"}}.Migrate(given, wanted)
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.SortFunc(got, func(a, b metav1.ManagedFieldsEntry) int { return slices.Compare([]byte(a.Manager), []byte(b.Manager)) })
-		slices.SortFunc(want, func(a, b metav1.ManagedFieldsEntry) int { return slices.Compare([]byte(a.Manager), []byte(b.Manager)) })
+		slices.SortFunc(got, func(a, b metav1.ManagedFieldsEntry) int {
+			return strings.Compare(a.Manager+a.Subresource, b.Manager+b.Subresource)
+		})
+		slices.SortFunc(want, func(a, b metav1.ManagedFieldsEntry) int {
+			return strings.Compare(a.Manager+a.Subresource, b.Manager+b.Subresource)
+		})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("managed fields differ (-expected, +actual):\n%s", diff)
 		}
