@@ -29,9 +29,9 @@ type ConditionManager interface {
 	// GetCondition returns a copy of the condition of type t, or nil if there is none.
 	GetCondition(t string) *metav1.Condition
 
-	// SetCondition stores the condition in place of the one of its type. It sets the time of the transition. It replaces
-	// an ObservedGeneration of zero by the generation of the request, and keeps any other. The happy condition stays as
-	// it is.
+	// SetCondition stores the condition in place of the one of its type. It sets the time of the transition. It
+	// replaces an ObservedGeneration of zero by the generation of the request, and keeps any other. The happy condition
+	// stays as it is.
 	SetCondition(new metav1.Condition)
 
 	// ClearCondition removes the condition of type t, if there is one. It is an error if t is the happy condition or
@@ -40,9 +40,9 @@ type ConditionManager interface {
 
 	// MarkTrue sets the condition of type t to True. The message is formatted by fmt.Sprintf, here and below.
 	//
-	// If all dependents are True then, the happy condition becomes True too. Otherwise it changes only if it repeated t:
-	// it then repeats another dependent that is not True. A happy condition that is missing, or that the author has set,
-	// stays as it is.
+	// If all dependents are True then, the happy condition becomes True too. Otherwise it changes only if it repeated
+	// t: it then repeats another dependent that is not True. A happy condition that is missing, or that the author has
+	// set, stays as it is.
 	MarkTrue(t string, reason, messageFormat string, messageA ...interface{})
 
 	// MarkUnknown sets the condition of type t to Unknown. If t is a dependent, the happy condition repeats it, unless

@@ -70,8 +70,8 @@ func (r ConditionSet) Manage(status ConditionsAccessor) ConditionManager {
 }
 
 // ManageWithContext returns a manager of the conditions of one status during one request. The time of transitions is
-// that of the request (see rtime.RetrieveNow), in whole seconds as the API stores them; the observed generation is the
-// one that [StashGeneration] put on ctx.
+// the time of the request (see rtime.RetrieveNow), in whole seconds as the API stores them. The observed generation is
+// the one that [StashGeneration] put on ctx.
 //
 // With a nil status every operation of the manager does nothing.
 func (r ConditionSet) ManageWithContext(ctx context.Context, status ConditionsAccessor) ConditionManager {

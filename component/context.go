@@ -7,22 +7,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Context is what a [Generator] is given as its context: beside the values of the context that it was made from, it carries
-// what is known of the component. A reconciler makes one for each request. To drive a generator without a reconciler, such as
-// in a test, make one with [NewContext].
+// Context is the context of a [Generator]. Besides the values of the context that it was made from, it contains facts
+// about the component. A reconciler makes one for each request. To call a generator without a reconciler, such as in a
+// test, make one with [NewContext].
 //
-// Each With method returns another Context with the value; the receiver stays as it is. The functions whose names end in
-// FromContext find the values, in any context derived from it.
+// Each With method returns another Context with the value, and leaves the receiver as it is. The functions whose names
+// end in FromContext return the values from any context derived from it.
 type Context struct {
 	context.Context
 }
 
-// NewContext returns a Context made from ctx, with the values that ctx already carries.
+// NewContext returns a Context made from ctx, with the values that ctx already contains.
 func NewContext(ctx context.Context) Context {
 	return Context{Context: ctx}
 }
 
-// contextKey is the key of a value, and what errors call it.
+// contextKey is the key of a value, and its name in errors.
 type contextKey string
 
 const (
@@ -53,7 +53,7 @@ func (c Context) WithReconcilerName(name string) Context {
 	return c.with(keyReconcilerName, name)
 }
 
-// WithLocalClient adds the client for the cluster that the component's resource is in.
+// WithLocalClient adds the client for the cluster of the component's resource.
 func (c Context) WithLocalClient(local client.Client) Context {
 	return c.with(keyLocalClient, local)
 }
@@ -83,50 +83,50 @@ func (c Context) WithComponentDigest(digest string) Context {
 	return c.with(keyComponentDigest, digest)
 }
 
-// WithComponentRevision adds the revision of the component: 1 for the first thing that is rolled out.
+// WithComponentRevision adds the revision of the component, which is 1 for the first roll-out.
 func (c Context) WithComponentRevision(revision int64) Context {
 	return c.with(keyComponentRevision, revision)
 }
 
-// ReconcilerNameFromContext returns the name of the reconciler, or an error if ctx carries none.
+// ReconcilerNameFromContext returns the name of the reconciler, or an error if ctx contains none.
 func ReconcilerNameFromContext(ctx context.Context) (string, error) {
 	return fromContext[string](ctx, keyReconcilerName)
 }
 
-// LocalClientFromContext returns the client for the cluster that the component's resource is in, or an error if ctx carries
+// LocalClientFromContext returns the client for the cluster of the component's resource, or an error if ctx contains
 // none. It acts with the identity of the component.
 func LocalClientFromContext(ctx context.Context) (client.Client, error) {
 	return fromContext[client.Client](ctx, keyLocalClient)
 }
 
-// ClientFromContext returns the client for the cluster that the component is deployed to, or an error if ctx carries none. It
-// acts with the identity of the component.
+// ClientFromContext returns the client for the cluster that the component is deployed to, or an error if ctx contains
+// none. It acts with the identity of the component.
 func ClientFromContext(ctx context.Context) (client.Client, error) {
 	return fromContext[client.Client](ctx, keyClient)
 }
 
-// ComponentFromContext returns the component's resource, or an error if ctx carries none. It must not be changed.
+// ComponentFromContext returns the component's resource, or an error if ctx contains none. It must not be changed.
 func ComponentFromContext(ctx context.Context) (client.Object, error) {
 	return fromContext[client.Object](ctx, keyComponent)
 }
 
-// ComponentNameFromContext returns the name of the component's resource, or an error if ctx carries none.
+// ComponentNameFromContext returns the name of the component's resource, or an error if ctx contains none.
 func ComponentNameFromContext(ctx context.Context) (string, error) {
 	return fromContext[string](ctx, keyComponentName)
 }
 
-// ComponentNamespaceFromContext returns the namespace of the component's resource, or an error if ctx carries none. It is empty
-// for a resource that is in no namespace.
+// ComponentNamespaceFromContext returns the namespace of the component's resource, or an error if ctx contains none. It
+// is empty for a resource without namespace.
 func ComponentNamespaceFromContext(ctx context.Context) (string, error) {
 	return fromContext[string](ctx, keyComponentNamespace)
 }
 
-// ComponentDigestFromContext returns the digest of the component, or an error if ctx carries none.
+// ComponentDigestFromContext returns the digest of the component, or an error if ctx contains none.
 func ComponentDigestFromContext(ctx context.Context) (string, error) {
 	return fromContext[string](ctx, keyComponentDigest)
 }
 
-// ComponentRevisionFromContext returns the revision of the component, or an error if ctx carries none.
+// ComponentRevisionFromContext returns the revision of the component, or an error if ctx contains none.
 func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
 	return fromContext[int64](ctx, keyComponentRevision)
 }

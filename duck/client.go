@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The texts are those that programs written for reconciler.io/runtime may compare with.
+// Programs written for reconciler.io/runtime may compare these texts.
 var (
 	errCreate = errors.New("Create is not supported for the duck typed objects")
 	errUpdate = errors.New("Update is not supported for the duck typed objects, use Patch instead")
@@ -22,9 +22,9 @@ var (
 
 var _ client.WithWatch = (*duckClient)(nil)
 
-// SchemeAccessor is what knows a scheme, such as any client.Client.
+// SchemeAccessor gives access to a scheme. Every client.Client is one.
 type SchemeAccessor interface {
-	// Scheme returns the scheme that tells which Go types are registered, and thus no ducks.
+	// Scheme returns the scheme. A Go type that is registered in it is no duck.
 	Scheme() *runtime.Scheme
 }
 

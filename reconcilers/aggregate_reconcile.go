@@ -35,44 +35,44 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
 
-	w, err := r.wish(ctx, config, actual, resource)
+	d, err := r.runTree(ctx, config, actual, resource)
 	var managed T
 	if err == nil {
-		managed, err = r.manage(ctx, config, resource, actual, w.desired)
+		managed, err = r.manage(ctx, config, resource, actual, d.desired)
 	}
 	r.remember(ctx, req, p, version, managed)
-	if err == nil && isNil(w.desired) && actual.GetUID() != "" {
+	if err == nil && isNil(d.desired) && actual.GetUID() != "" {
 		p.resource.Deleted(actual, rtime.RetrieveNow(ctx))
 	}
-	return w.result, joinLoud(w.halted, err)
+	return d.result, joinLoud(d.halted, err)
 }
 
-// wish is what comes of a tree that ran.
-type wish[T client.Object] struct {
+// desiredState is the outcome of the tree and of DesiredResource.
+type desiredState[T client.Object] struct {
 	desired T
 	result  Result
-	// halted is what the tree said beside halting; nil if nothing.
+	// halted is the error of a tree that halted and returned more than that; else nil.
 	halted error
 }
 
-// wish runs the tree and asks what is desired.
-func (r *AggregateReconciler[T]) wish(ctx context.Context, config Config, actual, resource T) (w wish[T], err error) {
+// runTree runs the tree and asks what is desired.
+func (r *AggregateReconciler[T]) runTree(ctx context.Context, config Config, actual, resource T) (d desiredState[T], err error) {
 	withTrackerRound(config, actual, func() (complete bool) {
-		w.result, err = r.Reconciler.Reconcile(ctx, resource)
+		d.result, err = r.Reconciler.Reconcile(ctx, resource)
 		recordUnlocated(ctx, err)
 		complete = err == nil
 		switch {
 		case isOnlyHalt(err):
 		case isHalt(err):
-			w.halted = err
+			d.halted = err
 		case err != nil:
 			return false
 		}
-		w.desired, err = r.desired(ctx, actual, resource)
+		d.desired, err = r.desired(ctx, actual, resource)
 		recordUnlocated(ctx, err)
 		return complete && err == nil
 	})
-	return w, err
+	return d, err
 }
 
 func (r *AggregateReconciler[T]) desired(ctx context.Context, actual, resource T) (T, error) {
@@ -99,7 +99,7 @@ func (r *AggregateReconciler[T]) manage(ctx context.Context, config Config, reso
 	return managed, err
 }
 
-// untracked is a tracker for whom nobody has to be woken.
+// untracked is a tracker that tracks nothing.
 type untracked struct{}
 
 func (untracked) TrackReference(tracker.Reference, client.Object) error { return nil }

@@ -118,7 +118,7 @@ func (r *SyncReconciler[Type]) Reconcile(ctx context.Context, resource Type) (Re
 
 func (r *SyncReconciler[Type]) failed(ctx context.Context, err error, message string) {
 	recordFailure(ctx, "", err)
-	if !isQuiet(err) && !meantAsAnswer(ctx, err) {
+	if !isQuiet(err) && !isDenial(ctx, err) {
 		logr.FromContextOrDiscard(ctx).Error(err, message)
 	}
 }

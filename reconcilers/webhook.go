@@ -31,7 +31,7 @@ import (
 //   - Stops: when the object cannot be decoded or its defaults cannot be filled in.
 //   - On error: refuses. Errors with the status of an API server, and so those of [Deny] and [InvalidFields], keep code, reason,
 //     message and details; field errors become an Invalid with a cause each; any other error is an internal one, with its text. A mere
-//     [ErrHaltSubReconcilers] allows. What the author has set as result of the response stays. What is neither quiet nor a refusal that
+//     [ErrHaltSubReconcilers] allows. What the author has set as result of the response stays. What is neither quiet nor a denial that
 //     the author meant is logged, with the path of the node.
 //   - On deletion: runs the tree, see above. A delete request cannot change the object, so none of its changes is sent. Mind that an
 //     update request may be for a terminating resource; nodes then do what they do on deletion.
@@ -196,7 +196,7 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	p := &requestState{}
 	ctx = r.admit(ctx, &req, resp, p)
 	if err := r.check(); err != nil {
-		refuse(ctx, p, req, resp, err)
+		deny(ctx, p, req, resp, err)
 		return *resp
 	}
 	if r.BeforeHandle != nil {
@@ -205,7 +205,7 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 		}
 	}
 	if err := r.handle(ctx, req, resp); err != nil {
-		refuse(ctx, p, req, resp, err)
+		deny(ctx, p, req, resp, err)
 	}
 	if r.AfterHandle != nil {
 		r.AfterHandle(ctx, req, resp)

@@ -52,7 +52,7 @@ func warningText(text string) string {
 // Deny returns an error that refuses an admission request as Forbidden, with that message. A ResourceReconciler takes it for an
 // error like any other.
 func Deny(format string, args ...any) error {
-	return &refusal{StatusError: &apierrs.StatusError{ErrStatus: metav1.Status{
+	return &denial{StatusError: &apierrs.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusForbidden,
 		Reason:  metav1.StatusReasonForbidden,
@@ -70,7 +70,7 @@ func InvalidFields(ctx context.Context, resource client.Object, fields field.Err
 		return nil
 	}
 	kind, name := identify(ctx, resource)
-	return &refusal{StatusError: apierrs.NewInvalid(kind, name, fields), fields: fields}
+	return &denial{StatusError: apierrs.NewInvalid(kind, name, fields), fields: fields}
 }
 
 // identify returns what error texts call resource.
