@@ -119,7 +119,7 @@ type ambiguous struct {
 }
 
 type One struct {
-	Same  string `json:"same"`
+	Same  string
 	Tag   string
 	Name  string `json:"name"`
 	First string `json:"-"`
@@ -127,7 +127,7 @@ type One struct {
 }
 
 type Two struct {
-	Same string `json:"same"`
+	Same string
 	Tag2 string `json:"Tag"`
 }
 
