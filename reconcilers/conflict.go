@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConflictPolicy says what becomes of a field that an [ApplyingObjectManager] wants, and that another field manager owns and has
-// another value for.
+// ConflictPolicy says what becomes of a field that an [ApplyingObjectManager] wants, and that another field manager
+// owns and has another value for.
 type ConflictPolicy string
 
 const (
@@ -25,8 +25,8 @@ const (
 	LeaveConflicts ConflictPolicy = "Leave"
 )
 
-// ApplyConflictError is returned for an object some of whose fields others own. It unwraps to the error of the API server. Its text
-// is stable.
+// ApplyConflictError is returned for an object some of whose fields others own. It unwraps to the error of the API
+// server. Its text is stable.
 type ApplyConflictError struct {
 	// Object is the object by kind, namespace and name.
 	Object string
@@ -67,7 +67,8 @@ func newApplyConflictError(object string, err error) *ApplyConflictError {
 	conflict := &ApplyConflictError{Object: object, Err: err}
 	for _, cause := range status.Status().Details.Causes {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			conflict.Conflicts = append(conflict.Conflicts, ApplyConflict{Manager: managerIn(cause.Message), Field: cause.Field})
+			found := ApplyConflict{Manager: managerIn(cause.Message), Field: cause.Field}
+			conflict.Conflicts = append(conflict.Conflicts, found)
 		}
 	}
 	if len(conflict.Conflicts) == 0 {

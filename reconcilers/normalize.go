@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// normalize gives the content of an unstructured object the types that the API machinery knows. It panics when it is to copy
-// other types, and finds them unequal to the same content as the server returns it. Other objects are left alone.
+// normalize gives the content of an unstructured object the types that the API machinery knows. It panics when it is to
+// copy other types, and finds them unequal to the same content as the server returns it. Other objects are left alone.
 func normalize(obj client.Object) error {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || u == nil {

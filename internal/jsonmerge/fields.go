@@ -39,8 +39,9 @@ func (f Field) nested(target reflect.Value, is any) (reflect.Value, bool) {
 
 var knownFields sync.Map // of reflect.Type to []Field
 
-// FieldsOf returns the fields of a struct type that JSON knows, sorted by name. It follows the rules of encoding/json: of several
-// fields with one name the least embedded one counts, of several such fields the one with a tag, and otherwise none.
+// FieldsOf returns the fields of a struct type that JSON knows, sorted by name. It follows the rules of encoding/json:
+// of several fields with one name the least embedded one counts, of several such fields the one with a tag, and
+// otherwise none.
 func FieldsOf(t reflect.Type) []Field {
 	if known, ok := knownFields.Load(t); ok {
 		return known.([]Field)
@@ -99,8 +100,8 @@ func collectFields(t reflect.Type, above []reflect.Type, index []int, found map[
 
 // findField finds a field as decoding does: in the right spelling, or else in any case.
 func findField(fields []Field, name string) (Field, bool) {
-	i, exact := slices.BinarySearchFunc(fields, name, func(f Field, name string) int { return strings.Compare(f.Name, name) })
-	if !exact {
+	i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
+	if i < 0 {
 		i = slices.IndexFunc(fields, func(f Field) bool { return strings.EqualFold(f.Name, name) })
 	}
 	if i < 0 {

@@ -304,8 +304,8 @@ func TestAdmissionPatchLeavesTheKind(t *testing.T) {
 	}
 }
 
-// Where the client wrote all that the Go type knows, and nothing else, a patch is the one of the library that webhooks usually use.
-// No case changes two members of one map in ways whose order the library leaves to chance.
+// Where the client wrote all that the Go type knows, and nothing else, a patch is the one of the library that webhooks
+// usually use. No case changes two members of one map in ways whose order the library leaves to chance.
 func TestAdmissionPatchIsTheUsualOne(t *testing.T) {
 	const given = `{"l":[{"name":"a"},{"name":"b"},{"name":"c"}],"m":{"x":1}}`
 	for name, changed := range map[string]string{
@@ -336,7 +336,8 @@ func TestAdmissionPatchIsTheUsualOne(t *testing.T) {
 	}
 }
 
-// FuzzAdmissionPatch gives the function objects that have nothing to do with each other: the patch has to fit all the same.
+// FuzzAdmissionPatch gives the function objects that have nothing to do with each other: the patch has to fit all the
+// same.
 func FuzzAdmissionPatch(f *testing.F) {
 	f.Add(`{"a":1}`, `{"a":1,"b":{}}`, `{"a":2,"b":{"c":[1]}}`)
 	f.Add(`{"l":[{"name":"a"}]}`, `{"l":[{"name":"b"},{"name":"a"}]}`, `{"l":[{"name":"a"},{"name":"c"}]}`)

@@ -46,9 +46,9 @@ func (d Differences) SubsetOf(known Differences) bool {
 	return true
 }
 
-// Compare returns the differences between a configuration and an object with the given content and managed fields. Without managed
-// fields it is not known who owns what; values are all there is to compare then. With ignoreForeign, a field that others own
-// is no difference though it has another value.
+// Compare returns the differences between a configuration and an object with the given content and managed fields.
+// Without managed fields it is not known who owns what; values are all there is to compare then. With ignoreForeign, a
+// field that others own is no difference though it has another value.
 func Compare(
 	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, owner Owner, ignoreForeign bool,
 ) Differences {
@@ -79,8 +79,8 @@ func Compare(
 	return c.found
 }
 
-// comparison collects differences. What kind of list or map it meets, it takes from the fields that are owned. What it cannot take
-// from there counts as a difference.
+// comparison collects differences. What kind of list or map it meets, it takes from the fields that are owned. What it
+// cannot take from there counts as a difference.
 type comparison struct {
 	// unowned is true if it is not known who owns what.
 	unowned bool
@@ -95,7 +95,9 @@ func (c *comparison) members(path fieldpath.Path, want map[string]any, ours, oth
 }
 
 // member compares the value at one element of path.
-func (c *comparison) member(path fieldpath.Path, at fieldpath.PathElement, want any, ours, others *fieldpath.Set, have any) {
+func (c *comparison) member(
+	path fieldpath.Path, at fieldpath.PathElement, want any, ours, others *fieldpath.Set, have any,
+) {
 	owned := ours.Members.Has(at)
 	inner, nested := children(ours, at)
 	theirs, shared := children(others, at)
@@ -179,7 +181,8 @@ func (c *comparison) leftovers(path fieldpath.Path, ours *fieldpath.Set, want an
 	}
 }
 
-// agrees reports whether what is there is what is wanted. What a Go type has no way to leave out, or to say, is taken for zero.
+// agrees reports whether what is there is what is wanted. What a Go type has no way to leave out, or to say, is taken
+// for zero.
 func agrees(want, have any) bool {
 	switch want := want.(type) {
 	case map[string]any:

@@ -34,8 +34,8 @@ func fromYAML(t testing.TB, text string) map[string]any {
 	return content
 }
 
-// differences returns those between a configuration and an object with managed fields, a line for each, sorted. A nil list of
-// managed fields is one that is not known.
+// differences returns those between a configuration and an object with managed fields, a line for each, sorted. A nil
+// list of managed fields is one that is not known.
 func differences(wanted, there map[string]any, entries []metav1.ManagedFieldsEntry, ignoreForeign bool) []string {
 	found := managedfields.Compare(wanted, there, entries, managedfields.Owner{Name: "me"}, ignoreForeign)
 	lines := map[string]bool{}
@@ -142,7 +142,7 @@ func TestCompare(t *testing.T) {
 		"items by index": {
 			wanted: `{l: [1]}`, there: `{l: [1]}`, entries: applied(`{"f:l":{"i:0":{}}}`), want: []string{".l unclear", ".l[0] left over"},
 		},
-		"a list that nobody owns": {
+		"a list without an owner": {
 			wanted: `{l: [1]}`, there: `{l: [1]}`, entries: applied(`{"f:m":{}}`), want: []string{".l not ours", ".m left over"},
 		},
 		"a status of our name": {

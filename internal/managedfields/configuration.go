@@ -1,12 +1,14 @@
-// Package managedfields knows who owns which fields of an object, by the managed fields that the API server keeps, and what follows
-// from that for a manager that applies:
+// Package managedfields knows who owns which fields of an object, by the managed fields that the API server keeps, and
+// what follows from that for a manager that applies:
 //
 //   - a [Configuration] is what the manager wants of an object, and nothing else;
 //   - [Compare] says whether the object agrees with it, so that it need not be applied;
-//   - a [Migration] makes fields that were written otherwise part of what was applied, so that they go when they are not wanted;
+//   - a [Migration] makes fields that were written otherwise part of what was applied, so that they go when they are
+//     not wanted;
 //   - a [Digest] identifies the set of fields that a manager owns.
 //
-// Objects of any type are compared without a schema: what kind of list or map there is shows in the paths of the fields.
+// Objects of any type are compared without a schema: what kind of list or map there is shows in the paths of the
+// fields.
 package managedfields
 
 import (
@@ -31,11 +33,12 @@ type Configuration map[string]any
 
 // ServerMetadata are the metadata fields that only the API server sets.
 var ServerMetadata = []string{
-	"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds",
+	"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink",
+	"deletionTimestamp", "deletionGracePeriodSeconds",
 }
 
-// FromObject returns what is to be applied for desired: of a Go type the fields that its author set, of unstructured content all.
-// The status, and the metadata that the API server sets, are left out. It shares nothing with desired.
+// FromObject returns what is to be applied for desired: of a Go type the fields that its author set, of unstructured
+// content all. The status, and the metadata that the API server sets, are left out. It shares nothing with desired.
 func FromObject(desired client.Object, kind schema.GroupVersionKind) (Configuration, error) {
 	var content map[string]any
 	var err error
@@ -65,9 +68,12 @@ func newConfiguration(content map[string]any, kind schema.GroupVersionKind) Conf
 	return Configuration(content)
 }
 
-// FromApply returns what is to be applied for desired if an author gave an apply configuration. The name, namespace, kind and owner
-// references of desired are added where it does not have them. An error says what given does: it "is for another kind".
-func FromApply(given runtime.ApplyConfiguration, desired client.Object, kind schema.GroupVersionKind) (Configuration, error) {
+// FromApply returns what is to be applied for desired if an author gave an apply configuration. The name, namespace,
+// kind and owner references of desired are added where it does not have them. An error says what given does: it "is for
+// another kind".
+func FromApply(
+	given runtime.ApplyConfiguration, desired client.Object, kind schema.GroupVersionKind,
+) (Configuration, error) {
 	data, err := json.Marshal(given)
 	if err != nil {
 		return nil, fmt.Errorf("cannot be sent: %w", err)

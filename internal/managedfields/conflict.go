@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// AsConflict returns err as a conflict if it says that the object of that name is not the one that was meant by its UID, and as
-// it is otherwise. What was read is then older than what is there.
+// AsConflict returns err as a conflict if it says that the object of that name is not the one that was meant by its
+// UID, and as it is otherwise. What was read is then older than what is there.
 func AsConflict(err error) error {
 	var status apierrs.APIStatus
 	if !apierrs.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -31,8 +31,8 @@ func AsConflict(err error) error {
 	return err
 }
 
-// Without returns a copy of the configuration without the fields at paths, as the API server writes them in conflicts, and
-// without the maps that this leaves empty. It returns false if there is nothing at one of the paths.
+// Without returns a copy of the configuration without the fields at paths, as the API server writes them in conflicts,
+// and without the maps that this leaves empty. It returns false if there is nothing at one of the paths.
 func (c Configuration) Without(paths []string) (Configuration, bool) {
 	rest := runtime.DeepCopyJSON(c)
 	for _, path := range paths {
@@ -83,8 +83,8 @@ func removeFrom(v any, path string) bool {
 // keyPart is one key of an element: [name="web" of [name="web",port=80].
 var keyPart = regexp.MustCompile(`^[\[,]([^=]+)=("(?:[^"\\]|\\.)*"|[^",\]]*)`)
 
-// cutElement cuts from the front of path the element [name="web",port=80], if item is of these keys. A key that item lacks has its
-// default, which only the API server knows.
+// cutElement cuts from the front of path the element [name="web",port=80], if item is of these keys. A key that item
+// lacks has its default, which only the API server knows.
 func cutElement(path string, item any) (rest string, ok bool) {
 	members, _ := item.(map[string]any)
 	found := false

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Digest identifies a set of fields, without the fields that ignore names, as JSON pointers, and the fields beneath them. The set is
-// the union of sets in the JSON that managed fields have.
+// Digest identifies a set of fields, without the fields that ignore names, as JSON pointers, and the fields beneath
+// them. The set is the union of sets in the JSON that managed fields have.
 //
-// It is empty if a set cannot be understood. The text is the same in every process and stays so, since it is stored: a change to
-// it would look like drift of all objects.
+// It is empty if a set cannot be understood. The text is the same in every process and stays so, since it is stored: a
+// change to it would look like drift of all objects.
 //
-// A pointer names an element of a list by its index. The element of a list that is merged by key has none in the managed
-// fields; such a pointer leaves nothing out.
+// A pointer names an element of a list by its index. The element of a list that is merged by key has none in the
+// managed fields; such a pointer leaves nothing out.
 func Digest(sets []string, ignore []string) string {
 	union := fieldpath.NewSet()
 	for _, raw := range sets {

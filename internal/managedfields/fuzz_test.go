@@ -24,7 +24,7 @@ var fuzzedFields = []string{
 	`{"f:metadata":{"f:finalizers":{"v:\"a\"":{},"i:0":{},"v:{}":{},"k:{}":{}}}}`, `{"f:a":{"v:1":{"f:b":{}},"k:{\"x\":[1]}":{}}}`, `{".":{},"x:y":{}}`,
 }
 
-// Law L7: no content makes the way to what is applied panic, and applying the outcome again changes nothing about it.
+// Invariant L7: no content makes FromObject panic, and applying the outcome again changes nothing about it.
 func FuzzFromObject(f *testing.F) {
 	for _, content := range fuzzed {
 		f.Add(content)
@@ -50,7 +50,7 @@ func FuzzFromObject(f *testing.F) {
 	})
 }
 
-// Law L7: no content and no managed fields make the comparison, or the take-over, panic.
+// Invariant L7: no content and no managed fields make a comparison or a migration panic.
 func FuzzCompare(f *testing.F) {
 	for i, content := range fuzzed {
 		for _, fields := range fuzzedFields {

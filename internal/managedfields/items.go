@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// keysOf returns the sorted names of the keys by which the items of a list are owned. There are none for items that are owned by
-// their values. It returns false for items that are owned otherwise, or in more than one way.
+// keysOf returns the sorted names of the keys by which the items of a list are owned. There are none for items that are
+// owned by their values. It returns false for items that are owned otherwise, or in more than one way.
 func keysOf(fields *fieldpath.Set) (keys []string, ok bool) {
 	first, ok := true, true
 	look := func(at fieldpath.PathElement) {
@@ -26,8 +26,8 @@ func keysOf(fields *fieldpath.Set) (keys []string, ok bool) {
 	return keys, ok
 }
 
-// itemElement returns the path element of an item of a list with such keys. Of the defaults that a key may have, only the
-// protocol of ports is known. An item without one of its keys gets an element that no owned item has.
+// itemElement returns the path element of an item of a list with such keys. Of the defaults that a key may have, only
+// the protocol of ports is known. An item without one of its keys gets an element that no owned item has.
 func itemElement(item any, keys []string) fieldpath.PathElement {
 	members, ok := item.(map[string]any)
 	if !ok || len(keys) == 0 {
@@ -46,7 +46,8 @@ func itemElement(item any, keys []string) fieldpath.PathElement {
 	return fieldpath.KeyElement(fields...)
 }
 
-// itemsByElement returns the items of a list by the texts of their path elements. Of two items with one element the last counts.
+// itemsByElement returns the items of a list by the texts of their path elements. Of two items with one element the
+// last counts.
 func itemsByElement(list []any, keys []string) map[string]any {
 	items := make(map[string]any, len(list))
 	for _, item := range list {

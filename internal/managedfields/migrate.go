@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Migration makes fields that were written otherwise part of what a manager has applied: the API server then removes those
-// that its next apply does not have. It concerns
+// Migration makes fields that were written otherwise part of what a manager has applied: the API server then removes
+// those that its next apply does not have. It concerns
 //
 //   - entries of plain writes by the manager: a create, or an update;
 //   - entries of the manager in another version of the type;
@@ -27,8 +27,8 @@ type Migration struct {
 	Keep func(fieldpath.Path) bool
 }
 
-// Migrate returns the managed fields as they have to be before the apply, and the fields that the entries had which were migrated.
-// Entries that cannot be understood stay. It returns the given entries if there is nothing to migrate.
+// Migrate returns the managed fields as they have to be before the apply, and the fields that the entries had which
+// were migrated. Entries that cannot be understood stay. It returns the given entries if there is nothing to migrate.
 func (m Migration) Migrate(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, *fieldpath.Set) {
 	moved, applied := &fieldpath.Set{}, &fieldpath.Set{}
 	first, target := -1, -1
@@ -59,8 +59,8 @@ func (m Migration) Migrate(entries []metav1.ManagedFieldsEntry) ([]metav1.Manage
 	if target < 0 {
 		target = first
 		migrated = slices.Insert(migrated, target, metav1.ManagedFieldsEntry{
-			Manager: m.Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: m.APIVersion, FieldsType: "FieldsV1",
-			Time: written,
+			Manager: m.Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: m.APIVersion,
+			FieldsType: "FieldsV1", Time: written,
 		})
 	}
 	raw, err := moved.Union(applied).ToJSON()
@@ -73,16 +73,16 @@ func (m Migration) Migrate(entries []metav1.ManagedFieldsEntry) ([]metav1.Manage
 
 // isTarget reports whether the entry is what the manager has applied.
 func (m Migration) isTarget(entry metav1.ManagedFieldsEntry) bool {
-	return entry.Manager == m.Manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" &&
-		entry.APIVersion == m.APIVersion
+	return entry.Manager == m.Manager && entry.Operation == metav1.ManagedFieldsOperationApply &&
+		entry.Subresource == "" && entry.APIVersion == m.APIVersion
 }
 
 func (m Migration) moves(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Subresource == "" && (entry.Manager == m.Manager || m.Others != nil && m.Others(entry))
 }
 
-// Migrate returns the managed fields of an object with the plain writes of the owner made its applies. It returns nil if there are
-// none.
+// Migrate returns the managed fields of an object with the plain writes of the owner made its applies. It returns nil
+// if there are none.
 func (o Owner) Migrate(entries []metav1.ManagedFieldsEntry, wanted Configuration) ([]metav1.ManagedFieldsEntry, error) {
 	if len(o.Writers(entries)) == 0 {
 		return nil, nil
@@ -102,13 +102,14 @@ func Leftover(fields *fieldpath.Set, body map[string]any) bool {
 	return len(c.found) > 0
 }
 
-// Patch returns the patch that replaces the managed fields of an object. It is refused if the object has another resource version
-// than the given one, unless that is empty.
+// Patch returns the patch that replaces the managed fields of an object. It is refused if the object has another
+// resource version than the given one, unless that is empty.
 func Patch(entries []metav1.ManagedFieldsEntry, resourceVersion string) (client.Patch, error) {
 	operations := []map[string]any{{"op": "replace", "path": "/metadata/managedFields", "value": entries}}
 	if resourceVersion != "" {
 		// Replaced rather than tested, another version is a conflict and not an invalid request.
-		operations = append(operations, map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion})
+		version := map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion}
+		operations = append(operations, version)
 	}
 	data, err := json.Marshal(operations)
 	return client.RawPatch(types.JSONPatchType, data), err

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A migration changes nothing of what it is given, and comes to the same whatever the order of names.
+// A migration changes nothing of what it is given, and does not depend on the order of names.
 func TestMigrate(t *testing.T) {
 	wanted := managedfields.Configuration{"apiVersion": "v1", "kind": "ConfigMap"}
 	const update, apply = metav1.ManagedFieldsOperationUpdate, metav1.ManagedFieldsOperationApply

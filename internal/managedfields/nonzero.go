@@ -12,17 +12,17 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// The JSON of a Go object says more than its author did: a struct without omitempty is there though no field of it was set. It says
-// less, too: an empty list that was set is not there. What is applied has the fields that were set: those that are not zero, and
-// those that a pointer, an interface, a list or a map holds.
+// The JSON of a Go object says more than its author did: a struct without omitempty is there though no field of it was
+// set. It says less, too: an empty list that was set is not there. What is applied has the fields that were set: those
+// that are not zero, and those that a pointer, an interface, a list or a map holds.
 
 // maxDepth bounds the walk. A value that is nested deeper holds itself.
 const maxDepth = 1000
 
 var errNoJSON = errors.New("it has no form in JSON")
 
-// nonZeroMembers returns the members of an object that were set, made of the types that come from decoding JSON. They share nothing
-// with obj.
+// nonZeroMembers returns the members of an object that were set, made of the types that come from decoding JSON. They
+// share nothing with obj.
 func nonZeroMembers(obj any) (map[string]any, error) {
 	content, _, err := nonZero(reflect.ValueOf(obj), true, 0)
 	if err != nil {
@@ -35,7 +35,8 @@ func nonZeroMembers(obj any) (map[string]any, error) {
 	return members, nil
 }
 
-// nonZero returns what was set in v. It returns false if v was not set itself: it is zero, or has only zeros, and is not explicit.
+// nonZero returns what was set in v. It returns false if v was not set itself: it is zero, or has only zeros, and is
+// not explicit.
 func nonZero(v reflect.Value, explicit bool, depth int) (content any, set bool, err error) {
 	if depth > maxDepth {
 		return nil, false, fmt.Errorf("nested too deeply: %w", errNoJSON)

@@ -29,11 +29,12 @@ func (o Owner) Writers(entries []metav1.ManagedFieldsEntry) []string {
 
 // owns reports whether the fields of the entry are the owner's.
 func (o Owner) owns(entry metav1.ManagedFieldsEntry) bool {
-	return entry.Subresource == "" &&
-		(entry.Manager == o.Name || entry.Operation == metav1.ManagedFieldsOperationUpdate && slices.Contains(o.Before, entry.Manager))
+	updates := entry.Operation == metav1.ManagedFieldsOperationUpdate
+	return entry.Subresource == "" && (entry.Manager == o.Name || updates && slices.Contains(o.Before, entry.Manager))
 }
 
-// Entries returns the managed fields entries of a manager that are not about a subresource. The result shares memory with entries.
+// Entries returns the managed fields entries of a manager that are not about a subresource. The result shares memory
+// with entries.
 func Entries(entries []metav1.ManagedFieldsEntry, manager string) []metav1.ManagedFieldsEntry {
 	var own []metav1.ManagedFieldsEntry
 	for _, entry := range entries {

@@ -40,8 +40,8 @@ func randomContent(r *rand.Rand, depth int) any {
 	}
 }
 
-// What has just been applied is in sync: by the very sets of fields that the API machinery makes, and with nothing owned beyond.
-// With one field more or less it is not.
+// What has just been applied is in sync: by the very sets of fields that the API machinery makes, and with nothing
+// owned beyond. With one field more or less it is not.
 func TestWhatWasAppliedIsInSync(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 3000 {

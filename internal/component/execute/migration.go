@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// migration makes what was written otherwise than by apply, and what reclaimed managers have, part of what is applied: the API server
-// then takes away what is not applied any more.
+// migration makes fields that were written otherwise than by apply, and fields of reclaimed managers, part of what is
+// applied. The API server then removes fields that are not applied any more.
 type migration struct {
 	managedfields.Migration
 	// body is what is applied.
@@ -27,13 +27,13 @@ type migration struct {
 	kept [][]string
 }
 
-// finalizers are kept wherever they come from: the API server itself adds some to what is created, and one that goes too soon
-// costs data, one that stays only time.
+// finalizers are kept wherever they come from: the API server itself adds some to what is created, and one that goes
+// too soon costs data, one that stays only time.
 var finalizers = []string{"metadata", "finalizers"}
 
-// assignedOnce are fields that the API server sets when an object is created, as others are defaulted, but does not set again if they
-// are taken away: it refuses that, or the object means something else from then on. The managed fields do not tell them from
-// what the creator wanted.
+// assignedOnce are fields that the API server sets when an object is created, as others are defaulted, but does not set
+// again if they are removed: it refuses that, or the object means something else from then on. The managed fields do
+// not distinguish them from fields that the creator wanted.
 var assignedOnce = map[schema.GroupKind][][]string{
 	{Kind: "Pod"}:                                 {{"spec"}},
 	{Kind: "PersistentVolumeClaim"}:               {{"spec"}},
@@ -41,7 +41,9 @@ var assignedOnce = map[schema.GroupKind][][]string{
 }
 
 // migrationFor returns the migration for the application of body by the operation.
-func (e *Executor) migrationFor(op plan.Operation, object *manifest.Object, body *unstructured.Unstructured) *migration {
+func (e *Executor) migrationFor(
+	op plan.Operation, object *manifest.Object, body *unstructured.Unstructured,
+) *migration {
 	ignored := managedfields.Pointers(object.Settings.IgnoreFields)
 	m := &migration{body: body.Object, kept: append(append(ignored, finalizers), assignedOnce[op.Key.GroupKind()]...)}
 	m.Manager, m.APIVersion = string(e.fieldManager()), body.GetAPIVersion()
@@ -51,8 +53,8 @@ func (e *Executor) migrationFor(op plan.Operation, object *manifest.Object, body
 	return m
 }
 
-// migrate returns the managed fields as they have to be before the body is applied, and whether they differ. They do only if there is
-// something that would otherwise stay: what the body has is the manager's anyway.
+// migrate returns the managed fields as they have to be before the body is applied, and whether they differ. They do
+// only if there is something that would otherwise stay: what the body has is the manager's anyway.
 func (m *migration) migrate(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, bool) {
 	m.Others, m.Keep = m.reclaims, m.keeps
 	migrated, fields := m.Migrate(entries)
@@ -63,7 +65,9 @@ func (m *migration) migrate(entries []metav1.ManagedFieldsEntry) ([]metav1.Manag
 }
 
 func (m *migration) reclaims(entry metav1.ManagedFieldsEntry) bool {
-	return slices.ContainsFunc(m.reclaim, func(prefix string) bool { return prefix != "" && strings.HasPrefix(entry.Manager, prefix) })
+	return slices.ContainsFunc(m.reclaim, func(prefix string) bool {
+		return prefix != "" && strings.HasPrefix(entry.Manager, prefix)
+	})
 }
 
 // keeps reports whether the field at path stays, even if it is not applied.

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// replace updates the object that is there to the content that is desired. What others have set goes, but for finalizers, fields that are
-// ignored, and those that nobody could set again.
+// replace updates the object that is there to the content that is desired. Fields that others have set are removed,
+// except for finalizers, ignored fields, and fields that cannot be set again.
 func (e *Executor) replace(ctx context.Context, result *Result, object *manifest.Object, content map[string]any) error {
 	op := result.Operation
 	live := e.target(op)
@@ -35,9 +35,9 @@ func (e *Executor) replace(ctx context.Context, result *Result, object *manifest
 	return nil
 }
 
-// assigned are fields that the API server or a controller fills in once, and that it does not let anybody change or take away: an
-// update without them would be refused. It is not the list of all such fields. Those of a Service the API server fills in again
-// by itself, and those of a Pod are so many that one cannot be replaced.
+// assigned are fields that the API server or a controller fills in once, and that it does not let anybody change or
+// take away: an update without them would be refused. It is not the list of all such fields. Those of a Service the API
+// server fills in again by itself, and those of a Pod are so many that one cannot be replaced.
 var assigned = map[schema.GroupKind][][]string{
 	{Kind: "PersistentVolumeClaim"}: {{"spec", "volumeName"}, {"spec", "storageClassName"}},
 	{Group: "batch", Kind: "Job"}: {
