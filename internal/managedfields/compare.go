@@ -7,39 +7,26 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Difference is a reason to apply a configuration: where it is, what is wrong there, and what was found.
-type Difference struct {
-	Path  string
-	Fault Fault
-	found uint64
-}
+// Differences are the reasons to apply a configuration to an object: a path, what is wrong there, and the digest of what
+// was found. There are none if the two agree.
+type Differences map[string]uint64
 
-// Fault is what is wrong at a path.
-type Fault string
-
+// What may be wrong at a path.
 const (
-	// Differs says that the value is another.
-	Differs Fault = "differs"
-	// NotOurs says that the manager does not own what it wants.
-	NotOurs Fault = "not ours"
-	// LeftOver says that the manager owns what it does not want any more.
-	LeftOver Fault = "left over"
-	// Unclear says that the managed fields cannot be understood.
-	Unclear Fault = "unclear"
+	differs  = "differs"   // The value is another.
+	notOurs  = "not ours"  // The manager does not own what it wants.
+	leftOver = "left over" // The manager owns what it does not want any more.
+	unclear  = "unclear"   // The managed fields cannot be understood.
 )
 
-// Differences are all those between a configuration and an object. There are none if these agree.
-type Differences map[Difference]bool
-
-func (d Differences) add(path fieldpath.Path, fault Fault, found any) {
-	sum, _ := digest.Of(found)
-	d[Difference{Path: path.String(), Fault: fault, found: sum}] = true
+func (d Differences) add(path fieldpath.Path, fault string, found any) {
+	d[path.String()+" "+fault], _ = digest.Of(found)
 }
 
 // SubsetOf reports whether every difference is among known.
 func (d Differences) SubsetOf(known Differences) bool {
-	for one := range d {
-		if !known[one] {
+	for difference, found := range d {
+		if sum, ok := known[difference]; !ok || sum != found {
 			return false
 		}
 	}
@@ -60,7 +47,7 @@ func Compare(
 		switch {
 		case !ok && owner.owns(entry):
 			// Field names of another version may mean something else.
-			c.found.add(nil, Unclear, nil)
+			c.found.add(nil, unclear, nil)
 			return c.found
 		case !ok:
 			// What others own is for the API server to judge.
@@ -120,9 +107,9 @@ func (c *comparison) member(
 		if !same && (shared || others.Members.Has(at)) {
 			return
 		}
-		c.found.add(path, NotOurs, have)
+		c.found.add(path, notOurs, have)
 	case !same:
-		c.found.add(path, Differs, have)
+		c.found.add(path, differs, have)
 	}
 }
 
@@ -137,7 +124,7 @@ func children(fields *fieldpath.Set, at fieldpath.PathElement) (*fieldpath.Set, 
 func (c *comparison) items(path fieldpath.Path, want []any, ours, others *fieldpath.Set, there any) {
 	keys, ok := keysOf(ours)
 	if !ok {
-		c.found.add(path, Unclear, there)
+		c.found.add(path, unclear, there)
 		return
 	}
 	list, _ := there.([]any)
@@ -145,7 +132,7 @@ func (c *comparison) items(path fieldpath.Path, want []any, ours, others *fieldp
 	for i, item := range want {
 		at := itemElement(item, keys)
 		if _, nested := children(ours, at); !nested && !ours.Members.Has(at) {
-			c.found.add(append(path, fieldpath.IndexElement(i)), NotOurs, nil)
+			c.found.add(append(path, fieldpath.IndexElement(i)), notOurs, nil)
 			continue
 		}
 		c.member(path, at, item, ours, others, have[at.String()])
@@ -168,7 +155,7 @@ func (c *comparison) leftovers(path fieldpath.Path, ours *fieldpath.Set, want an
 			value, ok = items[at.String()]
 		}
 		if !ok {
-			c.found.add(append(path, at), LeftOver, nil)
+			c.found.add(append(path, at), leftOver, nil)
 		}
 		return value, ok
 	}
