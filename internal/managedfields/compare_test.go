@@ -134,6 +134,14 @@ func TestCompare(t *testing.T) {
 			wanted: `{set: [a, c]}`, there: `{set: [b, c]}`, entries: applied(`{"f:set":{"v:\"a\"":{},"v:\"b\"":{}}}`),
 			want: []string{`.set[1] not ours`, `.set[="a"] differs`, `.set[="b"] left over`},
 		},
+		"items by keys of two kinds": {
+			wanted: `{l: [{a: x}]}`, there: `{l: [{a: x}]}`, entries: applied(`{"f:l":{"k:{\"a\":\"x\"}":{},"k:{\"b\":\"x\"}":{}}}`),
+			want: []string{".l unclear", `.l[a="x"] left over`, `.l[b="x"] left over`},
+		},
+		"others have members of it, left": {
+			wanted: `{data: {}}`, there: `{data: {b: "1"}}`, leave: true,
+			entries: entries{managedEntry("other", update, `{"f:data":{"f:b":{}}}`)},
+		},
 		"items by index": {
 			wanted: `{l: [1]}`, there: `{l: [1]}`, entries: applied(`{"f:l":{"i:0":{}}}`), want: []string{".l unclear", ".l[0] left over"},
 		},

@@ -42,6 +42,7 @@ func TestConfigurationWithout(t *testing.T) {
 		"a whole list":     {field: `.set`, given: `{set: [x], x: 1}`, want: `{x: 1}`},
 		"another name":     {field: ".spec.replica", given: `{spec: {replicas: 2}}`},
 		"a longer name":    {field: ".spec.replicas.x", given: `{spec: {replicas: 2}}`},
+		"an unknown key":   {field: `.c[x="y"].image`, given: containers},
 		"another item":     {field: `.c[name="z"].image`, given: containers},
 		"a broken key":     {field: `.c[name="a`, given: containers},
 		"a key without":    {field: `.c[name]`, given: containers},
