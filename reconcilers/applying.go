@@ -2,76 +2,97 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/managedfields"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ApplyingObjectManager is the [ObjectManager] that says what it wants of an object by server-side apply: the API server knows
-// whose each field is, so the fields that others own stay as they are, those that leave what is desired go, and no merge has to
-// be written.
+// ApplyingObjectManager is the [ObjectManager] that says what it wants of an object by server-side apply: the API
+// server knows whose each field is, so the fields that others own stay as they are, fields that are not desired any
+// more are removed, and no merge has to be written.
 //
-// What is desired is what the author set. Of a Go type that is whatever is not zero, and zero values too where a pointer, a
-// list or a map holds them; an empty list or map that is not nil counts as set. To ask for a zero that the Go type cannot tell
-// from one that nobody set, use unstructured objects, whose content is applied as it is, or ApplyConfiguration. The status, and
-// the metadata that the API server writes, are never applied.
+// The fields that the author set are applied. Of a Go type these are the fields that are not zero, and zero values that
+// a pointer, a list or a map holds; an empty list or map that is not nil counts as set. To ask for a zero that the Go
+// type cannot tell from one that was not set, use unstructured objects, whose content is applied as it is, or
+// ApplyConfiguration. The status, and the metadata that the API server writes, are never applied.
 //
-// An object is created by a plain create, which fails if there is one of that name, for an apply would merge into an object of
-// somebody else. The creator is noted as FieldManager followed by a digest of the names of the fields. An apply means the very
-// object that was read, by its UID: one that is gone is not created again, and one that took its name is not touched. An object
-// that is terminating is not written any more, whether it is desired or not: it is returned as it is.
+// An object is created by a plain create, which fails if there is one of that name, for an apply would merge into an
+// object that another program made. An apply means the very object that was read, by its UID: an object that is gone is
+// not created again, and one that took its name is not touched. An object that is terminating is not written any more,
+// whether it is desired or not: it is returned as it is.
 //
-// Nothing is sent if the managed fields of the object show that it agrees with what is desired, after a restart of the program
-// too. What the API server makes of a value (1 of 1000m), and what admission webhooks do, is learned from its answer, and costs
-// one apply that changes nothing after a restart. So does a cache that strips managed fields; the client in memory that tests
-// use shows them only if it is asked to (WithReturnManagedFields).
+// The API server counts the defaults that it adds to a created object as fields of its creator. The first apply to the
+// object therefore takes two requests: a patch of the managed fields, by which all fields of the create become applied,
+// and the apply, which removes the fields that are not desired; their defaults come again.
+//
+// Nothing is sent if the managed fields of the object show that it agrees with what is desired. What they do not show,
+// the manager learns from the answers to its requests, and once more after a restart of the program:
+//
+//   - A value that the API server writes in another way (1 for 1000m), or that an admission webhook changes, costs one
+//     apply, which changes nothing.
+//   - A cache that strips managed fields costs one apply, which changes nothing. The client in memory that tests use
+//     strips them too, unless it has the option WithReturnManagedFields.
+//   - An object that has defaults, and was created but never applied, costs the two requests of its first apply. From
+//     then on a restart does not write it.
 //
 // Type may be a duck type: what the duck type does not cover is not applied, and stays.
 //
-// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned as they are.
-// Secret values are not logged, whether or not Sanitize is set.
+// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned as they
+// are. Secret values are not logged, whether or not Sanitize is set.
 type ApplyingObjectManager[Type client.Object] struct {
 	// Name identifies the manager in errors. Default: the object's kind followed by ApplyingObjectManager.
 	Name string
 
-	// Type is an object of the managed type. It is required for unstructured and duck types, which have to carry their kind.
-	// Default: an empty Type.
+	// Type is an object of the managed type. It is required for unstructured and duck types, which have to carry their
+	// kind. Default: an empty Type.
 	Type Type
 
-	// FieldManager is the name by which the API server knows whose the fields are. It names the controller, and has to stay the
-	// same for ever: under another name, the fields that were applied before are somebody else's. Two nodes that write to one
-	// object need a name each. At most 103 characters. Required.
+	// FieldManager is the name by which the API server knows whose the fields are. It names the controller, and has to
+	// stay the same for ever: under another name, the fields that were applied before belong to another manager. Two
+	// nodes that write to one object need a name each. At most 128 characters. Required.
 	FieldManager string
 
 	// Conflicts says what becomes of fields that others own and have another value for. Default: ForceConflicts.
 	Conflicts ConflictPolicy
 
-	// TakeOverFrom are the names of field managers that wrote the object by creates and updates before, such as that of a version
-	// of the controller that used an UpdatingObjectManager. What they wrote, and is not desired, goes. Nobody else may use
-	// these names on such objects. Optional.
+	// TakeOverFrom are the names of field managers that wrote the object by creates and updates before, such as that of
+	// a version of the controller that used an UpdatingObjectManager. Fields that they wrote and that are not desired
+	// are removed. No other program may use these names on such objects. Optional.
 	TakeOverFrom []string
 
-	// ApplyConfiguration returns what is to be applied in place of desired: a generated apply configuration, as a rule. The
-	// name, namespace, kind and owner references of desired are added where it does not have them. It must not depend on the
-	// time or on chance. Optional.
-	ApplyConfiguration func(ctx context.Context, resource client.Object, desired Type) (runtime.ApplyConfiguration, error)
+	// ApplyConfiguration returns what is to be applied in place of desired: a generated apply configuration, as a rule.
+	// The name, namespace, kind and owner references of desired are added where it does not have them. It must not
+	// depend on the time or on chance. Optional.
+	ApplyConfiguration func(
+		ctx context.Context, resource client.Object, desired Type,
+	) (runtime.ApplyConfiguration, error)
 
-	// Finalizer is put on the reconciled resource before an object is created, and taken off when the object is gone. It is for
-	// objects that the resource does not own. Optional.
+	// Finalizer is put on the reconciled resource before an object is created, and taken off when the object is gone.
+	// It is for objects that the resource does not own. Optional.
 	Finalizer string
 
-	// TrackDesired wakes the reconciled resource when the object changes or goes. It is for objects that the resource does not
-	// own. Default: false.
+	// TrackDesired wakes the reconciled resource when the object changes or goes. It is for objects that the resource
+	// does not own. Default: false.
 	TrackDesired bool
 
-	// DeletionPropagation says what becomes of what the object owns when it is deleted. Default: Background, they go too.
+	// DeletionPropagation says what becomes of what the object owns when it is deleted. Default: Background, they go
+	// too.
 	DeletionPropagation metav1.DeletionPropagation
 
-	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that copy.
+	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that
+	// copy.
 	Sanitize func(child Type) interface{}
 
 	initOnce   sync.Once
@@ -116,16 +137,19 @@ func (m *ApplyingObjectManager[Type]) Validate(context.Context) error {
 
 func (m *ApplyingObjectManager[Type]) check() error {
 	if isNil(m.Type) {
-		return fmt.Errorf("ApplyingObjectManager %q must define Type since none can be made of %s", m.Name, reflect.TypeFor[Type]())
+		return fmt.Errorf("ApplyingObjectManager %q must define Type since none can be made of %s",
+			m.Name, reflect.TypeFor[Type]())
 	}
 	if lacksKind(m.Type) {
-		return fmt.Errorf("ApplyingObjectManager %q must define Type with apiVersion and kind since it is unstructured", m.Name)
+		return fmt.Errorf("ApplyingObjectManager %q must define Type with apiVersion and kind since it is unstructured",
+			m.Name)
 	}
 	if m.FieldManager == "" {
 		return fmt.Errorf("ApplyingObjectManager %q must define FieldManager", m.Name)
 	}
-	if len(m.FieldManager) > maxFieldOwner {
-		return fmt.Errorf("ApplyingObjectManager %q must have a FieldManager of at most %d characters", m.Name, maxFieldOwner)
+	if len(m.FieldManager) > validation.FieldManagerMaxLength {
+		return fmt.Errorf("ApplyingObjectManager %q must have a FieldManager of at most %d characters",
+			m.Name, validation.FieldManagerMaxLength)
 	}
 	switch m.Conflicts {
 	case ForceConflicts, FailOnConflicts, LeaveConflicts:
@@ -138,7 +162,7 @@ func (m *ApplyingObjectManager[Type]) check() error {
 	return nil
 }
 
-// Describe tells what the manager does with its type.
+// Describe returns what the manager does with its type.
 func (m *ApplyingObjectManager[Type]) Describe() Description {
 	m.init()
 	return Description{
@@ -152,7 +176,9 @@ func (m *ApplyingObjectManager[Type]) Describe() Description {
 }
 
 // Manage makes actual agree with desired, see [ObjectManager].
-func (m *ApplyingObjectManager[Type]) Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error) {
+func (m *ApplyingObjectManager[Type]) Manage(
+	ctx context.Context, resource client.Object, actual, desired Type,
+) (Type, error) {
 	m.init()
 	var none Type
 	if err := m.check(); err != nil {
@@ -172,16 +198,15 @@ func (m *ApplyingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	if err := normalize(desired); err != nil {
 		return none, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, err)
 	}
-	how := &application[Type]{manager: m, owner: fieldOwner{name: m.FieldManager, before: m.TakeOverFrom}}
-	if !isNil(desired) {
-		if err := how.ask(ctx, resource, desired); err != nil {
-			return none, err
-		}
+	how, err := m.callFor(ctx, resource, desired)
+	if err != nil {
+		return none, err
 	}
 	return w.manage(ctx, how, actual, desired)
 }
 
-// appliesAllDesired tells whether manager applies all that is desired, so that what is desired has to be made from scratch.
+// appliesAllDesired reports whether manager applies all that is desired, so that what is desired has to be made from
+// scratch.
 func appliesAllDesired(manager any) bool {
 	m, ok := manager.(interface{ appliesAllDesired() bool })
 	return ok && m.appliesAllDesired()
@@ -189,4 +214,268 @@ func appliesAllDesired(manager any) bool {
 
 func (m *ApplyingObjectManager[Type]) appliesAllDesired() bool {
 	return m.ApplyConfiguration == nil
+}
+
+// applyCall is one call of an [ApplyingObjectManager].
+type applyCall[Type client.Object] struct {
+	manager *ApplyingObjectManager[Type]
+	owner   managedfields.Owner
+	// given is applied in place of what is desired; nil if the author does not say what is.
+	given runtime.ApplyConfiguration
+	// hash identifies what is desired and given.
+	hash desiredHash
+}
+
+var _ objectStrategy[client.Object] = (*applyCall[client.Object])(nil)
+
+// errNotFromScratch guards what others own: to apply a copy of an object is to own all of its fields.
+var errNotFromScratch = errors.New("what is desired must be made from scratch, not of the object that is there, " +
+	"or ApplyConfiguration be defined")
+
+var errNoApplyConfiguration = errors.New("ApplyConfiguration returned nothing to apply")
+
+// callFor asks the author what is to be applied in place of desired, which may be nil.
+func (m *ApplyingObjectManager[Type]) callFor(
+	ctx context.Context, resource client.Object, desired Type,
+) (*applyCall[Type], error) {
+	call := &applyCall[Type]{manager: m, owner: managedfields.Owner{Name: m.FieldManager, Before: m.TakeOverFrom}}
+	if isNil(desired) {
+		return call, nil
+	}
+	if m.ApplyConfiguration == nil {
+		if desired.GetResourceVersion() != "" {
+			return nil, fmt.Errorf("ApplyingObjectManager %q is unable to apply %s: %w",
+				m.Name, describeObject(desired), errNotFromScratch)
+		}
+		call.hash = hashOfDesired(desired)
+		return call, nil
+	}
+	given, err := m.ApplyConfiguration(ctx, resource, desired)
+	if err != nil {
+		return nil, err
+	}
+	if isNil(given) {
+		return nil, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, errNoApplyConfiguration)
+	}
+	call.given, call.hash = given, hashOfDesired([]any{desired, given})
+	return call, nil
+}
+
+// create creates desired, see objectStrategy.
+func (a *applyCall[Type]) create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error) {
+	var none Type
+	wanted, err := a.wanted(w, desired)
+	if err != nil {
+		return none, err
+	}
+	answer := wanted.Object()
+	if err := w.config.Create(ctx, answer, client.FieldOwner(a.owner.Name)); err != nil {
+		return none, err
+	}
+	return a.record(w, wanted, answer, desired)
+}
+
+// update applies what is desired to actual, see objectStrategy.
+func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error) {
+	var none Type
+	known := w.lastWrites.get(actual.GetUID(), a.hash)
+	if known.agreed(actual) {
+		// Not even logged: this is what nearly every request comes to.
+		return actual, nil
+	}
+	wanted, err := a.wanted(w, desired)
+	if err != nil {
+		return none, err
+	}
+	wanted.Identify(actual)
+	log := logr.FromContextOrDiscard(ctx)
+	if a.inSync(wanted, actual, known) {
+		log.Info("resource is in sync, no update required")
+		w.lastWrites.record(actual, a.hash, known)
+		return actual, nil
+	}
+
+	if log.Enabled() {
+		log.Info("updating resource", "resource", w.loggable(desired))
+	}
+	answer, changed, err := a.apply(ctx, w, wanted, actual)
+	if err != nil {
+		return none, w.failed(ctx, updating, actual, err)
+	}
+	applied, err := a.record(w, wanted, answer, desired)
+	if err != nil || !changed {
+		return applied, err
+	}
+	if log.Enabled() {
+		before, after := w.loggable(unmanaged(actual)), w.loggable(unmanaged(applied))
+		log.Info("updated resource", "diff", cmp.Diff(before, after, IgnoreAllUnexported))
+	}
+	w.succeeded(updating, actual)
+	return applied, nil
+}
+
+// wanted returns what is to be applied.
+func (a *applyCall[Type]) wanted(w objectWriter[Type], desired Type) (managedfields.Configuration, error) {
+	kind, err := w.config.GroupVersionKindFor(desired)
+	if err != nil {
+		return nil, fmt.Errorf("ApplyingObjectManager %q is unable to tell the kind of what is desired: %w",
+			a.manager.Name, err)
+	}
+	if a.given != nil {
+		wanted, err := managedfields.FromApply(a.given, desired, kind)
+		if err != nil {
+			err = fmt.Errorf("ApplyingObjectManager %q: the apply configuration for %s %w",
+				a.manager.Name, describeObject(desired), err)
+		}
+		return wanted, err
+	}
+	wanted, err := managedfields.FromObject(desired, kind)
+	if err != nil {
+		err = fmt.Errorf("ApplyingObjectManager %q: the content of %s cannot be sent: %w",
+			a.manager.Name, describeObject(desired), err)
+	}
+	return wanted, err
+}
+
+// compare returns the differences between what is wanted and an object with such content and managed fields.
+func (a *applyCall[Type]) compare(
+	wanted managedfields.Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry,
+) managedfields.Differences {
+	return managedfields.Compare(wanted, there, entries, a.owner, a.manager.Conflicts == LeaveConflicts)
+}
+
+// inSync reports whether obj agrees with what is wanted, but for differences that are accepted.
+func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, known lastWrite) bool {
+	entries := obj.GetManagedFields()
+	there, err := contentOf(obj)
+	// A cache may strip managed fields. Since an apply of the same, what is owned is what is wanted.
+	return err == nil && (len(entries) > 0 || known.version != "") &&
+		a.compare(wanted, there, entries).SubsetOf(known.accepted)
+}
+
+// record returns the answer to a write as an object like desired. It remembers in what the answer differs from what was
+// wanted: another apply would not reduce the difference.
+func (a *applyCall[Type]) record(
+	w objectWriter[Type], wanted managedfields.Configuration, answer *unstructured.Unstructured, desired Type,
+) (Type, error) {
+	written, err := typed(answer, desired)
+	if err != nil {
+		return written, err
+	}
+	accepted := managedfields.Differences{}
+	if there, err := contentOf(written); err == nil {
+		accepted = a.compare(wanted, there, nil)
+		maps.Copy(accepted, a.compare(wanted, there, written.GetManagedFields()))
+	}
+	w.lastWrites.record(written, a.hash, lastWrite{accepted: accepted})
+	return written, nil
+}
+
+// apply makes actual agree with what is wanted. It returns what the server has then, and whether that is another
+// version.
+func (a *applyCall[Type]) apply(
+	ctx context.Context, w objectWriter[Type], wanted managedfields.Configuration, actual Type,
+) (answer *unstructured.Unstructured, changed bool, err error) {
+	var before client.Object = actual
+	for range 2 {
+		if before, err = a.migrate(ctx, w.config, wanted, before); err != nil {
+			return nil, false, err
+		}
+		if answer, err = a.applyOnce(ctx, w, wanted, actual); err != nil {
+			return nil, false, err
+		}
+		changed = changed || !sameVersion(answer, before)
+		if len(a.owner.Writers(answer.GetManagedFields())) == 0 {
+			break
+		}
+		// The cache strips managed fields: only the answer shows that there are fields to migrate.
+		before = answer
+	}
+	return answer, changed, nil
+}
+
+// migrate makes the plain writes to obj applies, in the cluster, and returns the object as the server then has it: obj
+// itself if there are none. It is refused if obj has changed since it was read.
+func (a *applyCall[Type]) migrate(
+	ctx context.Context, c client.Client, wanted managedfields.Configuration, obj client.Object,
+) (client.Object, error) {
+	fields, err := a.owner.Migrate(obj.GetManagedFields(), wanted)
+	if err != nil || fields == nil {
+		return obj, err
+	}
+	patch, err := managedfields.Patch(fields, obj.GetResourceVersion())
+	if err != nil {
+		return nil, err
+	}
+	writers := a.owner.Writers(obj.GetManagedFields())
+	logr.FromContextOrDiscard(ctx).Info("taking over the fields of earlier writes", "managers", writers)
+	kind := map[string]any{"apiVersion": wanted["apiVersion"], "kind": wanted["kind"]}
+	target := &unstructured.Unstructured{Object: kind}
+	target.SetNamespace(obj.GetNamespace())
+	target.SetName(obj.GetName())
+	return target, c.Patch(ctx, target, patch, client.FieldOwner(a.owner.Name))
+}
+
+// maxLeft bounds the attempts to find out what to leave to others: the answer to the first names all, but for changes
+// since.
+const maxLeft = 3
+
+func (a *applyCall[Type]) applyOnce(
+	ctx context.Context, w objectWriter[Type], wanted managedfields.Configuration, actual Type,
+) (*unstructured.Unstructured, error) {
+	options := []client.ApplyOption{client.FieldOwner(a.owner.Name)}
+	if a.manager.Conflicts == ForceConflicts {
+		options = append(options, client.ForceOwnership)
+	}
+	for attempts := 0; ; attempts++ {
+		answer := wanted.Object()
+		if uid := actual.GetUID(); uid != "" {
+			answer.SetUID(uid)
+		}
+		err := w.config.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), options...)
+		if err == nil {
+			return answer, nil
+		}
+		err = managedfields.AsConflict(err)
+		conflict := newApplyConflictError(describeObject(actual), err)
+		if conflict == nil {
+			return nil, err
+		}
+		rest, ok := wanted.Without(conflict.fields())
+		if a.manager.Conflicts != LeaveConflicts || attempts == maxLeft || !ok {
+			return nil, conflict
+		}
+		logr.FromContextOrDiscard(ctx).Info("leaving fields to others", "reason", conflict.Error())
+		wanted = rest
+	}
+}
+
+// typed returns what the server answered as an object of the type of sample.
+func typed[T client.Object](answer *unstructured.Unstructured, sample T) (T, error) {
+	obj := copyOf(sample)
+	if u, ok := any(obj).(runtime.Unstructured); ok {
+		u.SetUnstructuredContent(answer.Object)
+		return obj, nil
+	}
+	reflect.ValueOf(obj).Elem().SetZero()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, obj); err != nil {
+		var none T
+		return none, fmt.Errorf("the answer of the API server is no %T: %w", obj, err)
+	}
+	return obj, nil
+}
+
+// contentOf returns the content of obj, which is not to be changed.
+func contentOf(obj client.Object) (map[string]any, error) {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return u.UnstructuredContent(), nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// unmanaged returns a copy of obj without the managed fields, which say nothing to people.
+func unmanaged[T client.Object](obj T) T {
+	obj = copyOf(obj)
+	obj.SetManagedFields(nil)
+	return obj
 }

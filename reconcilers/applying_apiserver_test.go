@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -16,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -180,10 +182,14 @@ func TestL1ApplyingObjectManagerIsSteady(t *testing.T) {
 	d = manage(s, "what is read", m, fresh(s, d), s.webDeployment())
 	d = manage(s, "after a foreign write of the status", m, s.reportStatus(d), s.webDeployment())
 	restart()
-	d = manage(s, "after a restart", m, fresh(s, d), s.webDeployment())
+	// Which fields of the create are defaults is known from its answer only. They are migrated once in the life of an object.
+	d = manage(s, "after a restart", m, fresh(s, d), s.webDeployment(), "patch", "patch", "Updated")
+	if writers := (managedfields.Owner{Name: "widgets"}).Writers(d.ManagedFields); len(writers) > 0 || d.Generation != 1 {
+		t.Errorf("plain writes of %v are left, the generation is %d", writers, d.Generation)
+	}
+	d = manage(s, "after a restart, again", m, fresh(s, d), s.webDeployment())
 
-	// What the creation left is taken over first, once in the life of an object.
-	d = manage(s, "another image", m, d, s.webDeployment(image("2")), "patch", "patch", "Updated")
+	d = manage(s, "another image", m, d, s.webDeployment(image("2")), "patch", "Updated")
 	manage(s, "what was returned of the change", m, d, s.webDeployment(image("2")))
 	d = manage(s, "the changed one as it is read", m, fresh(s, d), s.webDeployment(image("2")))
 	d = manage(s, "the changed one after a write of the status", m, s.reportStatus(d), s.webDeployment(image("2")))
@@ -197,7 +203,47 @@ func TestL1ApplyingObjectManagerIsSteady(t *testing.T) {
 	}
 }
 
-// In a tree, with the cache of a manager.
+// What has no defaults is steady from its creation on, whatever becomes of the program.
+func TestL1ApplyingObjectManagerIsSteadyWithoutDefaults(t *testing.T) {
+	s := newClusterSite(t)
+	desired := s.configMap(map[string]string{"a": "1"})
+	desired.Labels, desired.OwnerReferences = map[string]string{"l": "1"}, []metav1.OwnerReference{controlledBy(widget.Object())}
+	c := manage(s, "create", &configMapManager{FieldManager: "widgets"}, nil, desired, "create", "Created")
+	manage(s, "after a restart", &configMapManager{FieldManager: "widgets"}, fresh(s, c), desired)
+}
+
+// What the server sets and does not let anybody change is no obstacle to the migration of what was created.
+func TestApplyingObjectManagerMigratesWhatCannotChange(t *testing.T) {
+	s := newClusterSite(t)
+	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+	claims := func() *reconcilers.ApplyingObjectManager[*corev1.PersistentVolumeClaim] {
+		return &reconcilers.ApplyingObjectManager[*corev1.PersistentVolumeClaim]{FieldManager: "widgets"}
+	}
+	created := manage(s, "create a claim", claims(), nil, claim, "create", "Created")
+	managed := manage(s, "a claim after a restart", claims(), fresh(s, created), claim, "patch", "patch", "Updated")
+	manage(s, "a claim after another restart", claims(), fresh(s, managed), claim)
+	if diff := cmp.Diff(created.Spec, managed.Spec); diff != "" || len(managed.Finalizers) != len(created.Finalizers) {
+		t.Errorf("the claim has changed (-expected, +actual):\n%s", diff)
+	}
+
+	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/x"}}}}
+	pod.Spec.AutomountServiceAccountToken = new(false)
+	pods := func() *reconcilers.ApplyingObjectManager[*corev1.Pod] {
+		return &reconcilers.ApplyingObjectManager[*corev1.Pod]{FieldManager: "widgets"}
+	}
+	createdPod := manage(s, "create a pod", pods(), nil, pod, "create", "Created")
+	managedPod := manage(s, "a pod after a restart", pods(), fresh(s, createdPod), pod, "patch", "patch", "Updated")
+	manage(s, "a pod after another restart", pods(), fresh(s, managedPod), pod)
+	if diff := cmp.Diff(createdPod.Spec, managedPod.Spec); diff != "" {
+		t.Errorf("the pod has changed (-expected, +actual):\n%s", diff)
+	}
+}
+
+// In a tree, with the cache of a manager. The first restart finds out which fields of the create are defaults.
 func TestL1RestartOfATreeThatAppliesWritesNothing(t *testing.T) {
 	t.Parallel()
 	tree := func() func(reconcilers.Config) *widgetRoot {
@@ -213,18 +259,17 @@ func TestL1RestartOfATreeThatAppliesWritesNothing(t *testing.T) {
 	reconcileSteadily(t, first, roots[0], w)
 	first.stop()
 
-	second, roots := startOperatorIn(t, first.namespace, ctrl.Options{}, tree())
-	reconcile := func() {
-		t.Helper()
+	for restart, writes := range []int{2, 0, 0} {
+		operator, roots := startOperatorIn(t, first.namespace, ctrl.Options{}, tree())
 		if _, err := roots[0].Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)}); err != nil {
 			t.Fatal(err)
 		}
+		if operator.requests.Writes() != writes {
+			t.Errorf("restart %d did not write %d times:\n%s", restart, writes, operator.requests)
+		}
+		reconcileSteadily(t, operator, roots[0], w)
+		operator.stop()
 	}
-	reconcile()
-	if second.requests.Writes() != 0 {
-		t.Errorf("the restart wrote:\n%s", second.requests)
-	}
-	reconcileSteadily(t, second, roots[0], w)
 }
 
 // What the server writes in another way than it was sent is learned.

@@ -75,8 +75,10 @@ func TestApplyingObjectManager(t *testing.T) {
 	given := givenConfigMap.With(func(c *corev1.ConfigMap) { c.ResourceVersion = "999" })
 	red := given.With(func(c *corev1.ConfigMap) { c.Data = map[string]string{"color": "red", "size": "1"} })
 	agreeing := given.With(func(c *corev1.ConfigMap) {
-		c.ManagedFields = []metav1.ManagedFieldsEntry{managedEntry("widgets", metav1.ManagedFieldsOperationApply,
-			`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"gadget-uid\"}":{}}},"f:data":{"f:color":{}}}`)}
+		c.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "widgets", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"gadget-uid\"}":{}}},"f:data":{"f:color":{}}}`),
+		}}
 	})
 	terminating := red.With(func(c *corev1.ConfigMap) {
 		c.DeletionTimestamp = new(metav1.NewTime(time.UnixMilli(2000)))
@@ -386,8 +388,8 @@ func TestApplyingObjectManagerValidate(t *testing.T) {
 		"unnamed": {node: &configMapManager{}, shallow: `ApplyingObjectManager "ConfigMapApplyingObjectManager" must define FieldManager`},
 		"named":   {node: &configMapManager{Name: "mine"}, shallow: `ApplyingObjectManager "mine" must define FieldManager`},
 		"too long": {
-			node:    &configMapManager{Name: "mine", FieldManager: strings.Repeat("x", 104)},
-			shallow: `ApplyingObjectManager "mine" must have a FieldManager of at most 103 characters`,
+			node:    &configMapManager{Name: "mine", FieldManager: strings.Repeat("x", 129)},
+			shallow: `ApplyingObjectManager "mine" must have a FieldManager of at most 128 characters`,
 		},
 		"unknown policy": {
 			node:    &configMapManager{Name: "mine", FieldManager: "widgets", Conflicts: "Win"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 
@@ -24,7 +25,7 @@ type lastWrite struct {
 	// additions are what the server adds to what is desired. They are nil if it adds nothing, or if that is not known.
 	additions *Patch
 	// accepted are the differences that an apply leaves.
-	accepted differences
+	accepted managedfields.Differences
 }
 
 // agreed reports whether actual is still the very version that agreed with what is desired.

@@ -14,8 +14,9 @@ import (
 // withheld stands in logs for the values of a Secret.
 const withheld = "(withheld)"
 
-// sanitize returns what may be logged of obj: what the function of the author, which may be nil, makes of a copy. Of a Secret,
-// in whatever representation, neither that function nor the log gets to see more than the names of the keys (law L9).
+// sanitize returns what may be logged of obj: what the function of the author, which may be nil, makes of a copy. Of a
+// Secret, in whatever representation, neither that function nor the log gets to see more than the names of the keys
+// (invariant L9).
 func sanitize[T client.Object](obj T, author func(T) any) any {
 	switch {
 	case isNil(obj):
@@ -91,7 +92,7 @@ func maskAnnotations(secret client.Object) {
 	}
 }
 
-// maskPatch returns what may be logged of the patch of a webhook: of a Secret not the values (law L9).
+// maskPatch returns what may be logged of the patch of a webhook: of a Secret not the values (invariant L9).
 func maskPatch(operations []jsonpatch.Operation, req admission.Request, resource client.Object) []jsonpatch.Operation {
 	if !isSecret(resource) && (req.Kind.Group != corev1.GroupName || req.Kind.Kind != "Secret") {
 		return operations

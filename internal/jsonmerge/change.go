@@ -13,8 +13,8 @@ import (
 
 var errNotChangeable = errors.New("it cannot be changed")
 
-// ApplyChange changes resource by the difference between before and after, two trees of what another type shows of it. Members
-// that did not change are neither decoded nor touched. After an error resource is as before.
+// ApplyChange changes resource by the difference between before and after, two trees of what another type shows of it.
+// Members that did not change are neither decoded nor touched. After an error resource is as before.
 func ApplyChange(resource client.Object, before, after map[string]any) error {
 	names := differing(before, after)
 	if len(names) == 0 {
@@ -72,10 +72,12 @@ func applyToContent(u runtime.Unstructured, names []string, merged map[string]an
 	return nil
 }
 
-// changedFields returns the members of target that change, as a document to be decoded, and the indexes of their fields. Target is a
-// struct, at the given index of the object, with the JSON form current. Structs in it are changed member by member, so that what
-// the trees do not show of them stays.
-func changedFields(target reflect.Value, at []int, current, before, after map[string]any) (document map[string]any, changed [][]int) {
+// changedFields returns the members of target that change, as a document to be decoded, and the indexes of their
+// fields. Target is a struct, at the given index of the object, with the JSON form current. Structs in it are changed
+// member by member, so that what the trees do not show of them stays.
+func changedFields(
+	target reflect.Value, at []int, current, before, after map[string]any,
+) (document map[string]any, changed [][]int) {
 	document = map[string]any{}
 	fields := FieldsOf(target.Type())
 	for _, name := range differing(before, after) {
@@ -105,7 +107,8 @@ func object(tree any) map[string]any {
 	return members
 }
 
-// copyField gives target the field at index of fresh. A field behind a nil pointer comes with the struct that the pointer is to.
+// copyField gives target the field at index of fresh. A field behind a nil pointer comes with the struct that the
+// pointer is to.
 func copyField(target, fresh reflect.Value, index []int) {
 	for _, i := range index {
 		if target.Kind() == reflect.Pointer {

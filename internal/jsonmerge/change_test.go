@@ -93,6 +93,15 @@ func TestApplyChange(t *testing.T) {
 	}
 }
 
+func TestApplyChangeBehindAnEmbeddedPointer(t *testing.T) {
+	g := newGadget()
+	g.Spec.Size = &Size{Height: 1, Width: 2}
+	err := jsonmerge.ApplyChange(g, content(t, `{"spec":{"height":1,"width":2}}`), content(t, `{"spec":{"width":2}}`))
+	if err != nil || *g.Spec.Size != (Size{Width: 2}) {
+		t.Errorf("got %v, %v", *g.Spec.Size, err)
+	}
+}
+
 func TestApplyChangeToUnstructuredContent(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"a": int64(1<<60 + 1), "b": map[string]any{"hidden": int64(1<<60 + 1), "x": "y"}, "c": "d"}}
 	err := jsonmerge.ApplyChange(u, content(t, `{"b":{"x":"y"},"c":"d"}`), content(t, `{"b":{"x":1.5},"e":[1]}`))
@@ -110,7 +119,7 @@ type ambiguous struct {
 }
 
 type One struct {
-	Same  string `json:"same"`
+	Same  string
 	Tag   string
 	Name  string `json:"name"`
 	First string `json:"-"`
@@ -118,7 +127,7 @@ type One struct {
 }
 
 type Two struct {
-	Same string `json:"same"`
+	Same string
 	Tag2 string `json:"Tag"`
 }
 

@@ -39,8 +39,9 @@ func (f Field) nested(target reflect.Value, is any) (reflect.Value, bool) {
 
 var knownFields sync.Map // of reflect.Type to []Field
 
-// FieldsOf returns the fields of a struct type that JSON knows, sorted by name. It follows the rules of encoding/json: of several
-// fields with one name the least embedded one counts, of several such fields the one with a tag, and otherwise none.
+// FieldsOf returns the fields of a struct type that JSON knows, sorted by name. It follows the rules of encoding/json:
+// of several fields with one name the least embedded one counts, of several such fields the one with a tag, and
+// otherwise none.
 func FieldsOf(t reflect.Type) []Field {
 	if known, ok := knownFields.Load(t); ok {
 		return known.([]Field)
@@ -49,8 +50,8 @@ func FieldsOf(t reflect.Type) []Field {
 	collectFields(t, nil, nil, candidates)
 	var fields []Field
 	for _, same := range candidates {
-		slices.SortStableFunc(same, Field.compareDepth)
-		if len(same) == 1 || same[0].compareDepth(same[1]) != 0 {
+		slices.SortFunc(same, func(a, b Field) int { return a.depth() - b.depth() })
+		if len(same) == 1 || same[0].depth() < same[1].depth() {
 			fields = append(fields, same[0])
 		}
 	}
@@ -59,18 +60,12 @@ func FieldsOf(t reflect.Type) []Field {
 	return known.([]Field)
 }
 
-// compareDepth puts the field first that counts; of two that are equal none does.
-func (f Field) compareDepth(g Field) int {
-	switch {
-	case len(f.Index) != len(g.Index):
-		return len(f.Index) - len(g.Index)
-	case f.tagged == g.tagged:
-		return 0
-	case f.tagged:
-		return -1
-	default:
-		return 1
+// depth is less for a field that counts before another one of its name.
+func (f Field) depth() int {
+	if f.tagged {
+		return 2 * len(f.Index)
 	}
+	return 2*len(f.Index) + 1
 }
 
 // collectFields adds the fields of t, which has the given index in the struct that is looked at, by their names.
@@ -105,8 +100,8 @@ func collectFields(t reflect.Type, above []reflect.Type, index []int, found map[
 
 // findField finds a field as decoding does: in the right spelling, or else in any case.
 func findField(fields []Field, name string) (Field, bool) {
-	i, exact := slices.BinarySearchFunc(fields, name, func(f Field, name string) int { return strings.Compare(f.Name, name) })
-	if !exact {
+	i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
+	if i < 0 {
 		i = slices.IndexFunc(fields, func(f Field) bool { return strings.EqualFold(f.Name, name) })
 	}
 	if i < 0 {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// mergeValues returns raw, the value in full, with the changes from before to after. Before is nil if the Go type does not show
-// the value.
+// mergeValues returns raw, the value in full, with the changes from before to after. Before is nil if the Go type does
+// not show the value.
 func mergeValues(raw, before, after any) any {
 	if reflect.DeepEqual(before, after) {
 		return raw
@@ -47,9 +47,9 @@ func mergeMaps(raw, before, after map[string]any) map[string]any {
 	return merged
 }
 
-// mergeLists merges the items that it can follow from raw to before, and from there to after. Other items are written as after
-// has them. An unchanged item that only the defaults added to before is left out. If an item of raw is not found in before,
-// the result is after.
+// mergeLists merges the items that it can follow from raw to before, and from there to after. Other items are written
+// as after has them. An unchanged item that only the defaults added to before is left out. If an item of raw is not
+// found in before, the result is after.
 func mergeLists(raw, before, after []any) []any {
 	written := match(raw, before)
 	found := 0
@@ -75,9 +75,9 @@ func mergeLists(raw, before, after []any) []any {
 	return merged
 }
 
-// match returns for each item of to the index of the same item in from, or -1 for a new item. Equal items are the same, those at
-// one index first, and so are items of one name if no other item has that name. In lists of one length, what remains at one index is the same item, unless
-// the names say that it is not.
+// match returns for each item of to the index of the same item in from, or -1 for a new item. Equal items are the same,
+// those at one index first, and so are items of one name if no other item has that name. In lists of one length, what
+// remains at one index is the same item, unless the names say that it is not.
 func match(from, to []any) []int {
 	origin := slices.Repeat([]int{-1}, len(to))
 	equal := map[string][]int{}

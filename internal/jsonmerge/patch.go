@@ -13,9 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AdmissionPatch returns the operations that apply to the object of a request, given as it came, what was changed in its decoded and
-// defaulted form. If the request shows nothing but what the Go type knows, these are the operations of jsonpatch.CreatePatch
-// for the request and after, in one of the orders that it may choose, and always the same one. Beyond that
+// AdmissionPatch returns the operations that apply to the object of a request, given as it came, what was changed in
+// its decoded and defaulted form. If the request shows nothing but what the Go type knows, these are the operations of
+// jsonpatch.CreatePatch for the request and after, in one of the orders that it may choose, and always the same one.
+// Beyond that
 //
 //   - fields that the Go type does not know stay, also in the items of lists that move;
 //   - defaults are not written, unless they are in a parent that the request lacks and the change creates;
@@ -76,8 +77,9 @@ func patchTree(raw, before, after map[string]any) ([]jsonpatch.Operation, error)
 	return slices.CompactFunc(operations, func(a, b jsonpatch.Operation) bool { return a.Path == b.Path }), nil
 }
 
-// compareOperations sorts operations into an order in which jsonpatch.CreatePatch may return them: of a map, members that stay or
-// come are before members that go; of a list, items are removed from its end or added to it before others change.
+// compareOperations sorts operations into an order in which jsonpatch.CreatePatch may return them: of a map, members
+// that stay or come are before members that go; of a list, items are removed from its end or added to it before others
+// change.
 func compareOperations(a, b jsonpatch.Operation) int {
 	as, bs := strings.Split(a.Path, "/"), strings.Split(b.Path, "/")
 	for i := range min(len(as), len(bs)) {

@@ -103,7 +103,8 @@ func (g *gardener) tend(tw twin) twin {
 	}
 }
 
-// replacement returns another value. It is no map in the place of a map: that looks like the same one with other members.
+// replacement returns another value. It is no map in the place of a map: that looks like the same one with other
+// members.
 func (g *gardener) replacement(old any) twin {
 	value := any(g.fresh())
 	if _, isMap := old.(map[string]any); !isMap && g.chance(20) {
@@ -221,7 +222,8 @@ func (g *gardener) tendPlaces(written, known []any) twin {
 	return twin{written: cut(written), known: cut(known)}
 }
 
-// usualPatch returns the operations of the usual library, sorted by path. It is empty if they lead through a member without a name.
+// usualPatch returns the operations of the usual library, sorted by path. It is empty if they lead through a member
+// without a name.
 func usualPatch(t *testing.T, from, to map[string]any) string {
 	t.Helper()
 	operations, err := jsonpatch.CreatePatch([]byte(encode(t, from)), []byte(encode(t, to)))

@@ -10,6 +10,8 @@ import (
 	evanphx "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // content decodes JSON with its numbers as they are written.
@@ -242,6 +244,13 @@ func TestAdmissionPatch(t *testing.T) {
 			after:      `{"l":[1,2,4]}`,
 			operations: `[{"op":"add","path":"/l/2","value":4}]`,
 		},
+		"a list that the Go type writes in another form": {
+			raw:    `{"l":["x"]}`,
+			before: `{"l":[{"a":1},{"b":1}]}`,
+			after:  `{"l":[{"a":1},{"b":1},{"c":1}]}`,
+			operations: `[{"op":"add","path":"/l/1","value":{"b":1}},{"op":"add","path":"/l/2","value":{"c":1}},` +
+				`{"op":"replace","path":"/l/0","value":{"a":1}}]`,
+		},
 		"lists in lists": {
 			raw:        `{"l":[[{"a":1,"newer":1}],[]]}`,
 			before:     `{"l":[[{"a":1}],[]]}`,
@@ -268,8 +277,35 @@ func TestAdmissionPatch(t *testing.T) {
 	}
 }
 
-// Where the client wrote all that the Go type knows, and nothing else, a patch is the one of the library that webhooks usually use.
-// No case changes two members of one map in ways whose order the library leaves to chance.
+// Clients take the kind off what they write. It is no change, and neither is one that a tree sets.
+func TestAdmissionPatchLeavesTheKind(t *testing.T) {
+	object := func(kind, size any) client.Object {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": kind, "kind": kind, "size": size}}
+	}
+	bare := &unstructured.Unstructured{Object: map[string]any{"size": int64(1)}}
+	for name, test := range map[string]struct {
+		before, after client.Object
+		want          string
+	}{
+		"gone":  {object("A", int64(1)), bare, `null`},
+		"set":   {bare, object("A", int64(1)), `null`},
+		"other": {object("A", int64(1)), object("B", int64(2)), `[{"op":"replace","path":"/size","value":2}]`},
+	} {
+		operations, err := jsonmerge.AdmissionPatch([]byte(`{"apiVersion":"A","kind":"A","size":1,"newer":1}`), test.before, test.after)
+		if got := encode(t, operations); err != nil || got != test.want {
+			t.Errorf("%s: got %s, %v, want %s", name, got, err, test.want)
+		}
+	}
+	if operations, err := jsonmerge.AdmissionPatch([]byte(`[]`), bare, object("A", int64(2))); operations != nil || err != nil {
+		t.Errorf("a list got %v, %v", operations, err)
+	}
+	if _, err := jsonmerge.AdmissionPatch([]byte(`{`), bare, bare); err == nil {
+		t.Error("there is no error for what is no JSON")
+	}
+}
+
+// Where the client wrote all that the Go type knows, and nothing else, a patch is the one of the library that webhooks
+// usually use. No case changes two members of one map in ways whose order the library leaves to chance.
 func TestAdmissionPatchIsTheUsualOne(t *testing.T) {
 	const given = `{"l":[{"name":"a"},{"name":"b"},{"name":"c"}],"m":{"x":1}}`
 	for name, changed := range map[string]string{
@@ -300,7 +336,8 @@ func TestAdmissionPatchIsTheUsualOne(t *testing.T) {
 	}
 }
 
-// FuzzAdmissionPatch gives the function objects that have nothing to do with each other: the patch has to fit all the same.
+// FuzzAdmissionPatch gives the function objects that have nothing to do with each other: the patch has to fit all the
+// same.
 func FuzzAdmissionPatch(f *testing.F) {
 	f.Add(`{"a":1}`, `{"a":1,"b":{}}`, `{"a":2,"b":{"c":[1]}}`)
 	f.Add(`{"l":[{"name":"a"}]}`, `{"l":[{"name":"b"},{"name":"a"}]}`, `{"l":[{"name":"a"},{"name":"c"}]}`)

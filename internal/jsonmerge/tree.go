@@ -1,9 +1,9 @@
-// Package jsonmerge applies to a value in full what was changed in the same value as another Go type shows it. A webhook patches
-// the object as the client wrote it, although its Go type may know fewer fields. A node below a cast changes the resource,
-// although the type of the cast may show only a part of it.
+// Package jsonmerge applies to a value in full what was changed in the same value as another Go type shows it. A
+// webhook patches the object as the client wrote it, although its Go type may know fewer fields. A node below a cast
+// changes the resource, although the type of the cast may show only a part of it.
 //
-// Values are compared and merged as trees: JSON as it is decoded into any, with the numbers as they are written. No function
-// changes a tree. A tree that is returned may share parts with its arguments.
+// Values are compared and merged as trees: JSON as it is decoded into any, with the numbers as they are written. No
+// function changes a tree. A tree that is returned may share parts with its arguments.
 package jsonmerge
 
 import (
@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Tree returns the JSON form of v. It is nil if that is no object.
@@ -52,4 +54,44 @@ func differing(before, after map[string]any) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Normalize returns content with the types that come from decoding JSON as the API machinery does it. Authors write int
+// and []string where it has int64 and []any only. It returns content itself if that has these types already.
+func Normalize(content map[string]any) (map[string]any, error) {
+	if isNormal(content, 0) {
+		return content, nil
+	}
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	var decoded map[string]any
+	err = utiljson.Unmarshal(data, &decoded)
+	return decoded, err
+}
+
+// maxDepth is how deeply content is nested at most. Content that holds itself is deeper, and is left to others to
+// refuse.
+const maxDepth = 1000
+
+func isNormal(v any, depth int) bool {
+	if depth > maxDepth {
+		return false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if !isNormal(member, depth+1) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(item any) bool { return !isNormal(item, depth+1) })
+	case nil, string, bool, int64, float64:
+		return true
+	default:
+		return false
+	}
 }

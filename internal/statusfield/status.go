@@ -1,5 +1,5 @@
-// Package statusfield reads and writes the status of resources of any Go type: the field Status, and in it Conditions and
-// ObservedGeneration, as Kubernetes types have them. An unstructured object has its member status.
+// Package statusfield reads and writes the status of resources of any Go type: the field Status, and in it Conditions
+// and ObservedGeneration, as Kubernetes types have them. An unstructured object has its member status.
 package statusfield
 
 import (
@@ -44,7 +44,8 @@ func fieldsOf(t reflect.Type) fields {
 		f.pointer, f.statusType = true, f.statusType.Elem()
 	}
 	if f.status != nil && f.statusType.Kind() == reflect.Struct {
-		if field, ok := f.statusType.FieldByName("Conditions"); ok && field.Type == reflect.TypeFor[[]metav1.Condition]() {
+		conditions := reflect.TypeFor[[]metav1.Condition]()
+		if field, ok := f.statusType.FieldByName("Conditions"); ok && field.Type == conditions {
 			f.conditions = field.Index
 		}
 		if field, ok := f.statusType.FieldByName("ObservedGeneration"); ok && field.Type.Kind() == reflect.Int64 {
@@ -98,7 +99,8 @@ func (s Status) Get() any {
 	}
 }
 
-// Differs reports whether the status is another than before. Types with a registered equality function are compared by it.
+// Differs reports whether the status is another than before. Types with a registered equality function are compared by
+// it.
 func (s Status) Differs(before Status) bool {
 	if !s.Exists() || !before.Exists() {
 		return false
@@ -170,8 +172,8 @@ func (s Status) conditions() []metav1.Condition {
 	return *field.Addr().Interface().(*[]metav1.Condition)
 }
 
-// KeepTransitionTimes restores the transition time of each condition that says the same as before. A condition that changed
-// twice within a request, and is as before, is then no change.
+// KeepTransitionTimes restores the transition time of each condition that says the same as before. A condition that
+// changed twice within a request, and is as before, is then no change.
 func (s Status) KeepTransitionTimes(before Status) {
 	conditions := s.conditions()
 	for _, old := range before.conditions() {
@@ -190,8 +192,8 @@ func (s Status) KeepTransitionTimes(before Status) {
 	}
 }
 
-// Describe returns remarks for the author of a Go type on what its status lacks that a root would use. A well-shaped type gives
-// none.
+// Describe returns remarks for the author of a Go type on what its status lacks that a root would use. A well-shaped
+// type gives none.
 func Describe(t reflect.Type) []string {
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil
@@ -201,22 +203,23 @@ func Describe(t reflect.Type) []string {
 		return []string{"resource missing status field, operations related to status will be skipped"}
 	}
 	var remarks []string
+	add := func(remark string) { remarks = append(remarks, "resource status "+remark) }
 	if f.pointer {
-		remarks = append(remarks, "resource status is nilable, status is typically a struct")
+		add("is nilable, status is typically a struct")
 	}
 	if f.generation == nil {
-		remarks = append(remarks, "resource status missing ObservedGeneration field of type int64, generation will not be managed")
+		add("missing ObservedGeneration field of type int64, generation will not be managed")
 	}
 	pointer := reflect.PointerTo(f.statusType)
 	switch {
 	case pointer.Implements(reflect.TypeFor[initializer]()):
 	case pointer.Implements(reflect.TypeFor[deprecatedInitializer]()):
-		remarks = append(remarks, "resource status InitializeConditions() method is deprecated, use InitializeConditions(context.Context)")
+		add("InitializeConditions() method is deprecated, use InitializeConditions(context.Context)")
 	default:
-		remarks = append(remarks, "resource status missing InitializeConditions(context.Context) method, conditions will not be auto-initialized")
+		add("missing InitializeConditions(context.Context) method, conditions will not be auto-initialized")
 	}
 	if f.conditions == nil {
-		remarks = append(remarks, "resource status is missing field Conditions of type []metav1.Condition, condition timestamps will not be managed")
+		add("is missing field Conditions of type []metav1.Condition, condition timestamps will not be managed")
 	}
 	return remarks
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/served"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -86,18 +87,12 @@ func (e *Executor) mayWrite(op plan.Operation, ownership plan.Ownership) bool {
 	return false
 }
 
-// serverMetadata are the metadata fields that only the API server sets.
-var serverMetadata = []string{
-	"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp",
-	"deletionGracePeriodSeconds",
-}
-
 // body returns what is written of an object: its manifest with our marks. What it shares with the manifest must not be
 // changed; its metadata, labels and annotations are not shared.
 func (e *Executor) body(object *manifest.Object, content map[string]any) *unstructured.Unstructured {
 	body := maps.Clone(content)
 	metadata := cloneMap(body["metadata"])
-	for _, name := range serverMetadata {
+	for _, name := range managedfields.ServerMetadata {
 		delete(metadata, name)
 	}
 	labels, annotations := cloneMap(metadata["labels"]), cloneMap(metadata["annotations"])

@@ -2,21 +2,19 @@ package execute
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/served"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -111,17 +109,7 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 // conflicts reports whether a write failed because the object has changed, was replaced by another one, or is gone.
 // Reading the current object then helps.
 func conflicts(err error) bool {
-	if apierrs.IsConflict(err) || served.Absent(err) {
-		return true
-	}
-	// Some requests are refused like this for another UID.
-	var status apierrs.APIStatus
-	if !apierrs.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Field == "metadata.uid"
-	})
+	return served.Absent(err) || apierrs.IsConflict(managedfields.AsConflict(err))
 }
 
 // mayOwnExtraFields reports whether we may own fields that are not in content, so that managed fields have to be merged
@@ -134,7 +122,7 @@ func (e *Executor) mayOwnExtraFields(object *manifest.Object, content map[string
 	if len(entries) == 0 {
 		return true
 	}
-	_, changed := e.merger(plan.Operation{Key: object.Desired.Key}, object, e.body(object, content)).merge(entries)
+	_, changed := e.migrationFor(plan.Operation{Key: object.Desired.Key}, object, e.body(object, content)).migrate(entries)
 	return changed
 }
 
@@ -164,9 +152,9 @@ func (e *Executor) readThenApply(ctx context.Context, result *Result,
 	}
 	body := e.body(object, withIgnored(content, full.Object, ignored, false))
 	version := live.GetResourceVersion()
-	if merged, changed := e.merger(op, object, body).merge(live.GetManagedFields()); changed {
+	if migrated, changed := e.migrationFor(op, object, body).migrate(live.GetManagedFields()); changed {
 		var err error
-		if version, err = e.setManagedFields(ctx, op, merged, version); err != nil {
+		if version, err = e.setManagedFields(ctx, op, migrated, version); err != nil {
 			return err
 		}
 	}
@@ -182,16 +170,12 @@ func (e *Executor) readThenApply(ctx context.Context, result *Result,
 // new version.
 func (e *Executor) setManagedFields(ctx context.Context, op plan.Operation,
 	entries []metav1.ManagedFieldsEntry, version string) (string, error) {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-		// A replacement makes another version a conflict; a test would make it an invalid request.
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-	})
+	patch, err := managedfields.Patch(entries, version)
 	if err != nil {
 		return "", err
 	}
 	target := partial(e.target(op))
-	if err := e.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch), e.fieldManager()); err != nil {
+	if err := e.Client.Patch(ctx, target, patch, e.fieldManager()); err != nil {
 		return "", err
 	}
 	return target.ResourceVersion, nil

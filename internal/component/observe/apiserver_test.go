@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
@@ -226,7 +227,7 @@ func TestLiveChangesAreSeen(t *testing.T) {
 	was := before.Objects[in.Key]
 	want := plan.Observed{
 		Presence: plan.Present, UID: made.GetUID(), Ownership: plan.Ours, Owner: o.component.Owner, Digest: "d1",
-		Fields: observe.Fields(made.GetManagedFields(), manager, nil),
+		Fields: managedfields.Digest([]string{managedfields.Entries(made.GetManagedFields(), manager)[0].FieldsV1.GetRawString()}, nil),
 	}
 	if was != want || was.Fields == "" {
 		t.Errorf("got %+v, want %+v", was, want)

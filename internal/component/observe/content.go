@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 )
 
 // fingerprint stands for the value of one key of a Secret. It cannot be guessed from without the key of the process.
@@ -76,8 +77,7 @@ func compareContent(desired map[string]string, ignore []string, prints []fingerp
 
 // ignoresData tells whether one of the pointers names the key of data, or all of data.
 func ignoresData(pointers []string, key string) bool {
-	return slices.ContainsFunc(pointers, func(pointer string) bool {
-		tokens, ok := tokensOf(pointer)
-		return ok && tokens[0] == "data" && (len(tokens) == 1 || len(tokens) == 2 && tokens[1] == key)
+	return slices.ContainsFunc(managedfields.Pointers(pointers), func(tokens []string) bool {
+		return tokens[0] == "data" && (len(tokens) == 1 || len(tokens) == 2 && tokens[1] == key)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,7 @@ func (l lens) metadata(object metav1.Object) *sight {
 		fenced:      foreign.Fenced(object, l.prefix),
 		tracked:     len(entries) > 0,
 	}
-	for _, entry := range Ours(entries, l.manager) {
+	for _, entry := range managedfields.Entries(entries, l.manager) {
 		made := share{
 			operation:  entry.Operation,
 			apiVersion: unique.Make(entry.APIVersion),
@@ -162,7 +163,7 @@ func (s *sight) fieldsDigest(ignore []string) string {
 	for i, share := range s.shares {
 		sets[i] = share.fields.Value()
 	}
-	return fieldsOf(sets, ignore)
+	return managedfields.Digest(sets, ignore)
 }
 
 // observed returns what a sight shows by itself.

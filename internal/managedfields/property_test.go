@@ -1,11 +1,9 @@
-package reconcilers_test
+package managedfields_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/espalier-dev/espalier/reconcilers"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,8 +40,8 @@ func randomContent(r *rand.Rand, depth int) any {
 	}
 }
 
-// What has just been applied is in sync: by the very sets of fields that the API machinery makes, and with nothing owned beyond.
-// With one field more or less it is not.
+// What has just been applied is in sync: by the very sets of fields that the API machinery makes, and with nothing
+// owned beyond. With one field more or less it is not.
 func TestWhatWasAppliedIsInSync(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 3000 {
@@ -65,7 +63,7 @@ func TestWhatWasAppliedIsInSync(t *testing.T) {
 		wanted["apiVersion"], wanted["kind"] = "v1", "A"
 		there := runtime.DeepCopyJSON(wanted)
 		there["status"] = map[string]any{"x": "y"}
-		if found := reconcilers.Differences(wanted, there, "me", entries, false); len(found) > 0 {
+		if found := differences(wanted, there, entries, false); len(found) > 0 {
 			t.Fatalf("%d: %v is not in sync with itself, given %s: %v", i, wanted, raw, found)
 		}
 
@@ -76,9 +74,9 @@ func TestWhatWasAppliedIsInSync(t *testing.T) {
 		other := runtime.DeepCopyJSON(there)
 		other["kept"] = "y"
 		for what, found := range map[string][]string{
-			".kept left over": reconcilers.Differences(less, there, "me", entries, false),
-			".more not ours":  reconcilers.Differences(more, there, "me", entries, false),
-			".kept differs":   reconcilers.Differences(wanted, other, "me", entries, false),
+			".kept left over": differences(less, there, entries, false),
+			".more not ours":  differences(more, there, entries, false),
+			".kept differs":   differences(wanted, other, entries, false),
 		} {
 			if fmt.Sprint(found) != "["+what+"]" {
 				t.Fatalf("%d: %v, given %s: found %v, want %s", i, wanted, raw, found, what)

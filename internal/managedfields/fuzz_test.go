@@ -1,10 +1,10 @@
-package reconcilers_test
+package managedfields_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,38 +24,34 @@ var fuzzedFields = []string{
 	`{"f:metadata":{"f:finalizers":{"v:\"a\"":{},"i:0":{},"v:{}":{},"k:{}":{}}}}`, `{"f:a":{"v:1":{"f:b":{}},"k:{\"x\":[1]}":{}}}`, `{".":{},"x:y":{}}`,
 }
 
-// Law L7: no content makes the way to what is applied panic, and applying the outcome again changes nothing about it.
-func FuzzWhatIsApplied(f *testing.F) {
+// Invariant L7: no content makes FromObject panic, and applying the outcome again changes nothing about it.
+func FuzzFromObject(f *testing.F) {
 	for _, content := range fuzzed {
 		f.Add(content)
 	}
 	kind := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-	c := expectWidget().Config()
 	f.Fuzz(func(t *testing.T, content string) {
 		u := &unstructured.Unstructured{}
 		if err := json.Unmarshal([]byte(content), &u.Object); err != nil || u.Object == nil {
 			t.Skip()
 		}
 		u.SetGroupVersionKind(kind.GroupVersionKind())
-		wanted, err := reconcilers.ConfigurationOf(c, u)
+		wanted, err := managedfields.FromObject(u, kind.GroupVersionKind())
 		if err != nil {
 			t.Fatalf("content that can be decoded cannot be applied: %v", err)
 		}
-		again, err := reconcilers.ConfigurationOf(c, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(wanted)})
+		again, err := managedfields.FromObject(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(wanted)}, kind.GroupVersionKind())
 		if diff := cmp.Diff(wanted, again); err != nil || diff != "" {
 			t.Errorf("what is applied of what is applied differs: %v\n%s", err, diff)
 		}
-		if reconcilers.Shape(wanted) != reconcilers.Shape(again) {
-			t.Error("the same has two shapes")
-		}
-		if found := reconcilers.Differences(wanted, wanted, "me", nil, false); len(found) > 0 {
+		if found := differences(wanted, wanted, nil, false); len(found) > 0 {
 			t.Errorf("content differs from itself: %v", found)
 		}
 	})
 }
 
-// Law L7: no content and no managed fields make the comparison, or the take-over, panic.
-func FuzzDifferences(f *testing.F) {
+// Invariant L7: no content and no managed fields make a comparison or a migration panic.
+func FuzzCompare(f *testing.F) {
 	for i, content := range fuzzed {
 		for _, fields := range fuzzedFields {
 			f.Add(content, fuzzed[(i+1)%len(fuzzed)], fields, fields, i%2 == 0)
@@ -70,14 +66,14 @@ func FuzzDifferences(f *testing.F) {
 		wanted["apiVersion"] = "v1"
 		entries := []metav1.ManagedFieldsEntry{
 			managedEntry("me", metav1.ManagedFieldsOperationApply, ours),
-			managedEntry(reconcilers.Creator("me", wanted), metav1.ManagedFieldsOperationUpdate, theirs),
+			managedEntry("me", metav1.ManagedFieldsOperationUpdate, theirs),
 			managedEntry("other", metav1.ManagedFieldsOperationUpdate, theirs),
 		}
-		once := reconcilers.Differences(wanted, there, "me", entries, leave)
-		if diff := cmp.Diff(once, reconcilers.Differences(wanted, there, "me", entries, leave)); diff != "" {
+		once := differences(wanted, there, entries, leave)
+		if diff := cmp.Diff(once, differences(wanted, there, entries, leave)); diff != "" {
 			t.Errorf("a comparison differs from the same comparison:\n%s", diff)
 		}
-		_, _ = reconcilers.TakenOver("me", []string{"other"}, entries)
-		_, _ = reconcilers.Without(wanted, ours)
+		_, _ = managedfields.Owner{Name: "me", Before: []string{"other"}}.Migrate(entries, wanted)
+		_, _ = managedfields.Configuration(wanted).Without([]string{ours})
 	})
 }

@@ -1,13 +1,13 @@
-package reconcilers_test
+package managedfields_test
 
 import (
-	"encoding/json"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
-	"github.com/espalier-dev/espalier/reconcilers"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // dial is a custom resource whose author left out omitempty, and used what else Go's JSON has to offer.
@@ -83,12 +84,10 @@ func (g *dial) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-func TestWhatIsApplied(t *testing.T) {
+func TestFromObject(t *testing.T) {
 	scheme := resources.NewScheme()
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "test.espalier.dev", Version: "v1", Kind: "Gauge"}, &dial{})
-	expect := expectWidget()
-	expect.Scheme = scheme
-	c := expect.Config()
+	requestTime := time.Date(2024, 5, 17, 8, 30, 0, 0, time.UTC)
 	spec := func(change func(*gaugeSpec)) client.Object {
 		g := &dial{ObjectMeta: metav1.ObjectMeta{Name: "g"}}
 		change(&g.Spec)
@@ -152,12 +151,13 @@ func TestWhatIsApplied(t *testing.T) {
 			}),
 			want: `{` + head + `,"spec":{"amount":"1","port":"http","time":"2024-05-17T08:30:00Z","raw":{"a":{"b":0}},"wait":"1s","any":{"a":1,"b":"0"}}}`,
 		},
+		"null of its own": {desired: spec(func(s *gaugeSpec) { s.Raw.Raw = []byte("null") }), want: `{` + head + `}`},
 		"holds itself": {
 			desired: spec(func(s *gaugeSpec) { s.Loop = s }),
 			err:     "nested too deeply: it has no form in JSON",
 		},
-		"a channel":  {desired: spec(func(s *gaugeSpec) { s.Bad = make(chan int) }), err: "spec: bad: chan int: it has no form in JSON"},
-		"no number":  {desired: spec(func(s *gaugeSpec) { s.Ratio = math.NaN() }), err: "spec: ratio: float64: it has no form in JSON"},
+		"a channel":  {desired: spec(func(s *gaugeSpec) { s.Bad = make(chan int) }), err: "spec: bad: json: unsupported type: chan int"},
+		"no number":  {desired: spec(func(s *gaugeSpec) { s.Ratio = math.NaN() }), err: "spec: ratio: json: unsupported value: NaN"},
 		"broken raw": {desired: spec(func(s *gaugeSpec) { s.Raw.Raw = []byte(`{`) }), err: "json: error calling MarshalJSON"},
 		"a Deployment": {
 			desired: &appsv1.Deployment{
@@ -188,7 +188,11 @@ func TestWhatIsApplied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := test.desired.DeepCopyObject()
-			got, err := reconcilers.ConfigurationOf(c, test.desired)
+			kind, err := apiutil.GVKForObject(test.desired, scheme)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := managedfields.FromObject(test.desired, kind)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Fatalf("returned %v, want an error with %s", err, test.err)
@@ -202,7 +206,7 @@ func TestWhatIsApplied(t *testing.T) {
 			if err := utiljson.Unmarshal([]byte(test.want), &want); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(managedfields.Configuration(want), got); diff != "" {
 				t.Errorf("what is applied differs (-expected, +actual):\n%s", diff)
 			}
 			if u, ok := test.desired.(*unstructured.Unstructured); ok {
@@ -211,35 +215,5 @@ func TestWhatIsApplied(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// The shape is of the names, not of the values, which may be secret (law L9).
-func TestShape(t *testing.T) {
-	shape := func(content string) string {
-		t.Helper()
-		var wanted map[string]any
-		if err := json.Unmarshal([]byte(content), &wanted); err != nil {
-			t.Fatal(err)
-		}
-		return reconcilers.Shape(wanted)
-	}
-	base := shape(`{"kind":"A","metadata":{"name":"n"},"data":{"a":"1","b":["x"]}}`)
-	for name, test := range map[string]struct {
-		content string
-		same    bool
-	}{
-		"other values":    {`{"kind":"A","metadata":{"name":"n"},"data":{"a":"2","b":["y"]}}`, true},
-		"another object":  {`{"kind":"A","metadata":{"name":"m","namespace":"k"},"data":{"a":"1","b":["x"]}}`, true},
-		"one more member": {`{"kind":"A","metadata":{"name":"n"},"data":{"a":"1","b":["x"],"c":null}}`, false},
-		"one more item":   {`{"kind":"A","metadata":{"name":"n"},"data":{"a":"1","b":["x","x"]}}`, false},
-		"another member":  {`{"kind":"A","metadata":{"name":"n"},"data":{"a":"1","c":["x"]}}`, false},
-		"another form":    {`{"kind":"A","metadata":{"name":"n"},"data":{"a":{},"b":["x"]}}`, false},
-		"with a label":    {`{"kind":"A","metadata":{"name":"n","labels":{"l":""}},"data":{"a":"1","b":["x"]}}`, false},
-		"shifted":         {`{"kind":"A","metadata":{"name":"n"},"data":{"a":"1"},"b":["x"]}`, false},
-	} {
-		if got := shape(test.content) == base; got != test.same {
-			t.Errorf("%s: the shape is the same: %v, want %v", name, got, test.same)
-		}
 	}
 }

@@ -1,10 +1,11 @@
-package reconcilers_test
+package managedfields_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
-	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,8 +33,14 @@ func fromYAML(t testing.TB, text string) map[string]any {
 	return content
 }
 
-func TestDifferences(t *testing.T) {
-	created := func(wanted string) string { return reconcilers.Creator("me", fromYAML(t, wanted)) }
+// differences returns those between a configuration and an object with managed fields, a line for each, sorted. A nil
+// list of managed fields is one that is not known.
+func differences(wanted, there map[string]any, entries []metav1.ManagedFieldsEntry, ignoreForeign bool) []string {
+	found := managedfields.Compare(wanted, there, entries, managedfields.Owner{Name: "me"}, ignoreForeign)
+	return slices.Sorted(maps.Keys(found))
+}
+
+func TestCompare(t *testing.T) {
 	type entries = []metav1.ManagedFieldsEntry
 	const update = metav1.ManagedFieldsOperationUpdate
 	for name, test := range map[string]struct {
@@ -114,9 +121,7 @@ func TestDifferences(t *testing.T) {
 			wanted:  `{spec: {p: [{port: 80}]}}`,
 			there:   `{spec: {p: [{port: 80, protocol: TCP}, {port: 80, protocol: UDP}]}}`,
 			entries: applied(`{"f:spec":{"f:p":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{"f:port":{}},"k:{\"port\":80,\"protocol\":\"UDP\"}":{"f:port":{}}}}}`),
-			want: []string{
-				`.spec.p[0] not ours`, `.spec.p[port=80,protocol="TCP"] left over`, `.spec.p[port=80,protocol="UDP"] left over`,
-			},
+			want:    []string{`.spec.p[port=80,protocol="UDP"] left over`},
 		},
 		"items owned as a whole": {
 			wanted: `{refs: [{uid: u, kind: A}]}`, there: `{refs: [{uid: v}, {uid: u, kind: B}]}`,
@@ -129,10 +134,18 @@ func TestDifferences(t *testing.T) {
 			wanted: `{set: [a, c]}`, there: `{set: [b, c]}`, entries: applied(`{"f:set":{"v:\"a\"":{},"v:\"b\"":{}}}`),
 			want: []string{`.set[1] not ours`, `.set[="a"] differs`, `.set[="b"] left over`},
 		},
+		"items by keys of two kinds": {
+			wanted: `{l: [{a: x}]}`, there: `{l: [{a: x}]}`, entries: applied(`{"f:l":{"k:{\"a\":\"x\"}":{},"k:{\"b\":\"x\"}":{}}}`),
+			want: []string{".l unclear", `.l[a="x"] left over`, `.l[b="x"] left over`},
+		},
+		"others have members of it, left": {
+			wanted: `{data: {}}`, there: `{data: {b: "1"}}`, leave: true,
+			entries: entries{managedEntry("other", update, `{"f:data":{"f:b":{}}}`)},
+		},
 		"items by index": {
 			wanted: `{l: [1]}`, there: `{l: [1]}`, entries: applied(`{"f:l":{"i:0":{}}}`), want: []string{".l unclear", ".l[0] left over"},
 		},
-		"a list that nobody owns": {
+		"a list without an owner": {
 			wanted: `{l: [1]}`, there: `{l: [1]}`, entries: applied(`{"f:m":{}}`), want: []string{".l not ours", ".m left over"},
 		},
 		"a status of our name": {
@@ -149,14 +162,9 @@ func TestDifferences(t *testing.T) {
 			wanted: `{data: {a: "1"}}`, there: `{data: {a: "1"}}`, entries: entries{managedEntry("me", update, `{"f:data":{".":{},"f:a":{},"f:b":{}}}`)},
 			want: []string{".data.b left over"},
 		},
-		"as created, and completed": {
-			wanted: `{spec: {a: "1", ref: {name: x}}}`, there: `{spec: {a: "1", b: "1", ref: {name: x, version: v1}}}`,
-			entries: entries{managedEntry(created(`{spec: {a: "2", ref: {name: y}}}`), update, `{"f:spec":{"f:a":{},"f:b":{},"f:ref":{}}}`)},
-		},
-		"as created, with another shape": {
+		"created, with defaults": {
 			wanted: `{spec: {a: "1"}}`, there: `{spec: {a: "1", b: "1"}}`,
-			entries: entries{managedEntry(created(`{spec: {a: "2", b: "2"}}`), update, `{"f:spec":{"f:a":{},"f:b":{}}}`)},
-			want:    []string{".spec.b left over"},
+			entries: entries{managedEntry("me", update, `{"f:spec":{"f:a":{},"f:b":{}}}`)}, want: []string{".spec.b left over"},
 		},
 		"another version": {
 			wanted: `{data: {a: "1"}}`, there: `{data: {a: "1"}}`,
@@ -185,54 +193,10 @@ func TestDifferences(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := reconcilers.Differences(fromYAML(t, test.wanted), fromYAML(t, test.there), "me", test.entries, test.leave)
+			got := differences(fromYAML(t, test.wanted), fromYAML(t, test.there), test.entries, test.leave)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("differences differ (-expected, +actual):\n%s", diff)
 			}
 		})
 	}
-}
-
-// Taking over changes nothing of what it is given, and comes to the same whatever the order of names.
-func TestTakeover(t *testing.T) {
-	const update, apply = metav1.ManagedFieldsOperationUpdate, metav1.ManagedFieldsOperationApply
-	given := []metav1.ManagedFieldsEntry{
-		managedEntry("old", update, `{"f:a":{}}`),
-		managedEntry("me/created-0123456789abcdef", update, `{"f:b":{}}`),
-		managedEntry("me-too", update, `{"f:c":{}}`),
-		{Manager: "older", Operation: update, APIVersion: "v1", FieldsType: "FieldsV1"},
-		{Manager: "old", Operation: update, APIVersion: "v1", FieldsType: "FieldsV1", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:s":{}}`)},
-	}
-	before := copyEntries(given)
-	want := []metav1.ManagedFieldsEntry{managedEntry("me", apply, `{"f:a":{},"f:b":{}}`), given[2], given[4]}
-	for range 20 {
-		got, err := reconcilers.TakenOver("me", []string{"older", "old"}, given)
-		if err != nil {
-			t.Fatal(err)
-		}
-		slices.SortFunc(got, func(a, b metav1.ManagedFieldsEntry) int { return slices.Compare([]byte(a.Manager), []byte(b.Manager)) })
-		slices.SortFunc(want, func(a, b metav1.ManagedFieldsEntry) int { return slices.Compare([]byte(a.Manager), []byte(b.Manager)) })
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("managed fields differ (-expected, +actual):\n%s", diff)
-		}
-		if diff := cmp.Diff(before, given); diff != "" {
-			t.Fatalf("what was given was changed:\n%s", diff)
-		}
-	}
-	for name, entries := range map[string][]metav1.ManagedFieldsEntry{"none": nil, "nothing of ours": {given[2]}, "applied already": {want[0]}} {
-		if got, err := reconcilers.TakenOver("me", nil, entries); got != nil || err != nil {
-			t.Errorf("%s: returned %v, %v", name, got, err)
-		}
-	}
-	if _, err := reconcilers.TakenOver("me", []string{"old"}, []metav1.ManagedFieldsEntry{managedEntry("old", update, `{"f:a":`)}); err == nil {
-		t.Error("broken fields are taken over")
-	}
-}
-
-func copyEntries(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	copied := make([]metav1.ManagedFieldsEntry, len(entries))
-	for i := range entries {
-		copied[i] = *entries[i].DeepCopy()
-	}
-	return copied
 }

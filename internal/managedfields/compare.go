@@ -1,0 +1,240 @@
+package managedfields
+
+import (
+	"github.com/espalier-dev/espalier/internal/digest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Differences are the reasons to apply a configuration to an object: a path, what is wrong there, and the digest of what
+// was found. There are none if the two agree.
+type Differences map[string]uint64
+
+// What may be wrong at a path.
+const (
+	differs  = "differs"   // The value is another.
+	notOurs  = "not ours"  // The manager does not own what it wants.
+	leftOver = "left over" // The manager owns what it does not want any more.
+	unclear  = "unclear"   // The managed fields cannot be understood.
+)
+
+func (d Differences) add(path fieldpath.Path, fault string, found any) {
+	d[path.String()+" "+fault], _ = digest.Of(found)
+}
+
+// SubsetOf reports whether every difference is among known.
+func (d Differences) SubsetOf(known Differences) bool {
+	for difference, found := range d {
+		if sum, ok := known[difference]; !ok || sum != found {
+			return false
+		}
+	}
+	return true
+}
+
+// Compare returns the differences between a configuration and an object with the given content and managed fields.
+// Without managed fields it is not known who owns what; values are all there is to compare then. With ignoreForeign, a
+// field that others own is no difference though it has another value.
+func Compare(
+	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, owner Owner, ignoreForeign bool,
+) Differences {
+	c := comparison{unowned: len(entries) == 0, found: Differences{}}
+	ours, others := &fieldpath.Set{}, &fieldpath.Set{}
+	for _, entry := range entries {
+		fields, ok := fieldsOf(entry)
+		ok = ok && entry.FieldsV1 != nil && entry.APIVersion == wanted["apiVersion"]
+		switch {
+		case !ok && owner.owns(entry):
+			// Field names of another version may mean something else.
+			c.found.add(nil, unclear, nil)
+			return c.found
+		case !ok:
+			// What others own is for the API server to judge.
+		case owner.owns(entry):
+			ours = ours.Union(fields)
+		default:
+			others = others.Union(fields)
+		}
+	}
+	if !ignoreForeign {
+		others = &fieldpath.Set{}
+	}
+	body := wanted.body()
+	c.members(nil, body, ours, others, there)
+	c.leftovers(nil, ours, body)
+	return c.found
+}
+
+// comparison collects differences. What kind of list or map it meets, it takes from the fields that are owned. What it
+// cannot take from there counts as a difference.
+type comparison struct {
+	// unowned is true if it is not known who owns what.
+	unowned bool
+	found   Differences
+}
+
+func (c *comparison) members(path fieldpath.Path, want map[string]any, ours, others *fieldpath.Set, there any) {
+	have, _ := there.(map[string]any)
+	for name, value := range want {
+		c.member(path, fieldpath.FieldNameElement(name), value, ours, others, have[name])
+	}
+}
+
+// member compares the value at one element of path.
+func (c *comparison) member(
+	path fieldpath.Path, at fieldpath.PathElement, want any, ours, others *fieldpath.Set, have any,
+) {
+	owned := ours.Members.Has(at)
+	inner, nested := children(ours, at)
+	theirs, shared := children(others, at)
+	path = append(path, at)
+	switch want := want.(type) {
+	case map[string]any:
+		if len(want) > 0 && (nested || !owned) {
+			c.members(path, want, inner, theirs, have)
+			return
+		}
+	case []any:
+		if len(want) > 0 && nested {
+			c.items(path, want, inner, theirs, have)
+			return
+		}
+	}
+	same := agrees(want, have)
+	switch {
+	case !c.unowned && !owned && !nested:
+		if !same && (shared || others.Members.Has(at)) {
+			return
+		}
+		c.found.add(path, notOurs, have)
+	case !same:
+		c.found.add(path, differs, have)
+	}
+}
+
+func children(fields *fieldpath.Set, at fieldpath.PathElement) (*fieldpath.Set, bool) {
+	if inner, ok := fields.Children.Get(at); ok {
+		return inner, true
+	}
+	return &fieldpath.Set{}, false
+}
+
+// items compares a list whose items are owned one by one.
+func (c *comparison) items(path fieldpath.Path, want []any, ours, others *fieldpath.Set, there any) {
+	keys, ok := keysOf(ours)
+	if !ok {
+		c.found.add(path, unclear, there)
+		return
+	}
+	list, _ := there.([]any)
+	have := itemsByElement(list, keys)
+	for i, item := range want {
+		at := itemElement(item, keys)
+		if _, nested := children(ours, at); !nested && !ours.Members.Has(at) {
+			c.found.add(append(path, fieldpath.IndexElement(i)), notOurs, nil)
+			continue
+		}
+		c.member(path, at, item, ours, others, have[at.String()])
+	}
+}
+
+// leftovers finds fields that are owned and not wanted.
+func (c *comparison) leftovers(path fieldpath.Path, ours *fieldpath.Set, want any) {
+	members, _ := want.(map[string]any)
+	items := map[string]any{}
+	if list, ok := want.([]any); ok {
+		if keys, ok := keysOf(ours); ok {
+			items = itemsByElement(list, keys)
+		}
+	}
+	wanted := func(at fieldpath.PathElement) (value any, ok bool) {
+		if at.FieldName != nil {
+			value, ok = members[*at.FieldName]
+		} else {
+			value, ok = items[at.String()]
+		}
+		if !ok {
+			c.found.add(append(path, at), leftOver, nil)
+		}
+		return value, ok
+	}
+	ours.Members.Iterate(func(at fieldpath.PathElement) { wanted(at) })
+	for at := range ours.Children.All() {
+		inner, _ := ours.Children.Get(at)
+		if value, ok := wanted(at); ok {
+			c.leftovers(append(path, at), inner, value)
+		}
+	}
+}
+
+// agrees reports whether what is there is what is wanted. What a Go type has no way to leave out, or to say, is taken
+// for zero.
+func agrees(want, have any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		members, ok := have.(map[string]any)
+		if !ok {
+			break
+		}
+		for name, value := range want {
+			if !agrees(value, members[name]) {
+				return false
+			}
+		}
+		for name, value := range members {
+			if _, ok := want[name]; !ok && !isZero(value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		items, ok := have.([]any)
+		if !ok || len(want) != len(items) {
+			break
+		}
+		for i, item := range want {
+			if !agrees(item, items[i]) {
+				return false
+			}
+		}
+		return true
+	case int64:
+		if have, ok := have.(float64); ok {
+			return float64(want) == have
+		}
+	case float64:
+		if have, ok := have.(int64); ok {
+			return want == float64(have)
+		}
+	}
+	if have == nil || !isScalar(want) || !isScalar(have) {
+		return isZero(want) && isZero(have)
+	}
+	return want == have
+}
+
+func isScalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}
+
+// isZero reports whether v is what decoding leaves of a Go field that is zero.
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if !isZero(member) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	default:
+		return v == nil || v == false || v == "" || v == int64(0) || v == float64(0)
+	}
+}
