@@ -80,7 +80,7 @@ paths: ## Count the functions and files that one request passes through (ARGS=-v
 	@$(GO) -C hack/tools run ./callpath -module $(CURDIR) $(ARGS)
 
 .PHONY: check
-check: check-format check-tidy check-vet check-staticcheck check-layers check-generated ## Everything that reads code without running it.
+check: check-format check-tidy check-vet check-staticcheck check-sizes check-layers check-generated ## Everything that reads code without running it.
 
 .PHONY: check-format
 check-format: ## Formatting.
@@ -98,8 +98,12 @@ check-vet: ## go vet.
 check-staticcheck: $(TOOLS)/built ## staticcheck, configured in staticcheck.conf.
 	$(call each,$(TOOLS)/staticcheck ./...)
 
+.PHONY: check-sizes
+check-sizes: ## That lines, functions and files are not too long.
+	$(GO) -C hack/tools run ./sizes $(CURDIR)
+
 .PHONY: check-layers
-check-layers: ## That no room imports one beside or above it.
+check-layers: ## That packages import what is below them, and nothing heavy.
 	$(GO) -C hack/tools run ./layers $(CURDIR)
 
 .PHONY: check-generated

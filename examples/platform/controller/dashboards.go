@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// DashboardKind is the type that the platform brings into the cluster. It is not known to the scheme: no operator has Go types of all
-// that it installs.
+// DashboardKind is the type that the platform brings into the cluster. It is not known to the scheme: no operator has
+// Go types of all that it installs.
 var DashboardKind = schema.GroupVersionKind{Group: "observability.example.com", Version: "v1", Kind: "Dashboard"}
 
 // DashboardCRDName is the name of the definition of that type.

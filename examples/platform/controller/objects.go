@@ -143,7 +143,8 @@ func (p parts) settings() client.Object {
 	}
 }
 
-// migration is carried out by somebody else, as a Job would be. It is needed until that is done, and again for another version.
+// migration is carried out by somebody else, as a Job would be. It is needed until that is done, and again for another
+// version.
 func (p parts) migration() client.Object {
 	return &corev1.ConfigMap{
 		ObjectMeta: p.meta(MigrationName(p.name), migrations,

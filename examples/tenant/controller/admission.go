@@ -57,8 +57,9 @@ func NewDefaulting() *reconcilers.AdmissionWebhookAdapter[*v1alpha1.Tenant] {
 	}
 }
 
-// NewValidation returns the webhook that refuses what the schema cannot see to be wrong and the tree can: by the same checks, but
-// before it is stored. What is stored already is not held against anybody who changes something else, the operator for one.
+// NewValidation returns the webhook that refuses what the schema cannot see to be wrong and the tree can: by the same
+// checks, but before it is stored. What is stored already is not held against anybody who changes something else, the
+// operator for one.
 func NewValidation(options Options) *reconcilers.AdmissionWebhookAdapter[*v1alpha1.Tenant] {
 	return &reconcilers.AdmissionWebhookAdapter[*v1alpha1.Tenant]{
 		Name: "Validation",

@@ -62,8 +62,8 @@ func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
 
 var defaultsStash = reconcilers.NewStasher[defaults]("tenancy.example.com/defaults")
 
-// Defaults reads the ConfigMap of defaults that the tenant names, and hears of it when that changes. The nodes after it find
-// the defaults in the stash, if they make sense.
+// Defaults reads the ConfigMap of defaults that the tenant names, and hears of it when that changes. The nodes after it
+// find the defaults in the stash, if they make sense.
 //
 // The config is that of the tree. The ConfigMaps are on the hub, unless that is nil.
 func Defaults(config reconcilers.Config, hub cluster.Cluster) reconcilers.SubReconciler[*v1alpha1.Tenant] {

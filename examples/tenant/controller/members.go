@@ -18,8 +18,8 @@ import (
 
 // Members keeps a RoleBinding for each member, which lets the member do what the role says.
 //
-// The role of a binding cannot be changed, so it is part of the binding's identity: a member who gets another role gets another
-// binding, and loses the one before.
+// The role of a binding cannot be changed, so it is part of the binding's identity: a member who gets another role gets
+// another binding, and loses the one before.
 //
 // While any role is not known, nobody gets or loses anything: a slip of the pen is not to lock people out.
 func Members() reconcilers.SubReconciler[*v1alpha1.Tenant] {
@@ -75,7 +75,8 @@ func identity(kind, clusterRole, name string) string {
 	return strings.Join([]string{kind, clusterRole, name}, "/")
 }
 
-// identityOf reads the identity of a binding from it. A binding that somebody has turned into another one has none, and makes way.
+// identityOf reads the identity of a binding from it. A binding that somebody has turned into another one has none, and
+// makes way.
 func identityOf(binding *rbacv1.RoleBinding) string {
 	if len(binding.Subjects) != 1 {
 		return ""

@@ -56,8 +56,8 @@ func (o *overlay) instrument(dir, module string, p goPackage) error {
 	return nil
 }
 
-// instrument puts a call of Note at the start of each function of a file. The lines stay where they are. A generated file
-// is returned as it is, because it is not there to be read.
+// instrument puts a call of Note at the start of each function of a file. The lines stay where they are. A generated
+// file is returned as it is, because it is not there to be read.
 func instrument(file string, source []byte, notes string) ([]byte, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, file, source, parser.ParseComments|parser.SkipObjectResolution)

@@ -1,6 +1,7 @@
-// Command layers checks that the packages of the house lie in layers: a room imports rooms below it, never one beside or
-// above it, and never a wing. It takes the folder of the module to check, prints what it finds, a line each, and exits
-// with 1 when that is anything.
+// Command layers checks that the packages of a module lie in layers: a package imports packages below it, never one
+// beside or above it, and never one of another module of the repository. Packages also must not depend on what the
+// table forbids. It takes the folder of the module to check, prints each violation on a line, and exits with 1 if there
+// is any.
 package main
 
 import (
@@ -33,11 +34,13 @@ func main() {
 	}
 }
 
-// goPackage is what "go list" tells about a package.
+// goPackage is what "go list" reports about a package.
 type goPackage struct {
 	ImportPath string
 	// Imports are those of the package, TestImports those of its own tests, XTestImports those of the tests outside it.
 	Imports, TestImports, XTestImports []string
+	// Deps are all packages that the package depends on.
+	Deps []string
 }
 
 // load lists the packages of the module in dir.
@@ -46,7 +49,7 @@ func load(ctx context.Context, dir string) (module string, packages []goPackage,
 	if err != nil {
 		return "", nil, err
 	}
-	list, err := golang(ctx, dir, "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	list, err := golang(ctx, dir, "list", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
 	if err != nil {
 		return "", nil, err
 	}
@@ -57,7 +60,7 @@ func load(ctx context.Context, dir string) (module string, packages []goPackage,
 			return string(bytes.TrimSpace(path)), packages, nil
 		}
 		if err != nil {
-			return "", nil, fmt.Errorf("could not read what go list says: %w", err)
+			return "", nil, fmt.Errorf("could not read the output of go list: %w", err)
 		}
 		packages = append(packages, p)
 	}

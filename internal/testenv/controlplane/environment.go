@@ -121,8 +121,8 @@ func (e *Environment) start(ctx context.Context, programs binaries, options Opti
 	e.envtest = env
 	config, err := env.Start()
 	if err != nil {
-		return fmt.Errorf("could not start the control plane: %w\netcd printed last:\n%s\nkube-apiserver printed last:\n%s",
-			err, e.etcd.last(), e.apiServer.last())
+		const format = "could not start the control plane: %w\netcd printed last:\n%s\nkube-apiserver printed last:\n%s"
+		return fmt.Errorf(format, err, e.etcd.last(), e.apiServer.last())
 	}
 	e.config = withoutRateLimit(config)
 	return ctx.Err()

@@ -59,7 +59,8 @@ func (c *Cluster) Patch(ctx context.Context, obj client.Object, namespace, name,
 	return c.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(change)))
 }
 
-// IsUntouched holds when an object is as it was. A status does not count: other controllers may have reasons to write it.
+// IsUntouched holds when an object is as it was. A status does not count: other controllers may have reasons to write
+// it.
 func (c *Cluster) IsUntouched(ctx context.Context, before client.Object) error {
 	now := blank(before)
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil {
@@ -72,7 +73,8 @@ func (c *Cluster) IsUntouched(ctx context.Context, before client.Object) error {
 	return err
 }
 
-// blank returns an object of the type and kind, and nothing else: what is read into one that has fields may leave these.
+// blank returns an object of the type and kind, and nothing else: what is read into one that has fields may leave
+// these.
 func blank(obj client.Object) client.Object {
 	if _, ok := obj.(runtime.Unstructured); ok {
 		empty := &unstructured.Unstructured{}

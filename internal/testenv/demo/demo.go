@@ -31,8 +31,8 @@ type Story interface {
 	Abandon() error
 }
 
-// Demo tells a story on a control plane that it starts itself or, with USE_EXISTING_CLUSTER=true, on the cluster of the current
-// kubeconfig, which it leaves as it was.
+// Demo tells a story on a control plane that it starts itself or, with USE_EXISTING_CLUSTER=true, on the cluster of the
+// current kubeconfig, which it leaves as it was.
 type Demo struct {
 	// Title says what is shown.
 	Title string

@@ -20,7 +20,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 )
 
-// Operator is a manager as main.go of an example runs it, observed from outside. The zero value does not run; nor does nil.
+// Operator is a manager as main.go of an example runs it, observed from outside. The zero value does not run; nor does
+// nil.
 type Operator struct {
 	// Cache is the manager's, from Start on.
 	Cache cache.Cache
@@ -112,9 +113,10 @@ func (o *Operator) Stop() error {
 // SteadyRounds is how often in a row Steady has resources reconciled.
 const SteadyRounds = 5
 
-// Steady has the resources of these names reconciled several times, each time after touch has changed something about them that does not
-// matter, and holds when none of the counters has counted a request meanwhile. What the operator still had to do when it is first called,
-// such as to send the last events, makes a round fail; a tree that always has something to do never passes.
+// Steady has the resources of these names reconciled several times, each time after touch has changed something about
+// them that does not matter, and holds when none of the counters has counted a request meanwhile. What the operator
+// still had to do when it is first called, such as to send the last events, makes a round fail; a tree that always has
+// something to do never passes.
 func (o *Operator) Steady(
 	ctx context.Context, patience time.Duration, names []string, touch func(ctx context.Context, name string) error, counters ...*controlplane.Requests,
 ) error {

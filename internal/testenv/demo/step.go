@@ -39,8 +39,8 @@ type Fact[W any] struct {
 const (
 	// pollInterval is how often a fact is looked at until it is true.
 	pollInterval = 10 * time.Millisecond
-	// Patience is how long that may take by default. Namespaces take some seconds to go, and clients take as long to notice that their
-	// API server is back.
+	// Patience is how long that may take by default. Namespaces take some seconds to go, and clients take as long to
+	// notice that their API server is back.
 	Patience = time.Minute
 )
 
@@ -54,7 +54,8 @@ type Teller[W any] struct {
 	Patience time.Duration
 	// Webhooks: steps that need them can be told. They are left out otherwise.
 	Webhooks bool
-	// AfterDo is called in each step when its deed is done, before the facts are looked at. An error ends the story. Optional.
+	// AfterDo is called in each step when its deed is done, before the facts are looked at. An error ends the story.
+	// Optional.
 	AfterDo func(ctx context.Context, step Step[W]) error
 	// Failure returns an error as long as no fact can come true. Optional.
 	Failure func() error

@@ -48,8 +48,8 @@ func (w *World) deletePlatform(ctx context.Context) error {
 	return w.Client.Delete(ctx, platform)
 }
 
-// isSteady has the platform reconciled several times by changing nothing about it but an annotation, and holds when the operator asks
-// nothing of the API server meanwhile.
+// isSteady has the platform reconciled several times by changing nothing about it but an annotation, and holds when the
+// operator asks nothing of the API server meanwhile.
 func isSteady(ctx context.Context, w *World) error {
 	touch := func(ctx context.Context, _ string) error {
 		w.touches++

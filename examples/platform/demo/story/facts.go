@@ -143,8 +143,8 @@ func (w *World) platform(ctx context.Context) (*v1alpha1.Platform, error) {
 	return &platform, err
 }
 
-// reports holds when the condition was observed at the current generation, is as given, and its message has all of these parts. A step
-// can show the message then, see said.
+// reports holds when the condition was observed at the current generation, is as given, and its message has all of
+// these parts. A step can show the message then, see said.
 func reports(condition string, status metav1.ConditionStatus, reason string, parts ...string) check {
 	return func(ctx context.Context, w *World) error {
 		platform, err := w.platform(ctx)

@@ -61,8 +61,8 @@ func (w *World) install(ctx context.Context) error {
 	return nil
 }
 
-// mustBeMissing returns an error if the cluster has something that the platform would adopt, and take along when it goes. In the
-// namespace there is nothing, since it is new.
+// mustBeMissing returns an error if the cluster has something that the platform would adopt, and take along when it
+// goes. In the namespace there is nothing, since it is new.
 func (w *World) mustBeMissing(ctx context.Context) error {
 	objects, err := everything()
 	if err != nil {
@@ -88,8 +88,8 @@ func everything() ([]client.Object, error) {
 	return controller.Objects(namespace, name, &v1alpha1.PlatformSpec{Version: controller.Version1})
 }
 
-// removePlatform deletes the platform while the operator can still clean up after it. If it cannot (it has failed, or was not started)
-// that is done here.
+// removePlatform deletes the platform while the operator can still clean up after it. If it cannot (it has failed, or
+// was not started) that is done here.
 func (w *World) removePlatform(ctx context.Context) error {
 	var platform client.Object
 	var errs []error
@@ -119,7 +119,8 @@ func (w *World) removePlatform(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeOrphans deletes the objects in the cluster that platforms have, and nobody cleans up. Those in the namespace go with it.
+// removeOrphans deletes the objects in the cluster that platforms have, and nobody cleans up. Those in the namespace go
+// with it.
 func (w *World) removeOrphans(ctx context.Context) error {
 	objects, err := everything()
 	if err != nil {

@@ -35,7 +35,8 @@ type Options struct {
 	Out io.Writer
 	// Patience is how long a fact may take to come true. Default: a minute.
 	Patience time.Duration
-	// AfterDo is called in each step when its deed is done, before the facts are looked at. An error ends the story. Optional.
+	// AfterDo is called in each step when its deed is done, before the facts are looked at. An error ends the story.
+	// Optional.
 	AfterDo func(ctx context.Context, step Step) error
 }
 
@@ -62,8 +63,9 @@ type World struct {
 	touches int
 }
 
-// Open makes a cluster ready for the story: it installs the definition of the Platform, the role of the operator, and the namespace that
-// the platform is for. Nothing that is there already is changed; it is an error, since Close would take it away.
+// Open makes a cluster ready for the story: it installs the definition of the Platform, the role of the operator, and
+// the namespace that the platform is for. Nothing that is there already is changed; it is an error, since Close would
+// take it away.
 //
 // The caller calls Close in the end, unless Open returns an error, in which case nothing is left behind.
 func Open(ctx context.Context, options Options) (*World, error) {
@@ -97,7 +99,8 @@ func (w *World) Tell(ctx context.Context, steps []Step) error {
 	}.Tell(ctx, steps)
 }
 
-// Close stops the operator and takes away all that the story has brought into the cluster. It returns when that is gone.
+// Close stops the operator and takes away all that the story has brought into the cluster. It returns when that is
+// gone.
 func (w *World) Close(ctx context.Context) error {
 	err := w.removePlatform(ctx)
 	return errors.Join(err, w.operator.Stop(), w.RemoveCreated(ctx))

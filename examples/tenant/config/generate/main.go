@@ -1,5 +1,5 @@
-// Command generate writes what can be derived from the trees of the tenant operator: its roles, and a picture of the trees. It
-// is run in the folder of package config.
+// Command generate writes what can be derived from the trees of the tenant operator: its roles, and a picture of the
+// trees. It is run in the folder of package config.
 package main
 
 import (

@@ -22,7 +22,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-// registerWebhooks has the API server call the operator's webhooks: the manifests are those for a cluster, but for the address.
+// registerWebhooks has the API server call the operator's webhooks: the manifests are those for a cluster, but for the
+// address.
 func (w *World) registerWebhooks(ctx context.Context) error {
 	server := w.operator.webhooks
 	err := storytelling.Eventually(ctx, storytelling.Patience, func(context.Context) error { return server.StartedChecker()(nil) })

@@ -27,8 +27,8 @@ func deleteTenant(ctx context.Context, w *World, name string) error {
 	return w.Client.Delete(ctx, tenant)
 }
 
-// operatorSees returns when an object is in the operator's cache. A cache that has lost its API server fills anew when that is back, and
-// never tells of what came and went meanwhile: nobody can expect that the operator hears of it.
+// operatorSees returns when an object is in the operator's cache. A cache that has lost its API server fills anew when
+// that is back, and never tells of what came and went meanwhile: nobody can expect that the operator hears of it.
 func (w *World) operatorSees(ctx context.Context, obj client.Object) error {
 	return storytelling.Eventually(ctx, w.options.Patience, func(ctx context.Context) error {
 		seen := obj.DeepCopyObject().(client.Object)

@@ -152,7 +152,8 @@ func partsAreUntouched(tenant string) check {
 	}
 }
 
-// waits holds when a tenant that is being deleted is still there, although the operator has tried to let it go, and tried again.
+// waits holds when a tenant that is being deleted is still there, although the operator has tried to let it go, and
+// tried again.
 func waits(name string) check {
 	return func(ctx context.Context, w *World) error {
 		if tries := w.operator.Reconciles()[name] - w.runs[name]; tries < 2 {

@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// operator is the operator as main.go of the example runs it, observed from outside: what it asks of the API servers, and
-// how often it reconciles.
+// operator is the operator as main.go of the example runs it, observed from outside: what it asks of the API servers,
+// and how often it reconciles.
 type operator struct {
 	storytelling.Operator
 

@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-// removeWebhooks has the API server do without the operator's webhooks, which may not answer any more, or refuse what is to come. It
-// takes a moment to notice.
+// removeWebhooks has the API server do without the operator's webhooks, which may not answer any more, or refuse what
+// is to come. It takes a moment to notice.
 func (w *World) removeWebhooks(ctx context.Context) error {
 	var errs []error
 	for _, obj := range w.Created() {
@@ -27,8 +27,8 @@ func (w *World) removeWebhooks(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeTenants deletes the tenants while the operator can still clean up after them. One that cannot (it has failed, or
-// was not started) does not keep them.
+// removeTenants deletes the tenants while the operator can still clean up after them. One that cannot (it has failed,
+// or was not started) does not keep them.
 func (w *World) removeTenants(ctx context.Context) error {
 	var tenants []client.Object
 	for _, obj := range w.Created() {
@@ -57,7 +57,8 @@ func (w *World) removeTenants(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// namespaceGone returns an error as long as a tenant of that name has its namespace. A namespace of somebody else stays.
+// namespaceGone returns an error as long as a tenant of that name has its namespace. A namespace of somebody else
+// stays.
 func (w *World) namespaceGone(ctx context.Context, tenant string) error {
 	var namespace corev1.Namespace
 	err := w.Client.Get(ctx, client.ObjectKey{Name: tenant}, &namespace)

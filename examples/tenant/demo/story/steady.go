@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// isSteady has all tenants reconciled several times by changing nothing about them but an annotation, and holds when the
-// operator asks nothing of the API servers meanwhile.
+// isSteady has all tenants reconciled several times by changing nothing about them but an annotation, and holds when
+// the operator asks nothing of the API servers meanwhile.
 func isSteady(ctx context.Context, w *World) error {
 	touch := func(ctx context.Context, name string) error {
 		w.touches++

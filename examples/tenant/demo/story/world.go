@@ -20,7 +20,8 @@ import (
 const (
 	// OperatorUser is the name of the user that the operator is.
 	OperatorUser = "tenant-operator"
-	// HubUser is the name of the user that the operator is on the hub, where the defaults are. The cluster of the story plays the hub.
+	// HubUser is the name of the user that the operator is on the hub, where the defaults are. The cluster of the story
+	// plays the hub.
 	HubUser = "tenant-operator-hub"
 )
 
@@ -32,8 +33,8 @@ type Options struct {
 	Operator *rest.Config
 	// Hub connects to the cluster as HubUser, who needs no rights at first. Required.
 	Hub *rest.Config
-	// Webhooks tells that the API server can call webhooks which this process serves on the loopback interface. Steps that need it are
-	// left out otherwise.
+	// Webhooks tells that the API server can call webhooks which this process serves on the loopback interface. Steps
+	// that need it are left out otherwise.
 	Webhooks bool
 	// Logger is the operator's. Default: none.
 	Logger logr.Logger
@@ -41,7 +42,8 @@ type Options struct {
 	Out io.Writer
 	// Patience is how long a fact may take to come true. Default: a minute.
 	Patience time.Duration
-	// AfterDo is called in each step when its deed is done, before the facts are looked at. An error ends the story. Optional.
+	// AfterDo is called in each step when its deed is done, before the facts are looked at. An error ends the story.
+	// Optional.
 	AfterDo func(ctx context.Context, step Step) error
 }
 
@@ -71,8 +73,8 @@ type World struct {
 	touches int
 }
 
-// Open makes a cluster ready for the story: it installs the definition of the Tenant, the roles of the operator, and the
-// defaults of tenants. Nothing that is there already is changed; it is an error, since Close would take it away.
+// Open makes a cluster ready for the story: it installs the definition of the Tenant, the roles of the operator, and
+// the defaults of tenants. Nothing that is there already is changed; it is an error, since Close would take it away.
 //
 // The caller calls Close in the end, unless Open returns an error, in which case nothing is left behind.
 func Open(ctx context.Context, options Options) (*World, error) {
@@ -119,7 +121,8 @@ func (w *World) Tell(ctx context.Context, steps []Step) error {
 	}.Tell(ctx, steps)
 }
 
-// Close stops the operator and takes away all that the story has brought into the cluster. It returns when that is gone.
+// Close stops the operator and takes away all that the story has brought into the cluster. It returns when that is
+// gone.
 func (w *World) Close(ctx context.Context) error {
 	err := errors.Join(w.removeWebhooks(ctx), w.removeTenants(ctx))
 	return errors.Join(err, w.operator.Stop(), w.RemoveCreated(ctx))

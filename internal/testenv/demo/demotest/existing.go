@@ -23,8 +23,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-// RunOnExistingCluster runs the demo on a cluster that is there already, and interrupts it when it is in full swing: when it prints the text at. It
-// has to have printed fact by then. What it has brought there is gone afterwards.
+// RunOnExistingCluster runs the demo on a cluster that is there already, and interrupts it when it is in full swing:
+// when it prints the text at. It has to have printed fact by then. What it has brought there is gone afterwards.
 func RunOnExistingCluster(t *testing.T, config *rest.Config, demo storytelling.Demo, fact, at string) {
 	t.Helper()
 	t.Setenv("USE_EXISTING_CLUSTER", "true")

@@ -84,8 +84,9 @@ func (f *faults) annotate(ctx context.Context, host, path string, n int64) error
 // FasterAnnotation is on objects that somebody has changed between a read and a write of the operator.
 const FasterAnnotation = "example.com/faster"
 
-// RestartAPIServer returns a function for AfterDo that kills the API server while the operator is busy with what was just done in one of the
-// steps, and returns when it is back. Not at each step, since clients wait the longer the more often they lose their API server.
+// RestartAPIServer returns a function for AfterDo that kills the API server while the operator is busy with what was
+// just done in one of the steps, and returns when it is back. Not at each step, since clients wait the longer the more
+// often they lose their API server.
 func RestartAPIServer[W any](t testing.TB, env *controlplane.Environment, titles ...string) func(context.Context, storytelling.Step[W]) error {
 	t.Helper()
 	pending := slices.Clone(titles)

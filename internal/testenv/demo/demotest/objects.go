@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Snapshot returns the objects of these kinds that are the story's, without what differs from one telling to the next: identities and times.
+// Snapshot returns the objects of these kinds that are the story's, without what differs from one telling to the next:
+// identities and times.
 func Snapshot(ctx context.Context, t testing.TB, config *rest.Config, isOfStory func(metav1.Object) bool, kinds ...schema.GroupVersionKind) map[string]any {
 	t.Helper()
 	seen := map[string]any{}
