@@ -45,13 +45,17 @@ func dashboardCRD() *apiextensionsv1.CustomResourceDefinition {
 			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: DashboardKind.Version, Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				},
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object",
 					Properties: map[string]apiextensionsv1.JSONSchemaProps{
 						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"title": text}},
 						"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-							"conditions": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &condition}},
+							"conditions": {
+								Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &condition},
+							},
 						}},
 					},
 				}},

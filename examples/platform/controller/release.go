@@ -48,7 +48,7 @@ func featuresOf(spec *v1alpha1.PlatformSpec) (sets.Set[v1alpha1.Feature], error)
 	return sets.New(spec.Features...), nil
 }
 
-// Release finds out whether there is such a release. If not, nothing of the platform is changed until somebody mends
+// Release finds out whether there is such a release. If not, nothing of the platform is changed until a user corrects
 // the spec. A platform that is being deleted needs no release.
 func Release() reconcilers.SubReconciler[*v1alpha1.Platform] {
 	return &reconcilers.SyncReconciler[*v1alpha1.Platform]{

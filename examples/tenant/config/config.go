@@ -63,9 +63,11 @@ func HubRole() (*rbacv1.ClusterRole, error) {
 }
 
 // Webhooks returns the configurations of the webhooks, for an operator that is reached through a Service. The
-// certificate is for whoever installs them to add.
+// certificate is added by the installation.
 func Webhooks() (
-	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error,
+	*admissionregistrationv1.MutatingWebhookConfiguration,
+	*admissionregistrationv1.ValidatingWebhookConfiguration,
+	error,
 ) {
 	parts := bytes.Split(bytes.TrimPrefix(webhooks, []byte("---\n")), []byte("\n---\n"))
 	if len(parts) != 2 {

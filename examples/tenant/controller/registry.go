@@ -77,7 +77,8 @@ func registryOf(tenants []v1alpha1.Tenant) (map[string]string, error) {
 		if condition := tenant.Status.GetCondition(apis.ConditionReady); condition != nil {
 			ready = condition.Status
 		}
-		text, err := json.Marshal(registryItem{DisplayName: displayNameOf(tenant), Owner: tenant.Spec.Owner, Ready: ready})
+		item := registryItem{DisplayName: displayNameOf(tenant), Owner: tenant.Spec.Owner, Ready: ready}
+		text, err := json.Marshal(item)
 		if err != nil {
 			return nil, fmt.Errorf("unable to write down tenant %s: %w", tenant.Name, err)
 		}

@@ -90,13 +90,13 @@ func Describe(options Options) string {
 	return strings.Join(texts, "\n")
 }
 
-// hasNamespace tells whether there is a namespace of the tenant's own to put things into. What is in the namespace of a
+// hasNamespace reports whether there is a namespace of the tenant's own to put things into. What is in the namespace of a
 // tenant that is being deleted goes with the namespace.
 func hasNamespace(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.DeletionTimestamp == nil && isTrue(tenant, v1alpha1.NamespaceReady)
 }
 
-// hasDefaults tells whether the defaults are known. While they are not, what was made of them before stays as it is.
+// hasDefaults reports whether the defaults are known. While they are not, what was made of them before stays as it is.
 func hasDefaults(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return defaultsStash.Has(ctx)
 }
@@ -105,7 +105,7 @@ func isIsolated(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.Spec.Isolated
 }
 
-// isListed tells whether the directory lists a tenant that is there to stay: the entry of one that goes takes its
+// isListed reports whether the directory lists a tenant that is there to stay: the entry of one that goes takes its
 // members along.
 func isListed(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.DeletionTimestamp == nil && isTrue(tenant, v1alpha1.Registered)

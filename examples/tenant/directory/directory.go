@@ -51,9 +51,9 @@ type Directory interface {
 	// if there is no such entry, as do Join and Leave.
 	Members(ctx context.Context, tenant, uid string) ([]Member, error)
 
-	// Join makes somebody a member. It changes nothing if that is so already.
+	// Join adds a member. It changes nothing if the member is there already.
 	Join(ctx context.Context, tenant, uid string, member Member) error
 
-	// Leave makes somebody a member no more. It changes nothing if that is so already.
+	// Leave removes a member. It changes nothing if there is no such member.
 	Leave(ctx context.Context, tenant, uid string, member Member) error
 }

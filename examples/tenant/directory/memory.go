@@ -24,7 +24,7 @@ type record struct {
 	members map[Member]struct{}
 }
 
-// SetOutage makes the directory answer nobody, or everybody again. What it has stays, and can still be looked up by
+// SetOutage makes the directory refuse all requests, or answer them again. What it has stays, and can still be looked up by
 // [Memory.Lookup].
 func (m *Memory) SetOutage(outage bool) {
 	m.mu.Lock()

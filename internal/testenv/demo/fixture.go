@@ -55,7 +55,7 @@ func (f *Fixture) Grant(ctx context.Context, role *rbacv1.ClusterRole, user stri
 	return f.Create(ctx, role, binding)
 }
 
-// Patch changes an object by a merge patch, whatever the object has become.
+// Patch changes an object by a merge patch, which does not conflict with other changes.
 func (f *Fixture) Patch(ctx context.Context, obj client.Object, change string) error {
 	return f.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(change)))
 }
@@ -105,8 +105,8 @@ func (f *Fixture) Remember(ctx context.Context, objects ...client.Object) error 
 
 var errNothing = errors.New("nothing was remembered")
 
-// Untouched holds when the objects that were remembered are as they were. A status does not count: other controllers may
-// have reasons to write it.
+// Untouched holds when the objects that were remembered are as they were. A status does not count: other controllers
+// may have reasons to write it.
 func (f *Fixture) Untouched(ctx context.Context) error {
 	for _, before := range f.remembered {
 		now := blank(before)
@@ -144,7 +144,8 @@ func (f *Fixture) Replaced(ctx context.Context) error {
 	return nil
 }
 
-// blank returns an object of the type and kind, and nothing else: what is read into one that has fields may leave these.
+// blank returns an object of the type and kind, and nothing else: what is read into one that has fields may leave
+// these.
 func blank(obj client.Object) client.Object {
 	if _, ok := obj.(runtime.Unstructured); ok {
 		empty := &unstructured.Unstructured{}
@@ -154,8 +155,8 @@ func blank(obj client.Object) client.Object {
 	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
 
-// remove deletes the created objects but for the first ones, the last first, and returns when they are gone. While failure
-// returns an error, an operator does not clean up after them, and their finalizers are removed.
+// remove deletes the created objects but for the first ones, the last first, and returns when they are gone. While
+// failure returns an error, an operator does not clean up after them, and their finalizers are removed.
 func (f *Fixture) remove(ctx context.Context, keep int, failure func() error) error {
 	objects := slices.Clone(f.created[keep:])
 	f.created = f.created[:keep]

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// normalized returns the desired state of an object, and its identity: all but the status and the bookkeeping of the API
-// server.
+// normalized returns the desired state of an object, and its identity: all but the status and the bookkeeping of the
+// API server.
 func normalized(obj client.Object) (map[string]any, error) {
 	// A copy, since the content of an unstructured object is returned as it is.
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())

@@ -126,8 +126,8 @@ func (o *Operator) Stop() error {
 const IdleRounds = 5
 
 // Idle has resources reconciled several times, each time after one of their annotations has changed, and holds when the
-// operator makes no request meanwhile. What it still had to do when this is first called, such as to send the last events,
-// makes a round fail. An operator that always has something to do never passes.
+// operator makes no request meanwhile. What it still had to do when this is first called, such as to send the last
+// events, makes a round fail. An operator that always has something to do never passes.
 func (s *Scenario) Idle(resources ...client.Object) Condition {
 	touches := 0
 	touch := func(ctx context.Context) error {

@@ -107,8 +107,8 @@ type Scenario struct {
 	installed int
 }
 
-// Open connects to the cluster and installs what a scenario needs before the operator starts. The caller calls Close in the
-// end, unless Open returns an error, in which case nothing is left behind.
+// Open connects to the cluster and installs what a scenario needs before the operator starts. The caller calls Close in
+// the end, unless Open returns an error, in which case nothing is left behind.
 func (s *Scenario) Open(ctx context.Context, scheme *runtime.Scheme, install func(context.Context) error) error {
 	s.Patience = cmp.Or(s.Patience, Patience)
 	if s.Out == nil {
@@ -129,8 +129,8 @@ func (s *Scenario) Open(ctx context.Context, scheme *runtime.Scheme, install fun
 	return nil
 }
 
-// Close takes away all that the scenario has brought into the cluster, first what the operator has to clean up after, and
-// stops the operator. It returns when all that is gone.
+// Close takes away all that the scenario has brought into the cluster, first what the operator has to clean up after,
+// and stops the operator. It returns when all that is gone.
 func (s *Scenario) Close(ctx context.Context) error {
 	errs := []error{s.remove(ctx, s.installed, s.Operator.Failure)}
 	if s.CleanUp != nil {
@@ -139,7 +139,8 @@ func (s *Scenario) Close(ctx context.Context) error {
 	return errors.Join(append(errs, s.Operator.Stop(), s.remove(ctx, 0, nil))...)
 }
 
-// Play goes through the steps and prints them. It stops at the first that fails: the error names the step and the check.
+// Play goes through the steps and prints them. It stops at the first that fails: the error names the step and the
+// check.
 func (s *Scenario) Play(ctx context.Context) error {
 	p := &printer{out: s.Out, start: time.Now()}
 	for i, step := range s.Steps {

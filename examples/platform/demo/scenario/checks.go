@@ -35,7 +35,8 @@ func migration() client.Object { return configMap(controller.MigrationName(name)
 func portal() client.Object    { return configMap(controller.PortalName(name)) }
 
 func viewer() client.Object {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: controller.ViewerName(name)}}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: controller.ViewerName(name)}
+	return &corev1.ServiceAccount{ObjectMeta: meta}
 }
 
 func viewerRole() client.Object {
@@ -66,9 +67,11 @@ func (s *scenario) settingsSay(key, value string) demo.Condition {
 	}
 }
 
-// reports holds when the condition was observed at the current generation, is as given, and its message has all of these
-// parts. A check can show the message then, see message.
-func (s *scenario) reports(condition string, status metav1.ConditionStatus, reason string, parts ...string) demo.Condition {
+// reports holds when the condition was observed at the current generation, is as given, and its message has all of
+// these parts. A check can show the message then, see message.
+func (s *scenario) reports(
+	condition string, status metav1.ConditionStatus, reason string, parts ...string,
+) demo.Condition {
 	return func(ctx context.Context) error {
 		platform := thePlatform()
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(platform), platform); err != nil {
@@ -79,7 +82,8 @@ func (s *scenario) reports(condition string, status metav1.ConditionStatus, reas
 		case c == nil:
 			return fmt.Errorf("there is no condition %s", condition)
 		case c.ObservedGeneration != platform.Generation:
-			return fmt.Errorf("%s was observed at generation %d of %d", condition, c.ObservedGeneration, platform.Generation)
+			return fmt.Errorf("%s was observed at generation %d of %d",
+				condition, c.ObservedGeneration, platform.Generation)
 		}
 		s.said = fmt.Sprintf("%s=%s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
 		for _, part := range parts {
@@ -102,7 +106,8 @@ func (s *scenario) isProcessing(parts ...string) demo.Condition {
 	return s.reports(v1alpha1.Installed, metav1.ConditionUnknown, "Processing", parts...)
 }
 
-// waitsForMigration holds when the condition says that the second of three waves waits for the migration, and nothing else.
+// waitsForMigration holds when the condition says that the second of three waves waits for the migration, and nothing
+// else.
 func (s *scenario) waitsForMigration(ctx context.Context) error {
 	message := fmt.Sprintf("Wave 2 of 3: 0 of 1 ready, waiting for ConfigMap %s/%s: ready-when: is not true yet",
 		namespace, controller.MigrationName(name))
@@ -127,7 +132,8 @@ func (s *scenario) isReady(version string, objects int) demo.Condition {
 		case platform.Spec.Version != version:
 			return fmt.Errorf("release %s is asked for", platform.Spec.Version)
 		case status.State != apis.ComponentReady || status.AppliedGeneration != platform.Generation:
-			return fmt.Errorf("it is %s, at generation %d of %d", status.State, status.AppliedGeneration, platform.Generation)
+			return fmt.Errorf("it is %s, at generation %d of %d",
+				status.State, status.AppliedGeneration, platform.Generation)
 		case len(status.Inventory) != objects:
 			return fmt.Errorf("there are records of %d objects, not %d", len(status.Inventory), objects)
 		}

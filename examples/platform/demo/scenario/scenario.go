@@ -1,5 +1,5 @@
-// Package scenario shows what the operator for platforms does, step by step, on a real cluster, and checks it. The steps
-// are data, so that a test can play the same scenario under worse conditions.
+// Package scenario shows what the operator for platforms does, step by step, on a real cluster, and checks it. The
+// steps are data, so that a test can play the same scenario under worse conditions.
 package scenario
 
 import (
@@ -103,7 +103,8 @@ func (s *scenario) eachClusterObject(ctx context.Context, f func(client.Object) 
 	return errors.Join(errs...)
 }
 
-// removeOrphans deletes the cluster's objects of a platform whose operator could not. Those in the namespace go with it.
+// removeOrphans deletes the cluster's objects of a platform whose operator could not. Those in the namespace go with
+// it.
 func (s *scenario) removeOrphans(ctx context.Context) error {
 	return s.eachClusterObject(ctx, func(obj client.Object) error {
 		if obj.GetLabels()[controller.Prefix+"/"+component.LabelOwnerID] == "" {

@@ -142,10 +142,10 @@ func (s *scenario) upgrades() []demo.Step {
 		{
 			Title: "So release 1.1 is ordered again",
 			Do: func(ctx context.Context) error {
+				migrate := func(ctx context.Context) error { return s.migrate(ctx, controller.Version11) }
+				// The migration is there when the first wave is ready, the dashboard after that.
 				return errors.Join(s.setVersion(ctx, controller.Version11),
-					// The migration is there when the first wave is ready, the dashboard after that.
-					demo.Eventually(ctx, s.Patience, func(ctx context.Context) error { return s.migrate(ctx, controller.Version11) }),
-					demo.Eventually(ctx, s.Patience, s.showDashboard))
+					demo.Eventually(ctx, s.Patience, migrate), demo.Eventually(ctx, s.Patience, s.showDashboard))
 			},
 			Checks: []demo.Check{
 				{Text: "the platform is Ready", Holds: s.isReady(controller.Version11, 7)},
@@ -161,7 +161,8 @@ func (s *scenario) deletion() []demo.Step {
 		{
 			Title: "The platform is deleted",
 			Do: func(ctx context.Context) error {
-				return errors.Join(s.Remember(ctx, append(slices.Clone(parts), sales())...), s.Client.Delete(ctx, thePlatform()))
+				return errors.Join(s.Remember(ctx, append(slices.Clone(parts), sales())...),
+					s.Client.Delete(ctx, thePlatform()))
 			},
 			Checks: []demo.Check{
 				{Text: "that is blocked: the condition names the dashboard that would go along", Show: s.message,
@@ -174,7 +175,8 @@ func (s *scenario) deletion() []demo.Step {
 			Do:    func(ctx context.Context) error { return s.Client.Delete(ctx, sales()) },
 			Checks: []demo.Check{
 				{Text: "the platform is gone", Holds: s.Gone(thePlatform())},
-				{Text: "so are all of its objects", Holds: s.Gone(append(slices.Clone(parts), portal(), migration())...)},
+				{Text: "so are all of its objects",
+					Holds: s.Gone(append(slices.Clone(parts), portal(), migration())...)},
 			},
 		},
 	}
@@ -194,7 +196,8 @@ func (s *scenario) migrate(ctx context.Context, version string) error {
 
 // showDashboard does what an operator of dashboards would do.
 func (s *scenario) showDashboard(ctx context.Context) error {
-	const ready = `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Shown","message":"","lastTransitionTime":%q}]}}`
-	change := fmt.Sprintf(ready, time.Now().UTC().Format(time.RFC3339))
+	const ready = `{"type":"Ready","status":"True","reason":"Shown","message":"","lastTransitionTime":%q}`
+	condition := fmt.Sprintf(ready, time.Now().UTC().Format(time.RFC3339))
+	change := `{"status":{"conditions":[` + condition + `]}}`
 	return s.Client.Status().Patch(ctx, overview(), client.RawPatch("application/merge-patch+json", []byte(change)))
 }

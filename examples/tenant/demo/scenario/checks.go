@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,9 +86,11 @@ func (s *scenario) quotaIs(tenant, pods, cpu string) demo.Condition {
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err
 		}
-		gotPods, gotCPU := quota.Spec.Hard[corev1.ResourcePods], quota.Spec.Hard[corev1.ResourceRequestsCPU]
-		if len(quota.Spec.Hard) != 2 || gotPods.Cmp(resource.MustParse(pods)) != 0 || gotCPU.Cmp(resource.MustParse(cpu)) != 0 {
-			return fmt.Errorf("the quota of %s is %v", tenant, quota.Spec.Hard)
+		want := corev1.ResourceList{
+			corev1.ResourcePods: resource.MustParse(pods), corev1.ResourceRequestsCPU: resource.MustParse(cpu),
+		}
+		if !equality.Semantic.DeepEqual(quota.Spec.Hard, want) {
+			return fmt.Errorf("the quota of %s is %v, not %v", tenant, quota.Spec.Hard, want)
 		}
 		return nil
 	}
@@ -149,6 +152,25 @@ func (s *scenario) isListed(name string, members ...string) demo.Condition {
 	}
 }
 
+// haveBindings holds when the members that the tenant begins with may do what its role says.
+func (s *scenario) haveBindings(tenant string) demo.Condition {
+	return s.bindingsAre(tenant, ann(tenant)+" edit", developers(tenant)+" edit")
+}
+
+// areListed holds when the directory lists the tenant with these members.
+func (s *scenario) areListed(tenant string) demo.Condition {
+	return s.isListed(tenant, ann(tenant), developers(tenant))
+}
+
+func (s *scenario) isNotListed(tenant string) demo.Condition {
+	return func(context.Context) error {
+		if entry, _, listed := s.directory.Lookup(tenant); listed {
+			return fmt.Errorf("there is still the entry %+v", entry)
+		}
+		return nil
+	}
+}
+
 // registryLists holds when the list of all tenants has just these, each as ready as given: "name True".
 func (s *scenario) registryLists(tenants ...string) demo.Condition {
 	return func(ctx context.Context) error {
@@ -178,8 +200,8 @@ func equal(what string, got, want []string) error {
 	return nil
 }
 
-// waits holds when a tenant that is being deleted is still there, although the operator has tried to let it go, and tried
-// again.
+// waits holds when a tenant that is being deleted is still there, although the operator has tried to let it go, and
+// tried again.
 func (s *scenario) waits(name string) demo.Condition {
 	return func(ctx context.Context) error {
 		if tries := s.Operator.Reconciles()[name] - s.reconciles[name]; tries < 2 {

@@ -1,5 +1,5 @@
-// Package scenario shows what the operator for tenants does, step by step, on a real cluster, and checks it. The steps are
-// data, so that a test can play the same scenario under worse conditions.
+// Package scenario shows what the operator for tenants does, step by step, on a real cluster, and checks it. The steps
+// are data, so that a test can play the same scenario under worse conditions.
 package scenario
 
 import (
@@ -57,8 +57,8 @@ type scenario struct {
 	reconciles map[string]int
 }
 
-// Open installs the definition of the Tenant, the roles of the operator, and the defaults of tenants. Nothing that is there
-// already is changed: it is an error.
+// Open installs the definition of the Tenant, the roles of the operator, and the defaults of tenants. Nothing that is
+// there already is changed: it is an error.
 func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {
 	scheme, err := controller.NewScheme()
 	if err != nil {
@@ -97,41 +97,15 @@ func (s *scenario) install(ctx context.Context) error {
 		return err
 	}
 	registry.Namespace = platform
-	inPlatform := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: platform, Name: name} }
-	objects := []client.Object{
-		crd,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform}},
-		&corev1.ConfigMap{
-			ObjectMeta: inPlatform("defaults"),
-			Data: map[string]string{
-				"quota.requests.cpu": "4",
-				"quota.pods":         "20",
-				"limits.cpu":         "500m",
-				"limits.memory":      "256Mi",
-				"role.developer":     "edit",
-				"role.guest":         "view",
-			},
-		},
-		registry,
-		&rbacv1.RoleBinding{
-			ObjectMeta: inPlatform(registry.Name),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: registry.Name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: OperatorUser}},
-		},
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: registry.ObjectMeta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: registry.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: OperatorUser}},
 	}
-	for _, obj := range objects {
-		if err := s.Create(ctx, obj); err != nil {
-			return fmt.Errorf("unable to install the operator: %w", err)
-		}
-	}
-	for _, role := range append(roles, hub) {
-		user := OperatorUser
-		if role == hub {
-			user = HubUser
-		}
-		if err := s.Grant(ctx, role, user); err != nil {
-			return fmt.Errorf("unable to install the roles of the operator: %w", err)
-		}
+	err = errors.Join(s.Create(ctx, crd, namespaceOf(platform), newDefaults(), registry, binding),
+		s.Grant(ctx, roles[0], OperatorUser), s.Grant(ctx, roles[1], OperatorUser), s.Grant(ctx, hub, HubUser))
+	if err != nil {
+		return fmt.Errorf("unable to install the operator: %w", err)
 	}
 	return demo.Eventually(ctx, demo.Patience, demo.All(
 		s.May(OperatorUser, "list", v1alpha1.GroupVersion.Group, "tenants", demo.Everywhere),
@@ -139,6 +113,20 @@ func (s *scenario) install(ctx context.Context) error {
 		s.May(HubUser, "list", "", "configmaps", demo.Everywhere),
 		func(ctx context.Context) error { return s.Client.List(ctx, &v1alpha1.TenantList{}) },
 	))
+}
+
+func newDefaults() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: "defaults"},
+		Data: map[string]string{
+			"quota.requests.cpu": "4",
+			"quota.pods":         "20",
+			"limits.cpu":         "500m",
+			"limits.memory":      "256Mi",
+			"role.developer":     "edit",
+			"role.guest":         "view",
+		},
+	}
 }
 
 // namespacesGone holds when no tenant has a namespace. Other namespaces stay.

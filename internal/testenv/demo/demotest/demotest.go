@@ -1,5 +1,5 @@
-// Package demotest has what tests of demos need: worse conditions to play a scenario under, and a look at what is in the
-// cluster.
+// Package demotest has what tests of demos need: worse conditions to play a scenario under, and a look at what is in
+// the cluster.
 package demotest
 
 import (
@@ -26,8 +26,8 @@ import (
 // Play opens a scenario, plays it, and closes it. prepare may change it before it is played. In the end nothing that is
 // among objects may be left.
 func Play(
-	t *testing.T, open func(context.Context, demo.Options) (*demo.Scenario, error), options demo.Options, objects Objects,
-	prepare func(*demo.Scenario),
+	t *testing.T, open func(context.Context, demo.Options) (*demo.Scenario, error), options demo.Options,
+	objects Objects, prepare func(*demo.Scenario),
 ) {
 	t.Helper()
 	var printed strings.Builder
@@ -44,8 +44,8 @@ func Play(
 	objects.AreGone(t, options.Admin)
 }
 
-// RunOnExistingCluster runs the demo on a cluster that is there already, and interrupts it when it prints the text at. It
-// has to have printed that a fact holds by then. What it has brought there is gone afterwards.
+// RunOnExistingCluster runs the demo on a cluster that is there already, and interrupts it when it prints the text at.
+// It has to have printed that a fact holds by then. What it has brought there is gone afterwards.
 func RunOnExistingCluster(t *testing.T, config *rest.Config, demo demo.Demo, fact, at string) {
 	t.Helper()
 	t.Setenv("USE_EXISTING_CLUSTER", "true")

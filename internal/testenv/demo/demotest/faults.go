@@ -86,9 +86,9 @@ func (f *faults) annotate(ctx context.Context, object *url.URL, n int64) error {
 // FasterAnnotation is on objects that another actor has changed between a read and a write of the operator.
 const FasterAnnotation = "example.com/faster"
 
-// RestartAPIServer returns a function for AfterDo that kills the API server while the operator is busy with what was just
-// done in one of the steps, and returns when it is back. Not in each step, since clients wait longer each time that they
-// lose their API server.
+// RestartAPIServer returns a function for AfterDo that kills the API server while the operator is busy with what was
+// just done in one of the steps, and returns when it is back. Not in each step, since clients wait longer each time
+// that they lose their API server.
 func RestartAPIServer(
 	t testing.TB, env *controlplane.Environment, titles ...string,
 ) func(context.Context, demo.Step) error {

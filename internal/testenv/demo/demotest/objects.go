@@ -21,8 +21,8 @@ type Objects struct {
 	Parts []string
 }
 
-// Snapshot returns the objects by name, without what differs from one run to the next: identities, times, and the fields
-// that are given.
+// Snapshot returns the objects by name, without what differs from one run to the next: identities, times, and the
+// fields that are given.
 func (o Objects) Snapshot(t testing.TB, config *rest.Config, without ...[]string) map[string]any {
 	t.Helper()
 	seen := map[string]any{}
