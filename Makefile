@@ -40,8 +40,8 @@ demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show running
 	$(GO) run ./examples/platform/demo $(ARGS)
 
 # Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
-# run at a time than there are processors.
-TESTFLAGS = -ldflags=-w -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
+# run at a time than there are processors, and so do packages.
+TESTFLAGS = -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
 
 # The folders of the test files of the main module that have a text in them.
 packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- '*_test.go'))))
@@ -78,6 +78,10 @@ bench: controlplane ## Run the benchmarks.
 .PHONY: paths
 paths: ## Count the functions and files that one request passes through (ARGS=-v lists the files).
 	@$(GO) -C hack/tools run ./callpath -module $(CURDIR) $(ARGS)
+
+.PHONY: size
+size: ## Compare the size of an operator with that of one that uses controller-runtime alone.
+	@hack/size/compare
 
 .PHONY: check
 check: check-format check-tidy check-vet check-staticcheck check-sizes check-layers check-generated ## Everything that reads code without running it.

@@ -86,7 +86,8 @@ func ViewerRoleName(namespace, name string) string {
 	return "platform-" + namespace + "-" + ViewerName(name)
 }
 
-// The keys in the ConfigMap of the migration. The program that carries it out sets the second to the value of the first.
+// The keys in the ConfigMap of the migration. The program that carries it out sets the second to the value of the
+// first.
 const (
 	MigrateTo = "to"
 	Migrated  = "migrated"
@@ -149,8 +150,8 @@ func (p parts) settings() client.Object {
 	}
 }
 
-// migration is carried out by another program, as a Job would be. It is needed until that is done, and again for another
-// version.
+// migration is carried out by another program, as a Job would be. It is needed until that is done, and again for
+// another version.
 func (p parts) migration() client.Object {
 	return &corev1.ConfigMap{
 		ObjectMeta: p.meta(MigrationName(p.name), migrations,

@@ -12,7 +12,8 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// takenInterval is how often a name is asked for that another tenant has: the directory does not report when it is free.
+// takenInterval is how often a name is asked for that another tenant has: the directory does not report when it is
+// free.
 const takenInterval = time.Minute
 
 // Registration lists the tenant in the directory once it has its namespace, and takes it off in the end. It relies on a

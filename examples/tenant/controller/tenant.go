@@ -90,8 +90,8 @@ func Describe(options Options) string {
 	return strings.Join(texts, "\n")
 }
 
-// hasNamespace reports whether there is a namespace of the tenant's own to put things into. What is in the namespace of a
-// tenant that is being deleted goes with the namespace.
+// hasNamespace reports whether there is a namespace of the tenant's own to put things into. What is in the namespace of
+// a tenant that is being deleted goes with the namespace.
 func hasNamespace(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.DeletionTimestamp == nil && isTrue(tenant, v1alpha1.NamespaceReady)
 }

@@ -24,8 +24,8 @@ type record struct {
 	members map[Member]struct{}
 }
 
-// SetOutage makes the directory refuse all requests, or answer them again. What it has stays, and can still be looked up by
-// [Memory.Lookup].
+// SetOutage makes the directory refuse all requests, or answer them again. What it has stays, and can still be looked
+// up by [Memory.Lookup].
 func (m *Memory) SetOutage(outage bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
