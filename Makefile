@@ -10,6 +10,7 @@
 # In the environment:
 #   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
 #   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
+#   ESPALIER_FAULTS=all         has the fault matrix try each of its points, as "make faults" does; else it tries some
 #   USE_EXISTING_CLUSTER=true   runs the demos on the cluster of the current kubeconfig
 
 ARGS    ?=

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
 )
 
 // overlay is what "go build -overlay" reads: the files that replace those of a module, or are added to it.
@@ -34,7 +36,7 @@ func (o *overlay) write() (file string, err error) {
 }
 
 // instrument replaces the files of a package of the module in dir.
-func (o *overlay) instrument(dir, module string, p goPackage) error {
+func (o *overlay) instrument(dir, module string, p golist.Package) error {
 	for _, name := range p.GoFiles {
 		file := filepath.Join(p.Dir, name)
 		source, err := os.ReadFile(file)

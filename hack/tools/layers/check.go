@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
 )
 
 // check returns what is wrong with the packages of a module, sorted, a sentence each.
@@ -11,8 +13,8 @@ import (
 // The tests outside a package (package foo_test) may import what is above it: the tests of reconcilers are written with
 // the harness. They may not import another module of this repository either, since the main module would have to
 // require it.
-func (t table) check(module string, packages []goPackage) []string {
-	c := checker{table: t, module: module, packages: map[string]goPackage{}, layers: map[string]int{}}
+func (t table) check(module string, packages []golist.Package) []string {
+	c := checker{table: t, module: module, packages: map[string]golist.Package{}, layers: map[string]int{}}
 	for _, p := range packages {
 		c.packages[c.relative(p.ImportPath)] = p
 	}
@@ -27,7 +29,7 @@ type checker struct {
 	table  table
 	module string
 	// packages are keyed by their paths relative to the module, "." for the package at its root.
-	packages map[string]goPackage
+	packages map[string]golist.Package
 	// layers are the derived layers that are known.
 	layers     map[string]int
 	violations []string
@@ -55,7 +57,7 @@ func (c *checker) report(format string, args ...any) {
 	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
 
-func (c *checker) checkPackage(rel string, p goPackage) {
+func (c *checker) checkPackage(rel string, p golist.Package) {
 	for _, imported := range c.ours(p.Imports, p.TestImports, p.XTestImports) {
 		if _, exists := c.packages[imported]; !exists {
 			c.report("%s imports %s, which is another module", rel, imported)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
 )
 
 const testModule = "example.test/module"
@@ -115,20 +117,20 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func parse(lines []string) []goPackage {
-	var packages []goPackage
+func parse(lines []string) []golist.Package {
+	var packages []golist.Package
 	for _, line := range lines {
 		head, tail, _ := strings.Cut(line, ":")
 		name, kind, _ := strings.Cut(head, " ")
 		if kind == "deps" {
-			packages = append(packages, goPackage{ImportPath: path(name), Deps: strings.Fields(tail)})
+			packages = append(packages, golist.Package{ImportPath: path(name), Deps: strings.Fields(tail)})
 			continue
 		}
 		imports := []string{"fmt"}
 		for _, imported := range strings.Fields(tail) {
 			imports = append(imports, path(imported))
 		}
-		p := goPackage{ImportPath: path(name)}
+		p := golist.Package{ImportPath: path(name)}
 		switch kind {
 		case "test":
 			p.TestImports = imports
@@ -150,23 +152,4 @@ func path(rel string) string {
 		return "example.test/" + outside
 	}
 	return testModule + "/" + rel
-}
-
-func TestLoadThisModule(t *testing.T) {
-	module, packages, err := load(t.Context(), "..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "github.com/espalier-dev/espalier/hack/tools"; module != want {
-		t.Errorf("the module is %s, want %s", module, want)
-	}
-	found := slices.ContainsFunc(packages, func(p goPackage) bool {
-		return p.ImportPath == module+"/layers" && slices.Contains(p.Imports, "encoding/json")
-	})
-	if !found {
-		t.Errorf("this package is not among %v", packages)
-	}
-	if _, _, err := load(t.Context(), t.TempDir()); err == nil {
-		t.Error("a folder without a module was loaded")
-	}
 }

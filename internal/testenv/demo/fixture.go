@@ -9,6 +9,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,45 +104,53 @@ func (f *Fixture) Remember(ctx context.Context, objects ...client.Object) error 
 	return nil
 }
 
-var errNothing = errors.New("nothing was remembered")
-
 // Untouched holds when the objects that were remembered are as they were. A status does not count: other controllers
 // may have reasons to write it.
 func (f *Fixture) Untouched(ctx context.Context) error {
-	for _, before := range f.remembered {
-		now := blank(before)
-		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil {
-			return err
-		}
-		same, err := sameDesiredState(before, now)
+	return f.compare(ctx, "is not as it was", func(before, now client.Object) (bool, error) {
+		first, err := normalized(before)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if !same {
-			return fmt.Errorf("%T %s/%s is not as it was", before, before.GetNamespace(), before.GetName())
-		}
-	}
-	if len(f.remembered) == 0 {
-		return errNothing
-	}
-	return nil
+		second, err := normalized(now)
+		return equality.Semantic.DeepEqual(first, second), err
+	})
 }
 
 // Replaced holds when there are objects of the names that were remembered, and they are other ones.
 func (f *Fixture) Replaced(ctx context.Context) error {
+	return f.compare(ctx, "is the old one", func(before, now client.Object) (bool, error) {
+		return now.GetUID() != before.GetUID(), nil
+	})
+}
+
+func (f *Fixture) compare(
+	ctx context.Context, problem string, holds func(before, now client.Object) (bool, error),
+) error {
+	if len(f.remembered) == 0 {
+		return errors.New("nothing was remembered")
+	}
 	for _, before := range f.remembered {
 		now := blank(before)
 		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil {
 			return err
 		}
-		if now.GetUID() == before.GetUID() {
-			return fmt.Errorf("%T %s/%s is the old one", before, before.GetNamespace(), before.GetName())
+		if ok, err := holds(before, now); err != nil || !ok {
+			return errors.Join(err, fmt.Errorf("%T %s/%s %s", before, before.GetNamespace(), before.GetName(), problem))
 		}
 	}
-	if len(f.remembered) == 0 {
-		return errNothing
-	}
 	return nil
+}
+
+// Named returns an object that has a name and a namespace, and nothing else.
+func Named[T any, Object interface {
+	*T
+	client.Object
+}](namespace, name string) Object {
+	obj := Object(new(T))
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	return obj
 }
 
 // blank returns an object of the type and kind, and nothing else: what is read into one that has fields may leave

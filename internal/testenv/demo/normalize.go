@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,13 +19,4 @@ func normalized(obj client.Object) (map[string]any, error) {
 		unstructured.RemoveNestedField(content, "metadata", field)
 	}
 	return content, nil
-}
-
-func sameDesiredState(a, b client.Object) (bool, error) {
-	first, err := normalized(a)
-	if err != nil {
-		return false, err
-	}
-	second, err := normalized(b)
-	return equality.Semantic.DeepEqual(first, second), err
 }

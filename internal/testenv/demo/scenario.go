@@ -145,7 +145,7 @@ func (s *Scenario) Play(ctx context.Context) error {
 	p := &printer{out: s.Out, start: time.Now()}
 	for i, step := range s.Steps {
 		p.title(i+1, step.Title)
-		if err := s.take(ctx, p, step); err != nil {
+		if err := s.runStep(ctx, p, step); err != nil {
 			return fmt.Errorf("step %d, %q: %w", i+1, step.Title, errors.Join(err, p.err))
 		}
 	}
@@ -153,8 +153,8 @@ func (s *Scenario) Play(ctx context.Context) error {
 	return p.err
 }
 
-// take carries out one step.
-func (s *Scenario) take(ctx context.Context, p *printer, step Step) error {
+// runStep carries out one step.
+func (s *Scenario) runStep(ctx context.Context, p *printer, step Step) error {
 	start := time.Now()
 	if step.Do != nil {
 		if err := step.Do(ctx); err != nil {

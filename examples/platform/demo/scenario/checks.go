@@ -18,33 +18,27 @@ import (
 )
 
 // The objects of the platform, by what they are to the scenario. They have a kind and a name, and nothing else.
-func thePlatform() *v1alpha1.Platform {
-	return &v1alpha1.Platform{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-}
+func thePlatform() *v1alpha1.Platform { return demo.Named[v1alpha1.Platform](namespace, name) }
 
 func theType() client.Object {
-	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: controller.DashboardCRDName}}
+	return demo.Named[apiextensionsv1.CustomResourceDefinition]("", controller.DashboardCRDName)
 }
 
-func configMap(name string) client.Object {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-}
-
-func settings() client.Object  { return configMap(controller.SettingsName(name)) }
-func migration() client.Object { return configMap(controller.MigrationName(name)) }
-func portal() client.Object    { return configMap(controller.PortalName(name)) }
+func configMap(name string) client.Object { return demo.Named[corev1.ConfigMap](namespace, name) }
+func settings() client.Object             { return configMap(controller.SettingsName(name)) }
+func migration() client.Object            { return configMap(controller.MigrationName(name)) }
+func portal() client.Object               { return configMap(controller.PortalName(name)) }
 
 func viewer() client.Object {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: controller.ViewerName(name)}
-	return &corev1.ServiceAccount{ObjectMeta: meta}
+	return demo.Named[corev1.ServiceAccount](namespace, controller.ViewerName(name))
 }
 
 func viewerRole() client.Object {
-	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: controller.ViewerRoleName(namespace, name)}}
+	return demo.Named[rbacv1.ClusterRole]("", controller.ViewerRoleName(namespace, name))
 }
 
 func viewerBinding() client.Object {
-	return &rbacv1.ClusterRoleBinding{ObjectMeta: viewerRole().(*rbacv1.ClusterRole).ObjectMeta}
+	return demo.Named[rbacv1.ClusterRoleBinding]("", controller.ViewerRoleName(namespace, name))
 }
 
 func overview() client.Object {

@@ -14,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
@@ -24,24 +23,19 @@ import (
 )
 
 // The objects of the scenario. They have a name, and nothing else.
-func tenantOf(name string) *v1alpha1.Tenant {
-	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
-func namespaceOf(tenant string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}
-}
+func tenantOf(name string) *v1alpha1.Tenant       { return demo.Named[v1alpha1.Tenant]("", name) }
+func namespaceOf(tenant string) *corev1.Namespace { return demo.Named[corev1.Namespace]("", tenant) }
 
 func quotaOf(tenant string) *corev1.ResourceQuota {
-	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "quota"}}
+	return demo.Named[corev1.ResourceQuota](tenant, "quota")
 }
 
 func limitsOf(tenant string) *corev1.LimitRange {
-	return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "limits"}}
+	return demo.Named[corev1.LimitRange](tenant, "limits")
 }
 
-func isolationOf(tenant string) *networkingv1.NetworkPolicy {
-	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "isolation"}}
+func isolationOf(tenant string) client.Object {
+	return demo.Named[networkingv1.NetworkPolicy](tenant, "isolation")
 }
 
 // of applies a function to both tenants.
