@@ -10,6 +10,7 @@
 # In the environment:
 #   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
 #   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
+#   ESPALIER_FAULTS=all         has the fault matrix try each of its points, as "make faults" does; else it tries some
 #   USE_EXISTING_CLUSTER=true   runs the demos on the cluster of the current kubeconfig
 
 ARGS    ?=
@@ -40,8 +41,8 @@ demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show running
 	$(GO) run ./examples/platform/demo $(ARGS)
 
 # Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
-# run at a time than there are processors.
-TESTFLAGS = -ldflags=-w -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
+# run at a time than there are processors, and so do packages.
+TESTFLAGS = -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
 
 # The folders of the test files of the main module that have a text in them.
 packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- '*_test.go'))))
@@ -79,8 +80,12 @@ bench: controlplane ## Run the benchmarks.
 paths: ## Count the functions and files that one request passes through (ARGS=-v lists the files).
 	@$(GO) -C hack/tools run ./callpath -module $(CURDIR) $(ARGS)
 
+.PHONY: size
+size: ## Compare the size of an operator with that of one that uses controller-runtime alone.
+	@hack/size/compare
+
 .PHONY: check
-check: check-format check-tidy check-vet check-staticcheck check-layers check-generated ## Everything that reads code without running it.
+check: check-format check-tidy check-vet check-staticcheck check-sizes check-layers check-generated ## Everything that reads code without running it.
 
 .PHONY: check-format
 check-format: ## Formatting.
@@ -98,8 +103,12 @@ check-vet: ## go vet.
 check-staticcheck: $(TOOLS)/built ## staticcheck, configured in staticcheck.conf.
 	$(call each,$(TOOLS)/staticcheck ./...)
 
+.PHONY: check-sizes
+check-sizes: ## That lines, functions and files are not too long.
+	$(GO) -C hack/tools run ./sizes $(CURDIR)
+
 .PHONY: check-layers
-check-layers: ## That no room imports one beside or above it.
+check-layers: ## That packages import what is below them, and nothing heavy.
 	$(GO) -C hack/tools run ./layers $(CURDIR)
 
 .PHONY: check-generated

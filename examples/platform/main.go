@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// syncPeriod is how often all platforms are looked at again, whatever happens.
+// syncPeriod is how often all platforms are looked at again, also if there is no event.
 const syncPeriod = 10 * time.Hour
 
 type flags struct {
@@ -31,7 +31,8 @@ type flags struct {
 
 func main() {
 	var f flags
-	flag.StringVar(&f.metricsAddress, "metrics-bind-address", "0", "the address that metrics are served at; 0 serves none")
+	flag.StringVar(&f.metricsAddress, "metrics-bind-address", "0",
+		"the address that metrics are served at; 0 serves none")
 	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "the address that health is served at")
 	flag.BoolVar(&f.leaderElection, "leader-elect", false, "let one of several operators be the one that works")
 	flag.BoolVar(&f.describe, "describe", false, "print the tree and exit")

@@ -26,7 +26,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// syncPeriod is how often all tenants are looked at again, whatever happens.
+// syncPeriod is how often all tenants are looked at again, also if there is no event.
 const syncPeriod = 10 * time.Hour
 
 type flags struct {
@@ -42,13 +42,17 @@ type flags struct {
 
 func main() {
 	var f flags
-	flag.StringVar(&f.metricsAddress, "metrics-bind-address", "0", "the address that metrics are served at; 0 serves none")
+	flag.StringVar(&f.metricsAddress, "metrics-bind-address", "0",
+		"the address that metrics are served at; 0 serves none")
 	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "the address that health is served at")
 	flag.BoolVar(&f.leaderElection, "leader-elect", false, "let one of several operators be the one that works")
-	flag.StringVar(&f.namespace, "namespace", "default", "the namespace of the operator, where it keeps the list of all tenants")
+	flag.StringVar(&f.namespace, "namespace", "default",
+		"the namespace of the operator, where it keeps the list of all tenants")
 	flag.StringVar(&f.reserved, "reserved-names", "", "names that no tenant may have, separated by commas")
-	flag.StringVar(&f.defaultsKubeconfig, "defaults-kubeconfig", "", "leads to the cluster that has the defaults of tenants, if it is another one")
-	flag.StringVar(&f.webhookCertDir, "webhook-cert-dir", "", "the folder with tls.crt and tls.key for the webhooks; without it, none are served")
+	flag.StringVar(&f.defaultsKubeconfig, "defaults-kubeconfig", "",
+		"leads to the cluster that has the defaults of tenants, if it is another one")
+	flag.StringVar(&f.webhookCertDir, "webhook-cert-dir", "",
+		"the folder with tls.crt and tls.key for the webhooks; without it, none are served")
 	flag.BoolVar(&f.describe, "describe", false, "print the trees and exit")
 	flag.Parse() // --kubeconfig is a flag of controller-runtime
 

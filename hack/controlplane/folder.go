@@ -19,7 +19,7 @@ const checkTimeout = 30 * time.Second
 type folder struct {
 	path   string
 	recipe recipe
-	// build compiles b into the file at path, check tells whether the program at path runs.
+	// build compiles b into the file at path, check reports whether the program at path runs.
 	build func(ctx context.Context, r recipe, b binary, path string) error
 	check func(ctx context.Context, path string) error
 }
@@ -64,7 +64,7 @@ func (f folder) complete(ctx context.Context) error {
 	return nil
 }
 
-// rebuild replaces the folder. The lock is held, so what an interrupted build left behind belongs to nobody.
+// rebuild replaces the folder. The lock is held, so what an interrupted build left behind is not in use.
 func (f folder) rebuild(ctx context.Context, out io.Writer) error {
 	next := f.path + ".building"
 	if err := os.RemoveAll(next); err != nil {
@@ -104,7 +104,7 @@ func goBuild(ctx context.Context, r recipe, b binary, path string) error {
 	return cmd.Run()
 }
 
-// runVersion tells whether the program at path can be run at all.
+// runVersion reports whether the program at path can be run at all.
 func runVersion(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -1,5 +1,6 @@
-// Package config has what a cluster needs to know before the operator runs: the definition of the Platform, and the role of the
-// operator. "make generate" writes crd/ from the types of the API, and tree.txt and rbac/role.yaml from the tree.
+// Package config has what a cluster needs to know before the operator runs: the definition of the Platform, and the
+// role of the operator. "make generate" writes crd/ from the types of the API, and tree.txt and rbac/role.yaml from the
+// tree.
 package config
 
 import (

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// DashboardKind is the type that the platform brings into the cluster. It is not known to the scheme: no operator has Go types of all
-// that it installs.
+// DashboardKind is the type that the platform brings into the cluster. It is not known to the scheme: no operator has
+// Go types of all that it installs.
 var DashboardKind = schema.GroupVersionKind{Group: "observability.example.com", Version: "v1", Kind: "Dashboard"}
 
 // DashboardCRDName is the name of the definition of that type.
@@ -45,13 +45,17 @@ func dashboardCRD() *apiextensionsv1.CustomResourceDefinition {
 			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: DashboardKind.Version, Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				},
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object",
 					Properties: map[string]apiextensionsv1.JSONSchemaProps{
 						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"title": text}},
 						"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-							"conditions": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &condition}},
+							"conditions": {
+								Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &condition},
+							},
 						}},
 					},
 				}},

@@ -53,7 +53,9 @@ var (
 )
 
 // Generate implements [component.Generator].
-func (generator) Generate(_ context.Context, namespace, name string, parameters component.Unstructurable) ([]client.Object, error) {
+func (generator) Generate(
+	_ context.Context, namespace, name string, parameters component.Unstructurable,
+) ([]client.Object, error) {
 	spec, ok := parameters.(*v1alpha1.PlatformSpec)
 	if !ok {
 		return nil, fmt.Errorf("the parameters are a %T, not the spec of a platform", parameters)
@@ -84,7 +86,8 @@ func ViewerRoleName(namespace, name string) string {
 	return "platform-" + namespace + "-" + ViewerName(name)
 }
 
-// The keys in the ConfigMap of the migration. Whoever carries it out sets the second to what the first says.
+// The keys in the ConfigMap of the migration. The program that carries it out sets the second to the value of the
+// first.
 const (
 	MigrateTo = "to"
 	Migrated  = "migrated"
@@ -118,11 +121,13 @@ func (p parts) serviceAccount() client.Object {
 
 // clusterRole has nothing that the operator may not do itself: the API server would not let it.
 func (p parts) clusterRole() client.Object {
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}}}
+	reads := func(group, resource string) rbacv1.PolicyRule {
+		verbs := []string{"get", "list", "watch"}
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+	}
+	rules := []rbacv1.PolicyRule{reads("", "configmaps")}
 	if p.dashboards {
-		rules = append(rules, rbacv1.PolicyRule{
-			APIGroups: []string{DashboardKind.Group}, Resources: []string{"dashboards"}, Verbs: []string{"get", "list", "watch"},
-		})
+		rules = append(rules, reads(DashboardKind.Group, "dashboards"))
 	}
 	return &rbacv1.ClusterRole{ObjectMeta: p.clusterMeta(ViewerRoleName(p.namespace, p.name)), Rules: rules}
 }
@@ -132,7 +137,9 @@ func (p parts) clusterRoleBinding() client.Object {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: p.clusterMeta(name),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.namespace, Name: ViewerName(p.name)}},
+		Subjects: []rbacv1.Subject{{
+			Kind: rbacv1.ServiceAccountKind, Namespace: p.namespace, Name: ViewerName(p.name),
+		}},
 	}
 }
 
@@ -143,17 +150,19 @@ func (p parts) settings() client.Object {
 	}
 }
 
-// migration is carried out by somebody else, as a Job would be. It is needed until that is done, and again for another version.
+// migration is carried out by another program, as a Job would be. It is needed until that is done, and again for
+// another version.
 func (p parts) migration() client.Object {
 	return &corev1.ConfigMap{
 		ObjectMeta: p.meta(MigrationName(p.name), migrations,
 			component.AnnotationPurgeOrder, strconv.Itoa(migrations),
-			component.AnnotationReadyWhen, "has(object.data."+Migrated+") && object.data."+Migrated+" == object.data."+MigrateTo),
+			component.AnnotationReadyWhen,
+			"has(object.data."+Migrated+") && object.data."+Migrated+" == object.data."+MigrateTo),
 		Data: map[string]string{MigrateTo: p.version},
 	}
 }
 
-// overview is a first dashboard. Whoever shows dashboards tells by the condition Ready that it is shown.
+// overview is a first dashboard. The condition Ready reports that it is shown.
 func (p parts) overview() client.Object {
 	dashboard := NewDashboard(p.namespace, OverviewName(p.name), "Overview of "+p.name)
 	dashboard.SetAnnotations(p.meta("", contents, component.AnnotationStatusHint, "has-ready-condition").Annotations)

@@ -1,5 +1,5 @@
-// Package controller installs platforms. What it does is the tree in [New]; the objects that a platform consists of are made by
-// [Objects].
+// Package controller installs platforms. What it does is the tree in [New]; the objects that a platform consists of are
+// made by [Objects].
 package controller
 
 import (

@@ -48,8 +48,8 @@ func featuresOf(spec *v1alpha1.PlatformSpec) (sets.Set[v1alpha1.Feature], error)
 	return sets.New(spec.Features...), nil
 }
 
-// Release finds out whether there is such a release. If not, nothing of the platform is changed until somebody mends the spec. A
-// platform that is being deleted needs no release.
+// Release finds out whether there is such a release. If not, nothing of the platform is changed until a user corrects
+// the spec. A platform that is being deleted needs no release.
 func Release() reconcilers.SubReconciler[*v1alpha1.Platform] {
 	return &reconcilers.SyncReconciler[*v1alpha1.Platform]{
 		Name: "Release",

@@ -14,5 +14,5 @@ var plane = controlplanetest.Shared{Options: controlplane.Options{NamespaceDelet
 func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
 
 func TestExistingCluster(t *testing.T) {
-	storytellingtest.RunOnExistingCluster(t, plane.Config(t), demo, "the platform is Ready", "has none")
+	demotest.RunOnExistingCluster(t, plane.Config(t), platforms, "the platform is Ready", "which has none")
 }

@@ -1,6 +1,6 @@
-// Package config has what a cluster needs to know before the operator runs: the definition of the Tenant, the roles of the
-// operator, and its webhooks. "make generate" writes crd/ from the types of the API, webhook/ from the markers of the webhooks, and
-// tree.txt and most of rbac/ from the trees.
+// Package config has what a cluster needs to know before the operator runs: the definition of the Tenant, the roles of
+// the operator, and its webhooks. "make generate" writes crd/ from the types of the API, webhook/ from the markers of
+// the webhooks, and tree.txt and most of rbac/ from the trees.
 package config
 
 import (
@@ -51,7 +51,8 @@ func Roles() ([]*rbacv1.ClusterRole, error) {
 	return []*rbacv1.ClusterRole{needs, gives}, nil
 }
 
-// RegistryRole returns the role of the operator in the namespace where it keeps the list of all tenants. It has no namespace yet.
+// RegistryRole returns the role of the operator in the namespace where it keeps the list of all tenants. It has no
+// namespace yet.
 func RegistryRole() (*rbacv1.Role, error) {
 	return decode[rbacv1.Role](registryRole)
 }
@@ -61,10 +62,12 @@ func HubRole() (*rbacv1.ClusterRole, error) {
 	return decode[rbacv1.ClusterRole](hubRole)
 }
 
-// Webhooks returns the configurations of the webhooks, for an operator that is reached through a Service. The certificate is for
-// whoever installs them to add.
+// Webhooks returns the configurations of the webhooks, for an operator that is reached through a Service. The
+// certificate is added by the installation.
 func Webhooks() (
-	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error,
+	*admissionregistrationv1.MutatingWebhookConfiguration,
+	*admissionregistrationv1.ValidatingWebhookConfiguration,
+	error,
 ) {
 	parts := bytes.Split(bytes.TrimPrefix(webhooks, []byte("---\n")), []byte("\n---\n"))
 	if len(parts) != 2 {

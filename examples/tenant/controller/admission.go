@@ -46,7 +46,7 @@ func SetupWebhooks(ctx context.Context, server webhook.Server, options Options) 
 	return nil
 }
 
-// NewDefaulting returns the webhook that fills in what somebody who orders a tenant has left out.
+// NewDefaulting returns the webhook that fills in what the order of a tenant has left out.
 func NewDefaulting() *reconcilers.AdmissionWebhookAdapter[*v1alpha1.Tenant] {
 	return &reconcilers.AdmissionWebhookAdapter[*v1alpha1.Tenant]{
 		Name: "Defaulting",
@@ -57,8 +57,9 @@ func NewDefaulting() *reconcilers.AdmissionWebhookAdapter[*v1alpha1.Tenant] {
 	}
 }
 
-// NewValidation returns the webhook that refuses what the schema cannot see to be wrong and the tree can: by the same checks, but
-// before it is stored. What is stored already is not held against anybody who changes something else, the operator for one.
+// NewValidation returns the webhook that refuses what the schema cannot see to be wrong and the tree can: by the same
+// checks, but before it is stored. What is stored already does not keep a client from changing something else, the
+// operator for one.
 func NewValidation(options Options) *reconcilers.AdmissionWebhookAdapter[*v1alpha1.Tenant] {
 	return &reconcilers.AdmissionWebhookAdapter[*v1alpha1.Tenant]{
 		Name: "Validation",
@@ -68,7 +69,7 @@ func NewValidation(options Options) *reconcilers.AdmissionWebhookAdapter[*v1alph
 			Then: &reconcilers.SyncReconciler[*v1alpha1.Tenant]{Name: "Protection", Sync: protect},
 			Else: reconcilers.Sequence[*v1alpha1.Tenant]{
 				&reconcilers.SyncReconciler[*v1alpha1.Tenant]{Name: "OnlyChanges", Sync: haltUnlessChanged},
-				// Whoever is refused hears of everything that is wrong at once.
+				// A user hears of all mistakes at once.
 				reconcilers.Always[*v1alpha1.Tenant]{
 					&reconcilers.IfThen[*v1alpha1.Tenant]{
 						Name: "IsCreation",
@@ -104,7 +105,7 @@ func fillInDisplayName(_ context.Context, tenant *v1alpha1.Tenant) error {
 	return nil
 }
 
-// noteWhoOrdered keeps the annotation what it was when the tenant was created, whoever says otherwise.
+// noteWhoOrdered keeps the annotation what it was when the tenant was created, also if a user writes another name.
 func noteWhoOrdered(ctx context.Context, tenant *v1alpha1.Tenant) error {
 	who := reconcilers.RetrieveAdmissionRequest(ctx).UserInfo.Username
 	old, err := reconcilers.RetrieveOldResource[*v1alpha1.Tenant](ctx)
@@ -124,7 +125,8 @@ func noteWhoOrdered(ctx context.Context, tenant *v1alpha1.Tenant) error {
 
 func protect(_ context.Context, tenant *v1alpha1.Tenant) error {
 	if tenant.Annotations[ProtectedAnnotation] == "true" {
-		return reconcilers.Deny("tenant %s is protected: to delete it, remove the annotation %s", tenant.Name, ProtectedAnnotation)
+		return reconcilers.Deny("tenant %s is protected: to delete it, remove the annotation %s",
+			tenant.Name, ProtectedAnnotation)
 	}
 	return nil
 }

@@ -11,14 +11,16 @@ import (
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 )
 
-// isTrue tells whether a condition of the tenant is True.
+// isTrue reports whether a condition of the tenant is True.
 func isTrue(tenant *v1alpha1.Tenant, condition string) bool {
 	return apis.ConditionIsTrue(tenant.Status.GetCondition(condition))
 }
 
 // reflected returns a function that reflects a child on a condition: present is its reason when there is a child,
 // absent when there is to be none.
-func reflected[Child client.Object](condition, present, absent string) func(context.Context, *v1alpha1.Tenant, Child, error) {
+func reflected[Child client.Object](
+	condition, present, absent string,
+) func(context.Context, *v1alpha1.Tenant, Child, error) {
 	return func(ctx context.Context, tenant *v1alpha1.Tenant, child Child, err error) {
 		conditions := tenant.Status.Manage(ctx)
 		var none Child

@@ -31,6 +31,8 @@ type defaults struct {
 	Roles  map[string]string
 }
 
+const notADefault = "is not a default: use quota.RESOURCE, limits.RESOURCE or role.NAME"
+
 // parseDefaults finds all that is wrong, in the order of the keys.
 func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
 	parsed := defaults{Quota: corev1.ResourceList{}, Limits: corev1.ResourceList{}, Roles: map[string]string{}}
@@ -40,7 +42,7 @@ func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
 		topic, name, _ := strings.Cut(key, ".")
 		switch {
 		case name == "":
-			problems = append(problems, field.Invalid(path, value, "is not a default: use quota.RESOURCE, limits.RESOURCE or role.NAME"))
+			problems = append(problems, field.Invalid(path, value, notADefault))
 		case topic == "role" && value == "":
 			problems = append(problems, field.Required(path, "name a ClusterRole"))
 		case topic == "role":
@@ -54,7 +56,7 @@ func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
 			list := map[string]corev1.ResourceList{"quota": parsed.Quota, "limits": parsed.Limits}[topic]
 			list[corev1.ResourceName(name)] = quantity
 		default:
-			problems = append(problems, field.Invalid(path, value, "is not a default: use quota.RESOURCE, limits.RESOURCE or role.NAME"))
+			problems = append(problems, field.Invalid(path, value, notADefault))
 		}
 	}
 	return parsed, problems
@@ -62,8 +64,8 @@ func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
 
 var defaultsStash = reconcilers.NewStasher[defaults]("tenancy.example.com/defaults")
 
-// Defaults reads the ConfigMap of defaults that the tenant names, and hears of it when that changes. The nodes after it find
-// the defaults in the stash, if they make sense.
+// Defaults reads the ConfigMap of defaults that the tenant names, and hears of it when that changes. The nodes after it
+// find the defaults in the stash, if they make sense.
 //
 // The config is that of the tree. The ConfigMaps are on the hub, unless that is nil.
 func Defaults(config reconcilers.Config, hub cluster.Cluster) reconcilers.SubReconciler[*v1alpha1.Tenant] {
@@ -79,13 +81,16 @@ func Defaults(config reconcilers.Config, hub cluster.Cluster) reconcilers.SubRec
 		Name:   "Hub",
 		Config: func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return config, nil },
 		Reconciler: defaultsNode(func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-			bldr.WatchesRawSource(source.Kind(hub.GetCache(), client.Object(&corev1.ConfigMap{}), reconcilers.EnqueueTracked(ctx)))
+			handler := reconcilers.EnqueueTracked(ctx)
+			bldr.WatchesRawSource(source.Kind(hub.GetCache(), client.Object(&corev1.ConfigMap{}), handler))
 			return nil
 		}),
 	}
 }
 
-func defaultsNode(watch func(context.Context, reconcilers.Manager, *reconcilers.Builder) error) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+func defaultsNode(
+	watch func(context.Context, reconcilers.Manager, *reconcilers.Builder) error,
+) reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	return &reconcilers.SyncReconciler[*v1alpha1.Tenant]{
 		Name:  "Defaults",
 		Setup: watch,

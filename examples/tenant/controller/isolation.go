@@ -12,16 +12,19 @@ import (
 
 // Isolation keeps the NetworkPolicy that lets only pods of the namespace talk to its pods.
 func Isolation() reconcilers.SubReconciler[*v1alpha1.Tenant] {
-	return networkPolicy("Isolation", func(_ context.Context, tenant *v1alpha1.Tenant) (*networkingv1.NetworkPolicy, error) {
+	desired := func(_ context.Context, tenant *v1alpha1.Tenant) (*networkingv1.NetworkPolicy, error) {
 		samePods := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}}
 		return &networkingv1.NetworkPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Name, Name: "isolation", Labels: labelsOf(tenant)},
 			Spec: networkingv1.NetworkPolicySpec{
 				PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-				Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{samePods}}},
+				Ingress: []networkingv1.NetworkPolicyIngressRule{
+					{From: []networkingv1.NetworkPolicyPeer{samePods}},
+				},
 			},
 		}, nil
-	})
+	}
+	return networkPolicy("Isolation", desired)
 }
 
 // NoIsolation deletes what Isolation has made.

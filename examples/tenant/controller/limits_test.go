@@ -52,8 +52,8 @@ func TestLimits(t *testing.T) {
 	}, controller.Limits)
 }
 
-// TestLimitsThatTheServerCompletes has a field filled in on the way, as the API server does with the requests of a LimitRange:
-// that is no reason to write in the next reconcile.
+// TestLimitsThatTheServerCompletes has a field filled in on the way, as the API server does with the requests of a
+// LimitRange: that is no reason to write in the next reconcile.
 func TestLimitsThatTheServerCompletes(t *testing.T) {
 	inForce := tenant.With(isTrue(v1alpha1.LimitsReady, "InForce"))
 	complete := func(l *corev1.LimitRange) {

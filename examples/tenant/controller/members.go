@@ -18,10 +18,10 @@ import (
 
 // Members keeps a RoleBinding for each member, which lets the member do what the role says.
 //
-// The role of a binding cannot be changed, so it is part of the binding's identity: a member who gets another role gets another
-// binding, and loses the one before.
+// The role of a binding cannot be changed, so it is part of the binding's identity: a member who gets another role gets
+// another binding, and loses the one before.
 //
-// While any role is not known, nobody gets or loses anything: a slip of the pen is not to lock people out.
+// While any role is not known, no member gets or loses anything: a typing error must not lock people out.
 func Members() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	return &reconcilers.ChildSetReconciler[*v1alpha1.Tenant, *rbacv1.RoleBinding, *rbacv1.RoleBindingList]{
 		Name: "Members",
@@ -75,7 +75,8 @@ func identity(kind, clusterRole, name string) string {
 	return strings.Join([]string{kind, clusterRole, name}, "/")
 }
 
-// identityOf reads the identity of a binding from it. A binding that somebody has turned into another one has none, and makes way.
+// identityOf reads the identity of a binding from it. A binding that a user has turned into another one has none, and
+// makes way.
 func identityOf(binding *rbacv1.RoleBinding) string {
 	if len(binding.Subjects) != 1 {
 		return ""
@@ -92,7 +93,9 @@ func bindingName(identity string) string {
 	return fmt.Sprintf("member-%x", hash[:8])
 }
 
-func reflectMembers(ctx context.Context, tenant *v1alpha1.Tenant, result reconcilers.ChildSetResult[*rbacv1.RoleBinding]) {
+func reflectMembers(
+	ctx context.Context, tenant *v1alpha1.Tenant, result reconcilers.ChildSetResult[*rbacv1.RoleBinding],
+) {
 	conditions := tenant.Status.Manage(ctx)
 	err := result.AggregateError()
 	if _, problems := bindingsOf(tenant, defaultsStash.RetrieveOrDie(ctx).Roles); len(problems) > 0 {

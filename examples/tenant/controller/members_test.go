@@ -13,8 +13,8 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
-// bound returns the binding of a member. The names are those that the operator has always given: another one would have it make all
-// bindings anew.
+// bound returns the binding of a member. The names are those that the operator has always given: another one would have
+// it make all bindings anew.
 func bound(name, kind, member, role string) rtesting.Fixture[*rbacv1.RoleBinding] {
 	return rtesting.NewFixture(&rbacv1.RoleBinding{
 		ObjectMeta: childMeta("acme", name),

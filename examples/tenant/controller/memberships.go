@@ -13,12 +13,12 @@ import (
 // membership is what the directory has to learn about one member.
 type membership struct {
 	Member directory.Member
-	// Left is true for somebody who is no member any more.
+	// Left is true for a former member.
 	Left bool
 }
 
-// Memberships has the directory know who the members of a listed tenant are. It runs once for each of those who came or left, and
-// so not at all if nobody did.
+// Memberships has the directory know who the members of a listed tenant are. It runs once for each of those who came or
+// left, and so not at all if there are none.
 func Memberships(dir directory.Directory) reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	return &reconcilers.ForEach[*v1alpha1.Tenant, membership]{
 		Name: "Memberships",
@@ -52,8 +52,8 @@ func Membership(dir directory.Directory) reconcilers.SubReconciler[*v1alpha1.Ten
 	}
 }
 
-// membershipsToChange compares who is a member with who is known as one: first come those who join, as the tenant has them, then those
-// who leave, as the directory has them.
+// membershipsToChange compares who is a member with who is known as one: first come those who join, as the tenant has
+// them, then those who leave, as the directory has them.
 func membershipsToChange(tenant *v1alpha1.Tenant, known []directory.Member) []membership {
 	var changes []membership
 	members := make([]directory.Member, 0, len(tenant.Spec.Members))

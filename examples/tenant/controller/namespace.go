@@ -41,7 +41,8 @@ func checkName(tenant *v1alpha1.Tenant, reserved []string) field.ErrorList {
 
 func reflectNamespace(ctx context.Context, tenant *v1alpha1.Tenant, namespace *corev1.Namespace, err error) {
 	if err == nil && namespace.DeletionTimestamp != nil {
-		tenant.Status.Manage(ctx).MarkFalse(v1alpha1.NamespaceReady, "Terminating", "the namespace is made anew when it is gone")
+		tenant.Status.Manage(ctx).MarkFalse(v1alpha1.NamespaceReady, "Terminating",
+			"the namespace is made anew when it is gone")
 		return
 	}
 	reflected[*corev1.Namespace](v1alpha1.NamespaceReady, "Present", "Absent")(ctx, tenant, namespace, err)

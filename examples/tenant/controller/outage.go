@@ -14,20 +14,26 @@ import (
 // outageInterval is how often a directory is asked again that does not answer, unless an option says otherwise.
 const outageInterval = 30 * time.Second
 
-// Outage runs a node that needs the directory. While that does not answer, the status says so, and the node has another try after the
-// interval: nobody can do anything about it here, so it is no failure of the request.
+// Outage runs a node that needs the directory. While that does not answer, the status says so, and the node has another
+// try after the interval: the operator can do nothing about it, so it is no failure of the request.
 //
-// It belongs around the node that has the finalizer: one around what is cleaned up would take the error from it, and the entry would stay.
-func Outage(interval time.Duration, node reconcilers.SubReconciler[*v1alpha1.Tenant]) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+// It belongs around the node that has the finalizer: one around what is cleaned up would take the error from it, and
+// the entry would stay.
+func Outage(
+	interval time.Duration, node reconcilers.SubReconciler[*v1alpha1.Tenant],
+) reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	interval = cmp.Or(interval, outageInterval)
 	return &reconcilers.TryCatch[*v1alpha1.Tenant]{
 		Name: "Outage",
 		Try:  node,
-		Catch: func(ctx context.Context, tenant *v1alpha1.Tenant, result reconcilers.Result, err error) (reconcilers.Result, error) {
+		Catch: func(
+			ctx context.Context, tenant *v1alpha1.Tenant, result reconcilers.Result, err error,
+		) (reconcilers.Result, error) {
 			if !errors.Is(err, directory.ErrUnavailable) {
 				return result, err
 			}
-			tenant.Status.Manage(ctx).MarkUnknown(v1alpha1.Registered, "DirectoryUnavailable", "%s; it is asked again", directory.ErrUnavailable)
+			tenant.Status.Manage(ctx).MarkUnknown(v1alpha1.Registered, "DirectoryUnavailable",
+				"%s; it is asked again", directory.ErrUnavailable)
 			return reconcilers.AggregateResults(result, reconcilers.Result{RequeueAfter: interval}), nil
 		},
 	}

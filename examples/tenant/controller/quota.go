@@ -39,13 +39,14 @@ func Quota() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	}
 }
 
-// checkQuota finds the quantities that nobody can have, in the order of the resources.
+// checkQuota finds the quantities that are not possible, in the order of the resources.
 func checkQuota(tenant *v1alpha1.Tenant) field.ErrorList {
 	var problems field.ErrorList
 	path := field.NewPath("spec", "quota")
 	for _, name := range slices.Sorted(maps.Keys(tenant.Spec.Quota)) {
 		if quantity := tenant.Spec.Quota[name]; quantity.Sign() < 0 {
-			problems = append(problems, field.Invalid(path.Key(string(name)), quantity.String(), "must not be negative"))
+			key := path.Key(string(name))
+			problems = append(problems, field.Invalid(key, quantity.String(), "must not be negative"))
 		}
 	}
 	return problems

@@ -12,7 +12,8 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// takenInterval is how often a name is asked for that another tenant has: the directory tells nobody when it is free.
+// takenInterval is how often a name is asked for that another tenant has: the directory does not report when it is
+// free.
 const takenInterval = time.Minute
 
 // Registration lists the tenant in the directory once it has its namespace, and takes it off in the end. It relies on a
@@ -23,7 +24,8 @@ func Registration(dir directory.Directory) reconcilers.SubReconciler[*v1alpha1.T
 		SyncWithResult: func(ctx context.Context, tenant *v1alpha1.Tenant) (reconcilers.Result, error) {
 			conditions := tenant.Status.Manage(ctx)
 			if !isTrue(tenant, v1alpha1.NamespaceReady) && !isTrue(tenant, v1alpha1.Registered) {
-				conditions.MarkUnknown(v1alpha1.Registered, "NoNamespace", "a tenant is listed when it has its namespace")
+				conditions.MarkUnknown(v1alpha1.Registered, "NoNamespace",
+					"a tenant is listed when it has its namespace")
 				return reconcilers.Result{}, nil
 			}
 			err := dir.Register(ctx, entryOf(tenant))

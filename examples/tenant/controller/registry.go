@@ -17,8 +17,8 @@ import (
 // RegistryName is the name of the ConfigMap that lists all tenants.
 const RegistryName = "tenants"
 
-// NewRegistry returns the root of the tree that keeps one ConfigMap with all tenants, for those who want to know who there is and may not
-// read Tenants. Each tenant has a key, and as its value what others may know, as JSON.
+// NewRegistry returns the root of the tree that keeps one ConfigMap with all tenants, for those who want to know who
+// there is and may not read Tenants. Each tenant has a key, and as its value what others may know, as JSON.
 func NewRegistry(config reconcilers.Config, options Options) *reconcilers.AggregateReconciler[*corev1.ConfigMap] {
 	return &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
 		Name:           "Registry",
@@ -34,8 +34,8 @@ func NewRegistry(config reconcilers.Config, options Options) *reconcilers.Aggreg
 	}
 }
 
-// Listing lists all tenants in the ConfigMap, and hears of each that comes, changes, or goes. One that is being deleted is not listed
-// any more.
+// Listing lists all tenants in the ConfigMap, and hears of each that comes, changes, or goes. One that is being deleted
+// is not listed any more.
 func Listing() reconcilers.SubReconciler[*corev1.ConfigMap] {
 	return &reconcilers.SyncReconciler[*corev1.ConfigMap]{
 		Name: "Listing",
@@ -77,7 +77,8 @@ func registryOf(tenants []v1alpha1.Tenant) (map[string]string, error) {
 		if condition := tenant.Status.GetCondition(apis.ConditionReady); condition != nil {
 			ready = condition.Status
 		}
-		text, err := json.Marshal(registryItem{DisplayName: displayNameOf(tenant), Owner: tenant.Spec.Owner, Ready: ready})
+		item := registryItem{DisplayName: displayNameOf(tenant), Owner: tenant.Spec.Owner, Ready: ready}
+		text, err := json.Marshal(item)
 		if err != nil {
 			return nil, fmt.Errorf("unable to write down tenant %s: %w", tenant.Name, err)
 		}

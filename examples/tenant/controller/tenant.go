@@ -1,5 +1,5 @@
-// Package controller onboards tenants. What it does is the tree in [New]; each part of a tenant is a file of its own, and
-// a node of the tree that can be tested alone.
+// Package controller onboards tenants. What it does is the tree in [New]; each part of a tenant is a file of its own,
+// and a node of the tree that can be tested alone.
 package controller
 
 import (
@@ -25,8 +25,8 @@ type Options struct {
 	// ReservedNames are names that no tenant may have, beside "default" and those that start with "kube-".
 	ReservedNames []string
 
-	// DefaultsCluster is where the ConfigMaps of defaults are, if that is another cluster than the one with the tenants. It has to be
-	// started, such as by the manager. Optional.
+	// DefaultsCluster is where the ConfigMaps of defaults are, if that is another cluster than the one with the
+	// tenants. It has to be started, such as by the manager. Optional.
 	DefaultsCluster cluster.Cluster
 
 	// RegistryNamespace is where the list of all tenants is kept. Required for [NewRegistry].
@@ -90,13 +90,13 @@ func Describe(options Options) string {
 	return strings.Join(texts, "\n")
 }
 
-// hasNamespace tells whether there is a namespace of the tenant's own to put things into. What is in the namespace of a
-// tenant that is being deleted goes with the namespace.
+// hasNamespace reports whether there is a namespace of the tenant's own to put things into. What is in the namespace of
+// a tenant that is being deleted goes with the namespace.
 func hasNamespace(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.DeletionTimestamp == nil && isTrue(tenant, v1alpha1.NamespaceReady)
 }
 
-// hasDefaults tells whether the defaults are known. While they are not, what was made of them before stays as it is.
+// hasDefaults reports whether the defaults are known. While they are not, what was made of them before stays as it is.
 func hasDefaults(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return defaultsStash.Has(ctx)
 }
@@ -105,7 +105,8 @@ func isIsolated(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.Spec.Isolated
 }
 
-// isListed tells whether the directory lists a tenant that is there to stay: the entry of one that goes takes its members along.
+// isListed reports whether the directory lists a tenant that is there to stay: the entry of one that goes takes its
+// members along.
 func isListed(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.DeletionTimestamp == nil && isTrue(tenant, v1alpha1.Registered)
 }

@@ -3,42 +3,14 @@
 package main
 
 import (
-	"context"
-	"io"
-
-	"github.com/go-logr/logr"
-
-	"github.com/espalier-dev/espalier/examples/tenant/demo/story"
-	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/examples/tenant/demo/scenario"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-var demo = storytelling.Demo{Title: "An operator for tenants", Open: open}
-
-func main() { demo.Main() }
-
-func open(ctx context.Context, plane *controlplane.Environment, logger logr.Logger, out io.Writer) (storytelling.Story, error) {
-	operator, err := plane.User(story.OperatorUser)
-	if err != nil {
-		return nil, err
-	}
-	hub, err := plane.User(story.HubUser)
-	if err != nil {
-		return nil, err
-	}
-	world, err := story.Open(ctx, story.Options{
-		Admin: plane.Config(), Operator: operator, Hub: hub, Logger: logger, Out: out,
-		// An existing cluster is elsewhere, and does not reach this process.
-		Webhooks: !plane.Existing(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return told{world}, nil
+var tenants = demo.Demo{
+	Title: "An operator for tenants",
+	Users: []string{scenario.OperatorUser, scenario.HubUser},
+	Open:  scenario.Open,
 }
 
-// told is the whole story in its world.
-type told struct{ *story.World }
-
-// Tell implements [storytelling.Story].
-func (t told) Tell(ctx context.Context) error { return t.World.Tell(ctx, story.Steps()) }
+func main() { tenants.Main() }

@@ -1,5 +1,5 @@
-// Package directory is the list of tenants that the company keeps outside the cluster: an example of state that no owner
-// reference takes away.
+// Package directory is the list of tenants that the company keeps outside the cluster: an example of state that no
+// owner reference takes away.
 package directory
 
 import (
@@ -40,20 +40,20 @@ var (
 
 // Directory lists tenants. Implementations are safe for concurrent use.
 type Directory interface {
-	// Register makes the directory have the entry. It changes nothing if that is so already, and returns ErrTaken if the name
-	// is that of an entry with another UID.
+	// Register makes the directory have the entry. It changes nothing if that is so already, and returns ErrTaken if
+	// the name is that of an entry with another UID.
 	Register(ctx context.Context, entry Entry) error
 
 	// Unregister removes the entry of that name and UID, with its members. It does nothing if there is none.
 	Unregister(ctx context.Context, tenant, uid string) error
 
-	// Members returns the members of the entry of that name and UID, sorted by kind and name. It returns ErrNotListed if there is
-	// no such entry, as do Join and Leave.
+	// Members returns the members of the entry of that name and UID, sorted by kind and name. It returns ErrNotListed
+	// if there is no such entry, as do Join and Leave.
 	Members(ctx context.Context, tenant, uid string) ([]Member, error)
 
-	// Join makes somebody a member. It changes nothing if that is so already.
+	// Join adds a member. It changes nothing if the member is there already.
 	Join(ctx context.Context, tenant, uid string, member Member) error
 
-	// Leave makes somebody a member no more. It changes nothing if that is so already.
+	// Leave removes a member. It changes nothing if there is no such member.
 	Leave(ctx context.Context, tenant, uid string, member Member) error
 }

@@ -10,7 +10,8 @@ import (
 
 var _ Directory = (*Memory)(nil)
 
-// Memory is a directory in memory: it forgets everything when the program ends. The zero value is empty and ready to use.
+// Memory is a directory in memory: it forgets everything when the program ends. The zero value is empty and ready to
+// use.
 type Memory struct {
 	mu      sync.Mutex
 	outage  bool
@@ -23,7 +24,8 @@ type record struct {
 	members map[Member]struct{}
 }
 
-// SetOutage makes the directory answer nobody, or everybody again. What it has stays, and can still be looked up by [Memory.Lookup].
+// SetOutage makes the directory refuse all requests, or answer them again. What it has stays, and can still be looked
+// up by [Memory.Lookup].
 func (m *Memory) SetOutage(outage bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
 )
 
 // overlay is what "go build -overlay" reads: the files that replace those of a module, or are added to it.
@@ -34,7 +36,7 @@ func (o *overlay) write() (file string, err error) {
 }
 
 // instrument replaces the files of a package of the module in dir.
-func (o *overlay) instrument(dir, module string, p goPackage) error {
+func (o *overlay) instrument(dir, module string, p golist.Package) error {
 	for _, name := range p.GoFiles {
 		file := filepath.Join(p.Dir, name)
 		source, err := os.ReadFile(file)
@@ -56,8 +58,8 @@ func (o *overlay) instrument(dir, module string, p goPackage) error {
 	return nil
 }
 
-// instrument puts a call of Note at the start of each function of a file. The lines stay where they are. A generated file
-// is returned as it is, because it is not there to be read.
+// instrument puts a call of Note at the start of each function of a file. The lines stay where they are. A generated
+// file is returned as it is, because it is not there to be read.
 func instrument(file string, source []byte, notes string) ([]byte, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, file, source, parser.ParseComments|parser.SkipObjectResolution)

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
 )
 
 // scenarios is the program whose calls are counted.
@@ -36,7 +35,7 @@ func run(ctx context.Context, dir, program string, without []string) ([]scenario
 	if err != nil {
 		return nil, err
 	}
-	module, packages, err := list(ctx, dir)
+	module, packages, err := golist.Packages(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +70,10 @@ func run(ctx context.Context, dir, program string, without []string) ([]scenario
 		return nil, err
 	}
 	binary := filepath.Join(temp, "program")
-	if _, err := command(ctx, dir, "go", "build", "-overlay", file, "-o", binary, "./"+programFolder); err != nil {
+	if _, err := golist.Run(ctx, dir, "go", "build", "-overlay", file, "-o", binary, "./"+programFolder); err != nil {
 		return nil, err
 	}
-	out, err := command(ctx, dir, binary)
+	out, err := golist.Run(ctx, dir, binary)
 	if err != nil {
 		return nil, err
 	}
@@ -95,40 +94,4 @@ func excluded(dir, module string, without []string) bool {
 	return slices.ContainsFunc(without, func(folder string) bool {
 		return strings.HasPrefix(dir+"/", filepath.Join(module, folder)+"/")
 	})
-}
-
-// goPackage is what "go list" reports about a package.
-type goPackage struct {
-	Dir     string
-	GoFiles []string
-}
-
-// list returns the path of a module and its packages.
-func list(ctx context.Context, dir string) (module string, packages []goPackage, err error) {
-	path, err := command(ctx, dir, "go", "list", "-m")
-	if err != nil {
-		return "", nil, err
-	}
-	out, err := command(ctx, dir, "go", "list", "-json=Dir,GoFiles", "./...")
-	if err != nil {
-		return "", nil, err
-	}
-	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
-		var p goPackage
-		if err := decoder.Decode(&p); err != nil {
-			return "", nil, err
-		}
-		packages = append(packages, p)
-	}
-	return string(bytes.TrimSpace(path)), packages, nil
-}
-
-func command(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
-	}
-	return out, nil
 }

@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
 )
 
 // check returns what is wrong with the packages of a module, sorted, a sentence each.
 //
-// The tests outside a package (package foo_test) may import what is above it: the tests of reconcilers are written with the
-// harness. They may not import a wing either, since the house's go.mod would have to require it.
-func (h house) check(module string, packages []goPackage) []string {
-	c := checker{house: h, module: module, packages: map[string]goPackage{}, floors: map[string]int{}}
+// The tests outside a package (package foo_test) may import what is above it: the tests of reconcilers are written with
+// the harness. They may not import another module of this repository either, since the main module would have to
+// require it.
+func (t table) check(module string, packages []golist.Package) []string {
+	c := checker{table: t, module: module, packages: map[string]golist.Package{}, layers: map[string]int{}}
 	for _, p := range packages {
 		c.packages[c.relative(p.ImportPath)] = p
 	}
@@ -23,12 +26,12 @@ func (h house) check(module string, packages []goPackage) []string {
 }
 
 type checker struct {
-	house  house
+	table  table
 	module string
 	// packages are keyed by their paths relative to the module, "." for the package at its root.
-	packages map[string]goPackage
-	// floors remembers derived floors.
-	floors     map[string]int
+	packages map[string]golist.Package
+	// layers are the derived layers that are known.
+	layers     map[string]int
 	violations []string
 }
 
@@ -39,7 +42,7 @@ func (c *checker) relative(path string) string {
 	return strings.TrimPrefix(path, c.module+"/")
 }
 
-// ours returns those of the imported paths that begin with the module's, relative to it.
+// ours returns the imported paths that begin with the module's, relative to it.
 func (c *checker) ours(imports ...[]string) []string {
 	var rels []string
 	for _, path := range slices.Concat(imports...) {
@@ -54,62 +57,70 @@ func (c *checker) report(format string, args ...any) {
 	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
 
-func (c *checker) checkPackage(rel string, p goPackage) {
+func (c *checker) checkPackage(rel string, p golist.Package) {
 	for _, imported := range c.ours(p.Imports, p.TestImports, p.XTestImports) {
 		if _, exists := c.packages[imported]; !exists {
-			c.report("%s imports %s, which is a wing", rel, imported)
+			c.report("%s imports %s, which is another module", rel, imported)
 		}
 	}
-	name, floor, ok := c.house.find(rel)
+	for _, forbidden := range c.table.forbidden[rel] {
+		for _, dependency := range p.Deps {
+			if strings.HasPrefix(dependency+"/", forbidden+"/") {
+				c.report("%s depends on %s", rel, forbidden)
+			}
+		}
+	}
+	unit, layer, ok := c.table.find(rel)
 	if !ok {
-		c.report("%s is a package that no floor of the house names", rel)
+		c.report("%s is a package that has no layer", rel)
 		return
 	}
 	for _, imported := range c.ours(p.Imports, p.TestImports) {
 		if _, exists := c.packages[imported]; exists {
-			c.checkImport(rel, name, floor, imported)
+			c.checkImport(rel, unit, layer, imported)
 		}
 	}
 }
 
-func (c *checker) checkImport(rel, name string, floor int, imported string) {
-	importedName, importedOwnFloor, ok := c.house.find(imported)
-	if !ok || importedName == name {
+func (c *checker) checkImport(rel, unit string, layer int, imported string) {
+	importedUnit, tableLayer, ok := c.table.find(imported)
+	if !ok || importedUnit == unit {
 		return
 	}
-	importedFloor := c.floor(imported)
+	importedLayer := c.layer(imported)
 	switch {
-	case floor == derived && importedOwnFloor == derived:
-		// The compiler rules out cycles, and the floor of this one follows.
-	case floor == derived && importedFloor > highestDerived:
-		c.report("%s, at home below floor %d, imports %s on floor %d", rel, highestDerived+1, imported, importedFloor)
-	case floor == derived:
-	case importedFloor > floor:
-		c.report("%s on floor %d imports %s above it, on floor %d", rel, floor, imported, importedFloor)
-	case importedFloor == floor && importedOwnFloor == derived:
-		c.report("%s on floor %d imports %s, which by its own imports is not below it", rel, floor, imported)
-	case importedFloor == floor:
-		c.report("%s on floor %d imports %s beside it", rel, floor, imported)
+	case layer == derived && tableLayer == derived:
+		// The compiler rules out cycles, and the layer of this one follows.
+	case layer == derived && importedLayer > highestDerived:
+		c.report("%s, which has to be below layer %d, imports %s in layer %d",
+			rel, highestDerived+1, imported, importedLayer)
+	case layer == derived:
+	case importedLayer > layer:
+		c.report("%s in layer %d imports %s above it, in layer %d", rel, layer, imported, importedLayer)
+	case importedLayer == layer && tableLayer == derived:
+		c.report("%s in layer %d imports %s, which by its own imports is not below it", rel, layer, imported)
+	case importedLayer == layer:
+		c.report("%s in layer %d imports %s beside it", rel, layer, imported)
 	}
 }
 
-// floor is that of the table or, where that has none, the highest one that the package imports from: 0 when it imports
-// nothing of the house. A room may import what has a lower floor in either sense.
-func (c *checker) floor(rel string) int {
-	_, floor, ok := c.house.find(rel)
-	if !ok || floor != derived {
-		return floor
+// layer returns the layer of the table or, where that has none, the highest one that the package imports from, or 0 if
+// it imports nothing of the module. A package may import what has a lower layer in either sense.
+func (c *checker) layer(rel string) int {
+	_, layer, ok := c.table.find(rel)
+	if !ok || layer != derived {
+		return layer
 	}
-	if known, ok := c.floors[rel]; ok {
+	if known, ok := c.layers[rel]; ok {
 		return known
 	}
-	c.floors[rel] = 0 // ends the walk should there be a cycle, which the compiler complains about
+	c.layers[rel] = 0 // ends the walk if there is a cycle, which the compiler reports
 	highest := 0
 	for _, imported := range c.ours(c.packages[rel].Imports) {
 		if _, exists := c.packages[imported]; exists {
-			highest = max(highest, c.floor(imported))
+			highest = max(highest, c.layer(imported))
 		}
 	}
-	c.floors[rel] = highest
+	c.layers[rel] = highest
 	return highest
 }

@@ -4,14 +4,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
 )
 
-const testModule = "example.test/house"
+const testModule = "example.test/module"
 
 func TestCheck(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// packages are lines such as "a: b c", package a imports b and c; "a test:" and "a xtest:" are its tests.
+		// packages are lines such as "a: b c", package a imports b and c; "a test:" and "a xtest:" are its tests,
+		// and "a deps:" lists the import paths of all its dependencies.
 		packages []string
 		want     []string
 	}{
@@ -22,56 +25,56 @@ func TestCheck(t *testing.T) {
 		{
 			name:     "beside",
 			packages: []string{"stash:", "time: stash"},
-			want:     []string{"time on floor 1 imports stash beside it"},
+			want:     []string{"time in layer 1 imports stash beside it"},
 		},
 		{
 			name:     "above",
 			packages: []string{"testing:", "reconcilers: testing"},
-			want:     []string{"reconcilers on floor 5 imports testing above it, on floor 6"},
+			want:     []string{"reconcilers in layer 5 imports testing above it, in layer 7"},
 		},
 		{
 			name:     "a test inside the package counts, one outside does not",
 			packages: []string{"testing:", "reconcilers test: testing", "apis xtest: testing"},
-			want:     []string{"reconcilers on floor 5 imports testing above it, on floor 6"},
+			want:     []string{"reconcilers in layer 5 imports testing above it, in layer 7"},
 		},
 		{
-			name:     "a package without a floor",
+			name:     "a package without a layer",
 			packages: []string{"util:", "stash/more:", ".:"},
 			want: []string{
-				". is a package that no floor of the house names",
-				"stash/more is a package that no floor of the house names",
-				"util is a package that no floor of the house names",
+				". is a package that has no layer",
+				"stash/more is a package that has no layer",
+				"util is a package that has no layer",
 			},
 		},
 		{
-			name:     "a wing",
+			name:     "another module",
 			packages: []string{"reconcilers: generators/helm", "apis xtest: generators/helm"},
 			want: []string{
-				"apis imports generators/helm, which is a wing",
-				"reconcilers imports generators/helm, which is a wing",
+				"apis imports generators/helm, which is another module",
+				"reconcilers imports generators/helm, which is another module",
 			},
 		},
 		{
-			name:     "internals have the floor of what they import",
+			name:     "internals have the layer of what they import",
 			packages: []string{"internal/a:", "internal/b: internal/a stash", "stash: internal/a", "apis: internal/b"},
 		},
 		{
 			name:     "an internal that is not below",
 			packages: []string{"stash:", "internal/a: stash", "internal/b: internal/a", "time: internal/b"},
-			want:     []string{"time on floor 1 imports internal/b, which by its own imports is not below it"},
+			want:     []string{"time in layer 1 imports internal/b, which by its own imports is not below it"},
 		},
 		{
 			name:     "an internal that is above",
 			packages: []string{"component:", "internal/a: component", "stash: internal/a"},
-			want:     []string{"stash on floor 1 imports internal/a above it, on floor 3"},
+			want:     []string{"stash in layer 1 imports internal/a above it, in layer 3"},
 		},
 		{
 			name:     "an internal reaches too high",
 			packages: []string{"reconcilers:", "internal/a: reconcilers"},
-			want:     []string{"internal/a, at home below floor 4, imports reconcilers on floor 5"},
+			want:     []string{"internal/a, which has to be below layer 4, imports reconcilers in layer 5"},
 		},
 		{
-			name: "packages of one room",
+			name: "packages of one unit",
 			packages: []string{
 				"examples/tenant: reconcilers examples/tenant/api", "examples/tenant/api:", "reconcilers:",
 				"internal/a:", "internal/a/atest: internal/a",
@@ -79,18 +82,30 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		{
-			name:     "what is internal to a room is on its floor",
+			name:     "what is internal to a package is in its layer",
 			packages: []string{"testing:", "reconcilers/internal/a: testing", "reconcilers:"},
-			want:     []string{"reconcilers/internal/a on floor 5 imports testing above it, on floor 6"},
+			want:     []string{"reconcilers/internal/a in layer 5 imports testing above it, in layer 7"},
 		},
 		{
 			name:     "one example imports another",
 			packages: []string{"examples/tenant:", "examples/other: examples/tenant"},
-			want:     []string{"examples/other on floor 7 imports examples/tenant beside it"},
+			want:     []string{"examples/other in layer 8 imports examples/tenant beside it"},
 		},
 		{
-			name:     "what begins alike is somebody else's",
-			packages: []string{"stash: ../houses/thing"},
+			name:     "components are above reconcilers, and below the harness",
+			packages: []string{"components: reconcilers", "testing: components", "reconcilers:"},
+		},
+		{
+			name: "dependencies that are forbidden",
+			packages: []string{
+				"reconcilers deps: github.com/google/cel-go/cel github.com/google/cel-go/common github.com/google/cel-gopher",
+				"components deps: github.com/google/cel-go/cel",
+			},
+			want: []string{"reconcilers depends on github.com/google/cel-go"},
+		},
+		{
+			name:     "what begins alike is not ours",
+			packages: []string{"stash: ../modules/thing"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -102,16 +117,20 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func parse(lines []string) []goPackage {
-	var packages []goPackage
+func parse(lines []string) []golist.Package {
+	var packages []golist.Package
 	for _, line := range lines {
 		head, tail, _ := strings.Cut(line, ":")
 		name, kind, _ := strings.Cut(head, " ")
+		if kind == "deps" {
+			packages = append(packages, golist.Package{ImportPath: path(name), Deps: strings.Fields(tail)})
+			continue
+		}
 		imports := []string{"fmt"}
 		for _, imported := range strings.Fields(tail) {
 			imports = append(imports, path(imported))
 		}
-		p := goPackage{ImportPath: path(name)}
+		p := golist.Package{ImportPath: path(name)}
 		switch kind {
 		case "test":
 			p.TestImports = imports
@@ -133,23 +152,4 @@ func path(rel string) string {
 		return "example.test/" + outside
 	}
 	return testModule + "/" + rel
-}
-
-func TestLoadThisModule(t *testing.T) {
-	module, packages, err := load(t.Context(), "..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "github.com/espalier-dev/espalier/hack/tools"; module != want {
-		t.Errorf("the module is %s, want %s", module, want)
-	}
-	found := slices.ContainsFunc(packages, func(p goPackage) bool {
-		return p.ImportPath == module+"/layers" && slices.Contains(p.Imports, "encoding/json")
-	})
-	if !found {
-		t.Errorf("this package is not among %v", packages)
-	}
-	if _, _, err := load(t.Context(), t.TempDir()); err == nil {
-		t.Error("a folder without a module was loaded")
-	}
 }

@@ -17,7 +17,7 @@ var errStopped = errors.New("the control plane was stopped")
 func (e *Environment) StopAPIServer() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.mine(); err != nil || e.down {
+	if err := e.checkStoppable(); err != nil || e.down {
 		return err
 	}
 	if err := e.stopAPIServer(); err != nil {
@@ -32,7 +32,7 @@ func (e *Environment) StopAPIServer() error {
 func (e *Environment) StartAPIServer() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.mine(); err != nil || !e.down {
+	if err := e.checkStoppable(); err != nil || !e.down {
 		return err
 	}
 	if err := e.envtest.ControlPlane.APIServer.Start(); err != nil {
@@ -43,8 +43,8 @@ func (e *Environment) StartAPIServer() error {
 	return nil
 }
 
-// mine tells why an API server must not be stopped or started. The lock is held.
-func (e *Environment) mine() error {
+// checkStoppable returns an error if the API server must not be stopped or started. The lock is held.
+func (e *Environment) checkStoppable() error {
 	switch {
 	case e.existing:
 		return errNotOurs

@@ -40,7 +40,7 @@ type Environment struct {
 }
 
 // Start runs a control plane and returns when its API server answers and serves the definitions. The caller calls Stop
-// in the end. A missing or broken program is reported as a *BinaryError; whatever fails, nothing is left running.
+// in the end. A missing or broken program is reported as a *BinaryError; if anything fails, nothing is left running.
 // Cancelling ctx prevents the next step of starting, and does nothing afterwards.
 func Start(ctx context.Context, options Options) (*Environment, error) {
 	if options.useExistingCluster() {
@@ -121,8 +121,8 @@ func (e *Environment) start(ctx context.Context, programs binaries, options Opti
 	e.envtest = env
 	config, err := env.Start()
 	if err != nil {
-		return fmt.Errorf("could not start the control plane: %w\netcd printed last:\n%s\nkube-apiserver printed last:\n%s",
-			err, e.etcd.last(), e.apiServer.last())
+		const format = "could not start the control plane: %w\netcd printed last:\n%s\nkube-apiserver printed last:\n%s"
+		return fmt.Errorf(format, err, e.etcd.last(), e.apiServer.last())
 	}
 	e.config = withoutRateLimit(config)
 	return ctx.Err()
@@ -164,7 +164,7 @@ func withoutRateLimit(config *rest.Config) *rest.Config {
 // call returns a copy.
 func (e *Environment) Config() *rest.Config { return rest.CopyConfig(e.config) }
 
-// Existing tells whether this is a cluster that was there before, and that Stop will leave running.
+// Existing reports whether this is a cluster that was there before, and that Stop will leave running.
 func (e *Environment) Existing() bool { return e.existing }
 
 // User returns what a client needs to connect as the user of that name and groups. The user may do what RBAC allows,

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// settleTime is how long kube-controller-manager must live to be believed: it ends at once over a flag it does not know
-// or a kubeconfig it cannot read.
-const settleTime = 200 * time.Millisecond
+// minLifetime is how long kube-controller-manager must run before the start counts as successful: it ends at once over
+// a flag it does not know or a kubeconfig it cannot read.
+const minLifetime = 200 * time.Millisecond
 
 // controllerManager is a process of kube-controller-manager.
 type controllerManager struct {
@@ -75,7 +75,7 @@ func (m *controllerManager) start(ctx context.Context, args ...string) error {
 	case <-m.ended:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(settleTime):
+	case <-time.After(minLifetime):
 	}
 	return m.err()
 }

@@ -27,9 +27,9 @@ type Options struct {
 	// takes about 5 seconds, a pause the namespace controller makes on purpose.
 	NamespaceDeletion bool
 
-	// AllowExistingCluster permits to use the cluster of the current kubeconfig instead of starting anything, which then
-	// happens when the environment variable USE_EXISTING_CLUSTER is true. It is off by default, so that a forgotten
-	// variable does not point a test suite at a cluster somebody needs.
+	// AllowExistingCluster permits to use the cluster of the current kubeconfig instead of starting anything, which
+	// then happens when the environment variable USE_EXISTING_CLUSTER is true. It is off by default, so that a
+	// forgotten variable does not point a test suite at a cluster that is in use.
 	AllowExistingCluster bool
 
 	// Output receives what the processes print, from several goroutines, while they run. What they printed last is part

@@ -150,7 +150,7 @@ func verbOf(method, path, watch string) string {
 	return strings.ToLower(method)
 }
 
-// namesObject tells whether a path names one object or the collection of a resource; ok is false when it is neither.
+// namesObject reports whether a path names one object or the collection of a resource; ok is false when it is neither.
 // These are the paths, after /api/VERSION or /apis/GROUP/VERSION, each also with a subresource behind NAME:
 //
 //	/RESOURCE, /RESOURCE/NAME, /namespaces/NAMESPACE/RESOURCE, /namespaces/NAMESPACE/RESOURCE/NAME

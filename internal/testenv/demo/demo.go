@@ -1,4 +1,6 @@
-package storytelling
+// Package demo has what the demos of the examples have in common: a scenario is played in steps on a real cluster, and
+// what comes of each step is checked. What the steps are is up to each demo.
+package demo
 
 import (
 	"context"
@@ -14,30 +16,21 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 )
 
-// Story is a story in its world.
-type Story interface {
-	// Tell tells it.
-	Tell(ctx context.Context) error
-	// Close takes away all that the story has brought into the cluster.
-	Close(ctx context.Context) error
-	// Abandon leaves the cluster as it is, for somebody else to throw away.
-	Abandon() error
-}
-
-// Demo tells a story on a control plane that it starts itself or, with USE_EXISTING_CLUSTER=true, on the cluster of the current
-// kubeconfig, which it leaves as it was.
+// Demo plays a scenario on a control plane that it starts itself or, with USE_EXISTING_CLUSTER=true, on the cluster of
+// the current kubeconfig, which it leaves as it was.
 type Demo struct {
 	// Title says what is shown.
 	Title string
-	// Open makes a cluster ready for the story.
-	Open func(ctx context.Context, plane *controlplane.Environment, logger logr.Logger, out io.Writer) (Story, error)
+	// Users are the names of the users that the operator is.
+	Users []string
+	// Open makes a cluster ready for the scenario. If it returns an error, nothing is left behind.
+	Open func(ctx context.Context, options Options) (*Scenario, error)
 }
 
 // Main runs the demo as a program, and exits with 1 if it fails.
@@ -52,7 +45,7 @@ func (d Demo) Main() {
 	klog.SetLogger(logger)
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second interrupt is for those who do not want to wait for the cleaning up.
+	// A second interrupt ends the program without cleaning up.
 	context.AfterFunc(ctx, stop)
 	if err := d.Run(ctx, logger, os.Stdout); err != nil {
 		outcome := "failed"
@@ -65,7 +58,7 @@ func (d Demo) Main() {
 	stop()
 }
 
-// Run starts the control plane, tells the story, and cleans up.
+// Run starts the control plane, plays the scenario, and cleans up.
 func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err error) {
 	start := time.Now()
 	plane, err := controlplane.Start(ctx, controlplane.Options{
@@ -80,44 +73,38 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 	if err := d.introduce(out, plane, time.Since(start)); err != nil {
 		return err
 	}
-	story, err := d.Open(ctx, plane, logger, out)
+	options, err := NewOptions(plane, d.Users...)
 	if err != nil {
 		return err
 	}
-	// After an interrupt there is still to clean up.
-	defer func() { err = errors.Join(err, leave(context.WithoutCancel(ctx), story, plane.Existing())) }()
-	return story.Tell(ctx)
-}
-
-// leave cleans up in a cluster that is not thrown away afterwards.
-func leave(ctx context.Context, story Story, existing bool) error {
-	if existing {
-		return story.Close(ctx)
+	options.Logger, options.Out = logger, out
+	scenario, err := d.Open(ctx, options)
+	if err != nil {
+		return err
 	}
-	return story.Abandon()
+	if !plane.Existing() {
+		// The cluster is thrown away with all that is in it.
+		defer func() { err = errors.Join(err, scenario.Operator.Stop()) }()
+		return scenario.Play(ctx)
+	}
+	// After an interrupt there is still to clean up.
+	defer func() { err = errors.Join(err, scenario.Close(context.WithoutCancel(ctx))) }()
+	return scenario.Play(ctx)
 }
 
 func (d Demo) introduce(out io.Writer, plane *controlplane.Environment, took time.Duration) error {
-	version, err := serverVersion(plane.Config())
+	client, err := discovery.NewDiscoveryClientForConfig(plane.Config())
 	if err != nil {
 		return err
 	}
-	if plane.Existing() {
-		_, err = fmt.Fprintf(out, "%s, on the cluster of the current kubeconfig, Kubernetes %s.\n", d.Title, version)
-	} else {
-		_, err = fmt.Fprintf(out, "%s, on Kubernetes %s, which started in %.1f s.\n", d.Title, version, took.Seconds())
-	}
-	return err
-}
-
-func serverVersion(config *rest.Config) (string, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return "", err
-	}
 	version, err := client.ServerVersion()
 	if err != nil {
-		return "", fmt.Errorf("the cluster does not answer: %w", err)
+		return fmt.Errorf("the cluster does not answer: %w", err)
 	}
-	return version.GitVersion, nil
+	where := fmt.Sprintf("on Kubernetes %s, which started in %.1f s", version, took.Seconds())
+	if plane.Existing() {
+		where = fmt.Sprintf("on the cluster of the current kubeconfig, Kubernetes %s", version)
+	}
+	_, err = fmt.Fprintf(out, "%s, %s.\n", d.Title, where)
+	return err
 }

@@ -1,26 +1,26 @@
-package storytelling
+package demo
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 )
 
-// Operator is a manager as main.go of an example runs it, observed from outside. The zero value does not run; nor does nil.
+// Operator is a manager as main.go of an example runs it, observed from outside. The zero value does not run.
 type Operator struct {
 	// Cache is the manager's, from Start on.
 	Cache cache.Cache
@@ -30,6 +30,9 @@ type Operator struct {
 	// ended is the outcome, to be read when done is closed.
 	ended error
 
+	// requests are those to each cluster that it connects to.
+	requests []*controlplane.Requests
+
 	mu   sync.Mutex
 	runs map[string]int
 }
@@ -37,16 +40,23 @@ type Operator struct {
 // ErrNotRunning says that there is no operator.
 var ErrNotRunning = errors.New("the operator does not run")
 
-// ManagerOptions are those of the operators of stories.
+// ManagerOptions are those of the operators of demos.
 func ManagerOptions(scheme *runtime.Scheme, logger logr.Logger) manager.Options {
 	skipNameValidation := true
 	return manager.Options{
 		Scheme:  scheme,
 		Logger:  logger,
 		Metrics: metricsserver.Options{BindAddress: "0"},
-		// A test tells several stories in one process.
+		// A test plays several scenarios in one process.
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skipNameValidation},
 	}
+}
+
+// Connect returns a configuration whose requests are counted, and the counter.
+func (o *Operator) Connect(config *rest.Config) (*rest.Config, *controlplane.Requests) {
+	config, requests := controlplane.CountRequests(config)
+	o.requests = append(o.requests, requests)
+	return config, requests
 }
 
 // Start lets the manager run, also when ctx is at its end: until Stop.
@@ -61,7 +71,7 @@ func (o *Operator) Start(ctx context.Context, mgr manager.Manager) {
 	}()
 }
 
-// Synced returns when the caches are filled.
+// Synced holds when the caches are filled.
 func (o *Operator) Synced(ctx context.Context) error {
 	if !o.Cache.WaitForCacheSync(ctx) {
 		return errors.New("the operator's caches are not filled")
@@ -69,14 +79,17 @@ func (o *Operator) Synced(ctx context.Context) error {
 	return nil
 }
 
-// Count counts a reconcile of the resource of that name that has ended.
-func (o *Operator) Count(name string) {
+// Count counts a reconcile that has ended. It is for AfterReconcile of a root.
+func (o *Operator) Count(
+	_ context.Context, request reconcile.Request, result reconcile.Result, err error,
+) (reconcile.Result, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.runs == nil {
 		o.runs = map[string]int{}
 	}
-	o.runs[name]++
+	o.runs[request.Name]++
+	return result, err
 }
 
 // Reconciles returns how often each resource was reconciled.
@@ -88,7 +101,7 @@ func (o *Operator) Reconciles() map[string]int {
 
 // Failure returns nil while the operator runs.
 func (o *Operator) Failure() error {
-	if o == nil || o.done == nil {
+	if o.done == nil {
 		return ErrNotRunning
 	}
 	select {
@@ -99,9 +112,9 @@ func (o *Operator) Failure() error {
 	}
 }
 
-// Stop ends it, and returns how it has ended. What does not run need not be stopped.
+// Stop ends it, and returns how it has ended. It does nothing if the operator does not run.
 func (o *Operator) Stop() error {
-	if o == nil || o.done == nil {
+	if o.done == nil {
 		return nil
 	}
 	o.cancel()
@@ -109,49 +122,53 @@ func (o *Operator) Stop() error {
 	return o.ended
 }
 
-// SteadyRounds is how often in a row Steady has resources reconciled.
-const SteadyRounds = 5
+// IdleRounds is how often in a row Idle has resources reconciled.
+const IdleRounds = 5
 
-// Steady has the resources of these names reconciled several times, each time after touch has changed something about them that does not
-// matter, and holds when none of the counters has counted a request meanwhile. What the operator still had to do when it is first called,
-// such as to send the last events, makes a round fail; a tree that always has something to do never passes.
-func (o *Operator) Steady(
-	ctx context.Context, patience time.Duration, names []string, touch func(ctx context.Context, name string) error, counters ...*controlplane.Requests,
-) error {
-	for range SteadyRounds {
-		for _, counter := range counters {
-			counter.Reset()
-		}
-		if err := o.reconcileAll(ctx, patience, names, touch); err != nil {
-			return err
-		}
-		total, texts := 0, []string(nil)
-		for _, counter := range counters {
-			total += counter.Total()
-			texts = append(texts, counter.String())
-		}
-		if total != 0 {
-			return fmt.Errorf("%d API requests:\n%s", total, strings.Join(texts, "\nand on the next cluster:\n"))
-		}
-	}
-	return nil
-}
-
-// reconcileAll returns when each resource was reconciled after it was touched.
-func (o *Operator) reconcileAll(ctx context.Context, patience time.Duration, names []string, touch func(ctx context.Context, name string) error) error {
-	before := o.Reconciles()
-	for _, name := range names {
-		if err := touch(ctx, name); err != nil {
-			return err
-		}
-	}
-	return wait.PollUntilContextTimeout(ctx, time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		now := o.Reconciles()
-		for _, name := range names {
-			if now[name] == before[name] {
-				return false, o.Failure()
+// Idle has resources reconciled several times, each time after one of their annotations has changed, and holds when the
+// operator makes no request meanwhile. What it still had to do when this is first called, such as to send the last
+// events, makes a round fail. An operator that always has something to do never passes.
+func (s *Scenario) Idle(resources ...client.Object) Condition {
+	touches := 0
+	touch := func(ctx context.Context) error {
+		touches++
+		for _, resource := range resources {
+			change := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, TouchedAnnotation, touches)
+			if err := s.Patch(ctx, resource.DeepCopyObject().(client.Object), change); err != nil {
+				return err
 			}
 		}
-		return true, nil
-	})
+		return nil
+	}
+	return func(ctx context.Context) error {
+		for range IdleRounds {
+			for _, requests := range s.Operator.requests {
+				requests.Reset()
+			}
+			before := s.Operator.Reconciles()
+			if err := touch(ctx); err != nil {
+				return err
+			}
+			err := Eventually(ctx, s.Patience, func(context.Context) error {
+				for _, resource := range resources {
+					if name := resource.GetName(); s.Operator.Reconciles()[name] == before[name] {
+						return fmt.Errorf("%s is not reconciled", name)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			for _, requests := range s.Operator.requests {
+				if n := requests.Total(); n > 0 {
+					return fmt.Errorf("%d API requests:\n%s", n, requests)
+				}
+			}
+		}
+		return nil
+	}
 }
+
+// TouchedAnnotation is on resources that were reconciled by Idle.
+const TouchedAnnotation = "example.com/touched"

@@ -1,5 +1,5 @@
-// Package v1alpha1 is the API by which a platform is ordered: a [Platform] is a release of some software that comes with a type of its
-// own, and with features that a release has or has not.
+// Package v1alpha1 is the API by which a platform is ordered: a [Platform] is a release of some software that comes
+// with a type of its own, and with features that a release has or has not.
 //
 // +kubebuilder:object:generate=true
 // +groupName=platform.example.com

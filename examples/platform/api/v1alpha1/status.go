@@ -8,7 +8,7 @@ import (
 
 // The conditions of a platform, summed up by Ready.
 const (
-	// ReleaseFound tells whether there is such a release, with such features.
+	// ReleaseFound reports whether there is such a release, with such features.
 	ReleaseFound = "ReleaseFound"
 	// Installed tells how far the objects of the release are, and what is in the way.
 	Installed = "Installed"

@@ -1,5 +1,5 @@
-// Command generate writes what can be derived from the tree of the platform operator: its role, and a picture of the tree. It is
-// run in the folder of package config.
+// Command generate writes what can be derived from the tree of the platform operator: its role, and a picture of the
+// tree. It is run in the folder of package config.
 package main
 
 import (

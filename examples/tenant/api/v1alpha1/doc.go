@@ -1,5 +1,5 @@
-// Package v1alpha1 is the API by which tenants are ordered: a [Tenant] is a namespace with a quota, limits, members, and an
-// entry in the directory of the company.
+// Package v1alpha1 is the API by which tenants are ordered: a [Tenant] is a namespace with a quota, limits, members,
+// and an entry in the directory of the company.
 //
 // +kubebuilder:object:generate=true
 // +groupName=tenancy.example.com

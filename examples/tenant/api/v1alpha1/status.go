@@ -8,19 +8,19 @@ import (
 
 // The conditions of a tenant: one for each part, summed up by Ready.
 const (
-	// DefaultsResolved tells whether the ConfigMap of defaults is there and makes sense.
+	// DefaultsResolved reports whether the ConfigMap of defaults is there and makes sense.
 	DefaultsResolved = "DefaultsResolved"
-	// NamespaceReady tells whether the namespace is there and the tenant's own.
+	// NamespaceReady reports whether the namespace is there and the tenant's own.
 	NamespaceReady = "NamespaceReady"
-	// QuotaReady tells whether the quota is in force.
+	// QuotaReady reports whether the quota is in force.
 	QuotaReady = "QuotaReady"
-	// LimitsReady tells whether containers get default limits.
+	// LimitsReady reports whether containers get default limits.
 	LimitsReady = "LimitsReady"
-	// MembersReady tells whether the members may do what their role says.
+	// MembersReady reports whether the members may do what their role says.
 	MembersReady = "MembersReady"
-	// NetworkReady tells whether the network is isolated, or open, as asked.
+	// NetworkReady reports whether the network is isolated, or open, as asked.
 	NetworkReady = "NetworkReady"
-	// Registered tells whether the directory lists the tenant.
+	// Registered reports whether the directory lists the tenant.
 	Registered = "Registered"
 )
 

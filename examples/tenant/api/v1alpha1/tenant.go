@@ -50,7 +50,8 @@ type TenantSpec struct {
 	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
 
-	// Role is what members may do in the namespace that have no role of their own: one of those that the defaults define.
+	// Role is what members may do in the namespace that have no role of their own: one of those that the defaults
+	// define.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	Role string `json:"role,omitempty"`
@@ -89,7 +90,8 @@ type Member struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Role is what the member may do in the namespace: one of those that the defaults define. That of the tenant, if empty.
+	// Role is what the member may do in the namespace: one of those that the defaults define. That of the tenant, if
+	// empty.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	Role string `json:"role,omitempty"`

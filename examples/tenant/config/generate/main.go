@@ -1,5 +1,5 @@
-// Command generate writes what can be derived from the trees of the tenant operator: its roles, and a picture of the trees. It
-// is run in the folder of package config.
+// Command generate writes what can be derived from the trees of the tenant operator: its roles, and a picture of the
+// trees. It is run in the folder of package config.
 package main
 
 import (
@@ -68,13 +68,15 @@ func derive() (map[string][]byte, error) {
 	files := map[string][]byte{"tree.txt": []byte(controller.Describe(options))}
 	for name, role := range map[string]any{
 		"rbac/role.yaml": rbacv1.ClusterRole{
-			TypeMeta: typeMeta("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator"}, Rules: merge(tenants, looks),
+			TypeMeta: typeMeta("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator"},
+			Rules: merge(tenants, looks),
 		},
 		"rbac/registry_role.yaml": rbacv1.Role{
 			TypeMeta: typeMeta("Role"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator-registry"}, Rules: writes,
 		},
 		"rbac/hub_role.yaml": rbacv1.ClusterRole{
-			TypeMeta: typeMeta("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator-hub"}, Rules: defaults,
+			TypeMeta: typeMeta("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator-hub"},
+			Rules: defaults,
 		},
 	} {
 		manifest, err := yaml.Marshal(role)

@@ -47,9 +47,9 @@ type Shared struct {
 	err     error
 }
 
-// Main runs the tests of a package, stops the control plane, and returns the exit code. The code is not zero after a test that
-// failed, a control plane that did not stop as it should, or a goroutine that outlived the tests. What controller-runtime
-// logs is discarded, unless the caller has set a logger before; m is a *testing.M.
+// Main runs the tests of a package, stops the control plane, and returns the exit code. The code is not zero after a
+// test that failed, a control plane that did not stop as it should, or a goroutine that outlived the tests. What
+// controller-runtime logs is discarded, unless the caller has set a logger before; m is a *testing.M.
 func (s *Shared) Main(m interface{ Run() int }) int {
 	log.SetLogger(logr.Discard())
 	s.mu.Lock()
@@ -82,9 +82,9 @@ func (s *Shared) stop() error {
 	return s.env.Stop()
 }
 
-// Environment returns the control plane. The test is skipped if tests are to be short. When there is no control plane the
-// test fails at once, with an error that says what to do. When a process of the control plane ends by itself during the
-// test, the test fails in the end.
+// Environment returns the control plane. The test is skipped if tests are to be short. When there is no control plane
+// the test fails at once, with an error that says what to do. When a process of the control plane ends by itself during
+// the test, the test fails in the end.
 func (s *Shared) Environment(t testing.TB) *controlplane.Environment {
 	t.Helper()
 	SkipIfShort(t)
@@ -142,8 +142,8 @@ var skipped struct {
 	tests map[string]bool
 }
 
-// SkipIfShort skips a test that needs a control plane if tests are to be short. It is for tests that start one of their own;
-// the methods of [Shared] call it.
+// SkipIfShort skips a test that needs a control plane if tests are to be short. It is for tests that start one of their
+// own; the methods of [Shared] call it.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if !testing.Short() {

@@ -1,5 +1,5 @@
-// Package webhookserver serves admission webhooks to an API server on the same machine, as the tests and the demo need it: on the
-// loopback interface, with a certificate of its own making, and with the configurations that register them.
+// Package webhookserver serves admission webhooks to an API server on the same machine, as the tests and the demo need
+// it: on the loopback interface, with a certificate of its own making, and with the configurations that register them.
 //
 //	server, err := webhookserver.New()
 //	mgr, err := ctrl.NewManager(config, ctrl.Options{WebhookServer: server})
@@ -74,7 +74,8 @@ type Hook struct {
 	Namespaces []string
 }
 
-// Mutating returns a configuration that registers hooks which may change objects. A request fails if a hook cannot be called.
+// Mutating returns a configuration that registers hooks which may change objects. A request fails if a hook cannot be
+// called.
 func (s *Server) Mutating(name string, hooks ...Hook) *admissionregistrationv1.MutatingWebhookConfiguration {
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, hook := range hooks {

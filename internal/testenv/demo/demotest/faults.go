@@ -1,4 +1,4 @@
-package storytellingtest
+package demotest
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,10 +18,11 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-// faults lets every second write fail, in turns: it does not arrive, its answer is lost, or somebody else was faster.
+// faults lets every second write fail, in turns: it does not arrive, its answer is lost, or another actor was
+// faster.
 type faults struct {
 	next http.RoundTripper
-	// admin is the client of whoever is faster.
+	// admin is the client of the other actor.
 	admin  *http.Client
 	writes atomic.Int64
 }
@@ -57,7 +59,7 @@ func (f *faults) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, errors.Join(errLost, response.Body.Close())
 	case 5:
 		if request.Method == http.MethodPut || request.Method == http.MethodPatch {
-			if err := f.annotate(request.Context(), request.URL.Scheme+"://"+request.URL.Host, request.URL.Path, n); err != nil {
+			if err := f.annotate(request.Context(), request.URL, n); err != nil {
 				return nil, err
 			}
 		}
@@ -65,11 +67,11 @@ func (f *faults) RoundTrip(request *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(request)
 }
 
-// annotate makes a change to the object at path, so that whoever has read it before meets a conflict.
-func (f *faults) annotate(ctx context.Context, host, path string, n int64) error {
+// annotate makes a change to the object at a URL, so that a client that has read it before meets a conflict.
+func (f *faults) annotate(ctx context.Context, object *url.URL, n int64) error {
 	change := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, FasterAnnotation, n)
-	url := host + strings.TrimSuffix(path, "/status")
-	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(change))
+	path := object.Scheme + "://" + object.Host + strings.TrimSuffix(object.Path, "/status")
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, path, strings.NewReader(change))
 	if err != nil {
 		return err
 	}
@@ -81,12 +83,15 @@ func (f *faults) annotate(ctx context.Context, host, path string, n int64) error
 	return response.Body.Close()
 }
 
-// FasterAnnotation is on objects that somebody has changed between a read and a write of the operator.
+// FasterAnnotation is on objects that another actor has changed between a read and a write of the operator.
 const FasterAnnotation = "example.com/faster"
 
-// RestartAPIServer returns a function for AfterDo that kills the API server while the operator is busy with what was just done in one of the
-// steps, and returns when it is back. Not at each step, since clients wait the longer the more often they lose their API server.
-func RestartAPIServer[W any](t testing.TB, env *controlplane.Environment, titles ...string) func(context.Context, storytelling.Step[W]) error {
+// RestartAPIServer returns a function for AfterDo that kills the API server while the operator is busy with what was
+// just done in one of the steps, and returns when it is back. Not in each step, since clients wait longer each time
+// that they lose their API server.
+func RestartAPIServer(
+	t testing.TB, env *controlplane.Environment, titles ...string,
+) func(context.Context, demo.Step) error {
 	t.Helper()
 	pending := slices.Clone(titles)
 	t.Cleanup(func() {
@@ -94,14 +99,12 @@ func RestartAPIServer[W any](t testing.TB, env *controlplane.Environment, titles
 			t.Errorf("the API server was not killed in the steps %q", pending)
 		}
 	})
-	return func(_ context.Context, step storytelling.Step[W]) error {
-		if !slices.Contains(pending, step.Title) {
+	return func(_ context.Context, step demo.Step) error {
+		i := slices.Index(pending, step.Title)
+		if i < 0 {
 			return nil
 		}
-		pending = slices.DeleteFunc(pending, func(title string) bool { return title == step.Title })
-		if err := env.StopAPIServer(); err != nil {
-			return err
-		}
-		return env.StartAPIServer()
+		pending = slices.Delete(pending, i, i+1)
+		return errors.Join(env.StopAPIServer(), env.StartAPIServer())
 	}
 }

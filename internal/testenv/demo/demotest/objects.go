@@ -1,90 +1,106 @@
-package storytellingtest
+package demotest
 
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-// Snapshot returns the objects of these kinds that are the story's, without what differs from one telling to the next: identities and times.
-func Snapshot(ctx context.Context, t testing.TB, config *rest.Config, isOfStory func(metav1.Object) bool, kinds ...schema.GroupVersionKind) map[string]any {
+// Objects are those of a scenario: of these kinds, with one of these parts in their name or in that of their namespace.
+type Objects struct {
+	Kinds []schema.GroupVersionKind
+	Parts []string
+}
+
+// Snapshot returns the objects by name, without what differs from one run to the next: identities, times, and the
+// fields that are given.
+func (o Objects) Snapshot(t testing.TB, config *rest.Config, without ...[]string) map[string]any {
 	t.Helper()
 	seen := map[string]any{}
-	for _, obj := range storyObjects(ctx, t, config, isOfStory, kinds) {
+	for _, obj := range o.read(t, config) {
 		for _, field := range []string{"uid", "creationTimestamp", "resourceVersion", "generation", "managedFields"} {
 			unstructured.RemoveNestedField(obj.Object, "metadata", field)
 		}
-		unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", FasterAnnotation)
+		for _, annotation := range []string{FasterAnnotation, demo.TouchedAnnotation} {
+			unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", annotation)
+		}
+		for _, field := range without {
+			unstructured.RemoveNestedField(obj.Object, field...)
+		}
 		if len(obj.GetAnnotations()) == 0 {
 			obj.SetAnnotations(nil)
 		}
-		forgetIdentities(t, obj)
-		seen[describe(obj)] = obj.Object
+		owners := obj.GetOwnerReferences()
+		for i := range owners {
+			owners[i].UID = ""
+		}
+		obj.SetOwnerReferences(owners)
+		// Of the status, only what conditions say.
+		conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, condition := range conditions {
+			delete(condition.(map[string]any), "lastTransitionTime")
+			delete(condition.(map[string]any), "observedGeneration")
+		}
+		delete(obj.Object, "status")
+		obj.Object["conditions"] = conditions
+		seen[nameOf(obj)] = obj.Object
 	}
 	return seen
 }
 
-// forgetIdentities removes UIDs of owners, and from the status all but what conditions say.
-func forgetIdentities(t testing.TB, obj unstructured.Unstructured) {
-	t.Helper()
-	owners := obj.GetOwnerReferences()
-	for i := range owners {
-		owners[i].UID = ""
-	}
-	obj.SetOwnerReferences(owners)
-	conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, condition := range conditions {
-		for _, field := range []string{"lastTransitionTime", "observedGeneration"} {
-			unstructured.RemoveNestedField(condition.(map[string]any), field)
-		}
-	}
-	delete(obj.Object, "status")
-	obj.Object["conditions"] = conditions
-}
-
-// Leftovers names the objects of these kinds that are the story's.
-func Leftovers(ctx context.Context, t testing.TB, config *rest.Config, isOfStory func(metav1.Object) bool, kinds ...schema.GroupVersionKind) []string {
+// Names returns a name for each object.
+func (o Objects) Names(t testing.TB, config *rest.Config) []string {
 	t.Helper()
 	var names []string
-	for _, obj := range storyObjects(ctx, t, config, isOfStory, kinds) {
-		names = append(names, describe(obj))
+	for _, obj := range o.read(t, config) {
+		names = append(names, nameOf(obj))
 	}
 	return names
 }
 
-// storyObjects returns the objects of these kinds that are the story's.
-func storyObjects(ctx context.Context, t testing.TB, config *rest.Config, isOfStory func(metav1.Object) bool, kinds []schema.GroupVersionKind) []unstructured.Unstructured {
+// AreGone fails the test if there is one of the objects.
+func (o Objects) AreGone(t testing.TB, config *rest.Config) {
+	t.Helper()
+	if left := o.Names(t, config); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+func (o Objects) read(t testing.TB, config *rest.Config) []unstructured.Unstructured {
 	t.Helper()
 	c, err := client.New(config, client.Options{Scheme: runtime.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var objects []unstructured.Unstructured
-	for _, kind := range kinds {
+	for _, kind := range o.Kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
-		if err := c.List(ctx, list); err != nil && !isUnserved(err) {
+		// The context of the test may have ended: this is also called when it cleans up.
+		if err := c.List(context.WithoutCancel(t.Context()), list); err != nil && !demo.IsGone(err) {
 			t.Fatal(err)
 		}
 		objects = append(objects, list.Items...)
 	}
-	return slices.DeleteFunc(objects, func(obj unstructured.Unstructured) bool { return !isOfStory(&obj) })
+	return slices.DeleteFunc(objects, func(obj unstructured.Unstructured) bool {
+		return !slices.ContainsFunc(o.Parts, func(part string) bool {
+			return strings.Contains(obj.GetNamespace(), part) || strings.Contains(obj.GetName(), part)
+		})
+	})
 }
 
-// isUnserved tells whether the definition of a kind is gone.
-func isUnserved(err error) bool { return meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil }
-
-func describe(obj unstructured.Unstructured) string {
+func nameOf(obj unstructured.Unstructured) string {
 	return obj.GetKind() + " " + obj.GetNamespace() + "/" + obj.GetName()
 }

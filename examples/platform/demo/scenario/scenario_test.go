@@ -1,0 +1,233 @@
+package scenario_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
+	"github.com/espalier-dev/espalier/examples/platform/controller"
+	"github.com/espalier-dev/espalier/examples/platform/demo/scenario"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
+	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
+)
+
+var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true, NamespaceDeletion: true}}
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // informers complain when their API server is killed
+	os.Exit(plane.Main(m))
+}
+
+// objects are those of the scenario.
+var objects = demotest.Objects{
+	Kinds: []schema.GroupVersionKind{
+		v1alpha1.GroupVersion.WithKind("Platform"),
+		controller.DashboardKind,
+		corev1.SchemeGroupVersion.WithKind("Namespace"),
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
+	},
+	Parts: []string{"demo-observability", "platform-operator", "observability.example.com", "platform.example.com"},
+}
+
+func newOptions(t *testing.T) demo.Options {
+	t.Helper()
+	options, err := demo.NewOptions(plane.Environment(t), scenario.OperatorUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options
+}
+
+// TestScenarioEndsTheSame plays the scenario three times: as in the demo, with an API server that fails time and again, and
+// with one that is killed in some steps. Before some steps the cluster has to look the same each time.
+func TestScenarioEndsTheSame(t *testing.T) {
+	undisturbed := play(t, newOptions(t), checkEachStepIsNeeded)
+
+	for name, disturb := range map[string]func(*testing.T, *demo.Options){
+		"faulty API server": func(t *testing.T, options *demo.Options) {
+			options.Users[scenario.OperatorUser].Wrap(demotest.WithFaults(t, plane.Config(t)))
+		},
+		"killed API server": func(t *testing.T, options *demo.Options) {
+			options.AfterDo = demotest.RestartAPIServer(t, plane.Environment(t),
+				"Release 1.0 is ordered: eight objects in three waves",
+				"Release 1.1 is ordered, which has no portal",
+				"That dashboard is deleted")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := newOptions(t)
+			disturb(t, &options)
+			if diff := cmp.Diff(undisturbed, play(t, options, nil)); diff != "" {
+				t.Errorf("the cluster differs (-undisturbed +disturbed)\n%s", diff)
+			}
+		})
+	}
+}
+
+// play plays the scenario, and returns what the cluster was like before the steps in which all is as the release wants it.
+func play(t *testing.T, options demo.Options, prepare func(*testing.T, *demo.Scenario)) map[string]any {
+	t.Helper()
+	seen := map[string]any{}
+	demotest.Play(t, scenario.Open, options, objects, func(s *demo.Scenario) {
+		if prepare != nil {
+			prepare(t, s)
+		}
+		for _, title := range []string{"A user edits the settings, and deletes the account of the viewer", "The platform is deleted"} {
+			before(t, s, title, func(context.Context) error {
+				const owner = controller.Prefix + "/" + component.LabelOwnerID // is made of the UID of the platform
+				seen[title] = objects.Snapshot(t, options.Admin,
+					[]string{"metadata", "labels", owner}, []string{"metadata", "annotations", owner})
+				return nil
+			})
+		}
+	})
+	return seen
+}
+
+// before has something done before a step.
+func before(t *testing.T, s *demo.Scenario, title string, do func(context.Context) error) {
+	t.Helper()
+	i := slices.IndexFunc(s.Steps, func(step demo.Step) bool { return step.Title == title })
+	if i < 0 {
+		t.Fatalf("there is no step %q", title)
+	}
+	step := s.Steps[i].Do
+	s.Steps[i].Do = func(ctx context.Context) error { return errors.Join(do(ctx), step(ctx)) }
+}
+
+// checkEachStepIsNeeded looks at the facts of each step before the step is taken: at least one must not be true yet.
+func checkEachStepIsNeeded(t *testing.T, s *demo.Scenario) {
+	t.Helper()
+	for _, step := range s.Steps[1:] {
+		if step.Do == nil {
+			continue // its facts are that nothing happens
+		}
+		before(t, s, step.Title, func(ctx context.Context) error {
+			for _, check := range step.Checks {
+				if check.Holds(ctx) != nil {
+					return nil
+				}
+			}
+			return errors.New("its facts are true before it is taken")
+		})
+	}
+}
+
+// TestScenarioFails plays the scenario with operators that are broken: it stops where that shows, and cleans up.
+func TestScenarioFails(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// sabotage is done before the step of that title.
+		step     string
+		sabotage func(ctx context.Context, s *demo.Scenario) error
+		want     string
+	}{
+		"the operator has lost its rights": {
+			step:     "A user edits the settings, and deletes the account of the viewer",
+			sabotage: func(ctx context.Context, s *demo.Scenario) error { return forbid(ctx, s.Client) },
+			want:     `the viewer": the settings are as before`,
+		},
+		"the operator is gone": {
+			step:     "The migration is carried out",
+			sabotage: func(_ context.Context, s *demo.Scenario) error { return s.Operator.Stop() },
+			want:     "the operator does not run",
+		},
+		"the other dashboard belongs to the platform": {
+			step:     "The platform is deleted",
+			sabotage: func(ctx context.Context, s *demo.Scenario) error { return giveAway(ctx, s.Client) },
+			want:     `"The platform is deleted": that is blocked`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := newOptions(t)
+			options.Patience = 5 * time.Second
+			s, err := scenario.Open(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before(t, s, tc.step, func(ctx context.Context) error { return tc.sabotage(ctx, s) })
+			if err := s.Play(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error is %v", err)
+			}
+			err = s.Close(context.WithoutCancel(t.Context()))
+			if err != nil && !strings.Contains(err.Error(), "not so after") {
+				t.Error(err)
+			}
+			objects.AreGone(t, options.Admin)
+		})
+	}
+}
+
+// forbid takes what the operator may do away from it, but for what the platform itself needs.
+func forbid(ctx context.Context, c client.Client) error {
+	role := &rbacv1.ClusterRole{}
+	if err := c.Get(ctx, client.ObjectKey{Name: scenario.OperatorUser}, role); err != nil {
+		return err
+	}
+	for i := range role.Rules {
+		if role.Rules[i].Resources[0] == "configmaps" {
+			role.Rules[i].Verbs = []string{"get", "list", "watch", "delete"}
+		}
+	}
+	return c.Update(ctx, role)
+}
+
+// giveAway has the other dashboard look like one of the platform.
+func giveAway(ctx context.Context, c client.Client) error {
+	own := controller.NewDashboard("demo-observability", "demo-overview", "")
+	other := controller.NewDashboard("demo-observability", "sales", "")
+	for _, dashboard := range []client.Object{own, other} {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(dashboard), dashboard); err != nil {
+			return err
+		}
+	}
+	other.SetLabels(own.GetLabels())
+	other.SetAnnotations(own.GetAnnotations())
+	return c.Update(ctx, other)
+}
+
+// TestInhabitedCluster: what the platform would adopt, and take along, belongs to another user.
+func TestInhabitedCluster(t *testing.T) {
+	options := newOptions(t)
+	admin, err := client.New(options.Admin, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: controller.ViewerRoleName("demo-observability", "demo")}}
+	if err := admin.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := admin.Delete(context.Background(), role); err != nil {
+			t.Error(err)
+		}
+	})
+	names := objects.Names(t, options.Admin)
+	if _, err = scenario.Open(t.Context(), options); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("the error is %v", err)
+	}
+	if diff := cmp.Diff(names, objects.Names(t, options.Admin)); diff != "" || len(names) == 0 {
+		t.Errorf("what was there has changed (-before +after)\n%s", diff)
+	}
+}

@@ -1,0 +1,171 @@
+package scenario_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
+	"github.com/espalier-dev/espalier/examples/tenant/demo/scenario"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
+	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
+)
+
+var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true, NamespaceDeletion: true}}
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // informers complain when their API server is killed
+	os.Exit(plane.Main(m))
+}
+
+// parts are what names of objects of the scenario have in them.
+var parts = []string{"demo-", "tenant-operator", ".tenancy.example.com"}
+
+// tenantObjects are of the kinds that a tenant has objects of, or the operator for all of them.
+var tenantObjects = demotest.Objects{Parts: parts, Kinds: []schema.GroupVersionKind{
+	v1alpha1.GroupVersion.WithKind("Tenant"),
+	corev1.SchemeGroupVersion.WithKind("Namespace"),
+	corev1.SchemeGroupVersion.WithKind("ResourceQuota"),
+	corev1.SchemeGroupVersion.WithKind("LimitRange"),
+	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+}}
+
+// objects are all of the scenario, those that it makes itself included.
+var objects = demotest.Objects{Parts: parts, Kinds: append([]schema.GroupVersionKind{
+	apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+	rbacv1.SchemeGroupVersion.WithKind("Role"),
+	admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+	admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+}, tenantObjects.Kinds...)}
+
+func newOptions(t *testing.T) demo.Options {
+	t.Helper()
+	options, err := demo.NewOptions(plane.Environment(t), scenario.OperatorUser, scenario.HubUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options
+}
+
+// TestScenarioEndsTheSame plays the scenario three times: as in the demo, with an API server that fails time and again, and
+// with one that is killed in some steps. Each time the cluster has to look the same before the tenants are deleted.
+func TestScenarioEndsTheSame(t *testing.T) {
+	undisturbed := play(t, newOptions(t))
+
+	for name, disturb := range map[string]func(*testing.T, *demo.Options){
+		"faulty API server": func(t *testing.T, options *demo.Options) {
+			options.Users[scenario.OperatorUser].Wrap(demotest.WithFaults(t, plane.Config(t)))
+		},
+		"killed API server": func(t *testing.T, options *demo.Options) {
+			options.AfterDo = demotest.RestartAPIServer(t, plane.Environment(t),
+				"Two tenants are created", "The ConfigMap of defaults changes", "The tenants are deleted")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := newOptions(t)
+			disturb(t, &options)
+			if diff := cmp.Diff(undisturbed, play(t, options)); diff != "" {
+				t.Errorf("the cluster differs (-undisturbed +disturbed)\n%s", diff)
+			}
+		})
+	}
+}
+
+// play plays the scenario, and returns what the cluster was like before its last two steps.
+func play(t *testing.T, options demo.Options) map[string]any {
+	t.Helper()
+	var seen map[string]any
+	demotest.Play(t, scenario.Open, options, objects, func(s *demo.Scenario) {
+		idle := &s.Steps[len(s.Steps)-2]
+		idle.Do = func(context.Context) error {
+			seen = tenantObjects.Snapshot(t, options.Admin)
+			return nil
+		}
+	})
+	if len(seen) == 0 {
+		t.Error("the cluster was empty when it was looked at")
+	}
+	return seen
+}
+
+// TestPlay shares a cluster that is ready among its subtests, since a namespace takes seconds to go: each needs what the
+// one before has left.
+func TestPlay(t *testing.T) {
+	options := newOptions(t)
+	options.Patience = 100 * time.Millisecond
+	s, err := scenario.Open(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		objects.AreGone(t, options.Admin)
+	})
+	play := func(ctx context.Context, steps ...demo.Step) error {
+		s.Steps = steps
+		return s.Play(ctx)
+	}
+	start := s.Steps[0]
+	holds := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+
+	t.Run("a cluster that is inhabited", func(t *testing.T) {
+		before := objects.Names(t, options.Admin)
+		if _, err := scenario.Open(t.Context(), options); err == nil || !strings.Contains(err.Error(), "already exists") {
+			t.Errorf("the error is %v", err)
+		}
+		if diff := cmp.Diff(before, objects.Names(t, options.Admin)); diff != "" || len(before) == 0 {
+			t.Errorf("what was there has changed (-before +after)\n%s", diff)
+		}
+	})
+	t.Run("no operator", func(t *testing.T) {
+		err := play(t.Context(), demo.Step{Title: "Waiting", Checks: start.Checks[1:]})
+		if err == nil || !strings.Contains(err.Error(), "the operator does not run") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	t.Run("not true", func(t *testing.T) {
+		err := play(t.Context(),
+			demo.Step{Title: "Nothing happens"},
+			demo.Step{Title: "The operator starts", Do: start.Do, Checks: []demo.Check{
+				{Text: "that is true", Holds: holds(nil)},
+				{Text: "pigs fly", Holds: holds(errors.New("they are on the ground"))},
+			}},
+			demo.Step{Title: "This is not played", Do: func(context.Context) error { panic("played") }},
+		)
+		want := `step 2, "The operator starts": pigs fly: not so after 100ms: they are on the ground`
+		if err == nil || err.Error() != want {
+			t.Errorf("the error is\n%v, not\n%s", err, want)
+		}
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("enough")
+		err := play(ctx, demo.Step{Title: "Waiting", Checks: []demo.Check{
+			{Text: "never", Holds: func(context.Context) error { cancel(cause); return errors.New("never") }},
+		}})
+		if !errors.Is(err, cause) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}

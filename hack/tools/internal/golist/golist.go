@@ -1,0 +1,54 @@
+// Package golist lists the packages of a module.
+package golist
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Package is what "go list" reports about a package.
+type Package struct {
+	ImportPath, Dir string
+	GoFiles         []string
+	// Imports are those of the package, TestImports those of its own tests, XTestImports those of the tests outside it.
+	Imports, TestImports, XTestImports []string
+	// Deps are all packages that the package depends on.
+	Deps []string
+}
+
+// Packages returns the path of the module in a folder, and its packages.
+func Packages(ctx context.Context, dir string) (module string, packages []Package, err error) {
+	path, err := Run(ctx, dir, "go", "list", "-m")
+	if err != nil {
+		return "", nil, err
+	}
+	fields := "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports,Deps"
+	list, err := Run(ctx, dir, "go", "list", fields, "./...")
+	if err != nil {
+		return "", nil, err
+	}
+	for decoder := json.NewDecoder(bytes.NewReader(list)); decoder.More(); {
+		var p Package
+		if err := decoder.Decode(&p); err != nil {
+			return "", nil, fmt.Errorf("could not read the output of go list: %w", err)
+		}
+		packages = append(packages, p)
+	}
+	return string(bytes.TrimSpace(path)), packages, nil
+}
+
+// Run returns what a program prints that is run in a folder.
+func Run(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	return out, nil
+}

@@ -1,0 +1,69 @@
+package main
+
+import "strings"
+
+// table gives each package its layer.
+type table struct {
+	rows []row
+	// forbidden are import paths that a package must not depend on, also not through other packages. A path stands for
+	// what is below it, too.
+	forbidden map[string][]string
+}
+
+// row is one line of a table. A pattern that ends in "/*" stands for each folder there, with all its subfolders, as a
+// unit of its own. Any other unit is one package and what lies in its folder "internal", which the compiler keeps to
+// it.
+type row struct {
+	// pattern is the path of a package relative to the module, or a folder followed by "/*".
+	pattern string
+	layer   int
+}
+
+// derived is the layer of units that have none of their own: their imports decide how low they are.
+const derived = -1
+
+// highestDerived is the highest layer that a derived unit may import from.
+const highestDerived = 3
+
+var espalier = table{
+	rows: []row{
+		{"stash", 1},
+		{"time", 1},
+		{"validation", 1},
+		{"tracker", 1},
+		{"duck", 1},
+		{"apis", 2},
+		{"component", 3},
+		{"internal/component/*", derived},
+		{"internal/testenv/*", derived},
+		{"internal/*", derived},
+		{"reconcilers", 5},
+		{"components", 6},
+		{"testing", 7},
+		{"examples/*", 8},
+		{"cmd/*", 8},
+		{"hack/*", 8},
+	},
+	forbidden: map[string][]string{
+		// They make the binary of each operator larger, and only components need them.
+		"reconcilers": {"github.com/google/cel-go", "github.com/fluxcd/cli-utils"},
+	},
+}
+
+// find returns the name and the layer of the unit that a package is in; rel is its path relative to the module.
+func (t table) find(rel string) (unit string, layer int, ok bool) {
+	for _, r := range t.rows {
+		folder, many := strings.CutSuffix(r.pattern, "/*")
+		if !many {
+			if rel == r.pattern || strings.HasPrefix(rel, r.pattern+"/internal/") {
+				return r.pattern, r.layer, true
+			}
+			continue
+		}
+		if below, in := strings.CutPrefix(rel, folder+"/"); in {
+			first, _, _ := strings.Cut(below, "/")
+			return folder + "/" + first, r.layer, true
+		}
+	}
+	return "", 0, false
+}

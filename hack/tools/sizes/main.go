@@ -1,0 +1,115 @@
+// Command sizes checks that Go files stay readable: no line is wider than 120 columns (a tab counts 4), no function is
+// longer than 60 lines, and no file longer than 500. Tests, generated files and test data are not checked, nor are
+// lines that a tool reads (//go:generate, //lint:ignore, // +kubebuilder). It takes the folder of the repository,
+// prints each violation on a line, and exits with 1 if there is any.
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxColumns       = 120
+	tabColumns       = 4
+	maxFunctionLines = 60
+	maxFileLines     = 500
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: sizes FOLDER")
+		os.Exit(2)
+	}
+	violations, err := checkFolder(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sizes:", err)
+		os.Exit(2)
+	}
+	for _, violation := range violations {
+		fmt.Println(violation)
+	}
+	if len(violations) > 0 {
+		os.Exit(1)
+	}
+}
+
+// checkFolder checks all Go files of a folder, in the order of their paths.
+func checkFolder(root string) (violations []string, err error) {
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		switch {
+		case entry.IsDir():
+			if path != root && (name == "testdata" || strings.HasPrefix(name, ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		case filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		found, err := checkFile(filepath.ToSlash(rel), source)
+		violations = append(violations, found...)
+		return err
+	})
+	return violations, err
+}
+
+func checkFile(path string, source []byte) (violations []string, err error) {
+	set := token.NewFileSet()
+	syntax, err := parser.ParseFile(set, path, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || ast.IsGenerated(syntax) {
+		return nil, err
+	}
+	report := func(line int, format string, args ...any) {
+		violations = append(violations, fmt.Sprintf("%s:%d: ", path, line)+fmt.Sprintf(format, args...))
+	}
+	number := 0
+	for line := range strings.Lines(string(source)) {
+		number++
+		if n := columns(line); n > maxColumns && !isForTools(line) {
+			report(number, "the line has %d columns", n)
+		}
+	}
+	for _, declaration := range syntax.Decls {
+		if function, ok := declaration.(*ast.FuncDecl); ok {
+			first := set.Position(function.Pos()).Line
+			if n := set.Position(function.End()).Line - first + 1; n > maxFunctionLines {
+				report(first, "%s has %d lines", function.Name.Name, n)
+			}
+		}
+	}
+	if number > maxFileLines {
+		report(number, "the file has %d lines", number)
+	}
+	return violations, nil
+}
+
+func columns(line string) int {
+	return utf8.RuneCountInString(strings.TrimRight(line, "\r\n")) + (tabColumns-1)*strings.Count(line, "\t")
+}
+
+var toolPrefixes = []string{"//go:", "//lint:", "// +kubebuilder:", "//+kubebuilder:"}
+
+func isForTools(line string) bool {
+	line = strings.TrimSpace(line)
+	return slices.ContainsFunc(toolPrefixes, func(prefix string) bool { return strings.HasPrefix(line, prefix) })
+}

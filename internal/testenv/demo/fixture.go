@@ -1,0 +1,232 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Fixture is the cluster of a scenario, as an administrator sees it.
+type Fixture struct {
+	Client client.Client
+	// created are the objects that the scenario has made itself, in this order.
+	created []client.Object
+	// remembered are objects as they were before something was done.
+	remembered []client.Object
+}
+
+// Create creates objects that are taken away in the end. It returns an error if one is there already.
+func (f *Fixture) Create(ctx context.Context, objects ...client.Object) error {
+	for _, obj := range objects {
+		if err := f.Client.Create(ctx, obj); err != nil {
+			if apierrors.IsAlreadyExists(err) {
+				err = AlreadyThere(err)
+			}
+			return err
+		}
+		f.created = append(f.created, obj)
+	}
+	return nil
+}
+
+// AlreadyThere is the error of a cluster that has an object which the scenario would make.
+func AlreadyThere(err error) error {
+	return fmt.Errorf("%w: the scenario would change and delete it, so it is not played in this cluster", err)
+}
+
+// Grant creates a role in the cluster, and gives it to a user.
+func (f *Fixture) Grant(ctx context.Context, role *rbacv1.ClusterRole, user string) error {
+	binding := &rbacv1.ClusterRoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	binding.Name = role.Name
+	return f.Create(ctx, role, binding)
+}
+
+// Patch changes an object by a merge patch, which does not conflict with other changes.
+func (f *Fixture) Patch(ctx context.Context, obj client.Object, change string) error {
+	return f.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(change)))
+}
+
+// Exist holds when the objects are there.
+func (f *Fixture) Exist(objects ...client.Object) Condition {
+	return func(ctx context.Context) error {
+		for _, obj := range objects {
+			if err := f.Client.Get(ctx, client.ObjectKeyFromObject(obj), blank(obj)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Gone holds when there are no objects of these names.
+func (f *Fixture) Gone(objects ...client.Object) Condition {
+	return func(ctx context.Context) error {
+		for _, obj := range objects {
+			err := f.Client.Get(ctx, client.ObjectKeyFromObject(obj), blank(obj))
+			if err == nil {
+				return fmt.Errorf("there is still the %T %s", obj, obj.GetName())
+			}
+			if !IsGone(err) {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// IsGone reports whether an object cannot be read because it, or its type, is not there.
+func IsGone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+
+// Remember reads objects, for Untouched and Replaced.
+func (f *Fixture) Remember(ctx context.Context, objects ...client.Object) error {
+	f.remembered = nil
+	for _, obj := range objects {
+		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		f.remembered = append(f.remembered, obj)
+	}
+	return nil
+}
+
+// Untouched holds when the objects that were remembered are as they were. A status does not count: other controllers
+// may have reasons to write it.
+func (f *Fixture) Untouched(ctx context.Context) error {
+	return f.compare(ctx, "is not as it was", func(before, now client.Object) (bool, error) {
+		first, err := normalized(before)
+		if err != nil {
+			return false, err
+		}
+		second, err := normalized(now)
+		return equality.Semantic.DeepEqual(first, second), err
+	})
+}
+
+// Replaced holds when there are objects of the names that were remembered, and they are other ones.
+func (f *Fixture) Replaced(ctx context.Context) error {
+	return f.compare(ctx, "is the old one", func(before, now client.Object) (bool, error) {
+		return now.GetUID() != before.GetUID(), nil
+	})
+}
+
+func (f *Fixture) compare(
+	ctx context.Context, problem string, holds func(before, now client.Object) (bool, error),
+) error {
+	if len(f.remembered) == 0 {
+		return errors.New("nothing was remembered")
+	}
+	for _, before := range f.remembered {
+		now := blank(before)
+		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil {
+			return err
+		}
+		if ok, err := holds(before, now); err != nil || !ok {
+			return errors.Join(err, fmt.Errorf("%T %s/%s %s", before, before.GetNamespace(), before.GetName(), problem))
+		}
+	}
+	return nil
+}
+
+// Named returns an object that has a name and a namespace, and nothing else.
+func Named[T any, Object interface {
+	*T
+	client.Object
+}](namespace, name string) Object {
+	obj := Object(new(T))
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	return obj
+}
+
+// blank returns an object of the type and kind, and nothing else: what is read into one that has fields may leave
+// these.
+func blank(obj client.Object) client.Object {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		empty := &unstructured.Unstructured{}
+		empty.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+		return empty
+	}
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+}
+
+// remove deletes the created objects but for the first ones, the last first, and returns when they are gone. While
+// failure returns an error, an operator does not clean up after them, and their finalizers are removed.
+func (f *Fixture) remove(ctx context.Context, keep int, failure func() error) error {
+	objects := slices.Clone(f.created[keep:])
+	f.created = f.created[:keep]
+	slices.Reverse(objects)
+	// Webhooks could refuse what follows.
+	slices.SortStableFunc(objects, func(a, b client.Object) int { return webhookFirst(a) - webhookFirst(b) })
+	var errs []error
+	for _, obj := range objects {
+		errs = append(errs, Eventually(ctx, Patience, func(ctx context.Context) error { return f.Delete(ctx, obj) }))
+	}
+	for _, obj := range objects {
+		err := Eventually(ctx, Patience, func(ctx context.Context) error {
+			if failure != nil && failure() != nil {
+				if err := f.dropFinalizers(ctx, obj); err != nil {
+					return err
+				}
+			}
+			return f.isRemoved(ctx, obj)
+		})
+		if err != nil {
+			errs = append(errs, err, f.dropFinalizers(ctx, obj))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func webhookFirst(obj client.Object) int {
+	switch obj.(type) {
+	case *admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration:
+		return 0
+	}
+	return 1
+}
+
+// Delete deletes the very object that the scenario has read or made.
+func (f *Fixture) Delete(ctx context.Context, obj client.Object) error {
+	uid := obj.GetUID()
+	err := f.Client.Delete(ctx, obj, client.Preconditions{UID: &uid})
+	if IsGone(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// isRemoved returns an error as long as that very object is there.
+func (f *Fixture) isRemoved(ctx context.Context, obj client.Object) error {
+	current := blank(obj)
+	err := f.Client.Get(ctx, client.ObjectKeyFromObject(obj), current)
+	if err == nil && current.GetUID() == obj.GetUID() {
+		return fmt.Errorf("there is still the %T %s", obj, obj.GetName())
+	}
+	if err == nil || IsGone(err) {
+		return nil
+	}
+	return err
+}
+
+func (f *Fixture) dropFinalizers(ctx context.Context, obj client.Object) error {
+	err := f.Patch(ctx, obj.DeepCopyObject().(client.Object), `{"metadata":{"finalizers":null}}`)
+	if IsGone(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,203 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+)
+
+// Step is something that a user does, and what comes of it.
+type Step struct {
+	// Title says what is done, in a few words.
+	Title string
+	// Do does it. Optional.
+	Do func(ctx context.Context) error
+	// Show is printed below the title, once done. Optional.
+	Show func() string
+	// Checks pass in the end, in this order.
+	Checks []Check
+}
+
+// Check is a fact that is expected to become true by itself.
+type Check struct {
+	// Text states the fact, in one line.
+	Text string
+	// Holds returns nil when the fact is true, and otherwise what is missing. It is called again and again.
+	Holds Condition
+	// Show is printed below the text, once the fact is true. Optional.
+	Show func() string
+}
+
+// Condition returns nil when it holds, and otherwise what is missing.
+type Condition func(ctx context.Context) error
+
+// All holds when all of the conditions do.
+func All(conditions ...Condition) Condition {
+	return func(ctx context.Context) error {
+		for _, holds := range conditions {
+			if err := holds(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Options are what a scenario is played with.
+type Options struct {
+	// Admin connects to the cluster as a user who may do everything. Required.
+	Admin *rest.Config
+	// Users connect to the cluster as the users that the operator is, by name. They need no rights at first.
+	Users map[string]*rest.Config
+	// Webhooks reports that the API server can call webhooks which this process serves on the loopback interface.
+	Webhooks bool
+	// Logger is the operator's. Default: none.
+	Logger logr.Logger
+	// Out is where the scenario is printed. Default: nowhere.
+	Out io.Writer
+	// Patience is how long a fact may take to become true. Default: a minute.
+	Patience time.Duration
+	// AfterDo is called in each step when its action is done, before the checks. An error ends the scenario. Optional.
+	AfterDo func(ctx context.Context, step Step) error
+}
+
+// NewOptions connects to a control plane as an administrator, and as the users.
+func NewOptions(plane *controlplane.Environment, users ...string) (Options, error) {
+	options := Options{Admin: plane.Config(), Users: map[string]*rest.Config{}, Webhooks: !plane.Existing()}
+	for _, name := range users {
+		config, err := plane.User(name)
+		if err != nil {
+			return Options{}, err
+		}
+		options.Users[name] = config
+	}
+	return options, nil
+}
+
+const (
+	// pollInterval is how often a fact is looked at until it is true.
+	pollInterval = 10 * time.Millisecond
+	// Patience is how long that may take by default. Namespaces take some seconds to go, and clients take as long to
+	// notice that their API server is back.
+	Patience = time.Minute
+)
+
+// Scenario is played in a cluster that is ready for it.
+type Scenario struct {
+	*Fixture
+	Options
+	Operator Operator
+	Steps    []Step
+	// CleanUp is called again and again until it returns nil, when what the steps have created is deleted, and the
+	// operator still runs unless it has failed. Optional.
+	CleanUp Condition
+
+	// installed is how many objects were created before the first step.
+	installed int
+}
+
+// Open connects to the cluster and installs what a scenario needs before the operator starts. The caller calls Close in
+// the end, unless Open returns an error, in which case nothing is left behind.
+func (s *Scenario) Open(ctx context.Context, scheme *runtime.Scheme, install func(context.Context) error) error {
+	s.Patience = cmp.Or(s.Patience, Patience)
+	if s.Out == nil {
+		s.Out = io.Discard
+	}
+	if s.Logger.GetSink() == nil {
+		s.Logger = logr.Discard()
+	}
+	admin, err := client.New(s.Admin, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("unable to connect to the cluster: %w", err)
+	}
+	s.Fixture = &Fixture{Client: admin}
+	if err := install(ctx); err != nil {
+		return errors.Join(err, s.remove(context.WithoutCancel(ctx), 0, nil))
+	}
+	s.installed = len(s.created)
+	return nil
+}
+
+// Close takes away all that the scenario has brought into the cluster, first what the operator has to clean up after,
+// and stops the operator. It returns when all that is gone.
+func (s *Scenario) Close(ctx context.Context) error {
+	errs := []error{s.remove(ctx, s.installed, s.Operator.Failure)}
+	if s.CleanUp != nil {
+		errs = append(errs, Eventually(ctx, Patience, s.CleanUp))
+	}
+	return errors.Join(append(errs, s.Operator.Stop(), s.remove(ctx, 0, nil))...)
+}
+
+// Play goes through the steps and prints them. It stops at the first that fails: the error names the step and the
+// check.
+func (s *Scenario) Play(ctx context.Context) error {
+	p := &printer{out: s.Out, start: time.Now()}
+	for i, step := range s.Steps {
+		p.title(i+1, step.Title)
+		if err := s.runStep(ctx, p, step); err != nil {
+			return fmt.Errorf("step %d, %q: %w", i+1, step.Title, errors.Join(err, p.err))
+		}
+	}
+	p.summary(len(s.Steps))
+	return p.err
+}
+
+// runStep carries out one step.
+func (s *Scenario) runStep(ctx context.Context, p *printer, step Step) error {
+	start := time.Now()
+	if step.Do != nil {
+		if err := step.Do(ctx); err != nil {
+			return err
+		}
+	}
+	if s.AfterDo != nil {
+		if err := s.AfterDo(ctx, step); err != nil {
+			return err
+		}
+	}
+	p.show(step.Show)
+	for _, check := range step.Checks {
+		// A fact cannot become true without an operator.
+		err := Eventually(ctx, s.Patience, func(ctx context.Context) error {
+			return errors.Join(s.Operator.Failure(), check.Holds(ctx))
+		})
+		p.check(err == nil, check.Text, time.Since(start))
+		if err != nil {
+			return fmt.Errorf("%s: %w", check.Text, err)
+		}
+		p.show(check.Show)
+	}
+	return nil
+}
+
+// Eventually returns nil as soon as holds does, and else its last error, when patience has come to an end.
+func Eventually(ctx context.Context, patience time.Duration, holds Condition) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(ctx context.Context) (bool, error) {
+		err := holds(ctx)
+		if ctx.Err() == nil || last == nil {
+			// An error that only says that time is up would hide the reason.
+			last = err
+		}
+		return err == nil, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		return fmt.Errorf("not so after %s: %w", patience, last)
+	}
+}
