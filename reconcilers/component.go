@@ -8,8 +8,10 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -97,6 +99,10 @@ type ComponentReconciler[Type client.Object] struct {
 	waker       componentWaker
 	strays      strayMemories
 	initOnce    sync.Once
+
+	// generatorScheme has the types that the generator registers; nil if it registers none.
+	generatorScheme *runtime.Scheme
+	generatorErr    error
 }
 
 var _ SubReconciler[client.Object] = (*ComponentReconciler[client.Object])(nil)
@@ -123,6 +129,9 @@ func (r *ComponentReconciler[T]) init() {
 		}
 		if r.Status == nil {
 			r.Status = defaultComponentStatus[T]
+		}
+		if !isNilNode(r.Generator) {
+			r.generatorScheme, r.generatorErr = manifest.SchemeOf(r.Generator)
 		}
 	})
 }
@@ -176,6 +185,9 @@ func (r *ComponentReconciler[T]) check() error {
 	}
 	if isNilNode(r.Generator) {
 		return fmt.Errorf("ComponentReconciler %q must define Generator", r.Name)
+	}
+	if r.generatorErr != nil {
+		return fmt.Errorf("ComponentReconciler %q must have a Generator that can register its types: %w", r.Name, r.generatorErr)
 	}
 	if err := r.Inventory.validate(); err != nil {
 		return fmt.Errorf("ComponentReconciler %q must have a valid Inventory: %w", r.Name, err)

@@ -250,6 +250,7 @@ func (j *componentJob[T]) generate(ctx context.Context, parameters component.Uns
 		PrunePolicy:     j.configuration.PrunePolicy,
 		ReapplyInterval: j.configuration.ReapplyInterval,
 		Scheme:          j.config.Scheme(),
+		GeneratorScheme: j.generatorScheme,
 		Namespaced:      j.deployment.scopes(),
 	}, &j.memory.engine.Manifests)
 }

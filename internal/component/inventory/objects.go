@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// DefaultBuckets is the number of buckets of a new inventory. 10,000 records that are ready make 4 buckets of 270 KiB. If all
-	// of them have a long message that does not compress, they make 4 buckets of 740 KiB.
+	// DefaultBuckets is the number of buckets of a new inventory. 10,000 records that are ready make 4 buckets of 180 KiB. If all
+	// of them have a long message that does not compress, they make 4 buckets of 620 KiB.
 	DefaultBuckets = 4
 	// DefaultMaxBucket is the default of [Options.MaxBucket]. The API server accepts Secrets and ConfigMaps of 1 MiB.
 	DefaultMaxBucket = 1000 << 10
