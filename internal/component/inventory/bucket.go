@@ -15,8 +15,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -91,35 +93,26 @@ func contentOf(object client.Object) []byte {
 
 // metaOf returns what has to be remembered of an object to write it again without a loss.
 func metaOf(object client.Object) metav1.ObjectMeta {
-	var meta metav1.ObjectMeta
-	switch object := object.(type) {
-	case *corev1.ConfigMap:
-		meta = object.ObjectMeta
-	case *corev1.Secret:
-		meta = object.ObjectMeta
-	}
+	known := *object.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
 	// An update without managed fields leaves them as they are.
-	meta.ManagedFields = nil
-	return meta
+	known.ManagedFields = nil
+	return known
 }
 
 // list returns all objects that are selected by the labels.
 func (o *Options) list(ctx context.Context) ([]client.Object, error) {
-	var objects []client.Object
-	selection := []client.ListOption{client.InNamespace(o.Namespace), client.MatchingLabels(o.Labels)}
+	var list client.ObjectList = &corev1.SecretList{}
 	if o.Kind == KindConfigMap {
-		var list corev1.ConfigMapList
-		err := o.Reader.List(ctx, &list, selection...)
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-		return objects, err
+		list = &corev1.ConfigMapList{}
 	}
-	var list corev1.SecretList
-	err := o.Reader.List(ctx, &list, selection...)
-	for i := range list.Items {
-		objects = append(objects, &list.Items[i])
+	if err := o.Reader.List(ctx, list, client.InNamespace(o.Namespace), client.MatchingLabels(o.Labels)); err != nil {
+		return nil, err
 	}
+	var objects []client.Object
+	err := meta.EachListItem(list, func(object runtime.Object) error {
+		objects = append(objects, object.(client.Object))
+		return nil
+	})
 	return objects, err
 }
 

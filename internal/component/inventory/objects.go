@@ -185,7 +185,7 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 		return false, errNotLoaded
 	}
 	incomplete := slices.Contains(s.buckets, nil) && slices.ContainsFunc(s.buckets, isStored)
-	if !incomplete && s.inOrder(records) {
+	if !incomplete && equalInOrder(s.records, records) {
 		return true, nil
 	}
 	records = compactAll(records)
@@ -216,19 +216,6 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 	}
 	s.records, s.known = records, true
 	return true, nil
-}
-
-// inOrder reports whether records are those stored, in the same order. This is the usual case, and it allocates nothing.
-func (s *Objects) inOrder(records []apis.InventoryRecord) bool {
-	if len(s.records) != len(records) {
-		return false
-	}
-	for i := range records {
-		if record := Compact(records[i]); !same(&s.records[i], &record) {
-			return false
-		}
-	}
-	return true
 }
 
 // change returns a bucket as it is to be written, and nil if it is stored so. It drops the messages of records that are too large

@@ -83,40 +83,24 @@ func Purged(record *apis.InventoryRecord) bool {
 	return false
 }
 
-// Equal reports whether two inventories are the same once compact. The order does not matter.
+// Equal reports whether two inventories are the same once compact. The order does not matter; if it is the same, Equal allocates
+// nothing.
 func Equal(a, b []apis.InventoryRecord) bool {
-	return holds(compactAll(a), b)
+	if len(a) != len(b) || equalInOrder(a, b) {
+		return len(a) == len(b)
+	}
+	a, b = compactAll(a), compactAll(b)
+	for _, records := range [][]apis.InventoryRecord{a, b} {
+		slices.SortStableFunc(records, func(x, y apis.InventoryRecord) int { return ByKey(&x, &y) })
+	}
+	return equalInOrder(a, b)
 }
 
-// holds reports whether stored records, which are compact, are the same as others, which need not be compact. It allocates nothing
-// if both have the same order.
-func holds(stored, records []apis.InventoryRecord) bool {
-	if len(stored) != len(records) {
-		return false
-	}
-	var moved []int
-	for i := range records {
-		if record := Compact(records[i]); !same(&stored[i], &record) {
-			moved = append(moved, i)
-		}
-	}
-	if len(moved) == 0 {
-		return true
-	}
-	others := make(map[plan.Key]*apis.InventoryRecord, len(moved))
-	for _, i := range moved {
-		others[plan.KeyOf(stored[i])] = &stored[i]
-	}
-	for _, i := range moved {
-		record := Compact(records[i])
-		key := plan.KeyOf(record)
-		other, ok := others[key]
-		if !ok || !same(other, &record) {
-			return false
-		}
-		delete(others, key)
-	}
-	return true
+func equalInOrder(a, b []apis.InventoryRecord) bool {
+	return slices.EqualFunc(a, b, func(x, y apis.InventoryRecord) bool {
+		x, y = Compact(x), Compact(y)
+		return same(&x, &y)
+	})
 }
 
 // same reports whether two compact records are equal.

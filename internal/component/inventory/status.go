@@ -50,7 +50,7 @@ func (s *Status) Load(context.Context) ([]apis.InventoryRecord, error) {
 
 // Save implements [Store]. It leaves the status as it is if that says the same.
 func (s *Status) Save(_ context.Context, records []apis.InventoryRecord) (bool, error) {
-	if holds(s.status.Inventory, records) {
+	if Equal(s.status.Inventory, records) {
 		return s.isDurable(s.status.Inventory, true), nil
 	}
 	records = compactAll(records)
@@ -70,7 +70,7 @@ func (s *Status) Save(_ context.Context, records []apis.InventoryRecord) (bool, 
 			return false, fmt.Errorf("cannot store the inventory in the status: its %d records make %d KiB, and at most %d KiB fit: "+
 				"keep it in objects of its own", len(records), size>>10, s.Limit>>10)
 		}
-		if holds(s.status.Inventory, records) {
+		if Equal(s.status.Inventory, records) {
 			return durable, nil
 		}
 	}

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,13 +25,13 @@ func Prepare(objects []client.Object, options Options, cache *Cache) ([]Object, 
 	entries, same := cache.lookup(objects, &options)
 	items := itemsOf(objects, entries, &options, cache.common)
 
-	p := &preparation{options: &options, sources: sourcesOf(objects, entries, items, &options)}
+	p := &preparation{options: &options, items: items, sources: sourcesOf(objects, entries, items, &options)}
 	for _, i := range items {
 		if i.fault != nil {
 			p.report(i, i.fault)
 		}
 	}
-	err := p.run(items, same && cache.consistent)
+	err := p.run(same && cache.consistent)
 	cache.keep(entries, same, err == nil)
 	if err != nil {
 		return nil, err
@@ -81,24 +80,24 @@ func sourcesOf(objects []client.Object, entries []entry, items []*item, options 
 // preparation is one request.
 type preparation struct {
 	options *Options
+	items   []*item
 	// sources are in the order of the items.
 	sources []source
-	faults  []fault
-}
-
-type fault struct {
-	item *item
-	err  error
+	// faults are those of the items, nil if there are none.
+	faults []error
 }
 
 func (p *preparation) report(i *item, err error) {
-	p.faults = append(p.faults, fault{item: i, err: err})
+	if p.faults == nil {
+		p.faults = make([]error, len(p.items))
+	}
+	p.faults[i.ordinal] = errors.Join(p.faults[i.ordinal], err)
 }
 
 // run completes items and checks that they go together, unless that is known.
-func (p *preparation) run(items []*item, consistent bool) error {
-	t := typesOf(items)
-	complete, same, err := p.complete(items, t)
+func (p *preparation) run(consistent bool) error {
+	t := typesOf(p.items)
+	complete, same, err := p.complete(t)
 	if err != nil {
 		return err
 	}
@@ -111,10 +110,10 @@ func (p *preparation) run(items []*item, consistent bool) error {
 }
 
 // complete returns the items without a fault, and whether all were complete already. An error is one of looking up a scope.
-func (p *preparation) complete(items []*item, t *types) (complete []*item, same bool, err error) {
+func (p *preparation) complete(t *types) (complete []*item, same bool, err error) {
 	s := &scopes{types: t, lookup: p.options.Namespaced, known: map[schema.GroupVersionKind]scopeResult{}}
-	complete, same = make([]*item, 0, len(items)), true
-	for _, i := range items {
+	complete, same = make([]*item, 0, len(p.items)), true
+	for _, i := range p.items {
 		if i.fault != nil {
 			continue
 		}
@@ -140,13 +139,15 @@ func (p *preparation) complete(items []*item, t *types) (complete []*item, same 
 	return complete, same, nil
 }
 
-// err names the objects at fault in their order.
+// err names the faulty objects in their order.
 func (p *preparation) err() error {
-	slices.SortStableFunc(p.faults, func(a, b fault) int { return cmp.Compare(a.item.ordinal, b.item.ordinal) })
-	errs := make([]error, 0, len(p.faults))
-	for _, f := range p.faults {
-		for _, err := range split(f.err) {
-			errs = append(errs, fmt.Errorf("%s: %w", f.item.describe(), err))
+	var errs []error
+	for n, fault := range p.faults {
+		if fault == nil {
+			continue
+		}
+		for _, err := range split(fault) {
+			errs = append(errs, fmt.Errorf("%s: %w", p.items[n].describe(), err))
 		}
 	}
 	return errors.Join(errs...)
