@@ -278,32 +278,31 @@ func (r *run) addDesired(interest *observe.Interest) error {
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same for the
 // decision to purge an object: without it, an object that is gone would be created again. It reports whether all are durable.
 func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
-	added := 0
+	var added []*apis.InventoryRecord
 	for i := range records {
 		purged, ok := r.recorded[plan.KeyOf(records[i])]
 		if !ok || inventory.Purged(&records[i]) && !purged {
-			added++
+			added = append(added, &records[i])
 		}
 	}
-	if added == 0 {
+	if len(added) == 0 {
 		return true, nil
 	}
 	durable, err = r.Store.Save(ctx, records)
 	if err != nil {
-		return false, fmt.Errorf("unable to record %d objects before they are created or purged: %w", added, err)
+		return false, fmt.Errorf("unable to record %d objects before they are created or purged: %w", len(added), err)
 	}
-	for i := range records {
-		key := plan.KeyOf(records[i])
-		purged, ok := r.recorded[key]
-		if !ok {
+	for _, record := range added {
+		key := plan.KeyOf(*record)
+		if _, ok := r.recorded[key]; !ok {
 			r.Memory.setFresh(key)
 		}
 		if durable {
-			r.recorded[key] = purged || inventory.Purged(&records[i])
+			r.recorded[key] = inventory.Purged(record)
 		}
 	}
 	if !durable {
-		r.report.Recorded = added
+		r.report.Recorded = len(added)
 	}
 	return durable, nil
 }

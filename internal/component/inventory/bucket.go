@@ -38,6 +38,8 @@ var errWritten = errors.New("another process has written it")
 // bucket is one that is stored.
 type bucket struct {
 	header
+	// count is the number of all buckets.
+	count int
 	// meta has what is needed to write the object again without a loss.
 	meta metav1.ObjectMeta
 	// records are in the order of their keys.
@@ -140,24 +142,16 @@ func (o *Options) get(ctx context.Context, number int) (client.Object, error) {
 	return object, nil
 }
 
-// bucketCount returns the number of buckets that an object says.
-func (o *Options) bucketCount(object client.Object) (int, error) {
-	label := object.GetLabels()[o.CountLabel]
-	count, err := strconv.Atoi(label)
-	if err != nil || count < 1 || count > maxBuckets {
-		return 0, o.unusable(object, fmt.Errorf("its label %s is %q, which is not a number of buckets", o.CountLabel, label))
-	}
-	return count, nil
-}
-
-// open reads one of count buckets.
-func (o *Options) open(object client.Object, count int) (*bucket, []apis.InventoryRecord, error) {
+// open reads the bucket that an object is.
+func (o *Options) open(object client.Object) (*bucket, []apis.InventoryRecord, error) {
 	number, ok := o.bucketNumber(object.GetName())
 	if !ok {
 		return nil, nil, errors.New("it has the labels of the inventory, and not the name of a bucket")
 	}
-	if label := object.GetLabels()[o.CountLabel]; label != strconv.Itoa(count) {
-		return nil, nil, fmt.Errorf("its label %s is %q, and that of another bucket is %d", o.CountLabel, label, count)
+	label := object.GetLabels()[o.CountLabel]
+	count, err := strconv.Atoi(label)
+	if err != nil || count <= number || count > maxBuckets {
+		return nil, nil, fmt.Errorf("its label %s is %q, which is not the number of buckets", o.CountLabel, label)
 	}
 	head, records, err := decode(contentOf(object))
 	if err != nil {
@@ -169,9 +163,6 @@ func (o *Options) open(object client.Object, count int) (*bucket, []apis.Invento
 	if head.Bucket != number {
 		return nil, nil, fmt.Errorf("it has the content of %s", o.bucketName(head.Bucket))
 	}
-	if number >= count {
-		return nil, nil, fmt.Errorf("there are only %d buckets", count)
-	}
 	if err := Validate(records); err != nil {
 		return nil, nil, err
 	}
@@ -180,11 +171,7 @@ func (o *Options) open(object client.Object, count int) (*bucket, []apis.Invento
 			return nil, nil, fmt.Errorf("its record of %s belongs to %s", plan.KeyOf(records[i]), o.bucketName(of))
 		}
 	}
-	return &bucket{header: head, meta: metaOf(object)}, records, nil
-}
-
-func (o *Options) unusable(object client.Object, err error) error {
-	return fmt.Errorf("%s %s cannot be used: %w", o.Kind, client.ObjectKeyFromObject(object), err)
+	return &bucket{header: head, count: count, meta: metaOf(object)}, records, nil
 }
 
 // complete adds to the metadata of a bucket what it needs.

@@ -146,20 +146,24 @@ func (s *Objects) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	count := s.options.Buckets
 	if len(objects) == 0 {
 		if err := s.options.checkNone(ctx); err != nil {
 			return err
 		}
-	} else if count, err = s.options.bucketCount(objects[0]); err != nil {
-		return err
 	}
-	buckets := make([]*bucket, count)
+	buckets := make([]*bucket, s.options.Buckets)
 	var records []apis.InventoryRecord
-	for _, object := range objects {
-		b, found, err := s.options.open(object, count)
+	for i, object := range objects {
+		b, found, err := s.options.open(object)
+		switch {
+		case err != nil:
+		case i == 0:
+			buckets = make([]*bucket, b.count)
+		case b.count != len(buckets):
+			err = fmt.Errorf("it is one of %d buckets, and another is one of %d", b.count, len(buckets))
+		}
 		if err != nil {
-			return s.options.unusable(object, err)
+			return fmt.Errorf("%s %s cannot be used: %w", s.options.Kind, client.ObjectKeyFromObject(object), err)
 		}
 		buckets[b.Bucket] = b
 		records = append(records, found...)
@@ -169,7 +173,7 @@ func (s *Objects) read(ctx context.Context) error {
 		return fmt.Errorf("%s is missing", s.options.describe(missing))
 	}
 	slices.SortFunc(records, func(a, b apis.InventoryRecord) int { return ByKey(&a, &b) })
-	for number, records := range split(records, count) {
+	for number, records := range split(records, len(buckets)) {
 		if buckets[number] != nil {
 			buckets[number].records = records
 		}

@@ -221,14 +221,14 @@ func TestObjectsRefuseToLoad(t *testing.T) {
 				delete(s["shop-inventory-0"].Labels, "test.example.com/inventory-buckets")
 			},
 			want: prefix + "Secret default/shop-inventory-0 cannot be used: its label test.example.com/inventory-buckets is \"\", " +
-				"which is not a number of buckets",
+				"which is not the number of buckets",
 		},
-		"two do not agree how many there are": {
+		"one has the wrong number": {
 			damage: func(s map[string]*corev1.Secret) {
 				s["shop-inventory-1"].Labels["test.example.com/inventory-buckets"] = "5"
 			},
-			want: prefix + "Secret default/shop-inventory-1 cannot be used: its label test.example.com/inventory-buckets is \"5\", " +
-				"and that of another bucket is 4",
+			want: prefix + "Secret default/shop-inventory-1 cannot be used: its record of ConfigMap team-1/settings-of-service-1 " +
+				"belongs to shop-inventory-2",
 		},
 		"there are more than they say": {
 			damage: func(s map[string]*corev1.Secret) {
@@ -531,6 +531,21 @@ func TestObjectsKeepTheirNumberOfBuckets(t *testing.T) {
 	}
 	if got := mustLoad(t, open(t, optionsFor(w.link(t), ""))); !inventory.Equal(got, records(50, record)) {
 		t.Errorf("it has %d records of 50", len(got))
+	}
+}
+
+// TestObjectsAgreeOnTheNumberOfBuckets has an empty bucket of another inventory among the buckets.
+func TestObjectsAgreeOnTheNumberOfBuckets(t *testing.T) {
+	w := newWorld(t)
+	first := open(t, optionsFor(w.link(t), ""))
+	mustLoad(t, first)
+	mustSave(t, first, records(1, inBucket0))
+	w.rewrite(t, func(s map[string]*corev1.Secret) {
+		s["shop-inventory-3"].Labels["test.example.com/inventory-buckets"] = "8"
+	})
+	want := "cannot load the inventory: Secret default/shop-inventory-3 cannot be used: it is one of 8 buckets, and another is one of 4"
+	if _, err := open(t, optionsFor(w.link(t), "")).Load(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
 	}
 }
 
