@@ -28,10 +28,12 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/validation"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	k8svalidation "k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -120,6 +122,10 @@ type ComponentReconciler[Type client.Object] struct {
 	source      eventSource
 	states      reconcilers.ResourceState[*resourceState]
 	initOnce    sync.Once
+
+	// generatorScheme has the types that the generator registers; nil if it registers none.
+	generatorScheme *runtime.Scheme
+	generatorErr    error
 }
 
 var (
@@ -150,6 +156,9 @@ func (r *ComponentReconciler[T]) init() {
 		}
 		if r.Status == nil {
 			r.Status = defaultStatus[T]
+		}
+		if !isNil(r.Generator) {
+			r.generatorScheme, r.generatorErr = manifest.SchemeOf(r.Generator)
 		}
 	})
 }
@@ -217,6 +226,9 @@ func (r *ComponentReconciler[T]) check() error {
 	}
 	if isNil(r.Generator) {
 		return fmt.Errorf("ComponentReconciler %q must define Generator", r.Name)
+	}
+	if r.generatorErr != nil {
+		return fmt.Errorf("ComponentReconciler %q must have a Generator that can register its types: %w", r.Name, r.generatorErr)
 	}
 	if err := r.Inventory.validate(); err != nil {
 		return fmt.Errorf("ComponentReconciler %q must have a valid Inventory: %w", r.Name, err)

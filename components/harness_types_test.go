@@ -124,7 +124,7 @@ func TestComponentRowsOfPatterns(t *testing.T) {
 }
 
 func TestComponentRowsOfInventories(t *testing.T) {
-	const inventory = "assembly-house-inventory-avawxstp4txe3dw556ib-0"
+	const inventory = "assembly-house-inventory-avawxstp4txe3dw556ib-"
 	house, walls, roof := newHouse()
 	fresh := rtesting.NewFixture(house)
 	inSecret := func(node *components.ComponentReconciler[*resources.Assembly]) {
@@ -133,12 +133,12 @@ func TestComponentRowsOfInventories(t *testing.T) {
 	node := assembling()
 	inSecret(node)
 	deployed := rtesting.Rollout[*resources.Assembly]{Scheme: assemblyScheme, Resource: house, Reconciler: node}.Run(t)
-	inTheSecret := func(phase apis.InventoryPhase, status apis.ObjectStatus) client.Object {
+	secret := func(bucket string, records ...apis.InventoryRecord) client.Object {
 		return &rtesting.Inventory{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, Kind: "Secret",
-			Records: []apis.InventoryRecord{recordOf("roof", 1, phase, status, ""), recordOf("walls", 0, phase, status, "")},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: inventory + bucket}, Kind: "Secret", Records: records,
 		}
 	}
+	const scheduled, inProgress = apis.PhaseScheduledForApplication, apis.ObjectInProgress
 	assemblyRows{
 		"records and creates in one pass": {
 			Resource:     house,
@@ -152,18 +152,28 @@ func TestComponentRowsOfInventories(t *testing.T) {
 			).Object(),
 			ExpectOrder: []string{
 				"patch Assembly default/house",
-				"create Secret default/" + inventory,
+				"create Secret default/" + inventory + "0",
+				"create Secret default/" + inventory + "1",
+				"create Secret default/" + inventory + "2",
+				"create Secret default/" + inventory + "3",
 				"create ConfigMap default/walls",
 				"create ConfigMap default/roof",
-				"update Secret default/" + inventory,
+				"update Secret default/" + inventory + "0",
+				"update Secret default/" + inventory + "3",
 			},
 			ExpectPatches: []rtesting.PatchRef{houseFinalizers(house, "999", `["`+componentFinalizer+`"]`)},
 			ExpectCreates: []client.Object{
-				inTheSecret(apis.PhaseScheduledForApplication, apis.ObjectInProgress),
+				secret("0", recordOf("walls", 0, scheduled, inProgress, "")),
+				secret("1"),
+				secret("2"),
+				secret("3", recordOf("roof", 1, scheduled, inProgress, "")),
 				rtesting.WithOwnership(walls, componentPrefix, house, assemblyScheme),
 				rtesting.WithOwnership(roof, componentPrefix, house, assemblyScheme),
 			},
-			ExpectUpdates: []client.Object{inTheSecret(apis.PhaseReady, "")},
+			ExpectUpdates: []client.Object{
+				secret("0", recordOf("walls", 0, apis.PhaseReady, "", "")),
+				secret("3", recordOf("roof", 1, apis.PhaseReady, "", "")),
+			},
 			ExpectEvents: houseEvents(house,
 				"FinalizerPatched", `Patched finalizer "`+componentFinalizer+`"`,
 				"Created", "Created ConfigMap default/walls, ConfigMap default/roof",

@@ -86,14 +86,16 @@ func (j *job[T]) objectStore() (inventory.Store, error) {
 	owner := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: j.resource.GetName()}
 	name := inventory.ObjectName(j.Prefix, kind.Kind, owner, j.resource.GetUID())
 	options := inventory.Options{
-		Client:    j.config.Client,
-		Reader:    reader,
-		Kind:      j.Inventory.Kind,
-		Namespace: namespace,
-		Name:      name,
-		Labels:    map[string]string{j.Prefix + "/inventory": string(j.resource.GetUID())},
-		OwnerUID:  j.resource.GetUID(),
-		Finalizer: j.Finalizer,
+		Client:     j.config.Client,
+		Reader:     reader,
+		Kind:       j.Inventory.Kind,
+		Namespace:  namespace,
+		Name:       name,
+		Labels:     map[string]string{j.Prefix + "/inventory": string(j.resource.GetUID())},
+		CountLabel: j.Prefix + "/inventory-buckets",
+		OwnerUID:   j.resource.GetUID(),
+		Finalizer:  j.Finalizer,
+		Parallel:   j.Parallel,
 		OwnerReference: &metav1.OwnerReference{
 			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.Name, UID: j.resource.GetUID(),
 		},

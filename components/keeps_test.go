@@ -147,7 +147,7 @@ func TestWritingInVainEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it is not said", func(ctx context.Context) error {
-		return conditionSays(ctx, c, assembly, components.ReasonProcessing, "ConfigMap "+namespace+"/part", "somebody changes it as it is written")
+		return conditionSays(ctx, c, assembly, components.ReasonProcessing, "ConfigMap "+namespace+"/part", "a webhook or another controller keeps changing it")
 	})
 	eventually(t, "it is written all the time", func(context.Context) error {
 		op.requests.Reset()

@@ -253,6 +253,7 @@ func (j *job[T]) generate(ctx context.Context, parameters component.Unstructurab
 		PrunePolicy:     j.configuration.PrunePolicy,
 		ReapplyInterval: j.configuration.ReapplyInterval,
 		Scheme:          j.config.Scheme(),
+		GeneratorScheme: j.generatorScheme,
 		Namespaced:      j.deployment.namespaced(),
 	}, &j.state.engine.Manifests)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap in which a component keeps its records,
-// compressed:
+// Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap that keeps records of a component, which are compressed
+// there. A component has four of them. Which one has a record depends on a hash of its key; a failed row prints it:
 //
 //	ExpectCreates: []client.Object{&rtesting.Inventory{
 //		ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
@@ -58,21 +58,23 @@ func copyOfRecords(records []apis.InventoryRecord) []apis.InventoryRecord {
 	return copied
 }
 
-// InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and
-// ConfigMaps in their data. It returns none for other objects, and an error for records that are damaged.
+// InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and ConfigMaps as content.
+// Those of Secrets and ConfigMaps come first, in order of group, kind, namespace and name. It returns none for other objects, and an
+// error for records that are damaged.
 func InventoryOf(objs ...client.Object) ([]apis.InventoryRecord, error) {
-	var all []apis.InventoryRecord
+	var kept, inStatus []apis.InventoryRecord
 	for _, obj := range objects.CopyAll(objs) {
 		records, _, err := inventory.Read(obj)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, records...)
+		kept = append(kept, records...)
 		for _, status := range componentStatuses(obj) {
-			all = append(all, copyOfRecords(status.Inventory)...)
+			inStatus = append(inStatus, copyOfRecords(status.Inventory)...)
 		}
 	}
-	return all, nil
+	slices.SortFunc(kept, func(a, b apis.InventoryRecord) int { return inventory.ByKey(&a, &b) })
+	return append(kept, inStatus...), nil
 }
 
 // asInventory returns an object that keeps records as an Inventory, and any other as it is.

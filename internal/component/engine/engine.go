@@ -1,14 +1,29 @@
-// Package engine deploys a component: it puts observing, planning and executing together.
+// Package engine deploys a component: it observes, plans and executes.
 //
-// One [Run] goes as far as the cluster allows and returns. It never waits for the cluster: what is left to wait for is in the
-// report, and the observer wakes the component when something of it changes.
+// One [Run] goes as far as the cluster allows and returns. It never waits for the cluster. The report says what is left to wait for,
+// and the observer wakes the component when something of it changes.
+//
+// The life of a manifest object:
+//
+//  1. A generator returns it, and manifest.Prepare checks it, completes it and takes its digest (manifest/prepare.go).
+//  2. Run loads the inventory, with the record of the object (inventory/status.go or inventory/objects.go).
+//  3. Run observes the object in the cluster, from a watch if there is one (engine.go, observe/observe.go).
+//  4. plan.Make compares what is desired, recorded and observed, and returns the next stage of operations (plan/make.go).
+//  5. Run saves the records of new objects before it creates any of them (engine.go).
+//  6. The executor makes the requests of the stage (stage.go, execute/execute.go). A type is fenced off before it is deleted, so
+//     that no instances are created meanwhile (fences.go).
+//  7. The results go to the observer and into the records, and Run continues with step 4 until no operation is left (stage.go).
+//  8. Run saves the inventory. The caller writes the status of the component.
 package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -18,12 +33,12 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Engine is what deploying one component takes. It is made for one request.
+// Engine is what the deployment of one component needs. It is made for one request.
 type Engine struct {
 	// Client reads past the cache and writes, with the identity that the component is deployed with.
 	Client   client.Client
@@ -34,26 +49,26 @@ type Engine struct {
 
 	Component observe.Component
 	Mark      execute.Mark
-	// FieldManager is the one that all is written as, Reclaim the prefixes of the managers whose fields may be taken.
+	// FieldManager is the field manager of all writes. Reclaim has the prefixes of the managers whose fields may be taken.
 	FieldManager string
 	Reclaim      []string
 	// Parallel is how many requests are made at the same time. Default: that of the executor.
 	Parallel int
 }
 
-// Memory is what is worth keeping of a component from request to request. Losing it costs a few reads. The zero value is empty.
+// Memory is kept of a component from request to request. Losing it costs a few reads. The zero value is empty.
 type Memory struct {
-	// fresh are the records that this process made, of objects that it did not try to create since, or was refused: nothing of
-	// them can exist unseen, unless somebody else made it.
+	// fresh are the records that this process made, of objects that it did not try to create since, or whose creation was refused.
+	// Such an object cannot exist unseen, unless another process created it.
 	fresh map[plan.Key]bool
-	// namespaces are those that were found or made, by name.
+	// namespaces are those that were found or created, by name.
 	namespaces map[string]bool
 	// Manifests remembers what was prepared.
 	Manifests manifest.Cache
 }
 
-// note notes that an object that is recorded was not created by us.
-func (m *Memory) note(key plan.Key) {
+// setFresh marks a recorded object as not created by this process.
+func (m *Memory) setFresh(key plan.Key) {
 	if m.fresh == nil {
 		m.fresh = map[plan.Key]bool{}
 	}
@@ -62,18 +77,17 @@ func (m *Memory) note(key plan.Key) {
 
 // Task is what is to be done.
 type Task struct {
-	// Deleting: the component is going. Objects are then ignored.
+	// Deleting reports whether the component is going. Objects are then ignored.
 	Deleting bool
-	// Objects are those desired.
+	// Objects are the desired ones.
 	Objects []manifest.Object
-	// Namespaces are to be created where they are missing.
+	// Namespaces are created if they are missing.
 	Namespaces []string
 	// Patterns are additional managed types.
 	Patterns []plan.Pattern
-	// DryRun: nothing is written, neither to the cluster nor to the inventory.
+	// DryRun writes nothing, neither to the cluster nor to the inventory.
 	DryRun bool
-	// BeforeDelete is called once nothing is seen to block the deletion of the component, and before anything is done about it.
-	// Optional.
+	// BeforeDelete is called once nothing is seen to block the deletion of the component, and before anything is deleted. Optional.
 	BeforeDelete func(ctx context.Context) error
 	Now          time.Time
 }
@@ -86,21 +100,21 @@ type Report struct {
 	Input plan.Input
 	// Inventory is as it is to be kept.
 	Inventory []apis.InventoryRecord
-	// Recorded: records were added that are not durable yet, so nothing was done about their objects. The caller makes them
+	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The caller makes them
 	// durable and comes back.
 	Recorded int
-	// Results are what became of all operations, in the order in which they were carried out.
+	// Results are those of all operations, in the order in which they were carried out.
 	Results []execute.Result
-	// Syncing, Polled: see observe.Observation.
+	// Syncing and Polled are those of observe.Observation.
 	Syncing []schema.GroupKind
 	Polled  map[schema.GroupKind]string
-	// Waits: something has to be waited for that nobody watches.
+	// Waits reports whether something has to be waited for that no watch shows.
 	Waits bool
-	// Futile: an object does not become what is desired, whatever is written.
+	// Futile reports whether an object does not become as desired when it is written.
 	Futile bool
 }
 
-// Changed tells whether the run wrote anything but the inventory, and to some end.
+// Changed reports whether the run wrote anything but the inventory, unless that was futile.
 func (r *Report) Changed() bool {
 	return !r.Futile && slices.ContainsFunc(r.Results, func(result execute.Result) bool {
 		return result.Err == nil && result.Operation.Action != plan.ActionCheck
@@ -113,30 +127,18 @@ type run struct {
 	task   Task
 	in     plan.Input
 	report *Report
-	stored map[plan.Key]bool
-	// purges are the keys of records that say durably that the object is purged.
-	purges  map[plan.Key]bool
-	objects map[plan.Key]*manifest.Object
-	known   map[plan.Key]observe.Interest
-	// announced: BeforeDelete was called.
-	announced bool
-	// tried are the operations that were carried out with success.
-	tried map[operationKey]bool
+	// recorded has the keys of the durable records, with true if the record says that its object is purged.
+	recorded  map[plan.Key]bool
+	objects   map[plan.Key]*manifest.Object
+	interests map[plan.Key]observe.Interest
+	// calledBeforeDelete reports whether BeforeDelete was called.
+	calledBeforeDelete bool
+	// succeeded are the operations that were carried out with success.
+	succeeded map[operationKey]bool
 }
 
-// operationKey is what an operation does, whatever for.
-type operationKey struct {
-	plan.Key
-	action  plan.Action
-	pattern int
-}
-
-func keyOf(o *plan.Operation) operationKey {
-	return operationKey{Key: o.Key, action: o.Action, pattern: o.Pattern}
-}
-
-// Run deploys the component as far as it can be, or takes it away. The report is never nil. The error joins what went wrong,
-// object by object, in stable order; the inventory in the report is to be kept all the same.
+// Run deploys the component as far as it can be, or takes it away. The report is never nil. The error joins the errors of all
+// objects, in stable order; the inventory in the report is to be kept all the same.
 func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
 	return r.report, r.run(ctx)
@@ -152,7 +154,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
-	failed := r.release(ctx)
+	failed := r.liftFencesOfDesired(ctx)
 	for {
 		next := plan.Make(r.in)
 		r.report.Plan, r.report.Input, r.report.Inventory = next, r.in, next.Inventory
@@ -162,26 +164,25 @@ func (r *run) run(ctx context.Context) error {
 		if durable, err := r.record(ctx, next.Inventory); err != nil || !durable {
 			return errors.Join(failed, err)
 		}
-		repeats, stuck := r.repeats(next.Next)
+		repeated, stuck := r.giveUpRepeated(next.Next)
 		if len(next.Next.Operations) == 0 || stuck {
 			break
 		}
-		if repeats {
+		if repeated {
 			continue
 		}
-		if err := r.announceRemoval(ctx, next.Next); err != nil {
-			return errors.Join(failed, r.unannounced(ctx, err))
-		}
-		carried, err := r.carryOut(ctx, next)
+		stageErr, err := r.executeStage(ctx, next)
 		if err != nil {
-			return errors.Join(failed, r.unannounced(ctx, err))
+			// The deletion has not begun, so the next request calls BeforeDelete again.
+			r.report.Inventory = r.in.Inventory
+			return errors.Join(failed, err, r.save(ctx))
 		}
-		failed = errors.Join(failed, carried)
+		failed = errors.Join(failed, stageErr)
 		if err := ctx.Err(); err != nil {
 			return errors.Join(failed, err)
 		}
 	}
-	r.liftFences(ctx)
+	r.liftFencesOfBlocked(ctx)
 	return errors.Join(failed, r.save(ctx))
 }
 
@@ -196,10 +197,9 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		PatternUses: map[int]plan.Use{},
 		Now:         r.task.Now,
 	}
-	r.stored, r.purges = make(map[plan.Key]bool, len(stored)), map[plan.Key]bool{}
+	r.recorded = make(map[plan.Key]bool, len(stored))
 	for i := range stored {
-		r.stored[plan.KeyOf(stored[i])] = true
-		r.purges[plan.KeyOf(stored[i])] = inventory.Purged(&stored[i])
+		r.recorded[plan.KeyOf(stored[i])] = inventory.Purged(&stored[i])
 	}
 	if r.task.Deleting {
 		return
@@ -213,33 +213,35 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 	}
 }
 
-// observe finds out what there is of all that is desired or recorded.
+// observe finds the objects that are desired or recorded.
 func (r *run) observe(ctx context.Context) error {
-	r.known = make(map[plan.Key]observe.Interest, len(r.in.Inventory)+len(r.in.Desired))
+	r.interests = make(map[plan.Key]observe.Interest, len(r.in.Inventory)+len(r.in.Desired))
 	interests := make([]observe.Interest, 0, len(r.in.Inventory)+len(r.in.Desired))
-	add := func(interest observe.Interest) {
+	add := func(interest observe.Interest) error {
+		if err := r.addDesired(&interest); err != nil {
+			return err
+		}
 		interests = append(interests, interest)
-		r.known[interest.Key] = interest
+		r.interests[interest.Key] = interest
+		return nil
 	}
 	for i := range r.in.Inventory {
 		record := &r.in.Inventory[i]
 		key := plan.KeyOf(*record)
-		interest := observe.Interest{
+		if err := add(observe.Interest{
 			Key: key, Version: record.Version, Written: record.Generation, UID: record.UID,
 			Fresh: record.UID == "" && r.Memory.fresh[key],
-		}
-		if err := r.fill(&interest); err != nil {
+		}); err != nil {
 			return err
 		}
-		add(interest)
 	}
 	for i := range r.in.Desired {
-		if desired := &r.in.Desired[i]; !r.stored[desired.Key] {
-			interest := observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun}
-			if err := r.fill(&interest); err != nil {
-				return err
-			}
-			add(interest)
+		desired := &r.in.Desired[i]
+		if _, ok := r.recorded[desired.Key]; ok {
+			continue
+		}
+		if err := add(observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun}); err != nil {
+			return err
 		}
 	}
 	observation, err := r.Observer.Observe(ctx, r.Component, interests)
@@ -254,8 +256,8 @@ func (r *run) observe(ctx context.Context) error {
 	return nil
 }
 
-// fill adds what the desired object says to an interest.
-func (r *run) fill(interest *observe.Interest) error {
+// addDesired adds to an interest what the desired object says.
+func (r *run) addDesired(interest *observe.Interest) error {
 	object, ok := r.objects[interest.Key]
 	if !ok {
 		return nil
@@ -273,34 +275,34 @@ func (r *run) fill(interest *observe.Interest) error {
 	return nil
 }
 
-// record makes the keys of records durable before anything is done about their objects (law L2), and that an object is to be purged before
-// it is: one that is gone without that would be created again. It tells whether they are.
+// record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same for the
+// decision to purge an object: without it, an object that is gone would be created again. It reports whether all are durable.
 func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
-	added := 0
+	var added []*apis.InventoryRecord
 	for i := range records {
-		if key := plan.KeyOf(records[i]); !r.stored[key] || inventory.Purged(&records[i]) && !r.purges[key] {
-			added++
+		purged, ok := r.recorded[plan.KeyOf(records[i])]
+		if !ok || inventory.Purged(&records[i]) && !purged {
+			added = append(added, &records[i])
 		}
 	}
-	if added == 0 {
+	if len(added) == 0 {
 		return true, nil
 	}
 	durable, err = r.Store.Save(ctx, records)
 	if err != nil {
-		return false, fmt.Errorf("unable to record %d objects before they are created or purged: %w", added, err)
+		return false, fmt.Errorf("unable to record %d objects before they are created or purged: %w", len(added), err)
 	}
-	for i := range records {
-		key := plan.KeyOf(records[i])
-		if !r.stored[key] {
-			r.Memory.note(key)
+	for _, record := range added {
+		key := plan.KeyOf(*record)
+		if _, ok := r.recorded[key]; !ok {
+			r.Memory.setFresh(key)
 		}
 		if durable {
-			r.stored[key] = true
-			r.purges[key] = r.purges[key] || inventory.Purged(&records[i])
+			r.recorded[key] = inventory.Purged(record)
 		}
 	}
 	if !durable {
-		r.report.Recorded = added
+		r.report.Recorded = len(added)
 	}
 	return durable, nil
 }
@@ -312,148 +314,47 @@ func (r *run) save(ctx context.Context) error {
 	return nil
 }
 
-// repeats tells whether the stage has operations that were carried out before in this run, and gives up on these: what we write is
-// changed as it is written, by admission for instance, and to write it again would go on for ever. stuck tells that the plan does not
-// give up.
-func (r *run) repeats(stage plan.Stage) (repeats, stuck bool) {
+// operationKey is what an operation does, and to which object.
+type operationKey struct {
+	plan.Key
+	action  plan.Action
+	pattern int
+}
+
+func keyOf(o *plan.Operation) operationKey {
+	return operationKey{Key: o.Key, action: o.Action, pattern: o.Pattern}
+}
+
+// giveUpRepeated gives up the operations of a stage that were carried out before in this run. What is written is then changed by
+// admission, for instance, so it would be written for ever. repeated reports whether there are such operations, stuck whether the plan
+// has them although they were given up.
+func (r *run) giveUpRepeated(stage plan.Stage) (repeated, stuck bool) {
 	for i := range stage.Operations {
 		o := &stage.Operations[i]
-		if !r.tried[keyOf(o)] {
+		if !r.succeeded[keyOf(o)] {
 			continue
 		}
-		repeats = true
+		repeated = true
 		if _, known := r.in.Failed[o.Key]; known {
 			stuck = true
 		}
 		r.in.Failed[o.Key] = messageFutile
 	}
-	r.report.Waits = r.report.Waits || repeats
-	r.report.Futile = r.report.Futile || repeats
-	return repeats, stuck
+	r.report.Waits = r.report.Waits || repeated
+	r.report.Futile = r.report.Futile || repeated
+	return repeated, stuck
 }
 
-const messageFutile = "it is not as desired after it was written, so somebody changes it as it is written"
+const messageFutile = "it is not as desired after it was written; a webhook or another controller keeps changing it"
 
-// announceRemoval calls BeforeDelete before the first operation that takes anything away, unless an earlier request did.
-func (r *run) announceRemoval(ctx context.Context, stage plan.Stage) error {
-	if slices.ContainsFunc(stage.Operations, func(o plan.Operation) bool { return !isCheck(o) }) {
-		return r.announce(ctx)
-	}
-	return nil
+// OwnerText names the resource that a component belongs to, for an annotation on its objects that people read. It has the kind and the
+// UID, so that resources of two kinds, or two resources that had the same name one after the other, never share an object.
+func OwnerText(kind schema.GroupKind, name types.NamespacedName, uid types.UID) string {
+	return strings.Join([]string{kind.String(), name.Namespace, name.Name, string(uid)}, "/")
 }
 
-func (r *run) announce(ctx context.Context) error {
-	if !r.task.Deleting || r.announced || r.task.BeforeDelete == nil || plan.Committed(r.in.Inventory) {
-		return nil
-	}
-	if err := r.task.BeforeDelete(ctx); err != nil {
-		return err
-	}
-	r.announced = true
-	return nil
-}
-
-// unannounced ends a run whose deletion could not be announced. It is not under way yet, and so the next request announces it
-// again.
-func (r *run) unannounced(ctx context.Context, err error) error {
-	r.report.Inventory = r.in.Inventory
-	return errors.Join(err, r.save(ctx))
-}
-
-// carryOut carries out the stage of a plan and folds in what became of it. failed joins the errors of objects; err says that nothing
-// was done.
-func (r *run) carryOut(ctx context.Context, p plan.Plan) (failed, err error) {
-	executor := &execute.Executor{
-		Client:       r.Client,
-		Guard:        r.Guard,
-		Mark:         r.Mark,
-		FieldManager: r.FieldManager,
-		Reclaim:      r.Reclaim,
-		Parallel:     r.Parallel,
-		Deleting:     r.task.Deleting,
-		Patterns:     r.task.Patterns,
-		Objects:      r.objects,
-		Records:      recordsByKey(p),
-		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
-			return r.Observer.Managed(r.Component, key)
-		},
-	}
-	r.ensureNamespaces(ctx, executor, p.Next)
-	for i := range p.Next.Operations {
-		if o := &p.Next.Operations[i]; o.Action == plan.ActionCreate {
-			// From here on it may exist, whatever becomes of the answer.
-			delete(r.Memory.fresh, o.Key)
-		}
-	}
-	results, err := r.execute(ctx, executor, p.Next)
-	if err != nil {
-		return nil, err
-	}
-	r.report.Results = append(r.report.Results, results...)
-
-	outcomes := make([]plan.Outcome, 0, len(results))
-	var problems []error
-	for i := range results {
-		outcome, err := r.take(&results[i])
-		outcomes = append(outcomes, outcome)
-		if err != nil {
-			problems = append(problems, err)
-		}
-		if results[i].Err == nil {
-			if r.tried == nil {
-				r.tried = make(map[operationKey]bool, len(results))
-			}
-			r.tried[keyOf(&results[i].Operation)] = true
-		}
-	}
-	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
-	r.report.Inventory = r.in.Inventory
-	return errors.Join(problems...), nil
-}
-
-func recordsByKey(p plan.Plan) map[plan.Key]apis.InventoryRecord {
-	wanted := make(map[plan.Key]bool, len(p.Next.Operations))
-	for i := range p.Next.Operations {
-		wanted[p.Next.Operations[i].Key] = true
-	}
-	records := make(map[plan.Key]apis.InventoryRecord, len(wanted))
-	for i := range p.Inventory {
-		if key := plan.KeyOf(p.Inventory[i]); wanted[key] {
-			records[key] = p.Inventory[i]
-		}
-	}
-	return records
-}
-
-func (r *run) interestIn(key plan.Key, version string) observe.Interest {
-	interest, ok := r.known[key]
-	if !ok {
-		interest = observe.Interest{Key: key, Version: version}
-		r.fill(&interest)
-	}
-	return interest
-}
-
-// ensureNamespaces makes the namespaces that objects of the stage need, each once.
-func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, stage plan.Stage) {
-	wanted := map[string]bool{}
-	for i := range stage.Operations {
-		if o := &stage.Operations[i]; o.Action == plan.ActionCreate && o.Key.Namespace != "" && !r.Memory.namespaces[o.Key.Namespace] {
-			wanted[o.Key.Namespace] = true
-		}
-	}
-	missing := slices.DeleteFunc(slices.Clone(r.task.Namespaces), func(name string) bool { return !wanted[name] })
-	if len(missing) == 0 {
-		return
-	}
-	// What cannot be made shows when an object is created in it, with a better error.
-	problems := executor.EnsureNamespaces(ctx, missing)
-	if r.Memory.namespaces == nil {
-		r.Memory.namespaces = map[string]bool{}
-	}
-	for _, name := range missing {
-		if problems[name] == nil {
-			r.Memory.namespaces[name] = true
-		}
-	}
+// OwnerID is the owner as the value of a label: 52 characters.
+func OwnerID(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 }

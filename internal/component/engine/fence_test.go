@@ -149,8 +149,8 @@ func (r *rig) run(deleting bool, objects ...client.Object) (*engine.Report, erro
 	return report, err
 }
 
-// settle runs until there is nothing left to do.
-func (r *rig) settle(deleting bool, objects ...client.Object) {
+// converge runs until there is nothing left to do.
+func (r *rig) converge(deleting bool, objects ...client.Object) {
 	r.Helper()
 	r.eventually(func() error {
 		report, err := r.run(deleting, objects...)
@@ -240,7 +240,7 @@ func TestFenceOfATypeThatStays(t *testing.T) {
 		t.Run(string(test.policy)+" "+test.before, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, fmt.Sprintf("Stay%d", i), manifest.Options{ReconcilePolicy: test.policy})
-			r.settle(false, r.crd)
+			r.converge(false, r.crd)
 			r.leaveFence(test.before)
 
 			report, err := r.run(false, r.crd)
@@ -248,7 +248,7 @@ func TestFenceOfATypeThatStays(t *testing.T) {
 				t.Fatalf("lifted %d times: %v, %+v", r.lifts, err, report.Plan.Obstacles)
 			}
 			r.assertOpen()
-			r.settle(false, r.crd)
+			r.converge(false, r.crd)
 			version := r.live().ResourceVersion
 			if _, err := r.run(false, r.crd); err != nil || r.writes != 0 || r.lifts != 0 {
 				t.Errorf("%d writes and %d lifts for nothing: %v", r.writes, r.lifts, err)
@@ -264,9 +264,9 @@ func TestFenceOfATypeThatStays(t *testing.T) {
 func TestFenceOfATypeThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "Left", manifest.Options{DeletePolicy: apis.DeleteOrphanOnDelete})
-	r.settle(false, r.crd)
+	r.converge(false, r.crd)
 	r.leaveFence("delete")
-	r.settle(true)
+	r.converge(true)
 	r.assertOpen()
 	if owner := r.live().Labels[prefix+"/owner-id"]; owner != "" {
 		t.Errorf("it is still owned by %s", owner)

@@ -12,9 +12,9 @@ import (
 	"github.com/espalier-dev/espalier/internal/kinds"
 )
 
-// release takes the fences off the types that are desired. They were left by a removal that was broken off; to write the definition anew
-// would do it as well, but not every one is written again.
-func (r *run) release(ctx context.Context) error {
+// liftFencesOfDesired takes the fences off the types that are desired. A removal that was interrupted has left them. To write the
+// definition again would remove its fence, too, but not every definition is written again.
+func (r *run) liftFencesOfDesired(ctx context.Context) error {
 	if r.task.Deleting || r.task.DryRun {
 		return nil
 	}
@@ -32,8 +32,8 @@ func (r *run) release(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// liftFences takes off the fences of a deletion that turned out to be blocked.
-func (r *run) liftFences(ctx context.Context) {
+// liftFencesOfBlocked takes off the fences of a deletion that turned out to be blocked.
+func (r *run) liftFencesOfBlocked(ctx context.Context) {
 	if !r.task.Deleting || plan.Committed(r.in.Inventory) {
 		return
 	}
@@ -44,28 +44,28 @@ func (r *run) liftFences(ctx context.Context) {
 	}
 	for key, use := range r.in.Uses {
 		if use.State == plan.ForeignNone {
-			// A fence that stays is lifted by the next request, which finds the deletion blocked as well.
+			// After an error, the next request finds the deletion blocked as well, and lifts the fence.
 			_ = r.Guard.Lift(ctx, key)
 		}
 	}
 }
 
-// execute carries out a stage. Checks before the deletion of the component first only look: a fence is put up only if nothing
-// blocks, or each request would put up and lift the fences of the types that nobody uses; and only once the deletion is announced, for
-// whoever hears of it may want to create an instance. The error is that of announcing it: nothing was done then.
-func (r *run) execute(ctx context.Context, executor *execute.Executor, stage plan.Stage) ([]execute.Result, error) {
+// executeChecked carries out a stage. Checks before the deletion of the component are made without fences first. A fence is put up only
+// if nothing blocks the deletion; otherwise each request would put up and lift the fences of the types without foreign instances. And it is
+// put up only after BeforeDelete, which may create an instance. The error is that of BeforeDelete; nothing was done then.
+func (r *run) executeChecked(ctx context.Context, executor *execute.Executor, stage plan.Stage) ([]execute.Result, error) {
 	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) {
 		return executor.Run(ctx, stage), nil
 	}
 	executor.Deleting = false
 	results := executor.Run(ctx, stage)
-	inVain := func(result execute.Result) bool {
+	blocks := func(result execute.Result) bool {
 		return result.Operation.Action == plan.ActionCheck && (result.Err != nil || result.Use.State != plan.ForeignNone)
 	}
-	if slices.ContainsFunc(results, inVain) {
+	if slices.ContainsFunc(results, blocks) {
 		return results, nil
 	}
-	if err := r.announce(ctx); err != nil {
+	if err := r.beforeDelete(ctx); err != nil {
 		return nil, err
 	}
 	executor.Deleting = true

@@ -36,14 +36,14 @@ func live(t testing.TB) (client.Client, *controlplane.Requests) {
 // TestAPIServerTakesTenThousandRecords counts the requests for them, and what they take.
 func TestAPIServerTakesTenThousandRecords(t *testing.T) {
 	failed := func(i int) apis.InventoryRecord {
-		r := settled(i)
+		r := ready(i)
 		r.Status, r.Message = apis.ObjectFailed, noise(i, inventory.MaxMessage)
 		return r
 	}
 	for _, kind := range []string{inventory.KindSecret, inventory.KindConfigMap} {
 		t.Run(kind, func(t *testing.T) {
 			c, requests := live(t)
-			options := optionsFor(c, kind, 0)
+			options := optionsFor(c, kind)
 			options.Namespace = plane.Namespace(t)
 			store := open(t, options)
 			step := func(what string, most int, do func()) {
@@ -60,9 +60,9 @@ func TestAPIServerTakesTenThousandRecords(t *testing.T) {
 				mustLoad(t, store)
 				mustSave(t, store, records(many, record))
 			})
-			step("all ready", 4, func() { mustSave(t, store, records(many, settled)) })
-			step("nothing changed", 0, func() { mustSave(t, store, records(many, settled)) })
-			all := records(many, settled)
+			step("all ready", 4, func() { mustSave(t, store, records(many, ready)) })
+			step("nothing changed", 0, func() { mustSave(t, store, records(many, ready)) })
+			all := records(many, ready)
 			all[4711] = failed(4711)
 			step("one changed", 1, func() { mustSave(t, store, all) })
 			step("a new process", 1, func() {
@@ -88,7 +88,7 @@ func TestAPIServerTakesTenThousandRecords(t *testing.T) {
 		})
 	}
 	for what, all := range map[string][]apis.InventoryRecord{
-		"written ahead": records(many, record), "all ready": records(many, settled),
+		"written ahead": records(many, record), "all ready": records(many, ready),
 	} {
 		raw, err := json.Marshal(compacted(all))
 		if err != nil {
@@ -126,7 +126,7 @@ func stored(t *testing.T, options inventory.Options) string {
 
 func TestAPIServerNoticesWhoElseWrites(t *testing.T) {
 	c, _ := live(t)
-	options := optionsFor(c, "", small)
+	options := optionsFor(c, "")
 	options.Namespace = plane.Namespace(t)
 	a, b := open(t, options), open(t, options)
 	mustLoad(t, a)
@@ -136,7 +136,7 @@ func TestAPIServerNoticesWhoElseWrites(t *testing.T) {
 		t.Errorf("a create on top: %v", err)
 	}
 	mustSave(t, b, append(mustLoad(t, b), record(40)))
-	if _, err := a.Save(t.Context(), records(30, settled)); !apierrors.IsConflict(err) {
+	if _, err := a.Save(t.Context(), records(30, ready)); !apierrors.IsConflict(err) {
 		t.Errorf("an update on top: %v", err)
 	}
 	want := append(records(30, record), record(40))
@@ -145,11 +145,11 @@ func TestAPIServerNoticesWhoElseWrites(t *testing.T) {
 	}
 }
 
-// TestAPIServerKeepsTheInventoryOfWhatIsDeleted does to the chunks what the garbage collector does at once when the resource is
+// TestAPIServerKeepsTheInventoryOfWhatIsDeleted does to the buckets what the garbage collector does at once when the resource is
 // deleted in the foreground, whatever finalizers that has, and what the namespace controller does when the namespace is deleted.
 func TestAPIServerKeepsTheInventoryOfWhatIsDeleted(t *testing.T) {
 	c, _ := live(t)
-	options := optionsFor(c, "", small)
+	options := optionsFor(c, "")
 	options.Namespace = plane.Namespace(t)
 	options.OwnerReference = &metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Shop", Name: "shop", UID: options.OwnerUID}
 	store := open(t, options)
@@ -182,6 +182,6 @@ func TestAPIServerKeepsTheInventoryOfWhatIsDeleted(t *testing.T) {
 	}
 	var left corev1.SecretList
 	if err := c.List(t.Context(), &left, client.InNamespace(options.Namespace)); err != nil || len(left.Items) > 0 {
-		t.Errorf("%d chunks are left: %v", len(left.Items), err)
+		t.Errorf("%d buckets are left: %v", len(left.Items), err)
 	}
 }

@@ -11,9 +11,9 @@ const many = 10_000
 
 func BenchmarkObjects(b *testing.B) {
 	prepare := func(b *testing.B) (*inventory.Objects, []apis.InventoryRecord) {
-		store := open(b, optionsFor(newWorld(b).link(b), "", 0))
+		store := open(b, optionsFor(newWorld(b).link(b), ""))
 		mustLoad(b, store)
-		all := records(many, settled)
+		all := records(many, ready)
 		mustSave(b, store, all)
 		b.ReportAllocs()
 		b.ResetTimer()
@@ -42,7 +42,7 @@ func BenchmarkObjects(b *testing.B) {
 		all := records(many, record)
 		b.ReportAllocs()
 		for b.Loop() {
-			store := open(b, optionsFor(newWorld(b).link(b), "", 0))
+			store := open(b, optionsFor(newWorld(b).link(b), ""))
 			mustLoad(b, store)
 			mustSave(b, store, all)
 		}
@@ -51,8 +51,8 @@ func BenchmarkObjects(b *testing.B) {
 
 func BenchmarkStatus(b *testing.B) {
 	const fit = 3000
-	status := &apis.ComponentStatus{Inventory: compacted(records(fit, settled))}
-	all := records(fit, settled)
+	status := &apis.ComponentStatus{Inventory: compacted(records(fit, ready))}
+	all := records(fit, ready)
 	b.Run("Load", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

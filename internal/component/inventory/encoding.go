@@ -15,9 +15,10 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A chunk is stored as two lines and a body:
+// A bucket is stored as two lines and a body:
 //
 //	espalier-inventory/1 <SHA-256 of all that follows this line, in hexadecimal>
 //	<header, JSON>
@@ -27,32 +28,30 @@ const (
 	formatVersion = "1"
 )
 
-// maxDecoded bounds what a chunk may be once it is not compressed any more. It is far more than what is ever written.
+// maxDecoded limits the size of the records of a bucket without compression. It is far more than what is ever written.
 const maxDecoded = 64 << 20
 
-// writers are used again, since each has tables of a megabyte. They are the fastest: most of what is left of a record are UIDs and
-// digests, which nothing makes smaller, so that the default would save 6 % of the room and take three times as long.
+// writers are used again, since each has tables of a megabyte. They compress fast: a record consists mostly of UIDs and digests,
+// which do not compress, so the default level would save 6 % of the size and take three times as long.
 var writers = sync.Pool{New: func() any {
 	// The only error is that of a level that does not exist.
 	writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	return writer
 }}
 
-// header is what a chunk says of itself.
+// header is what a bucket says of itself.
 type header struct {
-	// Owner is the UID of the resource whose inventory it is.
+	// Owner is the UID of the resource that has the inventory.
 	Owner types.UID `json:"owner"`
-	// Chunk is its number.
-	Chunk int `json:"chunk"`
-	// Generation counts the saves. Of two chunks with the same record the one with the higher generation tells.
-	Generation int64 `json:"generation"`
-	// Chunks are the numbers of all chunks that must be there. Only the root has it.
-	Chunks []int `json:"chunks,omitempty"`
+	// Bucket is its number.
+	Bucket int `json:"bucket"`
+	// Complete reports whether all buckets existed before this one was written.
+	Complete bool `json:"complete,omitempty"`
 	// Records is how many there are.
 	Records int `json:"records"`
 }
 
-// encode returns a chunk with these records.
+// encode returns the content of a bucket with these records.
 func encode(h header, records []*apis.InventoryRecord) ([]byte, error) {
 	h.Records = len(records)
 	head, err := json.Marshal(h)
@@ -74,8 +73,8 @@ func encode(h header, records []*apis.InventoryRecord) ([]byte, error) {
 	if err := body.Close(); err != nil {
 		return nil, err
 	}
-	chunk := []byte(formatName + formatVersion + " " + checksum(content.Bytes()) + "\n")
-	return append(chunk, content.Bytes()...), nil
+	first := []byte(formatName + formatVersion + " " + checksum(content.Bytes()) + "\n")
+	return append(first, content.Bytes()...), nil
 }
 
 func checksum(content []byte) string {
@@ -83,18 +82,29 @@ func checksum(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isChunk tells whether content looks like a chunk, of whatever version.
-func isChunk(content []byte) bool {
-	return bytes.HasPrefix(content, []byte(formatName))
+// Read returns the records that an object keeps, a Secret or a ConfigMap. ok is false, without an error, if it keeps none.
+func Read(object client.Object) (records []apis.InventoryRecord, ok bool, err error) {
+	content := contentOf(object)
+	if !bytes.HasPrefix(content, []byte(formatName)) {
+		return nil, false, nil
+	}
+	_, records, err = decode(content)
+	if err == nil {
+		err = Validate(records)
+	}
+	if err != nil {
+		return nil, true, fmt.Errorf("the records of %s cannot be read: %w", client.ObjectKeyFromObject(object), err)
+	}
+	return records, true, nil
 }
 
-// decode reads a chunk, and refuses one that was changed in any way since it was written.
-func decode(chunk []byte) (header, []apis.InventoryRecord, error) {
-	first, content, ok := bytes.Cut(chunk, []byte("\n"))
+// decode reads the content of a bucket, and refuses one that was changed in any way since it was written.
+func decode(bucket []byte) (header, []apis.InventoryRecord, error) {
+	first, content, ok := bytes.Cut(bucket, []byte("\n"))
 	format, sum, ok2 := strings.Cut(string(first), " ")
 	version, ok3 := strings.CutPrefix(format, formatName)
 	if !ok || !ok2 || !ok3 {
-		return header{}, nil, errors.New("it is no chunk of an inventory")
+		return header{}, nil, errors.New("it is no bucket of an inventory")
 	}
 	if version != formatVersion {
 		return header{}, nil, fmt.Errorf("its format %q is not known", version)
@@ -140,7 +150,7 @@ func decodeRecords(body []byte) ([]apis.InventoryRecord, error) {
 	}
 }
 
-// strict refuses members that are not known: what they say would be lost with the next write.
+// strict refuses unknown members: the next write would lose them.
 func strict(r io.Reader) *json.Decoder {
 	decoder := json.NewDecoder(r)
 	decoder.DisallowUnknownFields()

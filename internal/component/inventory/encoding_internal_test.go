@@ -13,22 +13,22 @@ import (
 
 func sample(t testing.TB) (header, []*apis.InventoryRecord, []byte) {
 	t.Helper()
-	h := header{Owner: "the-owner", Chunk: 0, Generation: 7, Chunks: []int{0, 3}}
+	h := header{Owner: "the-owner", Bucket: 1, Complete: true}
 	given := []*apis.InventoryRecord{
 		{Version: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b", Phase: apis.PhaseReady, Message: "a\nline <&>"},
 		{Version: "v1", Kind: "Namespace", Name: "a", PurgeOrder: new(int16)},
 	}
-	chunk, err := encode(h, given)
+	bucket, err := encode(h, given)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.Records = 2
-	return h, given, chunk
+	return h, given, bucket
 }
 
 func TestDecodeReadsWhatEncodeWrote(t *testing.T) {
-	want, given, chunk := sample(t)
-	got, records, err := decode(chunk)
+	want, given, bucket := sample(t)
+	got, records, err := decode(bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,27 +39,27 @@ func TestDecodeReadsWhatEncodeWrote(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	again, err := encode(want, given)
-	if err != nil || !bytes.Equal(again, chunk) {
-		t.Errorf("the same records make another chunk: %v", err)
+	if err != nil || !bytes.Equal(again, bucket) {
+		t.Errorf("the same records make another content: %v", err)
 	}
 }
 
-// TestDecodeNoticesAnyDamage changes each byte, and cuts the chunk off at each.
+// TestDecodeNoticesAnyDamage changes each byte, and cuts the bucket off at each.
 func TestDecodeNoticesAnyDamage(t *testing.T) {
-	_, _, chunk := sample(t)
-	for i := range chunk {
+	_, _, bucket := sample(t)
+	for i := range bucket {
 		for _, flip := range []byte{1, 0x20, 0x80} {
-			damaged := bytes.Clone(chunk)
+			damaged := bytes.Clone(bucket)
 			damaged[i] ^= flip
 			if _, _, err := decode(damaged); err == nil {
 				t.Errorf("byte %d became %q, and nobody noticed", i, damaged[i])
 			}
 		}
-		if _, _, err := decode(chunk[:i]); err == nil {
+		if _, _, err := decode(bucket[:i]); err == nil {
 			t.Errorf("nobody noticed that all after byte %d is gone", i)
 		}
 	}
-	if _, _, err := decode(append(bytes.Clone(chunk), '\n')); err == nil {
+	if _, _, err := decode(append(bytes.Clone(bucket), '\n')); err == nil {
 		t.Error("nobody noticed a byte too many")
 	}
 }
@@ -76,9 +76,9 @@ func TestDecodeRefuses(t *testing.T) {
 		return b.String()
 	}
 	const one = `{"version":"v1","kind":"K","name":"n"}` + "\n"
-	tests := map[string]struct{ chunk, want string }{
-		"nothing":         {"", "it is no chunk of an inventory"},
-		"something else":  {"apiVersion: v1\nkind: List\n", "it is no chunk of an inventory"},
+	tests := map[string]struct{ bucket, want string }{
+		"nothing":         {"", "it is no bucket of an inventory"},
+		"something else":  {"apiVersion: v1\nkind: List\n", "it is no bucket of an inventory"},
 		"a later format":  {sign("2", "x"), `its format "2" is not known`},
 		"another content": {strings.Replace(sign("1", "x"), "x", "y", 1), "its checksum is wrong"},
 		"no body":         {sign("1", "{}"), "it has no records"},
@@ -94,7 +94,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := decode([]byte(tc.chunk))
+			_, _, err := decode([]byte(tc.bucket))
 			if err == nil || err.Error() != tc.want {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
@@ -103,13 +103,13 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	_, _, chunk := sample(f)
-	f.Add(chunk)
+	_, _, bucket := sample(f)
+	f.Add(bucket)
 	f.Add([]byte(formatName + "1 x\n{}\n"))
-	f.Fuzz(func(_ *testing.T, chunk []byte) {
-		_, _, _ = decode(chunk)
+	f.Fuzz(func(_ *testing.T, bucket []byte) {
+		_, _, _ = decode(bucket)
 		// Past the checksum, too.
-		_, content, _ := bytes.Cut(chunk, []byte("\n"))
+		_, content, _ := bytes.Cut(bucket, []byte("\n"))
 		_, _, _ = decode([]byte(formatName + formatVersion + " " + checksum(content) + "\n" + string(content)))
 	})
 }

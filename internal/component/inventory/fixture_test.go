@@ -60,8 +60,8 @@ func record(i int) apis.InventoryRecord {
 	return r
 }
 
-// settled is the same record once its object is ready.
-func settled(i int) apis.InventoryRecord {
+// ready is the record once its object is ready.
+func ready(i int) apis.InventoryRecord {
 	r := record(i)
 	r.UID = uid(i)
 	r.Fields = digest("fields", i)
@@ -225,13 +225,13 @@ func (l *link) requests() int {
 	return n
 }
 
-func optionsFor(c client.Client, kind string, maxChunk int) inventory.Options {
+func optionsFor(c client.Client, kind string) inventory.Options {
 	return inventory.Options{
 		Client: c, Reader: c, Kind: kind, Namespace: "default", Name: "shop-inventory",
-		Labels:    map[string]string{"test.example.com/inventory": "shop"},
-		OwnerUID:  "the-owner",
-		Finalizer: "test.example.com/inventory",
-		MaxChunk:  maxChunk,
+		Labels:     map[string]string{"test.example.com/inventory": "shop"},
+		CountLabel: "test.example.com/inventory-buckets",
+		OwnerUID:   "the-owner",
+		Finalizer:  "test.example.com/inventory",
 	}
 }
 
@@ -261,7 +261,7 @@ func mustSave(t testing.TB, store inventory.Store, all []apis.InventoryRecord) {
 	}
 }
 
-// secrets returns the chunks by name.
+// secrets returns the buckets by name.
 func (w *world) secrets(t testing.TB) map[string]*corev1.Secret {
 	t.Helper()
 	var list corev1.SecretList

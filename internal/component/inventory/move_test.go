@@ -29,15 +29,15 @@ func (m *memory) Remove(context.Context) error { m.removed = true; return nil }
 
 // Whatever fails, each record is in the one store or the other.
 func TestMove(t *testing.T) {
-	status := &apis.ComponentStatus{Inventory: []apis.InventoryRecord{settled(1), settled(2)}}
-	to := &memory{records: []apis.InventoryRecord{settled(3)}, err: errors.New("full")}
-	moved := settled(2)
+	status := &apis.ComponentStatus{Inventory: []apis.InventoryRecord{ready(1), ready(2)}}
+	to := &memory{records: []apis.InventoryRecord{ready(3)}, err: errors.New("full")}
+	moved := ready(2)
 	moved.Phase = apis.PhaseDeleting
 	to.records = append(to.records, moved)
 	store := inventory.NewMove(to, status)
 
 	records, err := store.Load(t.Context())
-	if err != nil || !inventory.Equal(records, []apis.InventoryRecord{settled(1), moved, settled(3)}) {
+	if err != nil || !inventory.Equal(records, []apis.InventoryRecord{ready(1), moved, ready(3)}) {
 		t.Errorf("%v, %v", records, err)
 	}
 	if durable, err := store.Save(t.Context(), records); durable || err == nil || len(status.Inventory) != 2 {

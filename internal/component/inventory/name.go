@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxName is how long the name of an inventory may be, which leaves room for the number of a chunk in the name of an object.
+// maxName is how long the name of an inventory may be, so that the number of a bucket fits behind it.
 const maxName = 253 - len("-1234567890")
 
-// ObjectName is a name for the inventory of a component, for [Options]. It is the same for the same owner and prefix (that of the
-// labels and annotations on dependents), differs from that of any other, and shows whose inventory it is as far as that fits.
+// ObjectName is a name for the inventory of a component, for [Options]. It is the same for the same owner and prefix (the prefix
+// of the labels and annotations on dependents), and differs from the name of any other inventory. It begins with the kind and the
+// name of the owner, as far as they fit.
 func ObjectName(prefix, kind string, owner types.NamespacedName, uid types.UID) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", prefix, kind, owner.Namespace, owner.Name, uid))
 	hash := strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:20]
@@ -32,17 +33,17 @@ func ObjectName(prefix, kind string, owner types.NamespacedName, uid types.UID) 
 	return strings.TrimPrefix(clear+suffix, "-")
 }
 
-// chunkName is the name of the object that has a chunk.
-func (o *Options) chunkName(chunk int) string {
-	return o.Name + "-" + strconv.Itoa(chunk)
+// bucketName is the name of the object that is a bucket.
+func (o *Options) bucketName(number int) string {
+	return o.Name + "-" + strconv.Itoa(number)
 }
 
-// chunkNumber is the number of the chunk in the object of that name.
-func (o *Options) chunkNumber(name string) (int, bool) {
+// bucketNumber is the number of the bucket in the object of that name.
+func (o *Options) bucketNumber(name string) (int, bool) {
 	digits, ok := strings.CutPrefix(name, o.Name+"-")
 	if !ok {
 		return 0, false
 	}
-	chunk, err := strconv.Atoi(digits)
-	return chunk, err == nil && chunk >= 0 && o.chunkName(chunk) == name
+	number, err := strconv.Atoi(digits)
+	return number, err == nil && number >= 0 && o.bucketName(number) == name
 }

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,44 +9,57 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DefaultMaxChunk is how large a chunk may get, in bytes. The API server takes Secrets and ConfigMaps of 1 MiB.
-const DefaultMaxChunk = 512 << 10
+const (
+	// DefaultBuckets is the number of buckets of a new inventory. 10,000 records that are ready make 4 buckets of 180 KiB. If all
+	// of them have a long message that does not compress, they make 4 buckets of 620 KiB.
+	DefaultBuckets = 4
+	// DefaultMaxBucket is the default of [Options.MaxBucket]. The API server accepts Secrets and ConfigMaps of 1 MiB.
+	DefaultMaxBucket = 1000 << 10
 
-var (
-	errWritten   = errors.New("somebody else has written it")
-	errNotLoaded = errors.New("cannot store the inventory: it has to be loaded first, since what is stored is not known")
+	maxBuckets = 1024
 )
+
+var errNotLoaded = errors.New("cannot store the inventory: it has to be loaded first, since what is stored is not known")
 
 // Options say where an inventory is kept.
 type Options struct {
-	// Client writes, past any cache. Required.
+	// Client writes without a cache. Required.
 	Client client.Client
-	// Reader reads, past any cache. Required.
+	// Reader reads without a cache. Required.
 	Reader client.Reader
 	// Kind is KindSecret or KindConfigMap. Default: KindSecret.
 	Kind string
 	// Namespace is where the objects are. Required.
 	Namespace string
-	// Name is that of the inventory, which the names of the objects begin with; see [ObjectName]. It must not change as long as
+	// Name is the name of the inventory. The names of the objects begin with it; see [ObjectName]. It must not change as long as
 	// there is an inventory, nor may Kind or Namespace. Required.
 	Name string
 	// Labels select the objects of this inventory, and no others. Required.
 	Labels map[string]string
-	// OwnerUID is the UID of the resource whose inventory it is. An inventory of another is not touched. Required.
+	// CountLabel is the key of the label that says how many buckets the inventory has. Required.
+	CountLabel string
+	// OwnerUID is the UID of the resource that has the inventory. An inventory of another resource is not changed. Required.
 	OwnerUID types.UID
-	// OwnerReference makes the garbage collector take objects that somebody took the finalizer off, once the resource is gone.
+	// OwnerReference makes the garbage collector delete objects without the finalizer once the resource is gone.
 	// Optional; it needs a resource in the same namespace, or a cluster-scoped one.
 	OwnerReference *metav1.OwnerReference
 	// Finalizer keeps the objects until Remove. Without it the inventory would be the first to go when the resource is
 	// deleted with its dependents in the foreground, or when the namespace is. Required.
 	Finalizer string
-	// MaxChunk is how large the data of one object may get, in bytes, at most 1000 KiB. Default: DefaultMaxChunk.
-	MaxChunk int
+	// Buckets is how many buckets a new inventory gets, at most 1024. An existing inventory keeps its number. Default:
+	// DefaultBuckets.
+	Buckets int
+	// MaxBucket is how large the data of one object may get, in bytes, at most 1000 KiB. A bucket beyond it loses its messages. A
+	// bucket that is too large without them is an error. Default: DefaultMaxBucket.
+	MaxBucket int
+	// Parallel is how many buckets are written at the same time. Default: 4.
+	Parallel int
 }
 
 func (o *Options) check() error {
@@ -61,51 +75,54 @@ func (o *Options) check() error {
 	require("a name", o.Name != "")
 	require("a name that fits", len(o.Name) <= maxName)
 	require("labels", len(o.Labels) > 0)
+	require("a label for the number of its buckets", o.CountLabel != "")
 	require("the UID of its owner", o.OwnerUID != "")
 	require("a finalizer", o.Finalizer != "")
 	require("the kind Secret or ConfigMap", o.Kind == KindSecret || o.Kind == KindConfigMap)
-	require("chunks of at most 1000 KiB", o.MaxChunk > 0 && o.MaxChunk <= 1000<<10)
+	require("1 to 1024 buckets", o.Buckets > 0 && o.Buckets <= maxBuckets)
+	require("buckets of at most 1000 KiB", o.MaxBucket > 0 && o.MaxBucket <= 1000<<10)
 	return errors.Join(errs...)
 }
 
 var _ Store = (*Objects)(nil)
 
-// Objects keeps an inventory in objects of its own, in chunks. It lives across requests and remembers what is stored: only the
-// first request reads, and a save writes only the chunks that changed, one request each. See [NewObjects].
+// Objects keeps an inventory in Secrets or ConfigMaps, its buckets. The bucket of a record is the hash of its key modulo the
+// number of buckets, so a record never moves. Each bucket is complete in itself, so buckets are written in any order. See
+// [NewObjects].
 //
-// Whatever moment a save is broken off at, the objects have all records that were there before and were to stay. A record
-// may then be found that was to go, or one that the caller was never told to be durable.
+// The number of buckets is chosen when the inventory is created. Each bucket has it as a label, so it is known as soon as there is
+// one bucket. The first save creates all buckets, the empty ones too, and as long as it is not through, buckets may be missing. A
+// bucket that is written later says that all exist; from then on a missing bucket is an error. Another process cannot add a record
+// while the inventory is removed, because there is no bucket left to create.
 //
-// After an error of any write, and when somebody else has written (the error is then a conflict), what is stored is not known, and
-// the caller has to start over with Load. Nothing that somebody else wrote is overwritten.
+// Objects lives across requests and remembers what is stored. Only the first request reads. A save writes only the buckets that
+// changed, one request each.
 //
-// Load refuses an inventory of which a part is missing, damaged, of another owner, or of a format that is not known; the error
-// names the object. Whoever wants to make do without deletes all objects with the labels by hand.
+// If a save is interrupted, at any moment, each record is as before or as it was to be. A record is missing only if it was not
+// there before, or was to go.
+//
+// After an error of a write, what is stored is not known, and the caller has to start over with Load. If another process has
+// written in between, the error is a conflict, and what it wrote is not overwritten.
+//
+// Load refuses an inventory if a bucket is missing, damaged, of another owner, or of an unknown format; the error names the object.
+// To do without such an inventory, delete all objects with the labels by hand.
 type Objects struct {
 	options Options
-	// generation is the highest that was seen or used. It survives what is known, so that a late write cannot pass for a
-	// newer one.
-	generation int64
 
-	// known tells that the rest is what is stored.
+	// known reports whether the rest is what is stored.
 	known bool
-	// metas are those of the stored objects, by the number of the chunk.
-	metas map[int]metav1.ObjectMeta
-	// listed are the chunks that the root lists.
-	listed []int
-	// stale are the chunks with records that another chunk has newer.
-	stale  map[int]bool
-	layout layout
+	// records are compact, in the order of the last save.
+	records []apis.InventoryRecord
+	// buckets has nil for a bucket that is not stored.
+	buckets []*bucket
 }
 
 // NewObjects returns the store for the inventory of one resource. It makes no request.
 func NewObjects(options Options) (*Objects, error) {
-	if options.Kind == "" {
-		options.Kind = KindSecret
-	}
-	if options.MaxChunk == 0 {
-		options.MaxChunk = DefaultMaxChunk
-	}
+	options.Kind = cmp.Or(options.Kind, KindSecret)
+	options.Buckets = cmp.Or(options.Buckets, DefaultBuckets)
+	options.MaxBucket = cmp.Or(options.MaxBucket, DefaultMaxBucket)
+	options.Parallel = cmp.Or(max(options.Parallel, 0), 4)
 	if err := options.check(); err != nil {
 		return nil, err
 	}
@@ -119,8 +136,50 @@ func (s *Objects) Load(ctx context.Context) ([]apis.InventoryRecord, error) {
 			return nil, fmt.Errorf("cannot load the inventory: %w", err)
 		}
 	}
-	// What is remembered is what a save compares with, so nobody else may have it.
-	return slices.Clone(s.layout.records), nil
+	// Save compares with what is remembered, so the caller gets a copy.
+	return slices.Clone(s.records), nil
+}
+
+// read finds out what is stored.
+func (s *Objects) read(ctx context.Context) error {
+	objects, err := s.options.list(ctx)
+	if err != nil {
+		return err
+	}
+	if len(objects) == 0 {
+		if err := s.options.checkNone(ctx); err != nil {
+			return err
+		}
+	}
+	buckets := make([]*bucket, s.options.Buckets)
+	var records []apis.InventoryRecord
+	for i, object := range objects {
+		b, found, err := s.options.open(object)
+		switch {
+		case err != nil:
+		case i == 0:
+			buckets = make([]*bucket, b.count)
+		case b.count != len(buckets):
+			err = fmt.Errorf("it is one of %d buckets, and another is one of %d", b.count, len(buckets))
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s cannot be used: %w", s.options.Kind, client.ObjectKeyFromObject(object), err)
+		}
+		buckets[b.Bucket] = b
+		records = append(records, found...)
+	}
+	missing := slices.Index(buckets, nil)
+	if missing >= 0 && slices.ContainsFunc(buckets, func(b *bucket) bool { return b != nil && b.Complete }) {
+		return fmt.Errorf("%s is missing", s.options.describe(missing))
+	}
+	slices.SortFunc(records, func(a, b apis.InventoryRecord) int { return ByKey(&a, &b) })
+	for number, records := range split(records, len(buckets)) {
+		if buckets[number] != nil {
+			buckets[number].records = records
+		}
+	}
+	s.records, s.buckets, s.known = records, buckets, true
+	return nil
 }
 
 // Save implements [Store]. The records are durable once it returns without an error. It makes no request if they are stored
@@ -129,29 +188,102 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 	if !s.known {
 		return false, errNotLoaded
 	}
-	if err := s.mend(ctx); err != nil {
-		return false, err
-	}
-	if len(s.layout.records) == len(records) && s.inOrder(records) {
+	incomplete := slices.Contains(s.buckets, nil) && slices.ContainsFunc(s.buckets, isStored)
+	if !incomplete && equalInOrder(s.records, records) {
 		return true, nil
 	}
 	records = compactAll(records)
 	if err := Validate(records); err != nil {
 		return false, fmt.Errorf("cannot store the inventory: %w", err)
 	}
-	next, changed := s.layout.changeTo(records, s.chunks(), s.options.MaxChunk)
-	if err := s.write(ctx, next, changed); err != nil {
+	next := split(records, len(s.buckets))
+	var changed []*bucket
+	for number, records := range next {
+		b, err := s.change(number, records)
+		if err != nil {
+			return false, err
+		}
+		if b != nil {
+			changed = append(changed, b)
+		}
+	}
+	s.known = false
+	if err := s.each(changed, func(b *bucket) error { return s.put(ctx, b) }); err != nil {
 		return false, err
 	}
+	for _, b := range changed {
+		b.content = nil
+		s.buckets[b.Bucket] = b
+	}
+	for number, b := range s.buckets {
+		b.records = next[number]
+	}
+	s.records, s.known = records, true
 	return true, nil
 }
 
-// inOrder tells whether records are those stored, in the same order, which is how they usually are.
-func (s *Objects) inOrder(records []apis.InventoryRecord) bool {
-	for i := range records {
-		if record := Compact(records[i]); !same(&s.layout.records[i], &record) {
-			return false
-		}
+// change returns a bucket as it is to be written, and nil if it is stored so. It drops the messages of records that are too large
+// with them.
+func (s *Objects) change(number int, records []*apis.InventoryRecord) (*bucket, error) {
+	known := s.buckets[number]
+	unchanged := func() bool { return known != nil && slices.EqualFunc(known.records, records, same) }
+	if unchanged() {
+		return nil, nil
 	}
-	return true
+	b := &bucket{header: header{
+		Owner: s.options.OwnerUID, Bucket: number, Complete: !slices.Contains(s.buckets, nil),
+	}}
+	if known != nil {
+		b.meta = known.meta
+	}
+	var err error
+	b.content, err = encode(b.header, records)
+	if err == nil && len(b.content) > s.options.MaxBucket {
+		for _, record := range records {
+			record.Message = ""
+		}
+		if unchanged() {
+			return nil, nil
+		}
+		b.content, err = encode(b.header, records)
+	}
+	if err == nil && len(b.content) > s.options.MaxBucket {
+		err = fmt.Errorf("its %d records make %d KiB, and at most %d KiB fit",
+			len(records), len(b.content)>>10, s.options.MaxBucket>>10)
+	}
+	return b, s.options.cannot("store", number, err)
+}
+
+// Remove implements [Store]. It needs two requests for each bucket.
+func (s *Objects) Remove(ctx context.Context) error {
+	// What is left after an error has to be read again.
+	defer func() { s.known = false }()
+	if _, err := s.Load(ctx); err != nil {
+		return err
+	}
+	if n := len(s.records); n > 0 {
+		return stillThere(n)
+	}
+	stored := slices.DeleteFunc(slices.Clone(s.buckets), func(b *bucket) bool { return !isStored(b) })
+	// No bucket may say that all exist once the first of them is gone.
+	if err := s.each(stored, func(b *bucket) error { return s.release(ctx, b) }); err != nil {
+		return err
+	}
+	return s.each(stored, func(b *bucket) error { return s.drop(ctx, b) })
+}
+
+// each calls do for all buckets, some at the same time, and returns the errors in the order of buckets. An error does not keep
+// the others from being tried.
+func (s *Objects) each(buckets []*bucket, do func(b *bucket) error) error {
+	errs := make([]error, len(buckets))
+	var group errgroup.Group
+	group.SetLimit(s.options.Parallel)
+	for i, b := range buckets {
+		group.Go(func() error {
+			errs[i] = do(b)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errors.Join(errs...)
 }

@@ -1,8 +1,8 @@
 package inventory_test
 
 import (
+	"bytes"
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -19,16 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// small makes chunks that some records fill.
-const small = 2000
-
-// TestObjectsCostWhatChanged: an inventory in objects writes the chunks that changed (pitfall G-02).
+// TestObjectsCostWhatChanged: an inventory in objects writes the buckets that changed (pitfall G-02).
 func TestObjectsCostWhatChanged(t *testing.T) {
 	for _, kind := range []string{inventory.KindSecret, inventory.KindConfigMap} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)
 			l := w.link(t)
-			store := open(t, optionsFor(l, kind, 0))
+			store := open(t, optionsFor(l, kind))
 			step := func(what string, want int, do func()) {
 				t.Helper()
 				do()
@@ -44,30 +41,33 @@ func TestObjectsCostWhatChanged(t *testing.T) {
 				}
 			})
 			step("nothing to store", 0, save(nil))
-			step("a small inventory", 1, save(records(100, record)))
+			step("one record creates all buckets", 4, save(records(1, inBucket0)))
+			step("the same", 0, save(records(1, inBucket0)))
+			step("one record changed", 1, save(records(1, changedInBucket0)))
+			step("a small inventory", 4, save(records(100, record)))
 			step("the same", 0, save(records(100, record)))
-			step("a large inventory: the root lists three others", 4, save(records(10_000, record)))
+			step("a large inventory", 4, save(records(10_000, record)))
 			large := records(10_000, record)
 			step("the same", 0, save(large))
-			large[4711] = settled(4711)
+			large[4711] = ready(4711)
 			step("one record changed", 1, save(large))
 			step("the same in another order", 0, save(sorted(large)))
 			step("one record less", 1, save(large[1:]))
 			step("one record more", 1, save(large))
-			step("all changed", 4, save(records(10_000, settled)))
+			step("all changed", 4, save(records(10_000, ready)))
 			step("what is remembered", 0, func() {
-				if diff := cmp.Diff(compacted(records(10_000, settled)), mustLoad(t, store)); diff != "" {
+				if diff := cmp.Diff(compacted(records(10_000, ready)), mustLoad(t, store)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})
-			again := open(t, optionsFor(l, kind, 0))
+			again := open(t, optionsFor(l, kind))
 			step("a new process", 1, func() {
-				if !inventory.Equal(records(10_000, settled), mustLoad(t, again)) {
+				if !inventory.Equal(records(10_000, ready), mustLoad(t, again)) {
 					t.Error("it loads something else")
 				}
 			})
 			step("none any more", 4, save(nil))
-			step("removed", 9, func() {
+			step("removed", 8, func() {
 				if err := store.Remove(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -86,7 +86,7 @@ func compacted(all []apis.InventoryRecord) []apis.InventoryRecord {
 
 func TestObjectsLookLikeThis(t *testing.T) {
 	w := newWorld(t)
-	options := optionsFor(w.link(t), "", 0)
+	options := optionsFor(w.link(t), "")
 	options.OwnerReference = &metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Shop", Name: "shop", UID: "the-owner"}
 	store := open(t, options)
 	mustLoad(t, store)
@@ -104,7 +104,7 @@ func TestObjectsLookLikeThis(t *testing.T) {
 	}
 	store = open(t, options)
 	mustLoad(t, store)
-	mustSave(t, store, records(3, record))
+	mustSave(t, store, append(records(3, record), records(20, ready)[10:]...))
 
 	secret = corev1.Secret{}
 	if err := w.inner.Get(t.Context(), key, &secret); err != nil {
@@ -115,7 +115,7 @@ func TestObjectsLookLikeThis(t *testing.T) {
 	}
 	want := metav1.ObjectMeta{
 		Namespace: "default", Name: "shop-inventory-0", UID: secret.UID, ResourceVersion: secret.ResourceVersion,
-		Labels:          map[string]string{"test.example.com/inventory": "shop"},
+		Labels:          map[string]string{"test.example.com/inventory": "shop", "test.example.com/inventory-buckets": "4"},
 		Annotations:     map[string]string{"backup": "yes"},
 		Finalizers:      []string{"test.example.com/inventory", "backup.example.com/wait"},
 		OwnerReferences: []metav1.OwnerReference{*options.OwnerReference},
@@ -126,7 +126,7 @@ func TestObjectsLookLikeThis(t *testing.T) {
 }
 
 func TestObjectsKeepTheirMemory(t *testing.T) {
-	store := open(t, optionsFor(newWorld(t).link(t), "", 0))
+	store := open(t, optionsFor(newWorld(t).link(t), ""))
 	mustLoad(t, store)
 	given := records(3, record)
 	mustSave(t, store, given)
@@ -143,7 +143,7 @@ func TestObjectsKeepTheirMemory(t *testing.T) {
 
 func TestObjectsWantToBeLoadedFirst(t *testing.T) {
 	l := newWorld(t).link(t)
-	store := open(t, optionsFor(l, "", 0))
+	store := open(t, optionsFor(l, ""))
 	_, err := store.Save(t.Context(), records(1, record))
 	if err == nil || l.requests() != 0 {
 		t.Errorf("saved blindly: %v", err)
@@ -152,7 +152,7 @@ func TestObjectsWantToBeLoadedFirst(t *testing.T) {
 
 func TestObjectsRefuseToStoreWhatIsDoubtful(t *testing.T) {
 	l := newWorld(t).link(t)
-	store := open(t, optionsFor(l, "", 0))
+	store := open(t, optionsFor(l, ""))
 	mustLoad(t, store)
 	l.requests()
 	_, err := store.Save(t.Context(), append(records(2, record), record(1)))
@@ -175,7 +175,7 @@ func TestObjectsRefuseToLoad(t *testing.T) {
 		owner types.UID
 		want  string
 	}{
-		"the root is missing": {
+		"bucket 0 is missing": {
 			damage: func(s map[string]*corev1.Secret) { delete(s, "shop-inventory-0") },
 			want:   prefix + "Secret default/shop-inventory-0 is missing",
 		},
@@ -201,7 +201,7 @@ func TestObjectsRefuseToLoad(t *testing.T) {
 		},
 		"one is empty": {
 			damage: func(s map[string]*corev1.Secret) { s["shop-inventory-1"].Data = nil },
-			want:   prefix + "Secret default/shop-inventory-1 cannot be used: it is no chunk of an inventory",
+			want:   prefix + "Secret default/shop-inventory-1 cannot be used: it is no bucket of an inventory",
 		},
 		"two are mixed up": {
 			damage: func(s map[string]*corev1.Secret) { swap(s, "shop-inventory-1", "shop-inventory-2") },
@@ -214,7 +214,37 @@ func TestObjectsRefuseToLoad(t *testing.T) {
 					Data:       s["shop-inventory-1"].Data,
 				}
 			},
-			want: prefix + "Secret default/copy cannot be used: it has the labels of the inventory, and not the name of a chunk",
+			want: prefix + "Secret default/copy cannot be used: it has the labels of the inventory, and not the name of a bucket",
+		},
+		"one does not say how many there are": {
+			damage: func(s map[string]*corev1.Secret) {
+				delete(s["shop-inventory-0"].Labels, "test.example.com/inventory-buckets")
+			},
+			want: prefix + "Secret default/shop-inventory-0 cannot be used: its label test.example.com/inventory-buckets is \"\", " +
+				"which is not the number of buckets",
+		},
+		"one has the wrong number": {
+			damage: func(s map[string]*corev1.Secret) {
+				s["shop-inventory-1"].Labels["test.example.com/inventory-buckets"] = "5"
+			},
+			want: prefix + "Secret default/shop-inventory-1 cannot be used: its record of ConfigMap team-1/settings-of-service-1 " +
+				"belongs to shop-inventory-2",
+		},
+		"there are more than they say": {
+			damage: func(s map[string]*corev1.Secret) {
+				for _, secret := range s {
+					secret.Labels["test.example.com/inventory-buckets"] = "3"
+				}
+			},
+			want: prefix + "Secret default/shop-inventory-0 cannot be used: its record of ConfigMap team-3/settings-of-service-10 " +
+				"belongs to shop-inventory-2",
+		},
+		"one has an unknown format": {
+			damage: func(s map[string]*corev1.Secret) {
+				data := s["shop-inventory-1"].Data
+				data["inventory"] = bytes.Replace(data["inventory"], []byte("inventory/1 "), []byte("inventory/2 "), 1)
+			},
+			want: prefix + `Secret default/shop-inventory-1 cannot be used: its format "2" is not known`,
 		},
 		"it is that of another": {
 			owner: "another-owner",
@@ -224,16 +254,17 @@ func TestObjectsRefuseToLoad(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			first := open(t, optionsFor(w.link(t), "", small))
+			first := open(t, optionsFor(w.link(t), ""))
 			mustLoad(t, first)
 			mustSave(t, first, records(25, record))
+			mustSave(t, first, records(25, ready))
 			if tc.damage != nil {
 				w.rewrite(t, tc.damage)
 			}
 			before := w.secrets(t)
 
 			l := w.link(t)
-			options := optionsFor(l, "", small)
+			options := optionsFor(l, "")
 			if tc.owner != "" {
 				options.OwnerUID = tc.owner
 			}
@@ -253,6 +284,13 @@ func TestObjectsRefuseToLoad(t *testing.T) {
 		})
 	}
 }
+
+// inBucket0 is one of some records that are in bucket 0 of four.
+func inBucket0(i int) apis.InventoryRecord { return record(ofBucket0[i]) }
+
+func changedInBucket0(i int) apis.InventoryRecord { return ready(ofBucket0[i]) }
+
+var ofBucket0 = []int{10, 12, 13, 40, 43}
 
 // rewrite changes, adds and removes secrets.
 func (w *world) rewrite(t testing.TB, change func(s map[string]*corev1.Secret)) {
@@ -278,7 +316,7 @@ func (w *world) rewrite(t testing.TB, change func(s map[string]*corev1.Secret)) 
 
 func TestObjectsNoticeWhoElseWrites(t *testing.T) {
 	w := newWorld(t)
-	a, b := open(t, optionsFor(w.link(t), "", 0)), open(t, optionsFor(w.link(t), "", 0))
+	a, b := open(t, optionsFor(w.link(t), "")), open(t, optionsFor(w.link(t), ""))
 	mustLoad(t, a)
 	mustLoad(t, b)
 
@@ -286,7 +324,7 @@ func TestObjectsNoticeWhoElseWrites(t *testing.T) {
 		t.Helper()
 		durable, err := store.Save(t.Context(), all)
 		want := `cannot store Secret default/shop-inventory-0 of the inventory: Operation cannot be fulfilled on secrets ` +
-			`"shop-inventory-0": somebody else has written it`
+			`"shop-inventory-0": another process has written it`
 		if durable || !apierrors.IsConflict(err) || err.Error() != want {
 			t.Errorf("durable %v, %v", durable, err)
 		}
@@ -294,21 +332,21 @@ func TestObjectsNoticeWhoElseWrites(t *testing.T) {
 			t.Error("a second attempt went through, without a look at what is there")
 		}
 	}
-	mustSave(t, a, records(1, record))
-	conflict(b, []apis.InventoryRecord{record(1)})
-	mustSave(t, b, append(mustLoad(t, b), record(1)))
-	conflict(a, []apis.InventoryRecord{record(0), record(2)})
-	if got := mustLoad(t, a); !inventory.Equal(got, records(2, record)) {
+	mustSave(t, a, records(1, inBucket0))
+	conflict(b, []apis.InventoryRecord{inBucket0(1)})
+	mustSave(t, b, append(mustLoad(t, b), inBucket0(1)))
+	conflict(a, []apis.InventoryRecord{inBucket0(0), inBucket0(2)})
+	if got := mustLoad(t, a); !inventory.Equal(got, records(2, inBucket0)) {
 		t.Errorf("loaded %v", got)
 	}
 }
 
-// TestObjectsNoticeWhoWritesWhileTheyLoad has the first chunk made between the two looks for it.
+// TestObjectsNoticeWhoWritesWhileTheyLoad has the first bucket created between the two looks for it.
 func TestObjectsNoticeWhoWritesWhileTheyLoad(t *testing.T) {
 	w := newWorld(t)
-	other := open(t, optionsFor(w.link(t), "", 0))
+	other := open(t, optionsFor(w.link(t), ""))
 	mustLoad(t, other)
-	options := optionsFor(w.link(t), "", 0)
+	options := optionsFor(w.link(t), "")
 	options.Reader = interceptor.NewClient(w.inner, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			err := c.List(ctx, list, opts...)
@@ -327,9 +365,9 @@ func TestObjectsNoticeWhoWritesWhileTheyLoad(t *testing.T) {
 
 // TestObjectsCompareAtNoCost is about an inventory that nothing changed in: no copy is made to find that out.
 func TestObjectsCompareAtNoCost(t *testing.T) {
-	store := open(t, optionsFor(newWorld(t).link(t), "", 0))
+	store := open(t, optionsFor(newWorld(t).link(t), ""))
 	mustLoad(t, store)
-	all := records(1000, settled)
+	all := records(1000, ready)
 	mustSave(t, store, all)
 	if got := testing.AllocsPerRun(10, func() { mustSave(t, store, all) }); got > 20 {
 		t.Errorf("%v allocations", got)
@@ -340,52 +378,52 @@ func TestObjectsKnowTheirOwnWrites(t *testing.T) {
 	for _, stutters := range []bool{false, true} {
 		l := newWorld(t).link(t)
 		l.stutters = stutters
-		store := open(t, optionsFor(l, "", small))
+		store := open(t, optionsFor(l, ""))
 		mustLoad(t, store)
 		mustSave(t, store, records(20, record))
-		mustSave(t, store, records(20, settled))
-		mustSave(t, store, records(40, settled))
-		store = open(t, optionsFor(l, "", small))
-		if !inventory.Equal(mustLoad(t, store), records(40, settled)) {
+		mustSave(t, store, records(20, ready))
+		mustSave(t, store, records(40, ready))
+		store = open(t, optionsFor(l, ""))
+		if !inventory.Equal(mustLoad(t, store), records(40, ready)) {
 			t.Error("something else was stored")
 		}
 	}
 }
 
-func TestObjectsTryAllChunks(t *testing.T) {
+func TestObjectsTryAllBuckets(t *testing.T) {
 	w := newWorld(t)
 	l := w.link(t)
-	store := open(t, optionsFor(l, "", small))
+	store := open(t, optionsFor(l, ""))
 	mustLoad(t, store)
 	mustSave(t, store, records(60, record))
 	l.fails = func(object client.Object) error {
-		if n := object.GetName(); n == "shop-inventory-2" || n == "shop-inventory-4" {
+		if n := object.GetName(); n == "shop-inventory-1" || n == "shop-inventory-3" {
 			return apierrors.NewForbidden(corev1.Resource("secrets"), n, nil)
 		}
 		return nil
 	}
-	_, err := store.Save(t.Context(), records(60, settled))
-	want := `cannot store Secret default/shop-inventory-2 of the inventory: secrets "shop-inventory-2" is forbidden: <nil>
-cannot store Secret default/shop-inventory-4 of the inventory: secrets "shop-inventory-4" is forbidden: <nil>`
+	_, err := store.Save(t.Context(), records(60, ready))
+	want := `cannot store Secret default/shop-inventory-1 of the inventory: secrets "shop-inventory-1" is forbidden: <nil>
+cannot store Secret default/shop-inventory-3 of the inventory: secrets "shop-inventory-3" is forbidden: <nil>`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 	l.fails = nil
-	ready := 0
+	stored := 0
 	for _, r := range mustLoad(t, store) {
 		if r.Phase == apis.PhaseReady {
-			ready++
+			stored++
 		}
 	}
-	if ready == 0 || ready == 60 {
-		t.Errorf("%d of 60 records were stored", ready)
+	if stored == 0 || stored == 60 {
+		t.Errorf("%d of 60 records were stored", stored)
 	}
-	mustSave(t, store, records(60, settled))
+	mustSave(t, store, records(60, ready))
 }
 
 func TestObjectsRemove(t *testing.T) {
 	w := newWorld(t)
-	store := open(t, optionsFor(w.link(t), "", small))
+	store := open(t, optionsFor(w.link(t), ""))
 	mustLoad(t, store)
 	mustSave(t, store, records(30, record))
 	if err := store.Remove(t.Context()); err == nil || err.Error() != "cannot remove the inventory: it still has 30 records" {
@@ -393,26 +431,23 @@ func TestObjectsRemove(t *testing.T) {
 	}
 	mustLoad(t, store)
 	mustSave(t, store, nil)
-	chunks := len(w.secrets(t))
-	if chunks < 3 {
-		t.Fatalf("there are %d chunks", chunks)
+	buckets := len(w.secrets(t))
+	if buckets < 3 {
+		t.Fatalf("there are %d buckets", buckets)
 	}
 	// Whenever the removal is broken off, a new process reads an empty inventory, and goes on.
-	for k := range 2*chunks + 1 {
+	for k := range 2*buckets + 1 {
 		for _, swallows := range []bool{false, true} {
 			l := w.link(t)
-			l.breaksAfter, l.swallows = 0, swallows
-			if k == 0 {
-				l.swallows = false
-			}
-			store := open(t, optionsFor(l, "", small))
+			l.breaksAfter, l.swallows = k%2, swallows
+			store := open(t, optionsFor(l, ""))
 			if got := mustLoad(t, store); len(got) != 0 {
 				t.Fatalf("loaded %v", got)
 			}
 			_ = store.Remove(t.Context())
 		}
 	}
-	store = open(t, optionsFor(w.link(t), "", small))
+	store = open(t, optionsFor(w.link(t), ""))
 	if err := store.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -424,69 +459,148 @@ func TestObjectsRemove(t *testing.T) {
 	}
 }
 
+// TestObjectsRemoveOnlyWhatIsKnown has another process add a record, to whichever bucket.
 func TestObjectsRemoveOnlyWhatIsKnown(t *testing.T) {
-	w := newWorld(t)
-	a, b := open(t, optionsFor(w.link(t), "", 0)), open(t, optionsFor(w.link(t), "", 0))
-	mustLoad(t, a)
-	mustSave(t, a, records(1, record))
-	mustSave(t, a, nil)
-	mustLoad(t, b)
-	mustSave(t, b, records(1, record))
-	if err := a.Remove(t.Context()); !apierrors.IsConflict(err) {
-		t.Errorf("got %v", err)
-	}
-	if len(w.secrets(t)) != 1 {
-		t.Error("the records of another were removed")
+	for i := range 20 {
+		w := newWorld(t)
+		a, b := open(t, optionsFor(w.link(t), "")), open(t, optionsFor(w.link(t), ""))
+		mustLoad(t, a)
+		mustSave(t, a, records(1, record))
+		mustSave(t, a, nil)
+		mustLoad(t, b)
+		mustSave(t, b, []apis.InventoryRecord{record(i)})
+		if err := a.Remove(t.Context()); !apierrors.IsConflict(err) {
+			t.Errorf("got %v", err)
+		}
+		if got := mustLoad(t, open(t, optionsFor(w.link(t), ""))); !inventory.Equal(got, []apis.InventoryRecord{record(i)}) {
+			t.Errorf("of the record of another there is %v", got)
+		}
 	}
 }
 
-// TestObjectsRemoveNothingElse is about a chunk that only the preconditions of the deletion protect.
+// TestObjectsAddNothingToWhatIsRemoved has another process add a record while the inventory goes.
+func TestObjectsAddNothingToWhatIsRemoved(t *testing.T) {
+	for i := range 20 {
+		w := newWorld(t)
+		a, b := open(t, optionsFor(w.link(t), "")), open(t, optionsFor(w.link(t), ""))
+		mustLoad(t, a)
+		mustSave(t, a, records(1, record))
+		mustSave(t, a, nil)
+		mustLoad(t, b)
+		if err := a.Remove(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Save(t.Context(), []apis.InventoryRecord{record(i)}); err == nil || len(w.secrets(t)) > 0 {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestObjectsRemoveNothingElse is about a bucket that only the preconditions of the deletion protect.
 func TestObjectsRemoveNothingElse(t *testing.T) {
 	w := newWorld(t)
-	store := open(t, optionsFor(w.link(t), "", 0))
+	store := open(t, optionsFor(w.link(t), ""))
 	mustLoad(t, store)
-	mustSave(t, store, records(1, record))
+	mustSave(t, store, records(1, inBucket0))
 	mustSave(t, store, nil)
 	w.rewrite(t, func(s map[string]*corev1.Secret) { s["shop-inventory-0"].Finalizers = nil })
-	store = open(t, optionsFor(w.link(t), "", 0))
+	store = open(t, optionsFor(w.link(t), ""))
 	mustLoad(t, store)
 	w.rewrite(t, func(s map[string]*corev1.Secret) { s["shop-inventory-0"].UID = "another" })
 	if err := store.Remove(t.Context()); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
-	if len(w.secrets(t)) != 1 {
+	if len(w.secrets(t)) != 4 {
 		t.Error("another object of the name was removed")
 	}
 }
 
-// TestObjectsCountOn begins in a process that finds chunks of different generations.
-func TestObjectsCountOn(t *testing.T) {
+// TestObjectsKeepTheirNumberOfBuckets has a later release choose another number for new inventories.
+func TestObjectsKeepTheirNumberOfBuckets(t *testing.T) {
 	w := newWorld(t)
-	first := open(t, optionsFor(w.link(t), "", small))
+	options := optionsFor(w.link(t), "")
+	options.Buckets = 2
+	first := open(t, options)
 	mustLoad(t, first)
-	all := records(25, record)
-	for i := range 5 {
-		all[0].Message = fmt.Sprint(i)
-		mustSave(t, first, all)
-	}
-	second := open(t, optionsFor(w.link(t), "", small))
+	mustSave(t, first, records(1, inBucket0))
+	second := open(t, optionsFor(w.link(t), ""))
 	mustLoad(t, second)
-	if second.Generation() != first.Generation() {
-		t.Errorf("it goes on from %d instead of %d", second.Generation(), first.Generation())
+	mustSave(t, second, records(50, record))
+	if secrets := w.secrets(t); len(secrets) != 2 || secrets["shop-inventory-1"].Labels["test.example.com/inventory-buckets"] != "2" {
+		t.Errorf("the buckets are %v", secrets)
+	}
+	if got := mustLoad(t, open(t, optionsFor(w.link(t), ""))); !inventory.Equal(got, records(50, record)) {
+		t.Errorf("it has %d records of 50", len(got))
 	}
 }
 
+// TestObjectsAgreeOnTheNumberOfBuckets has an empty bucket of another inventory among the buckets.
+func TestObjectsAgreeOnTheNumberOfBuckets(t *testing.T) {
+	w := newWorld(t)
+	first := open(t, optionsFor(w.link(t), ""))
+	mustLoad(t, first)
+	mustSave(t, first, records(1, inBucket0))
+	w.rewrite(t, func(s map[string]*corev1.Secret) {
+		s["shop-inventory-3"].Labels["test.example.com/inventory-buckets"] = "8"
+	})
+	want := "cannot load the inventory: Secret default/shop-inventory-3 cannot be used: it is one of 8 buckets, and another is one of 4"
+	if _, err := open(t, optionsFor(w.link(t), "")).Load(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestObjectsDropMessagesThatDoNotFit fills a bucket.
+func TestObjectsDropMessagesThatDoNotFit(t *testing.T) {
+	failed := func(i int) apis.InventoryRecord {
+		r := ready(i)
+		r.Status, r.Message = apis.ObjectFailed, noise(i, inventory.MaxMessage)
+		return r
+	}
+	silent := func(i int) apis.InventoryRecord {
+		r := failed(i)
+		r.Message = ""
+		return r
+	}
+	l := newWorld(t).link(t)
+	options := optionsFor(l, "")
+	options.Buckets, options.MaxBucket = 1, 4000
+	store := open(t, options)
+	mustLoad(t, store)
+	mustSave(t, store, records(10, failed))
+	if got := mustLoad(t, store); !inventory.Equal(got, records(10, failed)) {
+		t.Error("messages that fit are lost")
+	}
+	mustSave(t, store, records(30, failed))
+	for _, s := range []inventory.Store{store, open(t, options)} {
+		if got := mustLoad(t, s); !inventory.Equal(got, records(30, silent)) {
+			t.Errorf("loaded %v", got)
+		}
+	}
+	l.requests()
+	mustSave(t, store, records(30, failed))
+	if n := l.requests(); n > 0 {
+		t.Errorf("messages that do not fit are %d requests", n)
+	}
+	want := "cannot store Secret default/shop-inventory-0 of the inventory: its 200 records make 14 KiB, and at most 3 KiB fit"
+	if _, err := store.Save(t.Context(), records(200, failed)); err == nil || err.Error() != want || l.requests() > 0 {
+		t.Errorf("got %v", err)
+	}
+	mustSave(t, store, records(10, failed))
+}
+
 func TestNewObjectsSaysWhatIsMissing(t *testing.T) {
-	_, err := inventory.NewObjects(inventory.Options{Kind: "Pod", MaxChunk: 2 << 20, Name: strings.Repeat("x", 250)})
+	_, err := inventory.NewObjects(inventory.Options{Kind: "Pod", Buckets: -1, MaxBucket: 2 << 20, Name: strings.Repeat("x", 250)})
 	want := `an inventory in objects of its own needs a client
 an inventory in objects of its own needs a reader
 an inventory in objects of its own needs a namespace
 an inventory in objects of its own needs a name that fits
 an inventory in objects of its own needs labels
+an inventory in objects of its own needs a label for the number of its buckets
 an inventory in objects of its own needs the UID of its owner
 an inventory in objects of its own needs a finalizer
 an inventory in objects of its own needs the kind Secret or ConfigMap
-an inventory in objects of its own needs chunks of at most 1000 KiB`
+an inventory in objects of its own needs 1 to 1024 buckets
+an inventory in objects of its own needs buckets of at most 1000 KiB`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

@@ -79,7 +79,7 @@ func TestEqualSeesEachField(t *testing.T) {
 	fields := reflect.TypeFor[apis.InventoryRecord]()
 	for i := range fields.NumField() {
 		t.Run(fields.Field(i).Name, func(t *testing.T) {
-			a, b := settled(1), settled(1)
+			a, b := ready(1), ready(1)
 			a.Status, b.Status = apis.ObjectFailed, apis.ObjectFailed
 			change(t, reflect.ValueOf(&b).Elem().Field(i))
 			if inventory.Equal([]apis.InventoryRecord{a}, []apis.InventoryRecord{b}) {
@@ -119,7 +119,7 @@ func change(t *testing.T, v reflect.Value) {
 }
 
 func TestEqual(t *testing.T) {
-	three := records(3, settled)
+	three := records(3, ready)
 	reversed := slices.Clone(three)
 	slices.Reverse(reversed)
 	tests := map[string]struct {
@@ -131,11 +131,11 @@ func TestEqual(t *testing.T) {
 		"the same":             {a: three, b: three, want: true},
 		"in another order":     {a: three, b: reversed, want: true},
 		"one less":             {a: three, b: three[:2]},
-		"another one":          {a: three, b: append(slices.Clone(three[:2]), settled(4))},
+		"another one":          {a: three, b: append(slices.Clone(three[:2]), ready(4))},
 		"another content":      {a: three, b: append(slices.Clone(three[:2]), record(2))},
 		"one of them twice":    {a: three, b: append(slices.Clone(three[:2]), three[0])},
 		"the other way round":  {a: append(slices.Clone(three[:2]), three[0]), b: three},
-		"defaults spelled out": {a: records(1, settled), b: []apis.InventoryRecord{inventory.Compact(settled(0))}, want: true},
+		"defaults spelled out": {a: records(1, ready), b: []apis.InventoryRecord{inventory.Compact(ready(0))}, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestEqual(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	got := inventory.Keys(records(2, settled))
+	got := inventory.Keys(records(2, ready))
 	want := map[plan.Key]struct{}{
 		{Kind: "ConfigMap", Namespace: "team-0", Name: "settings-of-service-0"}: {},
 		{Kind: "ConfigMap", Namespace: "team-1", Name: "settings-of-service-1"}: {},
@@ -159,7 +159,7 @@ func TestKeys(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	with := func(f func(*apis.InventoryRecord)) []apis.InventoryRecord {
-		all := records(3, settled)
+		all := records(3, ready)
 		f(&all[1])
 		return all
 	}
@@ -169,7 +169,7 @@ func TestValidate(t *testing.T) {
 		want    string
 	}{
 		"none":    {},
-		"good":    {records: records(30, settled)},
+		"good":    {records: records(30, ready)},
 		"no kind": {records: with(func(r *apis.InventoryRecord) { r.Kind = "" }), want: "record 1 of the inventory ( team-1/settings-of-service-1): it has no kind"},
 		"no name": {records: with(func(r *apis.InventoryRecord) { r.Name = "" }), want: "record 1 of the inventory (ConfigMap team-1/): it has no name"},
 		"no text": {
@@ -177,11 +177,11 @@ func TestValidate(t *testing.T) {
 			want:    second + `: "\xff" is no text`,
 		},
 		"twice": {
-			records: append(records(3, settled), record(1)),
+			records: append(records(3, ready), record(1)),
 			want:    "record 3 of the inventory (ConfigMap team-1/settings-of-service-1) is about the same object as record 1",
 		},
 		"a version more is the same object": {
-			records: append(records(2, settled), func() apis.InventoryRecord { r := record(1); r.Version = "v2"; return r }()),
+			records: append(records(2, ready), func() apis.InventoryRecord { r := record(1); r.Version = "v2"; return r }()),
 			want:    "record 2 of the inventory (ConfigMap team-1/settings-of-service-1) is about the same object as record 1",
 		},
 		"adoption policy":  {records: with(func(r *apis.InventoryRecord) { r.AdoptionPolicy = "Odd" }), want: second + `: its adoption policy is "Odd", which is not known`},

@@ -2,34 +2,35 @@ package inventory
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// DefaultLimit is how large an inventory in a status may get, in bytes of JSON. The API server takes objects of 1.5 MiB; the rest
+// DefaultLimit is how large an inventory in a status may get, in bytes of JSON. The API server accepts objects of 1.5 MiB. The rest
 // of the resource has to fit, too, and the inventory still grows while the component is deleted.
 const DefaultLimit = 900 << 10
 
 var _ Store = (*Status)(nil)
 
-// Status keeps an inventory in the status of the resource, which somebody else writes after the request. It is made anew for
-// each request; see [NewStatus].
+// Status keeps an inventory in the status of the resource, which the caller writes after the request. A new one is made for each
+// request; see [NewStatus].
 //
-// A record is durable once the status has been written: Save says so of the keys that the status had when the store was made. A
-// changed content of these need not be durable at once: what is lost of it is seen again in the cluster; but for that an object is to be
-// purged, since one that is gone without that looks as if it had to be created again.
+// A record is durable once the status has been written: Save reports so for the keys that the status had when the store was made. A
+// changed record of these keys need not be durable at once, because a lost change is observed in the cluster again. The exception is
+// that an object is to be purged: without that in its record, an object that is gone would be created again.
 type Status struct {
 	// Limit is how large the inventory may get, in bytes of JSON. Default: DefaultLimit.
 	//
-	// An inventory beyond it loses its messages. If it is too large without, it takes no new records; but one without new
-	// records is always taken, so that a large component can still be deleted.
+	// An inventory beyond it loses its messages. If it is still too large, new records are an error. An inventory without new
+	// records is always stored, so that a large component can still be deleted.
 	Limit int
 
 	status *apis.ComponentStatus
-	// before is what the status had when the store was made, and durable its keys, once somebody asked: true for those that are purged.
+	// before is what the status had when the store was made. durable has its keys, with true for a purged object; it is made when
+	// it is needed.
 	before  []apis.InventoryRecord
 	durable map[plan.Key]bool
 }
@@ -49,7 +50,7 @@ func (s *Status) Load(context.Context) ([]apis.InventoryRecord, error) {
 
 // Save implements [Store]. It leaves the status as it is if that says the same.
 func (s *Status) Save(_ context.Context, records []apis.InventoryRecord) (bool, error) {
-	if holds(s.status.Inventory, records) {
+	if Equal(s.status.Inventory, records) {
 		return s.isDurable(s.status.Inventory, true), nil
 	}
 	records = compactAll(records)
@@ -57,15 +58,19 @@ func (s *Status) Save(_ context.Context, records []apis.InventoryRecord) (bool, 
 		return false, fmt.Errorf("cannot store the inventory in the status: %w", err)
 	}
 	known, durable := s.isDurable(records, false), s.isDurable(records, true)
-	if sizeOf(records) > s.Limit {
+	size, err := sizeOf(records)
+	if err != nil {
+		return false, err
+	}
+	if size > s.Limit {
 		for i := range records {
 			records[i].Message = ""
 		}
-		if size := sizeOf(records); size > s.Limit && !known {
+		if size, _ := sizeOf(records); size > s.Limit && !known {
 			return false, fmt.Errorf("cannot store the inventory in the status: its %d records make %d KiB, and at most %d KiB fit: "+
 				"keep it in objects of its own", len(records), size>>10, s.Limit>>10)
 		}
-		if holds(s.status.Inventory, records) {
+		if Equal(s.status.Inventory, records) {
 			return durable, nil
 		}
 	}
@@ -73,8 +78,14 @@ func (s *Status) Save(_ context.Context, records []apis.InventoryRecord) (bool, 
 	return durable, nil
 }
 
-// isDurable tells whether all keys of records were in the status when the store was made; and, with purges, that they are purged, if they
-// are.
+// sizeOf is how many bytes of JSON records make.
+func sizeOf(records []apis.InventoryRecord) (int, error) {
+	raw, err := json.Marshal(records)
+	return len(raw), err
+}
+
+// isDurable reports whether all keys of records were in the status when the store was made. With purges, each record of a purged
+// object must also have said so then.
 func (s *Status) isDurable(records []apis.InventoryRecord, purges bool) bool {
 	if len(records) == 0 || len(records) == len(s.before) && &records[0] == &s.before[0] {
 		return true
@@ -101,12 +112,4 @@ func (s *Status) Remove(context.Context) error {
 	}
 	s.status.Inventory = nil
 	return nil
-}
-
-// stillThere refuses to remove an inventory.
-func stillThere(records int) error {
-	if records == 1 {
-		return errors.New("cannot remove the inventory: it still has a record")
-	}
-	return fmt.Errorf("cannot remove the inventory: it still has %d records", records)
 }

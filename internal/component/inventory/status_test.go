@@ -12,7 +12,7 @@ import (
 )
 
 func TestStatusIsDurableForKeysThatItHad(t *testing.T) {
-	failed := settled(1)
+	failed := ready(1)
 	failed.Status = apis.ObjectFailed
 	// Each save comes after those before it, in one request that began with two records.
 	steps := []struct {
@@ -20,18 +20,18 @@ func TestStatusIsDurableForKeysThatItHad(t *testing.T) {
 		records []apis.InventoryRecord
 		durable bool
 	}{
-		{"nothing changed", records(2, settled), true},
-		{"only a content changed", []apis.InventoryRecord{settled(0), failed}, true},
-		{"a key is new", records(3, settled), false},
-		{"the status of this request has the key, but it is not written yet", records(3, settled), false},
-		{"the new key is gone again", records(2, settled), true},
-		{"a record is gone", records(1, settled), true},
-		{"it is back, and the status that is written still has it", records(2, settled), true},
+		{"nothing changed", records(2, ready), true},
+		{"only a content changed", []apis.InventoryRecord{ready(0), failed}, true},
+		{"a key is new", records(3, ready), false},
+		{"the status of this request has the key, but it is not written yet", records(3, ready), false},
+		{"the new key is gone again", records(2, ready), true},
+		{"a record is gone", records(1, ready), true},
+		{"it is back, and the status that is written still has it", records(2, ready), true},
 		{"all are gone", nil, true},
-		{"only a new key", []apis.InventoryRecord{settled(3)}, false},
+		{"only a new key", []apis.InventoryRecord{ready(3)}, false},
 	}
 	status := &apis.ComponentStatus{}
-	for _, r := range records(2, settled) {
+	for _, r := range records(2, ready) {
 		status.Inventory = append(status.Inventory, inventory.Compact(r))
 	}
 	store := inventory.NewStatus(status)
@@ -47,15 +47,15 @@ func TestStatusIsDurableForKeysThatItHad(t *testing.T) {
 }
 
 func TestStatusStaysAsItIs(t *testing.T) {
-	stored := records(3, settled)
+	stored := records(3, ready)
 	for i := range stored {
 		stored[i] = inventory.Compact(stored[i])
 	}
 	status := &apis.ComponentStatus{Inventory: slices.Clone(stored)}
 	before := &status.Inventory[0]
-	reversed := records(3, settled)
+	reversed := records(3, ready)
 	slices.Reverse(reversed)
-	for _, given := range [][]apis.InventoryRecord{stored, records(3, settled), reversed} {
+	for _, given := range [][]apis.InventoryRecord{stored, records(3, ready), reversed} {
 		mustSave(t, inventory.NewStatus(status), given)
 		if &status.Inventory[0] != before || cmp.Diff(stored, status.Inventory) != "" {
 			t.Errorf("the status was set to %v", status.Inventory)
@@ -65,11 +65,11 @@ func TestStatusStaysAsItIs(t *testing.T) {
 
 func TestStatusStoresWhatIsCompact(t *testing.T) {
 	status := &apis.ComponentStatus{}
-	given := records(1, settled)
+	given := records(1, ready)
 	if _, err := inventory.NewStatus(status).Save(t.Context(), given); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]apis.InventoryRecord{inventory.Compact(settled(0))}, status.Inventory); diff != "" {
+	if diff := cmp.Diff([]apis.InventoryRecord{inventory.Compact(ready(0))}, status.Inventory); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	given[0].Name = "changed by the caller"
@@ -79,7 +79,7 @@ func TestStatusStoresWhatIsCompact(t *testing.T) {
 }
 
 func TestStatusLoadSharesNoRoom(t *testing.T) {
-	status := &apis.ComponentStatus{Inventory: records(4, settled)[:2]}
+	status := &apis.ComponentStatus{Inventory: records(4, ready)[:2]}
 	loaded := mustLoad(t, inventory.NewStatus(status))
 	_ = append(loaded, apis.InventoryRecord{Name: "intruder"})
 	if status.Inventory[:3][2].Name == "intruder" {
@@ -88,7 +88,7 @@ func TestStatusLoadSharesNoRoom(t *testing.T) {
 }
 
 func TestStatusRefusesWhatIsDoubtful(t *testing.T) {
-	twice := append(records(2, settled), settled(0))
+	twice := append(records(2, ready), ready(0))
 	status := &apis.ComponentStatus{Inventory: twice}
 	if _, err := inventory.NewStatus(status).Load(t.Context()); err == nil ||
 		!strings.HasPrefix(err.Error(), "cannot use the inventory in the status: record 2 of the inventory") {
@@ -102,7 +102,7 @@ func TestStatusRefusesWhatIsDoubtful(t *testing.T) {
 
 func TestStatusLimit(t *testing.T) {
 	talkative := func(i int) apis.InventoryRecord {
-		r := settled(i)
+		r := ready(i)
 		r.Message = "it waits for something"
 		return r
 	}
@@ -121,29 +121,29 @@ func TestStatusLimit(t *testing.T) {
 	}
 	const fits = 20 << 10
 	t.Run("too large with a new record", func(t *testing.T) {
-		status, durable, err := save(t, records(2, settled), records(200, talkative), fits)
+		status, durable, err := save(t, records(2, ready), records(200, talkative), fits)
 		want := "cannot store the inventory in the status: its 200 records make 50 KiB, and at most 20 KiB fit: keep it in objects of its own"
 		if err == nil || err.Error() != want || durable {
 			t.Errorf("durable %v, %v", durable, err)
 		}
-		if !inventory.Equal(status.Inventory, records(2, settled)) {
+		if !inventory.Equal(status.Inventory, records(2, ready)) {
 			t.Error("the status was changed")
 		}
 	})
 	t.Run("large enough without messages", func(t *testing.T) {
 		status, durable, err := save(t, nil, records(75, talkative), fits)
-		if err != nil || durable || !inventory.Equal(status.Inventory, records(75, settled)) {
+		if err != nil || durable || !inventory.Equal(status.Inventory, records(75, ready)) {
 			t.Errorf("durable %v, %v", durable, err)
 		}
 	})
 	t.Run("too large without a new record", func(t *testing.T) {
-		status, durable, err := save(t, records(200, settled), records(199, record), fits)
+		status, durable, err := save(t, records(200, ready), records(199, record), fits)
 		if err != nil || !durable || !inventory.Equal(status.Inventory, records(199, record)) {
 			t.Errorf("durable %v, %v", durable, err)
 		}
 	})
 	t.Run("messages that do not fit change nothing", func(t *testing.T) {
-		status := &apis.ComponentStatus{Inventory: compact(records(75, settled))}
+		status := &apis.ComponentStatus{Inventory: compact(records(75, ready))}
 		store := inventory.NewStatus(status)
 		store.Limit = fits
 		before := &status.Inventory[0]
@@ -152,17 +152,17 @@ func TestStatusLimit(t *testing.T) {
 		}
 	})
 	t.Run("by default", func(t *testing.T) {
-		if _, _, err := save(t, nil, records(3000, settled), inventory.NewStatus(&apis.ComponentStatus{}).Limit); err != nil {
+		if _, _, err := save(t, nil, records(3000, ready), inventory.NewStatus(&apis.ComponentStatus{}).Limit); err != nil {
 			t.Error(err)
 		}
-		if _, _, err := save(t, nil, records(5000, settled), inventory.DefaultLimit); err == nil {
+		if _, _, err := save(t, nil, records(5000, ready), inventory.DefaultLimit); err == nil {
 			t.Error("5,000 records were taken")
 		}
 	})
 }
 
 func TestStatusRemove(t *testing.T) {
-	status := &apis.ComponentStatus{Inventory: records(1, settled)}
+	status := &apis.ComponentStatus{Inventory: records(1, ready)}
 	store := inventory.NewStatus(status)
 	if err := store.Remove(t.Context()); err == nil || err.Error() != "cannot remove the inventory: it still has a record" {
 		t.Errorf("got %v", err)

@@ -1,14 +1,16 @@
 // Package inventory keeps the records of a component where they survive a crash.
 //
-// There are two stores. [Status] keeps them in the status of the resource, for as long as they fit there. [Objects] keeps them
-// in Secrets or ConfigMaps of their own, for components with thousands of objects.
+// There are two stores. [Status] keeps records in the status of the resource, for as long as they fit there. [Objects] keeps them
+// in Secrets or ConfigMaps, for components with thousands of objects. [Move] takes records from a status to objects.
 //
-// Both store what [Compact] leaves of a record, and neither minds the order of records: they are a set. Both refuse, on the
-// way in and on the way out, what [Validate] refuses: an inventory that may be damaged is not acted upon.
+// All store what [Compact] leaves of a record. The order of records does not matter: they are a set. All refuse, when they load and
+// when they save, what [Validate] refuses, so no inventory is used that may be damaged.
 package inventory
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/espalier-dev/espalier/apis"
 )
@@ -17,18 +19,17 @@ import (
 type Store interface {
 	// Load returns the records as they are stored. The caller does not change them.
 	Load(ctx context.Context) ([]apis.InventoryRecord, error)
-	// Save makes records durable, if they differ from those stored. It tells whether they are durable now: a store in the
-	// status of the resource is so only once the status has been written, after the request.
+	// Save makes records durable, if they differ from those stored. It reports whether they are durable now: records in the
+	// status of the resource are durable only once the status has been written, after the request.
 	Save(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error)
-	// Remove removes what the store itself made, once the component is gone. It refuses while there are records.
+	// Remove removes what the store itself created, once the component is gone. It fails as long as there are records.
 	Remove(ctx context.Context) error
 }
 
-// Purged tells whether a record says that its object is purged, or is to be.
-func Purged(record *apis.InventoryRecord) bool {
-	switch record.Phase {
-	case apis.PhaseScheduledForCompletion, apis.PhaseCompleting, apis.PhaseCompleted:
-		return true
+// stillThere is the error of a Remove that comes too early.
+func stillThere(records int) error {
+	if records == 1 {
+		return errors.New("cannot remove the inventory: it still has a record")
 	}
-	return false
+	return fmt.Errorf("cannot remove the inventory: it still has %d records", records)
 }

@@ -1,122 +1,170 @@
 package manifest
 
 import (
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/digest"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Cache remembers what was prepared in the last request, so that an object that was generated the same again is not prepared
-// again. It knows objects by a digest of their content, not by their address: a generator may change what it has returned. It
-// keeps what a plan has to know of an object, which is little, and not its content, which is generated again in each request
+// again. It knows objects by a hash of their content and not by their address, because a generator may change what it has returned.
+// It keeps the little that a plan has to know of an object. It does not keep the content, which is generated in each request
 // anyway. The zero value is empty. It is used by one request at a time.
 type Cache struct {
-	basis   basis
+	key     cacheKey
 	entries []entry
-	classes classes
-	// sound: no two of the entries contradict each other.
-	sound bool
+	common  commonByHash
+	// consistent reports whether the entries are known to go together.
+	consistent bool
 }
 
-// basis are the options that all items depend on.
-type basis struct {
-	prefix, namespace string
-	adoptionPolicy    apis.AdoptionPolicy
-	reconcilePolicy   apis.ReconcilePolicy
-	updatePolicy      apis.UpdatePolicy
-	deletePolicy      apis.DeletePolicy
-	prunePolicy       apis.PrunePolicy
-	reapplyInterval   time.Duration
-	scheme            *runtime.Scheme
+// cacheKey has the options that all items depend on.
+type cacheKey struct {
+	texts                 [7]string
+	reapplyInterval       time.Duration
+	scheme, generatorOnly *runtime.Scheme
 }
 
-func basisOf(o *Options) basis {
-	return basis{
-		prefix: o.Prefix, namespace: o.Namespace,
-		adoptionPolicy: o.AdoptionPolicy, reconcilePolicy: o.ReconcilePolicy, updatePolicy: o.UpdatePolicy,
-		deletePolicy: o.DeletePolicy, prunePolicy: o.PrunePolicy,
-		reapplyInterval: o.ReapplyInterval, scheme: o.Scheme,
+func cacheKeyOf(o *Options) cacheKey {
+	texts := [...]string{
+		o.Prefix, o.Namespace, string(o.AdoptionPolicy), string(o.ReconcilePolicy), string(o.UpdatePolicy),
+		string(o.DeletePolicy), string(o.PrunePolicy),
 	}
+	return cacheKey{texts, o.ReapplyInterval, o.Scheme, o.GeneratorScheme}
+}
+
+// contentHash is a hash of a generated object, if it has one. It covers the values of Secrets, too.
+type contentHash struct {
+	sum uint64
+	ok  bool
+}
+
+func hashOf(object client.Object) contentHash {
+	sum, ok := digest.Of(object)
+	return contentHash{sum, ok}
 }
 
 // entry is what became of one object that was generated.
 type entry struct {
-	// print is the digest of the object as it was generated, if it has one.
-	print    uint64
-	hasPrint bool
-	// items are nil if it is not known what becomes of it.
+	hash contentHash
+	// items are nil if the object has to be prepared.
 	items []*item
 }
 
-// recall returns an entry for each object. Those have items whose objects were there in the last request, too. same tells that
-// all were, in the same order, and no other.
-func (c *Cache) recall(objects []client.Object, options *Options) (entries []entry, same bool) {
-	if is := basisOf(options); c.basis != is {
-		*c = Cache{basis: is}
+// lookup returns an entry for each object, with items for objects that the last request had, too. same reports whether it had all
+// of them, in the same order, and no others.
+func (c *Cache) lookup(objects []client.Object, options *Options) (entries []entry, same bool) {
+	if key := cacheKeyOf(options); c.key != key {
+		*c = Cache{key: key}
 	}
-	if c.classes == nil {
-		c.classes = classes{}
+	if c.common == nil {
+		c.common = commonByHash{}
 	}
 	entries = make([]entry, len(objects))
 	same = len(objects) == len(c.entries)
 	for i, object := range objects {
 		e := &entries[i]
-		e.print, e.hasPrint = digest.Of(object)
-		if i < len(c.entries) && e.hasPrint && c.entries[i].print == e.print && c.entries[i].hasPrint {
+		e.hash = hashOf(object)
+		if i < len(c.entries) && e.hash.ok && c.entries[i].hash == e.hash {
 			e.items = c.entries[i].items
 		} else {
 			same = false
 		}
 	}
 	if !same {
-		c.recallMoved(entries)
+		c.lookupMoved(entries)
 	}
 	return entries, same
 }
 
-// recallMoved finds what is not at its place any more. No items are given out twice.
-func (c *Cache) recallMoved(entries []entry) {
-	moved := make(map[uint64]int, len(c.entries))
+// lookupMoved finds objects that are not at their place any more. No items are used twice.
+func (c *Cache) lookupMoved(entries []entry) {
+	moved := make(map[contentHash]int, len(c.entries))
 	for i, e := range c.entries {
-		if e.hasPrint && (i >= len(entries) || entries[i].items == nil) {
-			moved[e.print] = i
+		if e.hash.ok && (i >= len(entries) || entries[i].items == nil) {
+			moved[e.hash] = i
 		}
 	}
 	for i := range entries {
 		e := &entries[i]
-		if e.items != nil || !e.hasPrint {
-			continue
-		}
-		if from, ok := moved[e.print]; ok {
+		if from, ok := moved[e.hash]; ok && e.items == nil {
 			e.items = c.entries[from].items
-			delete(moved, e.print)
+			delete(moved, e.hash)
 		}
 	}
 }
 
-// keep remembers entries, but for faulty objects. same is what recall told, sound tells that all of them were prepared, and go
-// together.
-func (c *Cache) keep(entries []entry, same, sound bool) {
+// keep remembers entries, except for faulty objects. same is the result of lookup. consistent reports whether all entries were
+// prepared and go together.
+func (c *Cache) keep(entries []entry, same, consistent bool) {
 	for n := range entries {
 		e := &entries[n]
-		e.hasPrint = e.hasPrint && !slices.ContainsFunc(e.items, func(i *item) bool { return i.fault != nil })
-		if !e.hasPrint {
-			e.items = nil
+		if !e.hash.ok || slices.ContainsFunc(e.items, func(i *item) bool { return i.fault != nil }) {
+			*e = entry{}
 		}
 		for _, i := range e.items {
-			// A list would have to be made again as a whole for each item.
+			// A list would have to be converted as a whole for each item.
 			if i.place == "" {
 				i.content = nil
 			}
 		}
 	}
 	if !same {
-		c.classes = classesOf(entries)
+		c.common = commonByHash{}
+		for _, e := range entries {
+			for _, i := range e.items {
+				c.common[i.hash] = i.common
+			}
+		}
 	}
-	c.entries, c.sound = entries, sound
+	c.entries, c.consistent = entries, consistent
+}
+
+// common is what many objects have in common. Items share it, so that it takes memory once.
+type common struct {
+	traits
+	// hash is that of the traits.
+	hash uint64
+	// home is the namespace of the object, if it is namespaced; "" if none is known.
+	home string
+	// desired is what is in force, without the values of the object itself.
+	desired plan.Desired
+}
+
+// traits are what an object says itself of what is in common.
+type traits struct {
+	kind schema.GroupVersionKind
+	// namespace as it was generated.
+	namespace string
+	settings  component.Settings
+}
+
+// commonByHash has what the items of a cache have in common, by the hash of the traits.
+type commonByHash map[uint64]*common
+
+// of returns what objects with such traits have in common. It shares no text with what was generated, because a name may be a part of
+// a text that is much longer.
+func (known commonByHash) of(t traits, options *Options) *common {
+	hash, ok := digest.Of(&t)
+	if c := known[hash]; ok && c != nil && reflect.DeepEqual(c.traits, t) {
+		return c
+	}
+	t.kind.Group, t.kind.Version, t.kind.Kind = strings.Clone(t.kind.Group), strings.Clone(t.kind.Version), strings.Clone(t.kind.Kind)
+	t.namespace = strings.Clone(t.namespace)
+	c := &common{traits: t, hash: hash, home: t.namespace, desired: desired(t.settings, options)}
+	if c.home == "" {
+		c.home = options.Namespace
+	}
+	c.desired.Group, c.desired.Kind, c.desired.Version = c.kind.Group, c.kind.Kind, c.kind.Version
+	known[hash] = c
+	return c
 }

@@ -1,23 +1,25 @@
 package manifest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var secretKind = schema.GroupKind{Kind: "Secret"}
-
-// item is one object on its way to be prepared, and what is kept of it from request to request: not its content, unless it is
-// in a list. All but the last part depends on what was generated, and on the options but for the digest of the component.
+// item is one object that is being prepared, and what is kept of it from request to request. The content is kept only if it is in
+// a list. All but the last part depends on what was generated, and on the options except for the digest of the component.
 type item struct {
-	*class
+	*common
 	name       string
 	definition *definition
 	// place is where it is in a list, "" if it is not in one.
@@ -29,14 +31,14 @@ type item struct {
 
 	// digest is that of what is desired, once it is complete.
 	digest string
-	// index and ordinal are the position of the generated object, and that of this one, lists unfolded. They are set in each
-	// request anew.
+	// index and ordinal are the position of the generated object, and the position of this one once lists are expanded. They are set
+	// in each request.
 	index, ordinal int
 	// scope for which it was completed last; 0 if it is not complete.
 	scope scope
 }
 
-// describe names the object by its position and, as far as it is known, its key: one that has no name, by its kind.
+// describe names the object by its position and, as far as it is known, its key or its kind.
 func (i *item) describe() string {
 	position := fmt.Sprintf("objects[%d]%s", i.index, i.place)
 	if i.kind.Kind == "" {
@@ -52,7 +54,7 @@ func (i *item) key() plan.Key {
 	return plan.Key{Group: i.kind.Group, Kind: i.kind.Kind, Namespace: i.within(), Name: i.name}
 }
 
-// within is the namespace that the object is in: the one that was generated, as long as the scope is not known.
+// within is the namespace of the object. As long as the scope is not known, it is the one that was generated.
 func (i *item) within() string {
 	switch i.scope {
 	case scopeCluster:
@@ -69,19 +71,19 @@ func (i *item) prepared(s *source) Object {
 	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), source: s}
 	o.Desired.Key, o.Desired.Digest = i.key(), i.digest
 	if i.definition != nil {
-		o.Desired.ManagedTypes = i.definition.types
+		o.Desired.ManagedTypes = i.definition.managed
 	}
 	return o
 }
 
-func (i *item) confidential() bool { return i.kind.GroupKind() == secretKind }
+func (i *item) confidential() bool { return i.kind.GroupKind() == kinds.Secret }
 
-// newItems makes items of what a generator returned as one object: one, or those of a list.
-func newItems(content map[string]any, options *Options, known classes) []*item {
+// newItems makes the item of an object, or the items of a list.
+func newItems(content map[string]any, options *Options, known commonByHash) []*item {
 	var items []*item
 	var add func(content map[string]any, place string)
 	add = func(content map[string]any, place string) {
-		elements, ok, err := unfold(content)
+		elements, ok, err := expandList(content)
 		if err != nil {
 			items = append(items, faulty(place, err))
 			return
@@ -103,9 +105,9 @@ func newItems(content map[string]any, options *Options, known classes) []*item {
 	return items
 }
 
-// unfold returns the elements of a list: of the kind List, or of a kind that ends so, without a name, and with items. The
+// expandList returns the elements of a list. A list is of the kind List, or of a kind that ends so and has items and no name. The
 // elements of the latter may leave out their kind.
-func unfold(content map[string]any) (elements []any, isList bool, err error) {
+func expandList(content map[string]any) (elements []any, isList bool, err error) {
 	kind, _ := content["kind"].(string)
 	version, _ := content["apiVersion"].(string)
 	items, hasItems := content["items"]
@@ -131,68 +133,81 @@ func unfold(content map[string]any) (elements []any, isList bool, err error) {
 	return elements, true, nil
 }
 
-// faulty returns an item of which nothing is known but what is wrong with it.
+// faulty returns an item that is not known except for what is wrong with it.
 func faulty(place string, err error) *item {
-	return &item{class: &class{}, place: place, fault: err}
+	return &item{common: &common{}, place: place, fault: err}
 }
 
-// identity is what an object says it is.
-type identity struct {
-	metadata
-	kind schema.GroupVersionKind
-}
-
-// strip checks what all objects have, and takes away what is not to be written.
-func strip(content map[string]any, prefix string) (identity, []error) {
-	var is identity
-	var err error
-	var errs []error
-	note := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	is.kind, err = readKind(content)
-	note(err)
-	is.metadata, err = readMetadata(content, prefix)
-	note(err)
-	delete(content, "status")
-	if is.kind.GroupKind() == secretKind {
-		note(mergeSecret(content))
-	}
-	return is, errs
-}
-
-// newItem checks content, which it takes over, and strips it.
-func newItem(content map[string]any, place string, options *Options, known classes) *item {
-	is, errs := strip(content, options.Prefix)
-	note := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
+// newItem checks and sanitizes content, which it takes over.
+func newItem(content map[string]any, place string, options *Options, known commonByHash) *item {
+	is, errs := sanitize(content, options.Prefix)
 	settings, err := component.ReadSettings(options.Prefix, is.annotations)
-	note(err)
-	note(checkReadyWhen(settings))
-	definition, err := readDefinition(is.kind.GroupKind(), content)
-	note(err)
-	note(checkPurge(is.kind.GroupKind(), settings))
+	definition, definitionErr := readDefinition(is.kind.GroupKind(), content)
+	errs = append(errs, err, checkReadyWhen(settings), definitionErr, checkPurge(is.kind.GroupKind(), settings))
 	i := &item{place: place, content: content, name: strings.Clone(is.name), definition: definition}
 	t := traits{kind: is.kind, namespace: is.namespace, settings: settings}
 	if i.fault = errors.Join(errs...); i.fault != nil {
-		i.class = &class{traits: t}
+		i.common = &common{traits: t}
 		return i
 	}
-	i.class = known.of(t, options)
+	i.common = known.of(t, options)
 	return i
 }
 
-// complete does what depends on the scope, if that is not the one for which it was done already, and tells whether it was not.
+// desired returns what applies to an object with settings.
+func desired(settings component.Settings, options *Options) plan.Desired {
+	interval := options.ReapplyInterval
+	if settings.ReapplyInterval != nil {
+		interval = *settings.ReapplyInterval
+	}
+	return plan.Desired{
+		AdoptionPolicy:  cmp.Or(settings.AdoptionPolicy, options.AdoptionPolicy, apis.AdoptIfUnowned),
+		ReconcilePolicy: cmp.Or(settings.ReconcilePolicy, options.ReconcilePolicy, apis.ReconcileOnObjectChange),
+		UpdatePolicy:    cmp.Or(settings.UpdatePolicy, options.UpdatePolicy, apis.UpdateApply),
+		DeletePolicy:    cmp.Or(settings.DeletePolicy, options.DeletePolicy, apis.DeleteDelete),
+		PrunePolicy:     cmp.Or(settings.PrunePolicy, options.PrunePolicy, apis.PruneWith),
+		ApplyOrder:      settings.ApplyOrder,
+		DeleteOrder:     settings.DeleteOrder,
+		PurgeOrder:      settings.PurgeOrder,
+		ReapplyInterval: max(interval, time.Duration(0)),
+
+		IgnoreForeignInstances: settings.IgnoreForeignInstances,
+	}
+}
+
+// checkReadyWhen refuses an expression that cannot be evaluated for any object. The object would be written and never become ready.
+func checkReadyWhen(settings component.Settings) error {
+	if err := readiness.Validate(settings); err != nil {
+		// It names the annotation.
+		return fmt.Errorf("annotation %w", err)
+	}
+	return nil
+}
+
+// checkPurge keeps namespaces and types, which contain other objects, from being removed during a roll-out.
+func checkPurge(kind schema.GroupKind, settings component.Settings) error {
+	if settings.PurgeOrder == nil || (kind != kinds.Namespace && !kinds.DefinesTypes(kind)) {
+		return nil
+	}
+	return fmt.Errorf("an object of the kind %s cannot have a purge order", kind.Kind)
+}
+
+// complete does what depends on the scope: it takes the digest of the object in its namespace. If it did so for the same scope before,
+// only the digest of the component may change. changed reports whether it did not.
 func (i *item) complete(s scope, from *source, componentDigest string) (changed bool, err error) {
-	changed = i.scope != s
-	if changed {
-		if err := i.settle(s, from); err != nil {
+	if changed = i.scope != s; changed {
+		i.scope = 0
+		if s == scopeNamespaced && i.home == "" {
+			return true, errors.New("it is namespaced, and no namespace is known for it")
+		}
+		content, err := from.sanitized()
+		if err != nil {
 			return true, err
+		}
+		i.scope = s
+		i.digest = plan.DigestOnce
+		if i.desired.ReconcilePolicy != apis.ReconcileOnce {
+			i.digest = digestOf(inNamespace(content, i.within()), i.confidential())
 		}
 	}
 	if i.desired.ReconcilePolicy == apis.ReconcileOnObjectOrComponentChange {
@@ -202,22 +217,4 @@ func (i *item) complete(s scope, from *source, componentDigest string) (changed 
 		}
 	}
 	return changed, nil
-}
-
-// settle puts the object into its namespace, and takes the digest, without that of the component.
-func (i *item) settle(s scope, from *source) error {
-	i.scope = 0
-	if s == scopeNamespaced && i.home == "" {
-		return errors.New("it is namespaced, and no namespace is known for it")
-	}
-	content, err := from.stripped()
-	if err != nil {
-		return err
-	}
-	i.scope = s
-	i.digest = plan.DigestOnce
-	if i.desired.ReconcilePolicy != apis.ReconcileOnce {
-		i.digest = digestOf(inNamespace(content, i.within()), i.confidential())
-	}
-	return nil
 }

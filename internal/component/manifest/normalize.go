@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-openapi/jsonpointer"
 )
 
-// maxDepth and maxValues bound what an object may hold. They are far beyond what an API server takes; without them, content that
+// maxDepth and maxValues limit what an object may hold. They are far beyond what an API server accepts. Without them, content that
 // holds itself would never end.
 const (
 	maxDepth   = 256
@@ -23,75 +24,54 @@ const (
 )
 
 // normalize returns a copy of content that is made of JSON values only: nil, bool, int64, float64, string, []any and
-// map[string]any. What can be taken for one of them without loss is; anything else is a defect.
+// map[string]any. Other values are converted if nothing is lost; otherwise they are defects.
 func normalize(content map[string]any) (map[string]any, error) {
 	n := normalizer{}
 	result := n.object(content)
 	if n.excess {
 		return nil, fmt.Errorf("it holds itself, more than %d values, or values nested more than %d levels deep", maxValues, maxDepth)
 	}
-	if n.count == 0 {
+	if len(n.defects) == 0 {
 		return result, nil
 	}
-	// To name the defects, and always the same ones, takes an order, which content without any can do without.
-	n = normalizer{sorted: true}
-	n.object(content)
-	return nil, n.err()
+	slices.Sort(n.defects)
+	text := strings.Join(n.defects[:min(len(n.defects), maxDefects)], "; ")
+	if more := len(n.defects) - maxDefects; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return nil, errors.New(text)
 }
 
 type normalizer struct {
-	// path leads to the value at hand.
-	path   []string
-	values int
-	// sorted: maps are walked in the order of their keys, and defects are noted.
-	sorted bool
-	// count is how many defects there are; the first are noted.
-	count   int
+	// path leads to the current value.
+	path    []string
+	values  int
 	defects []string
-	// excess: the content could not be walked to its end.
+	// excess reports whether the content could not be walked to its end.
 	excess bool
 }
 
-func (n *normalizer) err() error {
-	text := strings.Join(n.defects, "; ")
-	if more := n.count - len(n.defects); more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return errors.New(text)
-}
-
-func (n *normalizer) defect(problem string) {
-	n.count++
-	if n.sorted && len(n.defects) < maxDefects {
-		n.defects = append(n.defects, strconv.Quote(n.pointer())+" "+problem)
-	}
-}
-
-// pointer is the JSON pointer of the value at hand.
-func (n *normalizer) pointer() string {
-	var b strings.Builder
+// defect adds a defect of the current value, which it names by its JSON pointer.
+func (n *normalizer) defect(problem string) any {
+	var pointer strings.Builder
 	for _, step := range n.path {
-		b.WriteByte('/')
-		b.WriteString(pointerEscape.Replace(step))
+		pointer.WriteString("/" + jsonpointer.Escape(step))
 	}
-	return b.String()
+	n.defects = append(n.defects, strconv.Quote(pointer.String())+" "+problem)
+	return nil
 }
 
-var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
-
-// enter notes that the value at key is next, and tells whether it may be walked.
-func (n *normalizer) enter(key string) bool {
+// at returns the normalized value at key of the current value, unless there are too many values.
+func (n *normalizer) at(key string, value any) any {
 	n.values++
 	if n.excess || n.values > maxValues || len(n.path) >= maxDepth {
 		n.excess = true
-		return false
+		return nil
 	}
 	n.path = append(n.path, key)
-	return true
-}
-
-func (n *normalizer) leave() {
+	value = n.value(value)
 	n.path = n.path[:len(n.path)-1]
+	return value
 }
 
 func (n *normalizer) value(value any) any {
@@ -114,67 +94,53 @@ func (n *normalizer) value(value any) any {
 			return nil
 		}
 		list := make([]any, 0, len(v))
-		for i, element := range v {
-			if !n.enter(strconv.Itoa(i)) {
-				return nil
-			}
-			list = append(list, n.value(element))
-			n.leave()
+		for i := 0; i < len(v) && !n.excess; i++ {
+			list = append(list, n.at(strconv.Itoa(i), v[i]))
 		}
 		return list
 	default:
-		return n.odd(value)
+		return n.otherKinds(value)
 	}
 }
 
 func (n *normalizer) object(object map[string]any) map[string]any {
 	result := make(map[string]any, len(object))
-	if n.sorted {
-		for _, key := range slices.Sorted(maps.Keys(object)) {
-			n.entry(result, key, object[key])
-		}
-		return result
-	}
 	for key, value := range object {
-		if !n.entry(result, key, value) {
-			return nil
+		if n.excess {
+			break
+		}
+		result[key] = n.at(key, value)
+		if !utf8.ValidString(key) {
+			n.path = append(n.path, key)
+			n.text(key)
+			n.path = n.path[:len(n.path)-1]
 		}
 	}
 	return result
 }
 
-func (n *normalizer) entry(result map[string]any, key string, value any) bool {
-	if !n.enter(key) {
-		return false
-	}
-	n.text(key)
-	result[key] = n.value(value)
-	n.leave()
-	return true
-}
-
-func (n *normalizer) text(s string) string {
+func (n *normalizer) text(s string) any {
 	// An encoder would replace what is not UTF-8, without a word.
 	if !utf8.ValidString(s) {
-		n.defect("is not valid UTF-8")
+		return n.defect("is not valid UTF-8")
 	}
 	return s
 }
 
 func (n *normalizer) float(f float64) any {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		n.defect("is not a finite number")
+		return n.defect("is not a finite number")
 	}
 	return f
 }
 
-// odd is for values that a decoder of JSON does not make, and code does.
-func (n *normalizer) odd(value any) any {
+// otherKinds converts values that code makes and a decoder of JSON does not.
+func (n *normalizer) otherKinds(value any) any {
 	switch v := value.(type) {
 	case json.Number:
 		return n.number(v)
 	case json.Marshaler, encoding.TextMarshaler:
-		return n.alien(value)
+		return n.unsupported(value)
 	}
 	v := reflect.ValueOf(value)
 	switch v.Kind() {
@@ -186,80 +152,60 @@ func (n *normalizer) odd(value any) any {
 		return v.Int()
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		if v.Uint() > math.MaxInt64 {
-			n.defect("is a number out of range")
-			return nil
+			return n.defect("is a number out of range")
 		}
 		return int64(v.Uint())
 	case reflect.Float32:
-		return n.short(v.Float())
+		// The float64 that is written the same.
+		wide, _ := strconv.ParseFloat(strconv.FormatFloat(v.Float(), 'g', -1, 32), 64)
+		return n.float(wide)
 	case reflect.Float64:
 		return n.float(v.Float())
-	case reflect.Map:
-		return n.oddMap(v)
-	case reflect.Slice, reflect.Array:
-		return n.oddList(v)
+	case reflect.Map, reflect.Slice, reflect.Array:
+		return n.collection(v)
 	default:
-		return n.alien(value)
+		return n.unsupported(value)
 	}
 }
 
-func (n *normalizer) alien(value any) any {
-	n.defect(fmt.Sprintf("is of the Go type %T, which is not a JSON value", value))
-	return nil
+// collection normalizes a map or a list of any Go type.
+func (n *normalizer) collection(v reflect.Value) any {
+	isMap := v.Kind() == reflect.Map
+	if isMap && v.Type().Key().Kind() != reflect.String || !isMap && v.Type().Elem().Kind() == reflect.Uint8 {
+		return n.unsupported(v.Interface())
+	}
+	if v.Kind() != reflect.Array && v.IsNil() {
+		return nil
+	}
+	if isMap {
+		plain := make(map[string]any, v.Len())
+		for iter := v.MapRange(); iter.Next(); {
+			plain[iter.Key().String()] = iter.Value().Interface()
+		}
+		return n.object(plain)
+	}
+	list := make([]any, v.Len())
+	for i := range list {
+		list[i] = v.Index(i).Interface()
+	}
+	return n.value(list)
+}
+
+func (n *normalizer) unsupported(value any) any {
+	return n.defect(fmt.Sprintf("is of the Go type %T, which is not a JSON value", value))
 }
 
 func (n *normalizer) number(number json.Number) any {
-	if i, err := strconv.ParseInt(number.String(), 10, 64); err == nil {
+	i, err := strconv.ParseInt(number.String(), 10, 64)
+	if err == nil {
 		return i
-	} else if errors.Is(err, strconv.ErrRange) {
-		n.defect("is a number out of range")
-		return nil
+	}
+	if errors.Is(err, strconv.ErrRange) {
+		return n.defect("is a number out of range")
 	}
 	f, err := strconv.ParseFloat(number.String(), 64)
 	if err != nil {
-		n.defect("is not a number in range")
-		return nil
+		return n.defect("is not a number in range")
 	}
 	return n.float(f)
-}
-
-// short widens a float32 to the float64 that is written the same.
-func (n *normalizer) short(f float64) any {
-	wide, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', -1, 32), 64)
-	if err != nil {
-		return n.float(f)
-	}
-	return n.float(wide)
-}
-
-func (n *normalizer) oddMap(m reflect.Value) any {
-	if m.Type().Key().Kind() != reflect.String {
-		return n.alien(m.Interface())
-	}
-	if m.IsNil() {
-		return nil
-	}
-	plain := make(map[string]any, m.Len())
-	for iter := m.MapRange(); iter.Next(); {
-		plain[iter.Key().String()] = iter.Value().Interface()
-	}
-	return n.object(plain)
-}
-
-func (n *normalizer) oddList(list reflect.Value) any {
-	if list.Type().Elem().Kind() == reflect.Uint8 {
-		return n.alien(list.Interface())
-	}
-	if list.Kind() == reflect.Slice && list.IsNil() {
-		return nil
-	}
-	result := make([]any, 0, list.Len())
-	for i := range list.Len() {
-		if !n.enter(strconv.Itoa(i)) {
-			return nil
-		}
-		result = append(result, n.value(list.Index(i).Interface()))
-		n.leave()
-	}
-	return result
 }

@@ -1,18 +1,19 @@
 package manifest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/espalier-dev/espalier/apis"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Prepare checks objects and prepares them, in their order; lists are unfolded. It changes none of them, and keeps nothing that
-// belongs to them. The error, if any, names all objects that are at fault, in their order, and nothing is prepared. It wraps a
-// [meta.NoKindMatchError] where neither the cluster nor any of the objects defines the kind of one: that may pass. cache may
+// Prepare checks objects and prepares them, in their order; lists are expanded. It changes none of them, and keeps nothing that
+// belongs to them. The error names all faulty objects, in their order, and nothing is prepared then. It wraps a
+// [meta.NoKindMatchError] if neither the cluster nor any of the objects defines the kind of one: that may pass. cache may
 // be nil.
 func Prepare(objects []client.Object, options Options, cache *Cache) ([]Object, error) {
 	if err := options.check(); err != nil {
@@ -21,16 +22,16 @@ func Prepare(objects []client.Object, options Options, cache *Cache) ([]Object, 
 	if cache == nil {
 		cache = &Cache{}
 	}
-	entries, same := cache.recall(objects, &options)
-	items := itemsOf(objects, entries, &options, cache.classes)
+	entries, same := cache.lookup(objects, &options)
+	items := itemsOf(objects, entries, &options, cache.common)
 
-	p := &preparation{options: &options, sources: sourcesOf(objects, entries, items, &options)}
+	p := &preparation{options: &options, items: items, sources: sourcesOf(objects, entries, items, &options)}
 	for _, i := range items {
 		if i.fault != nil {
 			p.report(i, i.fault)
 		}
 	}
-	err := p.run(items, same && cache.sound)
+	err := p.run(same && cache.consistent)
 	cache.keep(entries, same, err == nil)
 	if err != nil {
 		return nil, err
@@ -44,13 +45,13 @@ func Prepare(objects []client.Object, options Options, cache *Cache) ([]Object, 
 	return result, nil
 }
 
-// itemsOf fills in the items of entries that have none yet, and returns all of them.
-func itemsOf(objects []client.Object, entries []entry, options *Options, known classes) []*item {
+// itemsOf makes the items of entries without them, and returns all items.
+func itemsOf(objects []client.Object, entries []entry, options *Options, known commonByHash) []*item {
 	items := make([]*item, 0, len(entries))
 	for index := range entries {
 		e := &entries[index]
 		if e.items == nil {
-			content, err := contentOf(objects[index], options.Scheme)
+			content, err := contentOf(objects[index], options)
 			if err != nil {
 				e.items = []*item{faulty("", err)}
 			} else {
@@ -65,12 +66,12 @@ func itemsOf(objects []client.Object, entries []entry, options *Options, known c
 	return items
 }
 
-// sourcesOf returns the source of each of items, in their order. They are for one request.
+// sourcesOf returns the source of each item, for one request.
 func sourcesOf(objects []client.Object, entries []entry, items []*item, options *Options) []source {
 	sources, shared := make([]source, len(items)), &request{options: options}
 	for n, i := range items {
 		s, e := &sources[n], &entries[i.index]
-		s.generated, s.print, s.hasPrint = objects[i.index], e.print, e.hasPrint
+		s.generated, s.hash = objects[i.index], e.hash
 		s.content, s.request = i.content, shared
 	}
 	return sources
@@ -79,28 +80,28 @@ func sourcesOf(objects []client.Object, entries []entry, items []*item, options 
 // preparation is one request.
 type preparation struct {
 	options *Options
-	// sources are those of the items, by their ordinals.
+	items   []*item
+	// sources are in the order of the items.
 	sources []source
-	faults  []fault
-}
-
-type fault struct {
-	item *item
-	err  error
+	// faults are those of the items, nil if there are none.
+	faults []error
 }
 
 func (p *preparation) report(i *item, err error) {
-	p.faults = append(p.faults, fault{item: i, err: err})
+	if p.faults == nil {
+		p.faults = make([]error, len(p.items))
+	}
+	p.faults[i.ordinal] = errors.Join(p.faults[i.ordinal], err)
 }
 
-// run completes items and, unless they are known to go together, checks that they do.
-func (p *preparation) run(items []*item, known bool) error {
-	t := typesOf(items)
-	complete, same, err := p.complete(items, t)
+// run completes items and checks that they go together, unless that is known.
+func (p *preparation) run(consistent bool) error {
+	t := typesOf(p.items)
+	complete, same, err := p.complete(t)
 	if err != nil {
 		return err
 	}
-	if !known || !same {
+	if !consistent || !same {
 		checkDuplicates(complete, p.report)
 		checkDefinitions(t, p.report)
 		checkOrders(complete, t, p.report)
@@ -108,12 +109,11 @@ func (p *preparation) run(items []*item, known bool) error {
 	return p.err()
 }
 
-// complete returns the items that are without fault, and whether all were complete already. An error is one of looking up a
-// scope.
-func (p *preparation) complete(items []*item, t *types) (complete []*item, same bool, err error) {
-	s := &scopes{types: t, lookup: p.options.Namespaced, known: map[schema.GroupVersionKind]verdict{}}
-	complete, same = make([]*item, 0, len(items)), true
-	for _, i := range items {
+// complete returns the items without a fault, and whether all were complete already. An error is one of looking up a scope.
+func (p *preparation) complete(t *types) (complete []*item, same bool, err error) {
+	s := &scopes{types: t, lookup: p.options.Namespaced, known: map[schema.GroupVersionKind]scopeResult{}}
+	complete, same = make([]*item, 0, len(p.items)), true
+	for _, i := range p.items {
 		if i.fault != nil {
 			continue
 		}
@@ -139,19 +139,21 @@ func (p *preparation) complete(items []*item, t *types) (complete []*item, same 
 	return complete, same, nil
 }
 
-// err names the objects at fault in their order.
+// err names the faulty objects in their order.
 func (p *preparation) err() error {
-	slices.SortStableFunc(p.faults, func(a, b fault) int { return cmp.Compare(a.item.ordinal, b.item.ordinal) })
-	errs := make([]error, 0, len(p.faults))
-	for _, f := range p.faults {
-		for _, err := range split(f.err) {
-			errs = append(errs, fmt.Errorf("%s: %w", f.item.describe(), err))
+	var errs []error
+	for n, fault := range p.faults {
+		if fault == nil {
+			continue
+		}
+		for _, err := range split(fault) {
+			errs = append(errs, fmt.Errorf("%s: %w", p.items[n].describe(), err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// split returns the errors that err was joined from, so that each of them can be given its object.
+// split returns the errors that err was joined from, so that each of them can name its object.
 func split(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -166,4 +168,29 @@ func split(err error) []error {
 		all = append(all, split(part)...)
 	}
 	return all
+}
+
+// check refuses options that are wrong for all objects.
+func (o *Options) check() error {
+	errs := []error{
+		oneOf("adoption policy", o.AdoptionPolicy, apis.AdoptNever, apis.AdoptIfUnowned, apis.AdoptAlways),
+		oneOf("reconcile policy", o.ReconcilePolicy,
+			apis.ReconcileOnObjectChange, apis.ReconcileOnObjectOrComponentChange, apis.ReconcileOnce),
+		oneOf("update policy", o.UpdatePolicy,
+			apis.UpdateApply, apis.UpdateApplyOverride, apis.UpdateReplace, apis.UpdateRecreate),
+		oneOf("delete policy", o.DeletePolicy,
+			apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply, apis.DeleteOrphanOnDelete),
+		oneOf("prune policy", o.PrunePolicy, apis.PruneBefore, apis.PruneWith, apis.PruneAfter),
+	}
+	if o.Namespaced == nil {
+		errs = append(errs, errors.New("the scope of kinds cannot be told"))
+	}
+	return errors.Join(errs...)
+}
+
+func oneOf[P ~string](what string, policy P, allowed ...P) error {
+	if policy == "" || slices.Contains(allowed, policy) {
+		return nil
+	}
+	return fmt.Errorf("%s %q of the component is none of %q", what, policy, allowed)
 }

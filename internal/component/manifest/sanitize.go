@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/kinds"
 
 	validate "k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,9 +21,24 @@ var serverFields = []string{
 	"deletionGracePeriodSeconds",
 }
 
-type metadata struct {
+// identity is what an object says it is.
+type identity struct {
+	kind            schema.GroupVersionKind
 	namespace, name string
 	annotations     map[string]string
+}
+
+// sanitize checks what all objects have, and removes what is not to be written.
+func sanitize(content map[string]any, prefix string) (identity, []error) {
+	var is identity
+	kind, err := readKind(content)
+	is.kind = kind
+	errs := []error{err, is.readMetadata(content, prefix)}
+	delete(content, "status")
+	if kind.GroupKind() == kinds.Secret {
+		errs = append(errs, mergeSecret(content))
+	}
+	return is, errs
 }
 
 func readKind(content map[string]any) (schema.GroupVersionKind, error) {
@@ -49,15 +65,14 @@ func lacking(field string, value any, isText bool) error {
 	return fmt.Errorf("it has no %s", field)
 }
 
-// readMetadata checks the metadata of content, and strips what only the API server and the component set.
-func readMetadata(content map[string]any, prefix string) (metadata, error) {
-	var result metadata
+// readMetadata checks the metadata of content, and removes what only the API server and the component set.
+func (is *identity) readMetadata(content map[string]any, prefix string) error {
 	raw, ok := content["metadata"].(map[string]any)
 	if !ok {
 		if content["metadata"] == nil {
-			return result, errors.New("it has no name")
+			return errors.New("it has no name")
 		}
-		return result, errors.New("its metadata is not an object")
+		return errors.New("its metadata is not an object")
 	}
 	for _, field := range serverFields {
 		delete(raw, field)
@@ -73,31 +88,31 @@ func readMetadata(content map[string]any, prefix string) (metadata, error) {
 		}
 		return value
 	}
-	result.namespace, result.name = text("namespace"), text("name")
+	is.namespace, is.name = text("namespace"), text("name")
 	if generate := text("generateName"); generate != "" {
 		errs = append(errs, errors.New("it has a generateName; names have to be known"))
-	} else if result.name == "" {
+	} else if is.name == "" {
 		errs = append(errs, errors.New("it has no name"))
 	}
-	for _, segment := range []string{result.namespace, result.name} {
+	for _, segment := range []string{is.namespace, is.name} {
 		if reasons := validate.IsPathSegmentName(segment); len(reasons) > 0 {
 			errs = append(errs, fmt.Errorf("its name or namespace %q %s", segment, strings.Join(reasons, ", ")))
 		}
 	}
 	_, err := texts(raw, "labels", prefix+"/"+component.LabelOwnerID)
 	errs = append(errs, err)
-	result.annotations, err = texts(raw, "annotations", prefix+"/"+component.AnnotationOwnerID, prefix+"/"+component.AnnotationDigest)
+	is.annotations, err = texts(raw, "annotations", prefix+"/"+component.AnnotationOwnerID, prefix+"/"+component.AnnotationDigest)
 	errs = append(errs, err)
-	return result, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
-// texts returns the labels or annotations, without those to strip, which it deletes.
-func texts(raw map[string]any, field string, strip ...string) (map[string]string, error) {
+// texts returns the labels or annotations, and deletes the unwanted ones.
+func texts(raw map[string]any, field string, unwanted ...string) (map[string]string, error) {
 	values, ok := raw[field].(map[string]any)
 	if !ok && raw[field] != nil {
 		return nil, fmt.Errorf("its %s are not an object", field)
 	}
-	for _, key := range strip {
+	for _, key := range unwanted {
 		delete(values, key)
 	}
 	if len(values) == 0 {
@@ -117,25 +132,24 @@ func texts(raw map[string]any, field string, strip ...string) (map[string]string
 	return result, errors.Join(errs...)
 }
 
-// inNamespace returns content in a namespace. It does not change content, but shares it.
-func inNamespace(content map[string]any, is string) map[string]any {
+// inNamespace returns content in a namespace. It does not change content, but shares values with it.
+func inNamespace(content map[string]any, namespace string) map[string]any {
 	raw, _ := content["metadata"].(map[string]any)
-	if was, _ := raw["namespace"].(string); was == is {
+	if was, _ := raw["namespace"].(string); was == namespace {
 		return content
 	}
 	raw = maps.Clone(raw)
-	if is == "" {
+	if namespace == "" {
 		delete(raw, "namespace")
 	} else {
-		raw["namespace"] = is
+		raw["namespace"] = namespace
 	}
 	content = maps.Clone(content)
 	content["metadata"] = raw
 	return content
 }
 
-// mergeSecret does what the API server does: it merges stringData into data, null being the empty value. Its errors hold no
-// values.
+// mergeSecret merges stringData into data, as the API server does; null is the empty value. Its errors have no values.
 func mergeSecret(content map[string]any) error {
 	data, dataErrs := secretValues(content, "data")
 	plain, plainErrs := secretValues(content, "stringData")

@@ -5,14 +5,29 @@ import (
 	"fmt"
 	"reflect"
 	goruntime "runtime"
+	"slices"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// contentOf returns what object holds, as JSON values that are a copy of it.
-func contentOf(object client.Object, scheme *runtime.Scheme) (map[string]any, error) {
+// SchemeOf returns a scheme with the types that a generator registers, for Options, and nil if it registers none. It is a scheme of
+// its own: other goroutines read the scheme of the operator, so nothing may be added to that.
+func SchemeOf(generator component.Generator) (*runtime.Scheme, error) {
+	extender, ok := generator.(component.SchemeExtender)
+	if !ok {
+		return nil, nil
+	}
+	scheme := runtime.NewScheme()
+	return scheme, extender.AddToScheme(scheme)
+}
+
+// contentOf returns a copy of what object holds, as JSON values.
+func contentOf(object client.Object, options *Options) (map[string]any, error) {
 	if isNil(object) {
 		return nil, errors.New("it is nil")
 	}
@@ -20,7 +35,7 @@ func contentOf(object client.Object, scheme *runtime.Scheme) (map[string]any, er
 		if u, ok := object.(runtime.Unstructured); ok {
 			return u.UnstructuredContent(), nil
 		}
-		return convert(object, scheme)
+		return convert(object, options)
 	})
 	if err != nil {
 		return nil, err
@@ -36,7 +51,7 @@ func isNil(object client.Object) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// guarded calls methods of types that we do not know.
+// guarded calls methods of unknown types.
 func guarded(object client.Object, call func() (map[string]any, error)) (content map[string]any, err error) {
 	defer func() {
 		cause := recover()
@@ -53,9 +68,9 @@ func guarded(object client.Object, call func() (map[string]any, error)) (content
 	return call()
 }
 
-// convert passes a typed object through JSON, once, and drops what its Go type has added.
-func convert(object client.Object, scheme *runtime.Scheme) (map[string]any, error) {
-	kind, err := kindOf(object, scheme)
+// convert returns the content of a typed object without what its Go type has added.
+func convert(object client.Object, options *Options) (map[string]any, error) {
+	kind, err := kindOf(object, options)
 	if err != nil {
 		return nil, err
 	}
@@ -67,18 +82,21 @@ func convert(object client.Object, scheme *runtime.Scheme) (map[string]any, erro
 		return nil, fmt.Errorf("the Go type %T cannot be converted", object)
 	}
 	content["apiVersion"], content["kind"] = kind.GroupVersion().String(), kind.Kind
-	dropAdded(content, kind.GroupKind() != crdKind, 0)
+	dropAdded(content, kind.GroupKind() != kinds.CustomResourceDefinition, 0)
 	return content, nil
 }
 
-// kindOf returns the kind of a typed object: the one that it says, which must be one of those that the scheme knows for its Go
-// type, if it knows any, or the one that the scheme knows.
-func kindOf(object client.Object, scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
+// kindOf returns the kind of a typed object. If the schemes know kinds of its Go type, it is one of these, and it is the one that the
+// object says, if it says one.
+func kindOf(object client.Object, options *Options) (schema.GroupVersionKind, error) {
 	var said schema.GroupVersionKind
 	if typeMeta := object.GetObjectKind(); typeMeta != nil {
 		said = typeMeta.GroupVersionKind()
 	}
-	candidates := registered(object, scheme)
+	candidates := registered(object, options.Scheme)
+	if len(candidates) == 0 {
+		candidates = registered(object, options.GeneratorScheme)
+	}
 	if len(candidates) == 0 {
 		if said.Version == "" || said.Kind == "" {
 			return said, fmt.Errorf("it has no apiVersion and kind, and the scheme does not know the Go type %T", object)
@@ -107,22 +125,17 @@ func registered(object client.Object, scheme *runtime.Scheme) []schema.GroupVers
 	if scheme == nil {
 		return nil
 	}
-	kinds, _, err := scheme.ObjectKinds(object)
+	known, _, err := scheme.ObjectKinds(object)
 	if err != nil {
 		return nil
 	}
-	served := kinds[:0:0]
-	for _, kind := range kinds {
-		if kind.Version != runtime.APIVersionInternal {
-			served = append(served, kind)
-		}
-	}
-	return served
+	return slices.DeleteFunc(slices.Clone(known), func(kind schema.GroupVersionKind) bool {
+		return kind.Version == runtime.APIVersionInternal
+	})
 }
 
-// dropAdded drops what Go types write although nobody has set it: metadata.creationTimestamp, null, of any metadata, and, with
-// statuses, an empty status beside metadata and a spec, as templates of claims have it. In a schema, these may mean
-// properties of that name.
+// dropAdded drops what Go types write without a value: a creationTimestamp that is null, of any metadata, and, with statuses, an empty
+// status beside metadata and a spec, as templates of claims have it. In a schema, a status may be a property of that name.
 func dropAdded(value any, statuses bool, depth int) {
 	if depth > maxDepth {
 		return

@@ -4,9 +4,10 @@ import (
 	"fmt"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/kinds"
 )
 
-// checkDuplicates reports objects that another one in front denotes too. The version does not tell objects apart.
+// checkDuplicates reports objects that are the same as an earlier one. Objects of different versions may be the same.
 func checkDuplicates(items []*item, report func(*item, error)) {
 	first := make(map[plan.Key]*item, len(items))
 	for _, i := range items {
@@ -19,19 +20,18 @@ func checkDuplicates(items []*item, report func(*item, error)) {
 	}
 }
 
-// checkDefinitions reports objects that define a type that another one in front defines too.
+// checkDefinitions reports objects that define the same type as an earlier one.
 func checkDefinitions(t *types, report func(*item, error)) {
 	for _, pair := range t.conflicts {
 		report(pair[1], fmt.Errorf("it defines the same type as %s", pair[0].describe()))
 	}
 }
 
-// checkOrders reports objects that would be applied before, or deleted after, what they cannot be without: their type, or their
-// namespace.
+// checkOrders reports objects that would be applied before their type or their namespace, or deleted after it.
 func checkOrders(items []*item, t *types, report func(*item, error)) {
 	namespaces := map[string]*item{}
 	for _, i := range items {
-		if i.kind.GroupKind() == namespaceKind {
+		if i.kind.GroupKind() == kinds.Namespace {
 			namespaces[i.name] = i
 		}
 	}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/execute"
+	"github.com/espalier-dev/espalier/internal/component/observe"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// executeStage carries out the stage of a plan and adds the results to the input of the next plan. failed joins the errors of objects. err
+// is that of BeforeDelete; nothing was done then.
+func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error) {
+	if slices.ContainsFunc(p.Next.Operations, func(o plan.Operation) bool { return !isCheck(o) }) {
+		if err := r.beforeDelete(ctx); err != nil {
+			return nil, err
+		}
+	}
+	executor := &execute.Executor{
+		Client:       r.Client,
+		Guard:        r.Guard,
+		Mark:         r.Mark,
+		FieldManager: r.FieldManager,
+		Reclaim:      r.Reclaim,
+		Parallel:     r.Parallel,
+		Deleting:     r.task.Deleting,
+		Patterns:     r.task.Patterns,
+		Objects:      r.objects,
+		Records:      recordsOfStage(p),
+		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
+			return r.Observer.Managed(r.Component, key)
+		},
+	}
+	r.ensureNamespaces(ctx, executor, p.Next)
+	for i := range p.Next.Operations {
+		if o := &p.Next.Operations[i]; o.Action == plan.ActionCreate {
+			// From here on it may exist, even if the answer gets lost.
+			delete(r.Memory.fresh, o.Key)
+		}
+	}
+	results, err := r.executeChecked(ctx, executor, p.Next)
+	if err != nil {
+		return nil, err
+	}
+	r.report.Results = append(r.report.Results, results...)
+
+	outcomes := make([]plan.Outcome, 0, len(results))
+	var problems []error
+	for i := range results {
+		outcome, err := r.addResult(&results[i])
+		outcomes = append(outcomes, outcome)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		if results[i].Err == nil {
+			if r.succeeded == nil {
+				r.succeeded = make(map[operationKey]bool, len(results))
+			}
+			r.succeeded[keyOf(&results[i].Operation)] = true
+		}
+	}
+	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
+	r.report.Inventory = r.in.Inventory
+	return errors.Join(problems...), nil
+}
+
+// beforeDelete calls BeforeDelete before the first operation that deletes anything, unless an earlier request did.
+func (r *run) beforeDelete(ctx context.Context) error {
+	if !r.task.Deleting || r.calledBeforeDelete || r.task.BeforeDelete == nil || plan.Committed(r.in.Inventory) {
+		return nil
+	}
+	err := r.task.BeforeDelete(ctx)
+	r.calledBeforeDelete = err == nil
+	return err
+}
+
+// recordsOfStage returns the records of the objects of the next stage.
+func recordsOfStage(p plan.Plan) map[plan.Key]apis.InventoryRecord {
+	wanted := make(map[plan.Key]bool, len(p.Next.Operations))
+	for i := range p.Next.Operations {
+		wanted[p.Next.Operations[i].Key] = true
+	}
+	records := make(map[plan.Key]apis.InventoryRecord, len(wanted))
+	for i := range p.Inventory {
+		if key := plan.KeyOf(p.Inventory[i]); wanted[key] {
+			records[key] = p.Inventory[i]
+		}
+	}
+	return records
+}
+
+// ensureNamespaces creates the namespaces that objects of the stage need, each once.
+func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, stage plan.Stage) {
+	wanted := map[string]bool{}
+	for i := range stage.Operations {
+		if o := &stage.Operations[i]; o.Action == plan.ActionCreate && o.Key.Namespace != "" && !r.Memory.namespaces[o.Key.Namespace] {
+			wanted[o.Key.Namespace] = true
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(r.task.Namespaces), func(name string) bool { return !wanted[name] })
+	if len(missing) == 0 {
+		return
+	}
+	// If a namespace cannot be created, the creation of an object in it has a better error.
+	problems := executor.EnsureNamespaces(ctx, missing)
+	if r.Memory.namespaces == nil {
+		r.Memory.namespaces = map[string]bool{}
+	}
+	for _, name := range missing {
+		if problems[name] == nil {
+			r.Memory.namespaces[name] = true
+		}
+	}
+}
+
+// addResult adds a result to the input of the next plan. The error is one to report. It is none if an object exists already or has to
+// be waited for.
+func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
+	operation := result.Operation
+	outcome := plan.Outcome{Operation: operation, Err: result.Err, Use: result.Use}
+	key := operation.Key
+	if operation.Action == plan.ActionCheck {
+		use := result.Use
+		if result.Err != nil {
+			use = plan.Use{State: plan.ForeignUnknown, Reason: result.Err.Error()}
+		}
+		if operation.Pattern >= 0 {
+			r.in.PatternUses[operation.Pattern] = use
+		} else {
+			r.in.Uses[key] = use
+		}
+		return outcome, result.Err
+	}
+	if result.Object != nil {
+		interest, ok := r.interests[key]
+		if !ok {
+			interest = observe.Interest{Key: key, Version: operation.Version}
+		}
+		outcome.Observed = r.Observer.Wrote(r.Component, interest, result.Object)
+		r.in.Observed[key] = outcome.Observed
+		delete(r.Memory.fresh, key)
+	}
+	if result.Err != nil {
+		return outcome, r.addFailure(result)
+	}
+	switch operation.Action {
+	case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionDeleteType:
+		r.addRemoval(result, &outcome)
+	}
+	return outcome, nil
+}
+
+// addFailure adds what could not be done. The error is nil if it is not to be reported.
+func (r *run) addFailure(result *execute.Result) error {
+	var exists *execute.ExistsError
+	var wait *execute.WaitError
+	var stale *execute.StaleError
+	key := result.Operation.Key
+	if result.Operation.Action == plan.ActionCreate && isRefusal(result.Err) {
+		r.Memory.setFresh(key)
+	}
+	if errors.As(result.Err, &exists) && result.Object != nil {
+		// The next plan decides whether it is adopted.
+		return nil
+	}
+	r.in.Failed[key] = result.Err.Error()
+	delete(r.Memory.namespaces, key.Namespace)
+	if errors.As(result.Err, &wait) || errors.As(result.Err, &stale) {
+		r.report.Waits = true
+		return nil
+	}
+	return result.Err
+}
+
+// addRemoval adds what a successful operation removed.
+func (r *run) addRemoval(result *execute.Result, outcome *plan.Outcome) {
+	operation := result.Operation
+	if operation.Action == plan.ActionDeleteType || result.Use.State != plan.ForeignUnchecked {
+		r.in.Uses[operation.Key] = result.Use
+		if result.Use.State != plan.ForeignNone {
+			return
+		}
+	}
+	r.Observer.Deleted(r.Component, operation.Key, operation.UID, result.Gone)
+	seen := r.in.Observed[operation.Key]
+	if result.Gone {
+		seen = plan.Observed{Presence: plan.Absent}
+	} else {
+		seen.Terminating = true
+	}
+	r.in.Observed[operation.Key] = seen
+	outcome.Observed = seen
+}
+
+// isRefusal reports whether a creation certainly had no effect. After any other error it may have had one, and the answer got lost.
+func isRefusal(err error) bool {
+	var status apierrs.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500 && !apierrs.IsTimeout(err) && !apierrs.IsAlreadyExists(err)
+}
