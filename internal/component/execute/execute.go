@@ -157,7 +157,7 @@ func (e *Executor) carryOut(ctx context.Context, op plan.Operation) Result {
 		err = e.dispatch(ctx, &result)
 	}
 	if err != nil {
-		if served.Elsewhere(err) {
+		if served.IsVersionGone(err) {
 			e.doubt(op.Key.GroupKind())
 		}
 		result.Gone = isStale(err)

@@ -42,7 +42,7 @@ func (e *Executor) removeAs(ctx context.Context, op plan.Operation, target *unst
 		}
 		err = e.Client.Delete(ctx, target, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		switch {
-		case served.Absent(err):
+		case served.IsNotFound(err):
 			return true, nil
 		case !apierrs.IsConflict(err):
 			return false, err

@@ -35,7 +35,7 @@ func (e *Executor) anywhere(ctx context.Context, op plan.Operation, do func(targ
 		return do(named(op.Key, kind.GroupKind().WithVersion(known.name)))
 	}
 	gone, err = do(target)
-	if !served.Refused(err) {
+	if !served.IsNotServed(err) {
 		return gone, err
 	}
 	now, found := e.findVersion(ctx, kind.GroupKind())

@@ -62,7 +62,7 @@ func (e *Executor) create(ctx context.Context, result *Result) error {
 		case err == nil:
 			result.Object = live
 			return &ExistsError{Key: op.Key}
-		case !served.Absent(err):
+		case !served.IsNotFound(err):
 			return fmt.Errorf("%w, and cannot be read: %w", &ExistsError{Key: op.Key}, err)
 		}
 	}
@@ -109,7 +109,7 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 
 // conflicts tells whether the object has changed, is another one, or is gone, so that a look at what is there helps.
 func conflicts(err error) bool {
-	if apierrs.IsConflict(err) || served.Absent(err) {
+	if apierrs.IsConflict(err) || served.IsNotFound(err) {
 		return true
 	}
 	// That is how a write with another UID is refused, by some ways.
@@ -190,7 +190,7 @@ func (e *Executor) look(ctx context.Context, op plan.Operation, live client.Obje
 func (e *Executor) find(ctx context.Context, op plan.Operation, live client.Object) error {
 	err := e.Client.Get(ctx, types.NamespacedName{Namespace: op.Key.Namespace, Name: op.Key.Name}, live)
 	switch {
-	case served.Absent(err):
+	case served.IsNotFound(err):
 		return &StaleError{Key: op.Key}
 	case err != nil:
 		return err

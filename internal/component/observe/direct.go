@@ -159,7 +159,7 @@ func (o *direct) lookFor(ctx context.Context, in *Interest) error {
 	switch found := diagnose(err); {
 	case err == nil:
 		o.observation.Objects[in.Key] = o.shows(o.component, in, object, o.objects)
-	case served.Absent(err):
+	case served.IsNotFound(err):
 		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent}
 	case o.missing[gk]:
 		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent, TypeMissing: true}
@@ -180,7 +180,7 @@ func (o *direct) lookFor(ctx context.Context, in *Interest) error {
 func (o *direct) inVersion(ctx context.Context, gvk schema.GroupVersionKind, request func(gvk schema.GroupVersionKind) error) error {
 	gk := gvk.GroupKind()
 	err := request(gk.WithVersion(cmp.Or(o.versions[gk], gvk.Version)))
-	if !served.Refused(err) {
+	if !served.IsNotServed(err) {
 		return err
 	}
 	mapper := o.client.RESTMapper()

@@ -175,7 +175,7 @@ func TestTrouble(t *testing.T) {
 			if got := observe.ReadingTrouble(test.err); got != test.reading {
 				t.Errorf("got %q, want %q", got, test.reading)
 			}
-			if got := served.Absent(test.err); got != test.absent {
+			if got := served.IsNotFound(test.err); got != test.absent {
 				t.Errorf("absent: got %v, want %v", got, test.absent)
 			}
 		})

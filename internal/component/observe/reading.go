@@ -201,20 +201,20 @@ func (r *reader) inVersion(ctx context.Context, k *kind, version string, request
 	r.lock.Unlock()
 	version = cmp.Or(known, version, watched)
 	err := request(k.WithVersion(version))
-	if !served.Refused(err) {
+	if !served.IsNotServed(err) {
 		return err
 	}
 	if watched != "" && watched != version {
 		version, err = watched, request(k.WithVersion(watched))
 	}
-	if served.Refused(err) {
+	if served.IsNotServed(err) {
 		now, ok, found := served.Version(ctx, r.options.Mapper, k.GroupKind)
 		if found != nil || !ok {
 			return err
 		}
 		version, err = now, request(k.WithVersion(now))
 	}
-	if !served.Refused(err) {
+	if !served.IsNotServed(err) {
 		r.lock.Lock()
 		r.versions[k] = version
 		r.lock.Unlock()
@@ -240,7 +240,7 @@ func (r *reader) get(ctx context.Context, t task) {
 	switch {
 	case err == nil:
 		r.found(t, object)
-	case served.Absent(err):
+	case served.IsNotFound(err):
 		r.gone(t)
 	case ctx.Err() == nil:
 		r.failed(t, r.broke(t.entry.kind, err))
