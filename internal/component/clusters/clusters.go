@@ -1,9 +1,10 @@
 // Package clusters makes and keeps clients for the clusters and identities that components are deployed with.
 //
-// The life of a client: [Pool.Get] (clusters.go) looks the [Identity] up. The first time it reads the kubeconfig (kubeconfig.go),
-// adds impersonation and the time limit of requests (deadline.go), and makes the HTTP client, the REST mapper and the client
-// (connect.go). The mapper and the client can be reset together when a type turns out to be served elsewhere (resettable.go). A
-// later Get finds the same [Cluster], and drops clusters that were not asked for during 15 minutes.
+// The life of a client: [Pool.Get] (clusters.go) looks the [Identity] up. The first time it reads the kubeconfig
+// (kubeconfig.go), adds impersonation and the time limit of requests (deadline.go), and makes the HTTP client, the REST
+// mapper and the client (connect.go). The mapper and the client can be reset together when a type turns out to be
+// served elsewhere (resettable.go). A later Get finds the same [Cluster], and drops clusters that were not asked for
+// during 15 minutes.
 package clusters
 
 import (
@@ -31,24 +32,26 @@ import (
 type Identity struct {
 	// KubeConfig leads to another cluster. If it is empty, the cluster is the operator's own.
 	KubeConfig []byte
-	// User and Groups are impersonated unless they are empty. In another cluster, the user of the kubeconfig impersonates them.
-	// Groups need a user; their order does not matter.
+	// User and Groups are impersonated unless they are empty. In another cluster, the user of the kubeconfig
+	// impersonates them. Groups need a user; their order does not matter.
 	User   string
 	Groups []string
 }
 
-// Cluster is a cluster seen with an identity. It is safe for concurrent use, and stays usable after the [Pool] has dropped it.
+// Cluster is a cluster seen with an identity. It is safe for concurrent use, and stays usable after the [Pool] has
+// dropped it.
 type Cluster struct {
-	// ID identifies the cluster among those of one [Pool]. Two clusters with the same ID are interchangeable, also if the pool
-	// dropped one and made it anew. It shows nothing of the identity, and differs from process to process.
+	// ID identifies the cluster among those of one [Pool]. Two clusters with the same ID are interchangeable, also if
+	// the pool dropped one and made it anew. It shows nothing of the identity, and differs from process to process.
 	ID string
 	// Config is the configuration of all requests. It must not be changed.
 	Config *rest.Config
 	// HTTPClient belongs to Config: a client made with both shares the connections of the cluster.
 	HTTPClient *http.Client
-	// Client reads past any cache. All users of this Cluster share its REST mapper, which asks the API server for types that it
-	// does not know yet. It trusts what it knows until it is reset (MaybeResetRESTMapper of apimachinery). A reset makes the
-	// client forget as well where types are served. Its scheme has the types of client-go and CustomResourceDefinitions.
+	// Client reads past any cache. All users of this Cluster share its REST mapper, which asks the API server for types
+	// that it does not know yet. It trusts what it knows until it is reset (MaybeResetRESTMapper of apimachinery). A
+	// reset makes the client forget as well where types are served. Its scheme has the types of client-go and
+	// CustomResourceDefinitions.
 	Client client.Client
 
 	discovery discovery.DiscoveryInterface
@@ -57,18 +60,18 @@ type Cluster struct {
 // Discovery returns a client that asks the API server for what it serves, each time.
 func (c *Cluster) Discovery() discovery.DiscoveryInterface { return c.discovery }
 
-// Pool keeps one [Cluster] for each identity, until it was not asked for during 15 minutes. It is safe for concurrent use, and has
-// no goroutines. It must not be copied after first use.
+// Pool keeps one [Cluster] for each identity, until it was not asked for during 15 minutes. It is safe for concurrent
+// use, and has no goroutines. It must not be copied after first use.
 //
-// A request that takes longer than 30 seconds fails. If Home has a timeout of its own, that is the limit for the operator's
-// cluster. Watches have no limit. The rate of requests is not limited either, unless Home limits it for the operator's cluster:
-// the API server defends itself.
+// A request that takes longer than 30 seconds fails. If Home has a timeout of its own, that is the limit for the
+// operator's cluster. Watches have no limit. The rate of requests is not limited either, unless Home limits it for the
+// operator's cluster: the API server defends itself.
 type Pool struct {
-	// Home is the config of the operator's own cluster. It must not be changed after first use. It is required for identities
-	// without a kubeconfig. Those with a kubeconfig take nothing from it but the user agent.
+	// Home is the config of the operator's own cluster. It must not be changed after first use. It is required for
+	// identities without a kubeconfig. Those with a kubeconfig take nothing from it but the user agent.
 	Home *rest.Config
-	// Wrap goes around the transport to all clusters, to count requests for instance. It must not add credentials: those of one
-	// cluster would be sent to another. Optional.
+	// Wrap goes around the transport to all clusters, to count requests for instance. It must not add credentials:
+	// those of one cluster would be sent to another. Optional.
 	Wrap func(http.RoundTripper) http.RoundTripper
 
 	mu      sync.Mutex
@@ -89,8 +92,8 @@ type pooled struct {
 	used    time.Time
 }
 
-// Get returns the cluster for an identity. It makes no request. The same identity has the same Cluster for as long as the pool
-// keeps it. An error never shows what is in a kubeconfig, and it does not help to try again.
+// Get returns the cluster for an identity. It makes no request. The same identity has the same Cluster for as long as
+// the pool keeps it. An error never shows what is in a kubeconfig, and it does not help to try again.
 func (p *Pool) Get(ctx context.Context, identity Identity) (*Cluster, error) {
 	if identity.User == "" && len(identity.Groups) > 0 {
 		return nil, errors.New("groups can only be impersonated together with a user")

@@ -74,7 +74,8 @@ func TestEachIdentityHasItsCluster(t *testing.T) {
 	}
 }
 
-// TestConfigs: a cluster has no limit of requests that the operator does not have, and each request has a deadline (pitfall G-29).
+// TestConfigs: a cluster has no limit of requests that the operator does not have, and each request has a deadline
+// (pitfall G-29).
 func TestConfigs(t *testing.T) {
 	kubeconfig := kubeConfig(user{"token": "remote-token"}, cluster{"tls-server-name": "api"})
 	tests := map[string]struct {

@@ -47,7 +47,8 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 	if err := types.reset(); err != nil {
 		return nil, err
 	}
-	return &Cluster{ID: id, Config: config, HTTPClient: httpClient, Client: resettableClient{types}, discovery: discoverer}, nil
+	c := liveClient{types}
+	return &Cluster{ID: id, Config: config, HTTPClient: httpClient, Client: c, discovery: discoverer}, nil
 }
 
 // config returns the configuration of the requests of an identity.
@@ -68,7 +69,8 @@ func (p *Pool) config(identity Identity) (*rest.Config, error) {
 		return nil, errors.New("there is neither a kubeconfig, nor a config of the operator's own cluster")
 	}
 	if identity.User != "" {
-		if already := config.Impersonate; already.UserName != "" || already.UID != "" || len(already.Groups) > 0 || len(already.Extra) > 0 {
+		as := config.Impersonate
+		if as.UserName != "" || as.UID != "" || len(as.Groups) > 0 || len(as.Extra) > 0 {
 			return nil, errors.New("the client impersonates somebody already, and cannot impersonate another user")
 		}
 		config.Impersonate = rest.ImpersonationConfig{UserName: identity.User, Groups: identity.Groups}

@@ -13,9 +13,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// parse makes a config of the current context of a kubeconfig. It copies single fields, so that no other field has an effect: the
-// author of a kubeconfig must not be able to run programs next to the operator, or to read its files. An error may name the fields
-// that are used, but never shows their values.
+// parse makes a config of the current context of a kubeconfig. It copies single fields, so that no other field has an
+// effect: the author of a kubeconfig must not be able to run programs next to the operator, or to read its files. An
+// error may name the fields that are used, but never shows their values.
 func parse(kubeconfig []byte) (*rest.Config, error) {
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -37,7 +37,8 @@ func parse(kubeconfig []byte) (*rest.Config, error) {
 		return nil, errors.New("cluster.server must not contain credentials")
 	}
 	if server.Scheme == "http" && authenticates(user) {
-		return nil, errors.New("cluster.server must be an https URL, or the credentials of the user could be read on the way")
+		return nil, errors.New("cluster.server must be an https URL, " +
+			"or the credentials of the user could be read on the way")
 	}
 	server.RawQuery, server.Fragment = "", ""
 	config := &rest.Config{
@@ -108,9 +109,11 @@ func checkAllowed(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) er
 		{user.Exec != nil, "user.exec would run a program next to the operator, use token or client-certificate-data"},
 		{user.AuthProvider != nil, "user.auth-provider is not supported, use token or client-certificate-data"},
 		{user.TokenFile != "", "user.tokenFile would read a file of the operator, use token"},
-		{user.ClientCertificate != "", "user.client-certificate would read a file of the operator, use client-certificate-data"},
+		{user.ClientCertificate != "",
+			"user.client-certificate would read a file of the operator, use client-certificate-data"},
 		{user.ClientKey != "", "user.client-key would read a file of the operator, use client-key-data"},
-		{cluster.CertificateAuthority != "", "cluster.certificate-authority would read a file of the operator, use certificate-authority-data"},
+		{cluster.CertificateAuthority != "",
+			"cluster.certificate-authority would read a file of the operator, use certificate-authority-data"},
 	} {
 		if field.used {
 			refused = append(refused, field.reason)

@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// typeInfo is what was learned about the types of a cluster. The mapper keeps where types are served, and the client keeps what the
-// mapper once answered.
+// typeInfo is what was learned about the types of a cluster. The mapper keeps where types are served, and the client
+// keeps what the mapper once answered.
 type typeInfo struct {
 	mapper meta.RESTMapper
 	client client.Client
 }
 
-// resettable holds type information that can be dropped. A mapper of controller-runtime finds new types by itself, but never forgets
-// a type that is not served any more or is served elsewhere; it has no Reset, and neither has a client.
+// resettable holds type information that can be dropped. A mapper of controller-runtime finds new types by itself, but
+// never forgets a type that is not served any more or is served elsewhere; it has no Reset, and neither has a client.
 type resettable struct {
 	// empty returns type information of no type. It makes no request.
 	empty     func() (*typeInfo, error)
@@ -47,12 +47,12 @@ var (
 )
 
 // Discover implements [served.Discoverer]. It asks the API server each time.
-func (m resettableMapper) Discover(ctx context.Context, gk schema.GroupKind) (at schema.GroupVersionResource, ok bool, err error) {
+func (m resettableMapper) Discover(ctx context.Context, gk schema.GroupKind) (schema.GroupVersionResource, error) {
 	return served.Discover(ctx, m.discovery, gk)
 }
 
-// Reset implements [meta.ResettableRESTMapper]. It also resets the client of the cluster, and makes no request. The error cannot
-// happen, since the same information was made before; what was learned then stays.
+// Reset implements [meta.ResettableRESTMapper]. It also resets the client of the cluster, and makes no request. The
+// error cannot happen, since the same information was made before; what was learned then stays.
 func (m resettableMapper) Reset() { _ = m.reset() }
 
 func (m resettableMapper) mapper() meta.RESTMapper { return m.current.Load().mapper }
@@ -85,59 +85,59 @@ func (m resettableMapper) ResourceSingularizer(resource string) (string, error) 
 	return m.mapper().ResourceSingularizer(resource)
 }
 
-// resettableClient is a client that forgets where types are served when the REST mapper of its cluster is reset.
-type resettableClient struct{ *resettable }
+// liveClient makes each request with the client of the current type information.
+type liveClient struct{ *resettable }
 
-var _ client.Client = resettableClient{}
+var _ client.Client = liveClient{}
 
-func (c resettableClient) client() client.Client { return c.current.Load().client }
+func (c liveClient) client() client.Client { return c.current.Load().client }
 
-func (c resettableClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	return c.client().Get(ctx, key, object, opts...)
+func (c liveClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return c.client().Get(ctx, key, o, opts...)
 }
 
-func (c resettableClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c liveClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return c.client().List(ctx, list, opts...)
 }
 
-func (c resettableClient) Apply(ctx context.Context, object runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return c.client().Apply(ctx, object, opts...)
+func (c liveClient) Apply(ctx context.Context, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	return c.client().Apply(ctx, o, opts...)
 }
 
-func (c resettableClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
-	return c.client().Create(ctx, object, opts...)
+func (c liveClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	return c.client().Create(ctx, o, opts...)
 }
 
-func (c resettableClient) Delete(ctx context.Context, object client.Object, opts ...client.DeleteOption) error {
-	return c.client().Delete(ctx, object, opts...)
+func (c liveClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+	return c.client().Delete(ctx, o, opts...)
 }
 
-func (c resettableClient) Update(ctx context.Context, object client.Object, opts ...client.UpdateOption) error {
-	return c.client().Update(ctx, object, opts...)
+func (c liveClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	return c.client().Update(ctx, o, opts...)
 }
 
-func (c resettableClient) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return c.client().Patch(ctx, object, patch, opts...)
+func (c liveClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	return c.client().Patch(ctx, o, patch, opts...)
 }
 
-func (c resettableClient) DeleteAllOf(ctx context.Context, object client.Object, opts ...client.DeleteAllOfOption) error {
-	return c.client().DeleteAllOf(ctx, object, opts...)
+func (c liveClient) DeleteAllOf(ctx context.Context, o client.Object, opts ...client.DeleteAllOfOption) error {
+	return c.client().DeleteAllOf(ctx, o, opts...)
 }
 
-func (c resettableClient) Status() client.SubResourceWriter { return c.client().Status() }
+func (c liveClient) Status() client.SubResourceWriter { return c.client().Status() }
 
-func (c resettableClient) SubResource(name string) client.SubResourceClient {
+func (c liveClient) SubResource(name string) client.SubResourceClient {
 	return c.client().SubResource(name)
 }
 
-func (c resettableClient) Scheme() *runtime.Scheme { return c.client().Scheme() }
+func (c liveClient) Scheme() *runtime.Scheme { return c.client().Scheme() }
 
-func (c resettableClient) RESTMapper() meta.RESTMapper { return resettableMapper(c) }
+func (c liveClient) RESTMapper() meta.RESTMapper { return resettableMapper(c) }
 
-func (c resettableClient) GroupVersionKindFor(object runtime.Object) (schema.GroupVersionKind, error) {
+func (c liveClient) GroupVersionKindFor(object runtime.Object) (schema.GroupVersionKind, error) {
 	return c.client().GroupVersionKindFor(object)
 }
 
-func (c resettableClient) IsObjectNamespaced(object runtime.Object) (bool, error) {
+func (c liveClient) IsObjectNamespaced(object runtime.Object) (bool, error) {
 	return c.client().IsObjectNamespaced(object)
 }

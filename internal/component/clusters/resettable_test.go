@@ -92,8 +92,8 @@ func (s *shifting) answer(path string) any {
 	return nil
 }
 
-// What was learned of a type can be forgotten, by the mapper and by the client: it may be served in other versions, elsewhere,
-// or not at all by now.
+// What was learned of a type can be forgotten, by the mapper and by the client: it may be served in other versions,
+// elsewhere, or not at all by now.
 func TestTheMapperCanBeReset(t *testing.T) {
 	api := &shifting{}
 	server := httptest.NewServer(api)

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
@@ -14,13 +15,14 @@ type componentState struct {
 	uid     types.UID
 	// sem is held by the Observe under way.
 	sem chan struct{}
-	// entries has an entry for each interest of the last Observe, in its order, and then entries that Wrote has added since.
+	// entries has an entry for each interest of the last Observe, in its order, and then entries that Wrote has added
+	// since.
 	entries []*entry
 	round   uint64
 	// paused counts the calls of Pause that were not resumed.
 	paused int
-	// pending are entries with news that Observe has not returned yet; nil stands for news about a type. pendingLow is true if
-	// there is also news that is not urgent.
+	// pending are entries with news that Observe has not returned yet; nil stands for news about a type. pendingLow is
+	// true if there is also news that is not urgent.
 	pending    map[*entry]struct{}
 	pendingLow bool
 }
@@ -35,12 +37,6 @@ func (s *componentState) notify(e *entry, w *wakeups) {
 	if s.paused == 0 {
 		w.add(s.watcher, w.low)
 	}
-}
-
-// clearPending records that all news was returned.
-func (s *componentState) clearPending() {
-	clear(s.pending)
-	s.pendingLow = false
 }
 
 // wakeups collects the components to be woken, for when the lock is not held any more.
@@ -97,7 +93,7 @@ func (w *Watching) stateOf(c *Component) *componentState {
 	return s
 }
 
-// setInterests takes over the interests of an Observe. An idle component has the same interests in the same order.
+// setInterests stores the interests of an Observe. An idle component has the same interests in the same order.
 func (w *Watching) setInterests(s *componentState, interests []Interest) {
 	s.round++
 	before := s.entries
@@ -113,12 +109,7 @@ func (w *Watching) setInterests(s *componentState, interests []Interest) {
 		e.set(in)
 		e.round, s.entries[i] = s.round, e
 	}
-	w.dropStale(s, before)
-}
-
-// dropStale ends the interests that the current round has not named.
-func (w *Watching) dropStale(s *componentState, entries []*entry) {
-	for _, e := range entries {
+	for _, e := range before {
 		// An object may be among the entries twice.
 		if e.round != s.round && e.slot != nil {
 			w.dropEntry(e)
@@ -144,7 +135,12 @@ func (w *Watching) addEntry(s *componentState, key plan.Key) *entry {
 	gk := key.GroupKind()
 	t := w.types[gk]
 	if t == nil {
-		t = newWatchedType(gk)
+		t = &watchedType{
+			GroupKind: gk,
+			slots:     map[types.NamespacedName]*slot{},
+			users:     map[*componentState]int{},
+			signal:    make(chan struct{}, 1),
+		}
 		w.types[gk] = t
 	}
 	t.users[s]++
@@ -157,7 +153,7 @@ func (w *Watching) addEntry(s *componentState, key plan.Key) *entry {
 // dropEntry ends an interest, and the watch of the type if it was the last one.
 func (w *Watching) dropEntry(e *entry) {
 	t, s := e.typ, e.state
-	e.slot.remove(e)
+	e.slot.entries = slices.DeleteFunc(e.slot.entries, func(other *entry) bool { return other == e })
 	e.slot = nil
 	t.dropEmpty(e.name)
 	delete(s.pending, e)
@@ -177,9 +173,7 @@ func (w *Watching) dropEntry(e *entry) {
 
 // drop ends all interests of a component.
 func (w *Watching) drop(s *componentState) {
-	s.round++
-	w.dropStale(s, s.entries)
-	s.entries = nil
+	w.setInterests(s, nil)
 	delete(w.states, s.watcher)
 }
 

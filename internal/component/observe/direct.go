@@ -18,9 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Direct is an [Observer] that watches nothing and reads each time. It makes one list for each type and namespace, of the objects with
-// the owner label of the component. It reads by name what is not in a list but may exist all the same, and types that may not be
-// listed. It makes requests one after the other, in the order of the interests, and never wakes a component.
+// Direct is an [Observer] that watches nothing and reads each time. It makes one list for each type and namespace, of
+// the objects with the owner label of the component. It reads by name what is not in a list but may exist all the same,
+// and types that may not be listed. It makes requests one after the other, in the order of the interests, and never
+// wakes a component.
 //
 // Observe returns an error of a request that says nothing about the objects.
 type Direct struct {
@@ -42,9 +43,8 @@ var _ Observer = (*Direct)(nil)
 
 // NewDirect returns an observer that reads with c, which should not be cached. evaluate may be nil.
 func NewDirect(c client.Client, prefix, manager string, evaluate Evaluate) *Direct {
-	return &Direct{
-		client: c, extractor: newExtractor(prefix, manager), evaluate: evaluate, lastSeen: map[types.NamespacedName]*lastSeen{},
-	}
+	seen := map[types.NamespacedName]*lastSeen{}
+	return &Direct{client: c, extractor: newExtractor(prefix, manager), evaluate: evaluate, lastSeen: seen}
 }
 
 // directRead is one Observe.
@@ -111,7 +111,7 @@ func (r *directRead) list(ctx context.Context, of directList, wanted map[string]
 	gk := of.gvk.GroupKind()
 	for token := ""; !r.missing[gk]; {
 		var list *unstructured.UnstructuredList
-		err := r.request(ctx, of.gvk, func(gvk schema.GroupVersionKind) (err error) {
+		err := r.request(ctx, of.gvk, func(ctx context.Context, gvk schema.GroupVersionKind) (err error) {
 			list, err = listPage(ctx, r.client, gvk, of.namespace,
 				client.MatchingLabels{r.extractor.label: r.component.OwnerID}, client.Continue(token))
 			return err
@@ -142,9 +142,10 @@ func (r *directRead) get(ctx context.Context, in *Interest) error {
 		r.observation.Objects[in.Key] = absent
 		return nil
 	}
+	gvk, name := gk.WithVersion(in.Version), types.NamespacedName{Namespace: in.Key.Namespace, Name: in.Key.Name}
 	var object *unstructured.Unstructured
-	err := r.request(ctx, gk.WithVersion(in.Version), func(gvk schema.GroupVersionKind) (err error) {
-		object, err = getObject(ctx, r.client, gvk, types.NamespacedName{Namespace: in.Key.Namespace, Name: in.Key.Name})
+	err := r.request(ctx, gvk, func(ctx context.Context, gvk schema.GroupVersionKind) (err error) {
+		object, err = getObject(ctx, r.client, gvk, name)
 		return err
 	})
 	switch class := classify(err); {
@@ -161,9 +162,9 @@ func (r *directRead) get(ctx context.Context, in *Interest) error {
 	return nil
 }
 
-// request makes a request in a version, or in the version in which the type is served. A type that is not served in any version is
-// missing from then on.
-func (r *directRead) request(ctx context.Context, gvk schema.GroupVersionKind, do func(gvk schema.GroupVersionKind) error) error {
+// request makes a request in a version, or in the version in which the type is served. A type that is not served in any
+// version is missing from then on.
+func (r *directRead) request(ctx context.Context, gvk schema.GroupVersionKind, do request) error {
 	gk := gvk.GroupKind()
 	versions := []string{cmp.Or(r.versions[gk], gvk.Version)}
 	version, err, undecided := inServedVersion(ctx, r.client.RESTMapper(), gk, versions, do)

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// An object that was recorded, but whose creation was never seen to succeed, may exist although the watch does not show it: its list
-// may come from a cache that lags behind. It is looked for, once.
+// An object that was recorded, but whose creation was never seen to succeed, may exist although the watch does not show
+// it: its list may come from a cache that lags behind. It is looked for, once.
 func TestWhatMayHaveBeenMadeIsLookedForOnce(t *testing.T) {
 	o := newOffline(t)
 	made, lost, none := interest(configMaps, "made", fresh), interest(configMaps, "lost"), interest(configMaps, "none")
@@ -70,8 +70,8 @@ func TestWhatCannotBeLookedAtIsNotAbsent(t *testing.T) {
 	}
 }
 
-// While the watch of a type is interrupted, what it showed may be old. Nothing is then known of the managed fields, so that an object
-// is looked at before anything is done to it.
+// While the watch of a type is interrupted, what it showed may be old. Nothing is then known of the managed fields, so
+// that an object is looked at before anything is done to it.
 func TestAnInterruptedWatchDoesNotTellThePresent(t *testing.T) {
 	o := newOffline(t)
 	in := interest(configMaps, "a", recorded("1"))

@@ -14,20 +14,22 @@ import (
 )
 
 const (
-	// ownRequestLimit is how long the component's own requests count against a watch that does not show them. Without a limit,
-	// the watch would never count again after the cluster was restored from a backup: resource versions then go back.
+	// ownRequestLimit is how long the component's own requests count against a watch that does not show them. Without a
+	// limit, the watch would never count again after the cluster was restored from a backup: resource versions then go
+	// back.
 	ownRequestLimit = 10 * time.Minute
-	// invisibleLimit is how long the response about an object counts that no watch can show, or not in an order that is known.
+	// invisibleLimit is how long the response about an object counts that no watch can show, or not in an order that is
+	// known.
 	invisibleLimit = 10 * time.Second
 	// retryAfter is how long an object is not read again that could not be read.
 	retryAfter = 10 * time.Second
 )
 
-// entry is the interest of one component in one object, with what its own requests say about the object. It is guarded by the lock
-// of the [Watching].
+// entry is the interest of one component in one object, with what its own requests say about the object. It is guarded
+// by the lock of the [Watching].
 //
-// What is believed of the object (see latest) depends on the phase of its type, on what the watch shows, and on the response of
-// the last request. The watch selects objects by the owner label.
+// What is believed of the object (see latest) depends on the phase of its type, on what the watch shows, and on the
+// response of the last request. The watch selects objects by the owner label.
 //
 //	phase       the watch shows  the response says       believed is
 //	missing     –                –                       absent
@@ -44,8 +46,8 @@ const (
 //	any other   an object        an older object, none   what the watch shows, if it ever was live
 //	any other   nothing          none                    absent if the component never created it, else unknown
 //
-// The phase unresolved is like starting. A response that does not count any more is dropped when it is looked at (latest), or when
-// the watch shows something newer (onEvent).
+// The phase unresolved is like starting. A response that does not count any more is dropped when it is looked at
+// (latest), or when the watch shows something newer (onEvent).
 type entry struct {
 	state *componentState
 	typ   *watchedType
@@ -61,7 +63,8 @@ type entry struct {
 	// readiness: it matters how ready the object is. static: it is ready as soon as it exists.
 	readiness, static bool
 	fresh             bool
-	// readAgain: the object has to be read again although it was read lately. It matters only for types that are polled.
+	// readAgain: the object has to be read again although it was read lately. It matters only for types that are
+	// polled.
 	readAgain bool
 
 	// response is what a request said last, while that may be newer than what the watch shows.
@@ -109,7 +112,8 @@ var settingsSeed = maphash.MakeSeed()
 // hashSettings covers the settings that readiness and the digest of the fields depend on. It is never 0.
 func hashSettings(s *component.Settings) uint64 {
 	hint := &s.StatusHint
-	if s.ReadyWhen == "" && len(s.IgnoreFields)+len(hint.Conditions) == 0 && !hint.HasObservedGeneration && !hint.HasReadyCondition {
+	if s.ReadyWhen == "" && len(s.IgnoreFields) == 0 &&
+		!hint.HasObservedGeneration && !hint.HasReadyCondition && len(hint.Conditions) == 0 {
 		return 1
 	}
 	var h maphash.Hash
@@ -125,7 +129,7 @@ func hashSettings(s *component.Settings) uint64 {
 	return h.Sum64() | 2
 }
 
-// set takes over what the component says of the object.
+// set stores what the component says of the object.
 func (e *entry) set(in *Interest) {
 	e.uid, e.readiness, e.fresh = in.UID, in.Readiness, in.Fresh
 	if shown := e.slot.shown; shown != nil && shown.uid == in.UID {
@@ -139,13 +143,14 @@ func (e *entry) set(in *Interest) {
 }
 
 func (e *entry) is(key plan.Key) bool {
-	return e.name.Name == key.Name && e.name.Namespace == key.Namespace && e.typ.Kind == key.Kind && e.typ.Group == key.Group
+	return e.name.Name == key.Name && e.name.Namespace == key.Namespace && e.typ.GroupKind == key.GroupKind()
 }
 
 // neverCreated reports whether the component cannot have created the object.
 func (e *entry) neverCreated() bool { return e.fresh && e.uid == "" }
 
-// latest returns the version of the object that is believed at a time, nil if there is none, and whether the object exists.
+// latest returns the version of the object that is believed at a time, nil if there is none, and whether the object
+// exists.
 func (e *entry) latest(now time.Time) (*snapshot, plan.Presence) {
 	shown := e.slot.shown
 	if r := e.response; r != nil {
@@ -170,7 +175,8 @@ func (e *entry) latest(now time.Time) (*snapshot, plan.Presence) {
 
 // current reports whether what is believed is up to date: the watch is open, or the object was read at that time.
 func (e *entry) current(now time.Time) bool {
-	return e.typ.current() || e.response != nil && e.response.snapshot != nil && e.response.at.Equal(now)
+	return e.typ.phase == live && e.typ.listed && e.typ.stream != nil ||
+		e.response != nil && e.response.snapshot != nil && e.response.at.Equal(now)
 }
 
 // counts reports whether a response is newer than what the watch shows; see the table of entry.
@@ -198,8 +204,8 @@ func (r *response) counts(t *watchedType, shown *snapshot, now time.Time) bool {
 	return said == nil || said.label != "" || age <= invisibleLimit
 }
 
-// onEvent takes in that the watch, which showed old, now shows an object as shown, at a resource version; nil stands for no object.
-// It reports whether that is news to the component, and forgets what the event is newer than.
+// onEvent handles an event of the watch at a resource version: the watch showed old before, and shows shown now. Nil
+// stands for no object. onEvent reports whether that is news to the component, and drops what the event is newer than.
 func (e *entry) onEvent(old, shown *snapshot, version string) (news bool) {
 	news = e.isNews(old, shown, version)
 	r := e.response
@@ -268,11 +274,6 @@ func (e *entry) accept(s *snapshot, result *evaluation, now time.Time) {
 	}
 }
 
-// forget drops all that was known of the object.
-func (e *entry) forget() {
-	e.response, e.deletion, e.evaluation, e.failure, e.fieldsOf = nil, nil, nil, nil, nil
-}
-
 // evaluated reports whether it is known how ready the version of the object is.
 func (e *entry) evaluated(s *snapshot) bool {
 	v := e.evaluation
@@ -320,7 +321,11 @@ func (e *entry) purpose(s *snapshot, now time.Time, poll time.Duration) purpose 
 	}
 	switch e.typ.phase {
 	case polled:
-		if e.readAgain || e.response != nil && now.Sub(e.response.at) >= poll || e.response == nil && (!e.neverCreated() || s != nil) {
+		due := !e.neverCreated() || s != nil
+		if e.response != nil {
+			due = now.Sub(e.response.at) >= poll
+		}
+		if e.readAgain || due {
 			return forPoll
 		}
 	case live:

@@ -60,7 +60,8 @@ func classify(err error) errorClass {
 // readReason says why an object cannot be read, in stable words.
 func (c errorClass) readReason() string { return c.reason("read", "read") }
 
-// watchReason says why a type cannot be watched, in stable words. verb is the request that failed: "listed" or "watched".
+// watchReason says why a type cannot be watched, in stable words. verb is the request that failed: "listed" or
+// "watched".
 func (c errorClass) watchReason(verb string) string { return c.reason("watched", verb) }
 
 func (c errorClass) reason(goal, verb string) string {

@@ -1,18 +1,20 @@
-// Package observe finds out what the cluster holds of the objects of a component. It watches the metadata of the objects that carry
-// the owner label, with one watch for each type, and knows what the component's own requests returned. The newer of both counts.
+// Package observe finds out what the cluster holds of the objects of a component. It watches the metadata of the
+// objects that carry the owner label, with one watch for each type, and knows what the component's own requests
+// returned. The newer of both counts.
 //
 // The life of an observation:
 //
-//   - [Watching.Observe] (watching.go) takes the interests of a component and keeps one entry for each object (component_state.go).
-//   - A type of which nothing is known is located by discovery, and a goroutine watches it (watch_loop.go). Until the watch has
-//     shown what there is, the type is reported in [Observation.Syncing].
-//   - Each event of a watch becomes a snapshot of the object (snapshot.go), for a Secret with keyed hashes of its values
-//     (secret_data.go). It replaces the snapshot that the type keeps of the object (watched_type.go).
-//   - Each entry of the object decides whether the event is news, and forgets what it is newer than (entry.go). News wakes the
-//     component, unless it is paused (component_state.go).
-//   - The next Observe returns for each object the newest of the snapshot and of what the last request returned (entry.go). It reads
-//     objects by name or with a list only where neither says enough (read.go): a status, an object of a type that cannot be
-//     watched, or an object that may exist without the label.
+//   - [Watching.Observe] (watching.go) takes the interests of a component and keeps one entry for each object
+//     (component_state.go).
+//   - A new type is located by discovery, and a goroutine watches it (watch_loop.go). Until the watch has shown what
+//     there is, the type is in [Observation.Syncing].
+//   - Each event of a watch becomes a snapshot of the object (snapshot.go), for a Secret with keyed hashes of its
+//     values (secret_data.go). It replaces the snapshot that the type keeps of the object (watched_type.go).
+//   - Each entry of the object decides whether the event is news, and forgets what it is newer than (entry.go). News
+//     wakes the component, unless it is paused (component_state.go).
+//   - The next Observe returns for each object the newest of the snapshot and of what the last request returned
+//     (entry.go). It reads objects by name or with a list only where neither says enough (read.go): a status, an object
+//     of a type that cannot be watched, or an object that may exist without the label.
 //   - An error is sorted by what it says about the type (errorclass.go).
 //
 // [Direct] (direct.go) is the observer without watches.
@@ -34,8 +36,8 @@ import (
 
 // Interest is one object that a component wants to know about.
 //
-// UID and Fresh say what to do about an object that neither a watch nor a list shows. It may exist all the same: it may have lost
-// its owner label, or the list may be older than the object.
+// UID and Fresh say what to do about an object that neither a watch nor a list shows. It may exist all the same: it may
+// have lost its owner label, or the list may be older than the object.
 //
 //	UID    Fresh   the object
 //	set    any     was seen, so it is read once by name
@@ -76,30 +78,32 @@ type Observation struct {
 	Objects map[plan.Key]plan.Observed
 	// Syncing are types whose watch has not shown yet what there is. The watcher is woken once it has.
 	Syncing []schema.GroupKind
-	// Polled are types that cannot be watched, with the reason in stable words. Their objects are read by name, and the caller
-	// has to come back.
+	// Polled are types that cannot be watched, with the reason in stable words. Their objects are read by name, and the
+	// caller has to come back.
 	Polled map[schema.GroupKind]string
 }
 
-// Observer observes the objects of components. It is safe for concurrent use. The calls of Observe for one component wait for each
-// other, except those of an observer that keeps no interests.
+// Observer observes the objects of components. It is safe for concurrent use. The calls of Observe for one component
+// wait for each other, except those of an observer that keeps no interests.
 type Observer interface {
-	// Observe returns what is known of the objects. It makes no request when nothing has changed since the last call. It ends
-	// the interest in objects that the last call named and this one does not.
+	// Observe returns what is known of the objects. It makes no request when nothing has changed since the last call.
+	// It ends the interest in objects that the last call named and this one does not.
 	Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error)
-	// Wrote records the object that a write returned, and returns what it shows. It counts until something newer is seen.
+	// Wrote records the object that a write returned, and returns what it shows. It counts until something newer is
+	// seen.
 	Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed
 	// Deleted records that the component deleted the object of that UID. If gone is false, the object may linger.
 	Deleted(c Component, key plan.Key, uid types.UID, gone bool)
-	// Managed returns the entries of the managed fields of an object that belong to the field manager and to no subresource. It
-	// returns none if they may be out of date: the watch of the type is interrupted or there is none, and the object was not read
-	// in the request of that time.
+	// Managed returns the entries of the managed fields of an object that belong to the field manager and to no
+	// subresource. It returns none if they may be out of date: the watch of the type is interrupted or there is none,
+	// and the object was not read in the request of that time.
 	Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntry
-	// Pause keeps the component from being woken until resume is called. On resume the component is woken if an event arrived
-	// meanwhile that was not caused by its own writes and has not been returned by Observe. A request that pauses while it
-	// works is not woken by its own writes, although the watch may show a write before the answer to it is recorded.
+	// Pause keeps the component from being woken until resume is called. On resume the component is woken if an event
+	// arrived meanwhile that was not caused by its own writes and has not been returned by Observe. A request that
+	// pauses while it works is not woken by its own writes, although the watch may show a write before the answer to it
+	// is recorded.
 	Pause(c Component) (resume func())
-	// Release ends all interest of a component. If c has no UID, it ends that of the component with the name.
+	// Release ends all interest of a component. Without a UID, c means any component with the name.
 	Release(c Component)
 }
 

@@ -47,8 +47,8 @@ type batch struct {
 	namespace, version string
 }
 
-// read reads the objects of tasks, first those that can be listed. It records in the entries what it finds, and what it cannot
-// read. The error is that of ctx.
+// read reads the objects of tasks, first those that can be listed. It records in the entries what it finds, and what it
+// cannot read. It fails only if ctx is done.
 func (w *Watching) read(ctx context.Context, c *Component, tasks []task) error {
 	r := &reader{Watching: w, component: c, broken: map[*watchedType]error{}, versions: map[*watchedType]string{}}
 	batches := map[batch][]task{}
@@ -94,7 +94,7 @@ func (w *Watching) read(ctx context.Context, c *Component, tasks []task) error {
 	return ctx.Err()
 }
 
-// list reads the objects of a batch, and returns those that have to be read one by one.
+// list reads the objects of a batch, and returns the tasks whose objects have to be read one by one.
 func (r *reader) list(ctx context.Context, b batch, tasks []task) (missed []task) {
 	wanted := make(map[string]task, len(tasks))
 	for _, t := range tasks {
@@ -140,9 +140,10 @@ func (r *reader) list(ctx context.Context, b batch, tasks []task) (missed []task
 
 // get reads one object.
 func (r *reader) get(ctx context.Context, t task) {
+	e := t.entry
 	var object *unstructured.Unstructured
-	err := r.request(ctx, t.entry.typ, t.in.Version, func(ctx context.Context, gvk schema.GroupVersionKind) (err error) {
-		object, err = getObject(ctx, r.options.Client, gvk, t.entry.name)
+	err := r.request(ctx, e.typ, t.in.Version, func(ctx context.Context, gvk schema.GroupVersionKind) (err error) {
+		object, err = getObject(ctx, r.options.Client, gvk, e.name)
 		return err
 	})
 	switch {
@@ -155,11 +156,12 @@ func (r *reader) get(ctx context.Context, t task) {
 	}
 }
 
-// request makes a request about a type, in the version asked for or in one that is served. It makes none if the requests of the type
-// all fail.
-func (r *reader) request(ctx context.Context, t *watchedType, version string,
-	do func(ctx context.Context, gvk schema.GroupVersionKind) error,
-) error {
+// request is a request about a type in a version of it.
+type request func(ctx context.Context, gvk schema.GroupVersionKind) error
+
+// request makes a request about a type, in the version asked for or in one that is served. It makes none if the
+// requests of the type all fail.
+func (r *reader) request(ctx context.Context, t *watchedType, version string, do request) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	r.mu.Lock()
@@ -175,9 +177,7 @@ func (r *reader) request(ctx context.Context, t *watchedType, version string,
 	if watched != "" {
 		versions = append(versions, watched)
 	}
-	version, err, _ := inServedVersion(ctx, r.options.Mapper, t.GroupKind, versions, func(gvk schema.GroupVersionKind) error {
-		return do(ctx, gvk)
-	})
+	version, err, _ := inServedVersion(ctx, r.options.Mapper, t.GroupKind, versions, do)
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if version != versions[0] {
@@ -189,17 +189,17 @@ func (r *reader) request(ctx context.Context, t *watchedType, version string,
 	return err
 }
 
-// inServedVersion makes a request about a type in the first of some versions that is served, or else in the version that is served
-// now. It returns the version and the error of the last request. The version is empty if the type is not served in any version;
-// undecided says why it could not be found out in which one.
-func inServedVersion(ctx context.Context, mapper meta.RESTMapper, gk schema.GroupKind, versions []string,
-	request func(gvk schema.GroupVersionKind) error,
+// inServedVersion makes a request about a type in the first of some versions that is served, or else in the version
+// that is served now. It returns the version and the error of the last request. The version is empty if the type is not
+// served in any version; undecided says why it could not be found out in which one.
+func inServedVersion(
+	ctx context.Context, mapper meta.RESTMapper, gk schema.GroupKind, versions []string, do request,
 ) (version string, err, undecided error) {
 	for i := range versions {
 		if version = versions[i]; slices.Contains(versions[:i], version) {
 			continue
 		}
-		if err = request(gk.WithVersion(version)); !served.IsNotServed(err) {
+		if err = do(ctx, gk.WithVersion(version)); !served.IsNotServed(err) {
 			return version, err, nil
 		}
 	}
@@ -215,10 +215,11 @@ func inServedVersion(ctx context.Context, mapper meta.RESTMapper, gk schema.Grou
 	if !ok {
 		return "", err, nil
 	}
-	return now, request(gk.WithVersion(now)), nil
+	return now, do(ctx, gk.WithVersion(now)), nil
 }
 
-func listPage(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string, opts ...client.ListOption,
+func listPage(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string,
+	opts ...client.ListOption,
 ) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))

@@ -1,7 +1,7 @@
 package observe
 
 import (
-	"cmp"
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -16,12 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fingerprint stands for the value of one key of a Secret. Without the key of the process, the value cannot be found by trying
-// (invariant L9).
-type fingerprint struct {
-	key string
-	sum [16]byte
-}
+// fingerprint stands for one key of a Secret and its value. Without the key of the process, the value cannot be found
+// by trying (invariant L9).
+type fingerprint [16]byte
+
+func (f fingerprint) compare(other fingerprint) int { return bytes.Compare(f[:], other[:]) }
 
 // processKey is random, so that a fingerprint means nothing in another process.
 var processKey = sync.OnceValue(func() []byte {
@@ -31,44 +30,40 @@ var processKey = sync.OnceValue(func() []byte {
 	return key
 })
 
-// takeFingerprints returns the fingerprints of data, sorted by key, and wipes the values.
+// takeFingerprints returns the fingerprints of data, sorted, and wipes the values.
 func takeFingerprints(data map[string][]byte) []fingerprint {
 	prints := make([]fingerprint, 0, len(data))
 	for key, value := range data {
-		prints = append(prints, fingerprint{key: key, sum: fingerprintOf(key, value)})
+		prints = append(prints, fingerprintOf(key, value))
 		clear(value)
 	}
-	slices.SortFunc(prints, func(a, b fingerprint) int { return cmp.Compare(a.key, b.key) })
+	slices.SortFunc(prints, fingerprint.compare)
 	return prints
 }
 
-// fingerprintOf covers the key, so that equal values under different keys do not show.
-func fingerprintOf(key string, value []byte) [16]byte {
+func fingerprintOf(key string, value []byte) fingerprint {
 	mac := hmac.New(sha256.New, processKey())
-	var length [8]byte
-	binary.LittleEndian.PutUint64(length[:], uint64(len(key)))
-	_, _ = mac.Write(length[:])
+	// The length separates the key from the value.
+	_, _ = mac.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(key))))
 	_, _ = mac.Write([]byte(key))
 	_, _ = mac.Write(value)
-	var full [sha256.Size]byte
-	return [16]byte(mac.Sum(full[:0]))
+	return fingerprint(mac.Sum(nil)[:len(fingerprint{})])
 }
 
-// compareContent compares the desired data of a Secret, in base64, with fingerprints. Keys that are not desired do not count:
-// other field managers own them, or the digest of the manifest has changed. Keys that the pointers of ignore name do not count
-// either.
+// compareContent compares the desired data of a Secret, in base64, with fingerprints. Keys that are not desired do not
+// count: other field managers own them, or the digest of the manifest has changed. Keys that the pointers of ignore
+// name do not count either.
 func compareContent(desired map[string]string, ignore []string, prints []fingerprint) plan.Content {
 	for key, text := range desired {
 		if ignoresData(ignore, key) {
 			continue
 		}
-		at, ok := slices.BinarySearchFunc(prints, key, func(p fingerprint, key string) int { return cmp.Compare(p.key, key) })
 		value, err := base64.StdEncoding.DecodeString(text)
-		if !ok || err != nil || fingerprintOf(key, value) != prints[at].sum {
-			clear(value)
+		_, same := slices.BinarySearchFunc(prints, fingerprintOf(key, value), fingerprint.compare)
+		clear(value)
+		if err != nil || !same {
 			return plan.ContentDifferent
 		}
-		clear(value)
 	}
 	return plan.ContentSame
 }

@@ -1,8 +1,8 @@
 package observe
 
 import (
+	"path"
 	"slices"
-	"strings"
 	"unique"
 
 	"github.com/espalier-dev/espalier/component"
@@ -23,7 +23,7 @@ type snapshot struct {
 	version     string
 	generation  int64
 	terminating bool
-	// label and owner are the values of the owner label and of the owner annotation, digest that of the digest annotation.
+	// label is the value of the owner label. owner and digest are the values of the annotations.
 	label, owner, digest string
 	// fenced: see [foreign.Fenced].
 	fenced bool
@@ -169,9 +169,9 @@ func older(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the component
-// with that id and that owner in clear text. The label decides. The annotation only separates a predecessor, which differs in the
-// UID alone, from other owners.
+// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the
+// component with that id and that owner in clear text. The label decides. The annotation only separates a predecessor,
+// which differs in the UID alone, from other owners.
 func OwnershipOf(label, annotation, id, owner string) plan.Ownership {
 	switch {
 	case label == "":
@@ -179,19 +179,11 @@ func OwnershipOf(label, annotation, id, owner string) plan.Ownership {
 	case label == id:
 		return plan.Ours
 	}
-	theirs, theirUID, ok := cutUID(annotation)
-	ours, ourUID, known := cutUID(owner)
-	if ok && known && theirs == ours && theirUID != ourUID {
+	// The clear text of an owner ends with its UID; the rest stays when the owner is created again.
+	theirs, theirUID := path.Split(annotation)
+	ours, ourUID := path.Split(owner)
+	if theirs != "" && theirs == ours && theirUID != "" && ourUID != "" && theirUID != ourUID {
 		return plan.Predecessor
 	}
 	return plan.Foreign
-}
-
-// cutUID splits the clear text of an owner into its UID and the rest, which stays when the owner is created again.
-func cutUID(owner string) (rest, uid string, ok bool) {
-	at := strings.LastIndexByte(owner, '/')
-	if at < 0 || at == len(owner)-1 {
-		return "", "", false
-	}
-	return owner[:at], owner[at+1:], true
 }

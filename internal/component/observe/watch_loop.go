@@ -23,16 +23,19 @@ import (
 const (
 	// listTimeout is how long a list may take. A watch has no such limit.
 	listTimeout = time.Minute
-	// maxFailures is how many attempts to watch have to fail in a row until a type is polled that was watched before, or for
-	// which there was no answer.
+	// maxFailures is how many attempts to watch have to fail in a row until a type is polled that was watched before,
+	// or for which there was no answer.
 	maxFailures = 4
 )
 
 var (
-	// watchBackoff spaces out attempts to watch. Many types may come back at the same time, and the jitter keeps them from being
-	// asked for at the same time.
-	watchBackoff = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 0.25, Steps: 7, Cap: 30 * time.Second}
-	// servedBackoff spaces out the questions whether a type is served that may just have been defined. This takes a moment to show.
+	// watchBackoff spaces out attempts to watch. Many types may come back at the same time, and the jitter keeps them
+	// from being asked for at the same time.
+	watchBackoff = wait.Backoff{
+		Duration: 800 * time.Millisecond, Factor: 2, Jitter: 0.25, Steps: 7, Cap: 30 * time.Second,
+	}
+	// servedBackoff spaces out the questions whether a type is served that may just have been defined. This takes a
+	// moment to show.
 	servedBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 6}
 )
 
@@ -46,36 +49,37 @@ func pause(ctx context.Context, backoff *wait.Backoff) {
 	}
 }
 
-// locate finds where a type is served. It asks the mapper first, unless what the mapper knows is in doubt. A mapper that does not
-// know the type may have had no answer of an API, so then the API server is asked about the group.
-func (w *Watching) locate(ctx context.Context, gk schema.GroupKind, doubted bool) (at schema.GroupVersionResource, ok bool, err error) {
+// locate finds where a type is served; the result is empty if it is not served. It asks the mapper first, unless what
+// the mapper knows is in doubt. A mapper that does not know the type may have had no answer of an API, so then the API
+// server is asked about the group.
+func (w *Watching) locate(ctx context.Context, gk schema.GroupKind, doubted bool) (schema.GroupVersionResource, error) {
 	if !doubted {
-		mapping, err := w.options.Mapper.RESTMapping(gk)
-		if err == nil {
-			return mapping.Resource, true, nil
+		if mapping, err := w.options.Mapper.RESTMapping(gk); err == nil {
+			return mapping.Resource, nil
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	at, ok, err = served.Discover(limited, w.discovery, gk)
-	if ok && doubted {
+	at, err := served.Discover(limited, w.discovery, gk)
+	if !at.Empty() && doubted {
 		if _, err := w.options.Mapper.RESTMapping(gk); err != nil {
 			meta.MaybeResetRESTMapper(w.options.Mapper)
 		}
 	}
-	return at, ok, err
+	return at, err
 }
 
-// resolve finds out for an Observe whether a type is served, and starts to watch it if it is. The error is that of ctx.
+// resolve finds out for an Observe whether a type is served, and starts to watch it if it is. It fails only if ctx is
+// done.
 func (w *Watching) resolve(ctx context.Context, t *watchedType) error {
 	w.mu.Lock()
 	before := t.phase
 	w.mu.Unlock()
-	found, served, err := w.locate(ctx, t.GroupKind, before == missing)
+	found, err := w.locate(ctx, t.GroupKind, before == missing)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if before == missing && (err != nil || !served) {
+	if before == missing && found.Empty() {
 		return nil
 	}
 	w.mu.Lock()
@@ -85,7 +89,7 @@ func (w *Watching) resolve(ctx context.Context, t *watchedType) error {
 		return nil
 	case err != nil:
 		t.phase, t.reason = polled, classify(err).watchReason("listed")
-	case !served:
+	case found.Empty():
 		w.setMissing(t)
 	default:
 		t.phase, t.resource = starting, found
@@ -140,9 +144,12 @@ func (w *Watching) run(ctx context.Context, t *watchedType) {
 	}
 }
 
-// relocate finds where a type is served that was not found yet, or not where it was before. It reports whether it could find out.
-func (w *Watching) relocate(ctx context.Context, t *watchedType, before schema.GroupVersionResource, doubted bool) bool {
-	found, served, err := w.locate(ctx, t.GroupKind, doubted)
+// relocate finds where a type is served that was not found yet, or not where it was before. It reports whether it could
+// find out.
+func (w *Watching) relocate(
+	ctx context.Context, t *watchedType, before schema.GroupVersionResource, doubted bool,
+) bool {
+	found, err := w.locate(ctx, t.GroupKind, doubted)
 	switch {
 	case ctx.Err() != nil:
 		return false
@@ -155,7 +162,7 @@ func (w *Watching) relocate(ctx context.Context, t *watchedType, before schema.G
 	case doubted:
 		meta.MaybeResetRESTMapper(w.options.Mapper)
 	}
-	if !served {
+	if found.Empty() {
 		w.lost(t)
 		return true
 	}
@@ -180,8 +187,8 @@ func (w *Watching) awaitServed(ctx context.Context, t *watchedType) {
 			if resolved {
 				return true, nil
 			}
-			found, served, err := w.locate(ctx, t.GroupKind, true)
-			if err != nil || !served {
+			found, err := w.locate(ctx, t.GroupKind, true)
+			if err != nil || found.Empty() {
 				return false, nil
 			}
 			w.locked(func(wake *wakeups) {
@@ -204,24 +211,22 @@ func (w *Watching) watch(ctx context.Context, t *watchedType, reflector *cache.R
 	t.listed = false
 	w.mu.Unlock()
 	err := reflector.ListAndWatchWithContext(ctx)
-	w.mu.Lock()
-	verb := "listed"
-	if t.listed {
-		verb = "watched"
-	}
 	failed := err != nil && ctx.Err() == nil
-	t.doubted = failed && classify(err) == unserved
-	unwatchable := failed && !t.doubted
-	w.mu.Unlock()
-	if unwatchable {
-		w.unwatchable(t, err, verb)
+	denied := failed && classify(err) == unserved
+	switch {
+	case !failed, denied:
+	case t.listed: // Only this goroutine sets it.
+		w.unwatchable(t, err, "watched")
+	default:
+		w.unwatchable(t, err, "listed")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	t.doubted = denied
 	return t.failures == 0 && !t.doubted
 }
 
-// unwatchable takes in that a type cannot be watched; see the table of watchedType.
+// unwatchable handles an error that keeps a type from being watched; see the table of watchedType.
 func (w *Watching) unwatchable(t *watchedType, err error, verb string) {
 	class := classify(err)
 	w.locked(func(wake *wakeups) {
@@ -260,7 +265,7 @@ func (w *Watching) setLive(t *watchedType, wake *wakeups) {
 	t.notifyUsers(wake)
 }
 
-// lost takes in that the API server does not serve a type any more: none of its objects exist.
+// lost handles that the API server does not serve a type any more: none of its objects exist.
 func (w *Watching) lost(t *watchedType) {
 	w.locked(func(wake *wakeups) {
 		if !t.stopped && t.phase != missing {
@@ -276,10 +281,17 @@ func (w *Watching) setMissing(t *watchedType) {
 	t.phase, t.reason, t.wasLive, t.failures = missing, "", false, 0
 	t.resource, t.doubted, t.unlistable = schema.GroupVersionResource{}, false, nil
 	t.progress = ""
-	t.forget()
+	for name, at := range t.slots {
+		at.shown = nil
+		for _, e := range at.entries {
+			e.response, e.deletion, e.evaluation, e.failure, e.fieldsOf = nil, nil, nil, nil, nil
+		}
+		t.dropEmpty(name)
+	}
 }
 
-// newReflector returns the reflector that watches a type: metadata, or full objects for Secrets, whose data is compared.
+// newReflector returns the reflector that watches a type: metadata, or full objects for Secrets, whose data is
+// compared.
 func (w *Watching) newReflector(t *watchedType, at schema.GroupVersionResource) *cache.Reflector {
 	var expected runtime.Object = &metav1.PartialObjectMetadata{}
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -313,8 +325,8 @@ func (w *Watching) newReflector(t *watchedType, at schema.GroupVersionResource) 
 	})
 }
 
-// open opens a watch. While there is no answer it tries again, so that the watch goes on where it ended. The reflector would try
-// again too, but its delay does not end with ctx.
+// open opens a watch. While there is no answer it tries again, so that the watch goes on where it ended. The reflector
+// would try again too, but its delay does not end with ctx.
 func (w *Watching) open(ctx context.Context, t *watchedType, o metav1.ListOptions,
 	open func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) (watch.Interface, error) {

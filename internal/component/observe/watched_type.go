@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/kinds"
@@ -38,8 +37,8 @@ const (
 //	any         missing    the API server does not serve the type (lost)
 //	missing     starting   an Observe or the goroutine finds that it is served now (resolve, awaitServed)
 //	any         live       the watch has shown what there is, and is open (setLive)
-//	any         polled     the watch fails: at once, or maxFailures times if it was live before or if there was no answer;
-//	                       never if it was live before and there is no answer (unwatchable)
+//	any         polled     the watch fails (unwatchable): at once, or maxFailures times if it was live before or if
+//	                       there was no answer; never if it was live before and there is no answer
 type watchedType struct {
 	schema.GroupKind
 	phase phase
@@ -55,7 +54,8 @@ type watchedType struct {
 	users map[*componentState]int
 	// progress is the resource version up to which the watch has shown everything.
 	progress string
-	// listed: the watch has shown what there is. stream is the open watch; nil while there is none. Both make a working watch.
+	// listed: the watch has shown what there is. stream is the open watch; nil while there is none. Both make a working
+	// watch.
 	listed bool
 	stream *stream
 	// wasLive: it was live since it was last missing.
@@ -74,25 +74,12 @@ type watchedType struct {
 	unlistable map[string]bool
 }
 
-func newWatchedType(gk schema.GroupKind) *watchedType {
-	return &watchedType{
-		GroupKind: gk,
-		slots:     map[types.NamespacedName]*slot{},
-		users:     map[*componentState]int{},
-		signal:    make(chan struct{}, 1),
-	}
-}
-
 // slot is the place of one object.
 type slot struct {
 	// shown is what the watch shows; nil if it shows nothing.
 	shown *snapshot
 	// entries are the interests in the object, seldom more than one.
 	entries []*entry
-}
-
-func (c *slot) remove(e *entry) {
-	c.entries = slices.DeleteFunc(c.entries, func(other *entry) bool { return other == e })
 }
 
 // slotOf returns the slot of an object, and makes it if there is none.
@@ -112,9 +99,6 @@ func (t *watchedType) dropEmpty(name types.NamespacedName) {
 	}
 }
 
-// current reports whether the watch is open, so that it shows the present.
-func (t *watchedType) current() bool { return t.phase == live && t.listed && t.stream != nil }
-
 // wakeUp lets the goroutine go on that waits for the type to be served.
 func (t *watchedType) wakeUp() {
 	select {
@@ -123,14 +107,14 @@ func (t *watchedType) wakeUp() {
 	}
 }
 
-// notifyUsers tells all components with interest in the type that its phase has changed.
+// notifyUsers notifies all components with interest in the type that its phase has changed.
 func (t *watchedType) notifyUsers(wake *wakeups) {
 	for s := range t.users {
 		s.notify(nil, wake)
 	}
 }
 
-// show takes in that the watch shows an object as shown, at a resource version; nil stands for no object.
+// show stores what the watch shows of an object from a resource version on; nil stands for no object.
 func (t *watchedType) show(name types.NamespacedName, shown *snapshot, version string, wake *wakeups) {
 	at := t.slotOf(name)
 	old := at.shown
@@ -143,18 +127,8 @@ func (t *watchedType) show(name types.NamespacedName, shown *snapshot, version s
 	t.dropEmpty(name)
 }
 
-// forget drops all that was known of the objects of the type.
-func (t *watchedType) forget() {
-	for name, at := range t.slots {
-		at.shown = nil
-		for _, e := range at.entries {
-			e.forget()
-		}
-		t.dropEmpty(name)
-	}
-}
-
-// typesChanged takes in that an object of a type has changed. If such objects define types, those that were missing may be served.
+// typesChanged handles that an object of a type has changed. If such objects define types, the missing types may be
+// served now.
 func (w *Watching) typesChanged(t *watchedType) {
 	if !kinds.DefinesTypes(t.GroupKind) {
 		return
@@ -167,7 +141,7 @@ func (w *Watching) typesChanged(t *watchedType) {
 	}
 }
 
-// reflectorStore takes in the events of the watch of a type.
+// reflectorStore receives the events of the watch of a type.
 type reflectorStore struct {
 	watching *Watching
 	typ      *watchedType
@@ -263,10 +237,10 @@ func (s *reflectorStore) apply(change func(wake *wakeups)) {
 	})
 }
 
-// Resync implements [cache.ReflectorStore]. There is nothing to do: no news is told twice.
+// Resync implements [cache.ReflectorStore]. There is nothing to do: no component is notified twice.
 func (s *reflectorStore) Resync() error { return nil }
 
-// UpdateResourceVersion takes in up to which version the watch has shown everything.
+// UpdateResourceVersion implements [cache.ResourceVersionUpdater].
 func (s *reflectorStore) UpdateResourceVersion(version string) {
 	s.watching.mu.Lock()
 	defer s.watching.mu.Unlock()

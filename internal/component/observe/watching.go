@@ -25,6 +25,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -32,8 +33,8 @@ import (
 type Options struct {
 	// Config is the configuration of the watches. Its rate limit does not count. Required.
 	Config *rest.Config
-	// HTTPClient makes all requests that are not made by Client. Its timeout is left out, as it would end watches. Default: one
-	// made from Config.
+	// HTTPClient makes all requests that are not made by Client. Its timeout is left out, as it would end watches.
+	// Default: one made from Config.
 	HTTPClient *http.Client
 	// Mapper finds where a type is served. If it can be reset, it is reset when it turns out to be wrong. Required.
 	Mapper meta.RESTMapper
@@ -45,10 +46,11 @@ type Options struct {
 	FieldManager string
 	// Evaluate returns how ready an object is. Default: this is not known.
 	Evaluate Evaluate
-	// Wake is called when there is news for a component; low is true if the news is not urgent. It must not block. It is called
-	// from any goroutine, also during a call of the observer. Optional.
+	// Wake is called when there is news for a component; low is true if the news is not urgent. It must not block. It
+	// is called from any goroutine, also during a call of the observer. Optional.
 	Wake func(watcher types.NamespacedName, low bool)
-	// Poll is how long, by Component.Now, an object is not read again whose type cannot be watched. Default: 30 seconds.
+	// Poll is how long, by Component.Now, an object is not read again whose type cannot be watched. Default: 30
+	// seconds.
 	Poll time.Duration
 	// Log reports types that cannot be watched, and why. Default: nothing is logged.
 	Log logr.Logger
@@ -60,16 +62,19 @@ const (
 	askAfter = time.Second
 	// maxReads is how often an Observe reads what has changed while it was reading.
 	maxReads = 3
+	// maxDigests is how many digests of fields are kept.
+	maxDigests = 4096
 )
 
 var errStopped = errors.New("the observer is stopped")
 
-// Watching is an [Observer] that watches the metadata of objects, with one watch for each type that a component is interested in. It
-// serves all components that are deployed to one cluster with one identity.
+// Watching is an [Observer] that watches the metadata of objects, with one watch for each type that a component is
+// interested in. It serves all components that are deployed to one cluster with one identity.
 //
-// It drives the reflectors of client-go itself. A metadata cache of controller-runtime would need less code, but it does not say
-// whether a watch is open now ([Observer].Managed), it cannot tell news from the component's own writes, it does not poll types that
-// cannot be watched, and it keeps the whole metadata of an object rather than a snapshot of about 300 bytes.
+// It drives the reflectors of client-go itself. A metadata cache of controller-runtime would need less code, but it
+// does not say whether a watch is open now ([Observer].Managed), it does not separate news from the component's own
+// writes, it does not poll types that cannot be watched, and it keeps the whole metadata of an object rather than a
+// snapshot of about 300 bytes.
 type Watching struct {
 	options   Options
 	extractor extractor
@@ -90,8 +95,9 @@ type Watching struct {
 	states  map[types.NamespacedName]*componentState
 	// epoch counts changes to the objects that define types.
 	epoch int
-	// digests are the digests of the fields of objects that were made alike. They save most of the time of a cold start.
-	digests map[digestKey]string
+	// digests are the digests of the fields of objects that were made alike. They save most of the time of a cold
+	// start.
+	digests *lru.Cache
 }
 
 type digestKey struct {
@@ -99,13 +105,12 @@ type digestKey struct {
 	ignore string
 }
 
-const maxDigests = 4096
-
 var _ Observer = (*Watching)(nil)
 
 // NewWatching returns an observer without any interest. Stop ends the goroutines that it starts.
 func NewWatching(options Options) (*Watching, error) {
-	if options.Config == nil || options.Mapper == nil || options.Client == nil || options.Prefix == "" || options.FieldManager == "" {
+	if options.Config == nil || options.Mapper == nil || options.Client == nil ||
+		options.Prefix == "" || options.FieldManager == "" {
 		return nil, errors.New("an observer needs a config, a REST mapper, a client, a prefix and a field manager")
 	}
 	if options.Poll <= 0 {
@@ -114,7 +119,7 @@ func NewWatching(options Options) (*Watching, error) {
 	config := rest.CopyConfig(options.Config)
 	// A watch is one request, and the number of reads is limited. The API server protects itself.
 	config.QPS, config.Burst, config.RateLimiter = -1, -1, nil
-	// It would end watches.
+	// A timeout, of the config or of the client, would end watches.
 	config.Timeout = 0
 	if options.HTTPClient == nil {
 		made, err := rest.HTTPClientFor(config)
@@ -122,17 +127,16 @@ func NewWatching(options Options) (*Watching, error) {
 			return nil, fmt.Errorf("cannot watch: %w", err)
 		}
 		options.HTTPClient = made
-	} else if options.HTTPClient.Timeout != 0 {
-		lasting := *options.HTTPClient
-		lasting.Timeout = 0
-		options.HTTPClient = &lasting
 	}
+	withoutTimeout := *options.HTTPClient
+	withoutTimeout.Timeout = 0
+	options.HTTPClient = &withoutTimeout
 	w := &Watching{
 		options:   options,
 		extractor: newExtractor(options.Prefix, options.FieldManager),
 		types:     map[schema.GroupKind]*watchedType{},
 		states:    map[types.NamespacedName]*componentState{},
-		digests:   map[digestKey]string{},
+		digests:   lru.New(maxDigests),
 	}
 	var metadataErr, coreErr error
 	w.metadata, metadataErr = metadata.NewForConfigAndClient(config, options.HTTPClient)
@@ -189,9 +193,11 @@ func (w *Watching) Observe(ctx context.Context, c Component, interests []Interes
 	}
 }
 
-// begin waits until no other Observe is under way for the component, and takes over the interests. It returns the types of which it
-// has to be found out whether they are served. The caller has to release the semaphore of the state.
-func (w *Watching) begin(ctx context.Context, c *Component, interests []Interest) (*componentState, []*watchedType, error) {
+// begin waits until no other Observe is under way for the component, and stores the interests. It returns the types to
+// be resolved. The caller has to release the semaphore of the state.
+func (w *Watching) begin(
+	ctx context.Context, c *Component, interests []Interest,
+) (*componentState, []*watchedType, error) {
 	for {
 		w.mu.Lock()
 		if w.stopped {
@@ -209,7 +215,7 @@ func (w *Watching) begin(ctx context.Context, c *Component, interests []Interest
 		// The component may have been released meanwhile.
 		if !w.stopped && w.states[c.Watcher] == s {
 			w.setInterests(s, interests)
-			unlocated := w.unlocated(s, c.Now)
+			unlocated := w.toResolve(s, c.Now)
 			w.mu.Unlock()
 			return s, unlocated, nil
 		}
@@ -218,8 +224,8 @@ func (w *Watching) begin(ctx context.Context, c *Component, interests []Interest
 	}
 }
 
-// unlocated returns the types of which it has to be found out now whether they are served.
-func (w *Watching) unlocated(s *componentState, now time.Time) []*watchedType {
+// toResolve returns the types of a component that the API server has to be asked for now.
+func (w *Watching) toResolve(s *componentState, now time.Time) []*watchedType {
 	var found []*watchedType
 	for _, t := range w.types {
 		if t.users[s] == 0 {
@@ -277,7 +283,8 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 		}
 	}
 	slices.SortFunc(result.Syncing, compareKinds)
-	s.clearPending()
+	clear(s.pending)
+	s.pendingLow = false
 	return result, tasks
 }
 
@@ -309,20 +316,18 @@ func (w *Watching) fieldsDigest(s *snapshot, ignore []string) string {
 		return s.fieldsDigest(ignore)
 	}
 	key := digestKey{fields: s.entries[0].fields, ignore: strings.Join(ignore, "\n")}
-	digest, ok := w.digests[key]
-	if !ok {
-		digest = s.fieldsDigest(ignore)
-		if len(w.digests) >= maxDigests {
-			clear(w.digests)
-		}
-		w.digests[key] = digest
+	if digest, ok := w.digests.Get(key); ok {
+		return digest.(string)
 	}
+	digest := s.fieldsDigest(ignore)
+	w.digests.Add(key, digest)
 	return digest
 }
 
 // evaluate returns how ready an object is, nil if that does not matter, or if it is known without the status.
 func (w *Watching) evaluate(object *unstructured.Unstructured, s *snapshot, in *Interest) *evaluation {
-	if !in.Readiness || s.terminating || w.options.Evaluate == nil || readiness.Static(in.Key.GroupKind(), in.Settings) {
+	if !in.Readiness || s.terminating || w.options.Evaluate == nil ||
+		readiness.Static(in.Key.GroupKind(), in.Settings) {
 		return nil
 	}
 	return &evaluation{uid: s.uid, version: s.version, result: w.options.Evaluate(object, in.Settings)}

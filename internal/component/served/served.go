@@ -1,5 +1,5 @@
-// Package served finds out whether, and in which version, the API server serves a type. It separates the error for a type that is
-// not served from the error for an object that does not exist.
+// Package served finds out whether, and in which version, the API server serves a type. It separates the error for a
+// type that is not served from the error for an object that does not exist.
 package served
 
 import (
@@ -15,42 +15,44 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// IsNotFound reports whether an error says that the object does not exist. It is false if the type is not served: such an
-// answer says nothing about the object.
+// IsNotFound reports whether an error says that the object does not exist. It is false if the type is not served: such
+// an answer says nothing about the object.
 func IsNotFound(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// IsVersionGone reports whether the API server no longer has the path at which the type was served. What the client knows of the
-// type is then out of date.
+// IsVersionGone reports whether the API server no longer has the path at which the type was served. What the client
+// knows of the type is then out of date.
 func IsVersionGone(err error) bool { return apierrors.IsNotFound(err) && !IsNotFound(err) }
 
-// IsNotServed reports whether an error says that the type is not served in the requested version. Another version may be served,
-// so the error says nothing about the object.
+// IsNotServed reports whether an error says that the type is not served in the requested version. Another version may
+// be served, so the error says nothing about the object.
 func IsNotServed(err error) bool { return meta.IsNoMatchError(err) || IsVersionGone(err) }
 
-// Discoverer is a REST mapper that can also ask the API server itself. A mapper alone cannot separate an API that does not answer
-// from an API that does not exist.
+// Discoverer is a REST mapper that can also ask the API server itself. A mapper alone cannot separate an API that does
+// not answer from an API that does not exist.
 type Discoverer interface {
 	// Discover is [Discover].
-	Discover(ctx context.Context, gk schema.GroupKind) (at schema.GroupVersionResource, ok bool, err error)
+	Discover(ctx context.Context, gk schema.GroupKind) (schema.GroupVersionResource, error)
 }
 
-// Version returns the version in which a type is served now. ok is false if no version is served. The error says that this could
-// not be found out. Version resets the mapper if it can be reset, and trusts a mapper that is not a [Discoverer].
+// Version returns the version in which a type is served now. ok is false if no version is served. The error says that
+// this could not be found out. Version resets the mapper if it can be reset, and trusts a mapper that is not a
+// [Discoverer].
 func Version(ctx context.Context, mapper meta.RESTMapper, gk schema.GroupKind) (version string, ok bool, err error) {
 	meta.MaybeResetRESTMapper(mapper)
 	if discoverer, can := mapper.(Discoverer); can {
 		var at schema.GroupVersionResource
-		if at, ok, err = discoverer.Discover(ctx, gk); err == nil {
-			return at.Version, ok, nil
+		if at, err = discoverer.Discover(ctx, gk); err == nil {
+			return at.Version, !at.Empty(), nil
 		}
 	} else {
 		var mapping *meta.RESTMapping
 		if mapping, err = mapper.RESTMapping(gk); err == nil {
 			return mapping.GroupVersionKind.Version, true, nil
 		}
-		// A mapper also answers "no match" when an API of the group did not say what it serves. That is another error type.
+		// A mapper also answers "no match" when an API of the group did not say what it serves. That is another error
+		// type.
 		var unknown *meta.NoKindMatchError
 		if errors.As(err, &unknown) {
 			return "", false, nil
@@ -62,19 +64,20 @@ func Version(ctx context.Context, mapper meta.RESTMapper, gk schema.GroupKind) (
 	return "", false, fmt.Errorf("unable to find out in which version the type is served: %w", err)
 }
 
-// Discover asks the API server where it serves a type. ok is false if it does not serve the type. The error says that this could
-// not be found out: an API that does not answer may still exist.
-func Discover(ctx context.Context, api rest.Interface, gk schema.GroupKind) (at schema.GroupVersionResource, ok bool, err error) {
+// Discover asks the API server where it serves a type. The result is empty if it does not serve the type. The error
+// says that this could not be found out: an API that does not answer may still exist.
+func Discover(ctx context.Context, api rest.Interface, gk schema.GroupKind) (schema.GroupVersionResource, error) {
+	var none schema.GroupVersionResource
 	path, versions := "/api", []string{"v1"}
 	if gk.Group != "" {
 		path, versions = "/apis/"+gk.Group, nil
 		var group metav1.APIGroup
 		err := api.Get().AbsPath(path).Do(ctx).Into(&group)
 		if apierrors.IsNotFound(err) {
-			return at, false, nil
+			return none, nil
 		}
 		if err != nil {
-			return at, false, err
+			return none, err
 		}
 		if preferred := group.PreferredVersion.Version; preferred != "" {
 			versions = append(versions, preferred)
@@ -94,9 +97,9 @@ func Discover(ctx context.Context, api rest.Interface, gk schema.GroupKind) (at 
 		}
 		for _, resource := range list.APIResources {
 			if resource.Kind == gk.Kind && !strings.Contains(resource.Name, "/") {
-				return schema.GroupVersionResource{Group: gk.Group, Version: version, Resource: resource.Name}, true, nil
+				return schema.GroupVersion{Group: gk.Group, Version: version}.WithResource(resource.Name), nil
 			}
 		}
 	}
-	return at, false, errors.Join(errs...)
+	return none, errors.Join(errs...)
 }
