@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// WatchingTrouble and ReadingTrouble say what an error means.
-func WatchingTrouble(err error, verb string) string { return classify(err).watchReason(verb) }
-func ReadingTrouble(err error) string               { return classify(err).readReason() }
+// WatchReason and ReadReason say what an error means.
+func WatchReason(err error, verb string) string { return classify(err).watchReason(verb) }
+func ReadReason(err error) string               { return classify(err).readReason() }
 
 // CompareContent compares what is desired with data, which it wipes.
 func CompareContent(desired map[string]string, ignore []string, data map[string][]byte) plan.Content {
