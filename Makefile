@@ -6,6 +6,7 @@
 #   BENCH     the benchmarks to run, as in go test -bench
 #   COUNT     how often each benchmark runs
 #   TIMEOUT   for the tests of one package
+#   RACE      1 runs the tests with the race detector
 # In the environment:
 #   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
 #   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
@@ -16,12 +17,13 @@ RUN     ?=
 BENCH   ?= .
 COUNT   ?= 1
 TIMEOUT ?= 20m
+RACE    ?=
 
 GO    := go
 TOOLS := $(CURDIR)/bin/tools
 
-# Every folder with a go.mod.
-MODULES := $(shell git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | sort | xargs -n 1 dirname)
+# Every folder with a go.mod, but for test data.
+MODULES := $(shell git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | grep -v testdata | sort | xargs -n 1 dirname)
 
 # each runs a command in the folder of every module and stops at the first that fails.
 each = @set -e; for module in $(MODULES); do echo "==> $$module: $(strip $(1))"; (cd $$module && $(1)); done
@@ -37,19 +39,45 @@ demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show running
 	$(GO) run ./examples/tenant/demo $(ARGS)
 	$(GO) run ./examples/platform/demo $(ARGS)
 
+# Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
+# run at a time than there are processors.
+TESTFLAGS = -ldflags=-w -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
+
+# The folders of the test files of the main module that have a text in them.
+packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- '*_test.go'))))
+
+.PHONY: quick
+quick: ## Run the tests that need no control plane (a minute).
+	@hack/quick $(MODULES)
+
 .PHONY: test
-test: controlplane ## Run all tests of all modules, those on a real API server included.
-	$(call each,$(GO) test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
+test: $(if $(RACE),compiler) controlplane ## Run all tests of all modules, the fault matrix with some of its points.
+	$(call each,$(if $(RACE),CGO_ENABLED=1) $(GO) test $(TESTFLAGS) ./...)
 
 .PHONY: race
-race: controlplane ## The same with the race detector.
+race: ## The same with the race detector.
+	@$(MAKE) --no-print-directory test RACE=1
+
+.PHONY: faults
+faults: controlplane ## Run the fault matrix with each of its points.
+	ESPALIER_FAULTS=all $(GO) test $(TESTFLAGS) -run 'Faults$$' $(call packages-with,ESPALIER_FAULTS)
+
+.PHONY: allocations
+allocations: ## Run the tests that count allocations, which mean less with the race detector.
+	$(GO) test $(TESTFLAGS) -run "^($$(hack/allocations))$$" $(call packages-with,AllocsPerRun)
+
+.PHONY: compiler
+compiler:
 	@cc=$$($(GO) env CC); command -v $${cc%% *} >/dev/null || { \
-		echo "make race: the race detector needs a C compiler, and there is no $$cc" >&2; exit 1; }
-	$(call each,CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
+		echo "the race detector needs a C compiler, and there is no $$cc" >&2; exit 1; }
 
 .PHONY: bench
 bench: controlplane ## Run the benchmarks.
 	$(call each,$(CURDIR)/hack/bench '$(BENCH)' $(COUNT) $(TIMEOUT))
+
+.PHONY: paths
+paths: ## Count the functions and files that one request passes through (ARGS=-v lists the files).
+	@$(GO) -C hack/tools run ./callpath -module $(CURDIR) $(ARGS)
 
 .PHONY: check
 check: check-format check-tidy check-vet check-staticcheck check-layers check-generated ## Everything that reads code without running it.

@@ -5,38 +5,39 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ComponentState says in a word how a component is.
+// ComponentState is the state of a component in one word.
 // +kubebuilder:validation:Enum=Ready;Pending;Processing;DeletionPending;Deleting;Error
 type ComponentState string
 
 const (
-	// ComponentReady: all that is desired is there and ready.
+	// ComponentReady means that all desired objects exist and are ready.
 	ComponentReady ComponentState = "Ready"
-	// ComponentPending: nothing is done at the moment: the component was just seen, is suspended, or waits for something that
-	// it needs to begin.
+	// ComponentPending means that no work is done at the moment. The component is new, suspended, or waits for
+	// something that it needs before it can start.
 	ComponentPending ComponentState = "Pending"
-	// ComponentProcessing: work is under way, or the cluster is waited for.
+	// ComponentProcessing means that work is in progress, or the component waits for the cluster.
 	ComponentProcessing ComponentState = "Processing"
-	// ComponentDeletionPending: deletion waits for something that it needs to begin or to go on.
+	// ComponentDeletionPending means that the deletion waits for something that it needs to start or to continue.
 	ComponentDeletionPending ComponentState = "DeletionPending"
-	// ComponentDeleting: deletion is under way, or blocked.
+	// ComponentDeleting means that the deletion is in progress, or blocked.
 	ComponentDeleting ComponentState = "Deleting"
-	// ComponentError: something failed, or took longer than the timeout.
+	// ComponentError means that something failed, or took longer than the timeout.
 	ComponentError ComponentState = "Error"
 )
 
-// ComponentStatus is the part of a status that a component has. A resource that is one component embeds it in its own status
-// with `json:",inline"`, in place of [Status], which is a part of it; a resource that has several has a field for each.
+// ComponentStatus is the status of a component. A resource that is one component embeds it in its status with
+// `json:",inline"`, in place of [Status], which it contains. A resource that has several components has a field for
+// each.
 //
 // +kubebuilder:object:generate=true
 type ComponentStatus struct {
 	Status `json:",inline"`
 
-	// AppliedGeneration is the generation of the resource that was last rolled out in full.
+	// AppliedGeneration is the generation of the resource that was last rolled out completely.
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
 
-	// LastObservedAt is when the status was last found to differ from what was written before. It does not move while
+	// LastObservedAt is when the status last differed from the one that was written before. It does not move while
 	// nothing changes.
 	// +optional
 	LastObservedAt *metav1.Time `json:"lastObservedAt,omitempty"`
@@ -45,43 +46,44 @@ type ComponentStatus struct {
 	// +optional
 	LastAppliedAt *metav1.Time `json:"lastAppliedAt,omitempty"`
 
-	// ProcessingDigest identifies what is being rolled out, or was last.
+	// ProcessingDigest identifies the roll-out that is in progress, or the last one.
 	// +optional
 	ProcessingDigest string `json:"processingDigest,omitempty"`
 
-	// ProcessingSince is when the roll-out under way began. The timeout counts from here.
+	// ProcessingSince is when the roll-out in progress began. The timeout counts from here.
 	// +optional
 	ProcessingSince *metav1.Time `json:"processingSince,omitempty"`
 
-	// LastProcessingDigest is the ProcessingDigest that Revision was counted up for.
+	// LastProcessingDigest is the ProcessingDigest for which Revision was last increased.
 	// +optional
 	LastProcessingDigest string `json:"lastProcessingDigest,omitempty"`
 
-	// Revision counts the different things that were rolled out, starting with 1.
+	// Revision is the number of different roll-outs, starting with 1.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// State says in a word how the component is. Details are in the condition.
+	// State is the state of the component in one word. The condition has the details.
 	// +optional
 	State ComponentState `json:"state,omitempty"`
 
-	// Target identifies the API server that the objects are deployed to; empty for that of the resource.
+	// Target identifies the API server that the objects are deployed to. It is empty for the API server of the
+	// resource.
 	// +optional
 	Target string `json:"target,omitempty"`
 
-	// InventoryKind is the kind of the objects that keep the inventory if it is not here.
+	// InventoryKind is the kind of the objects that contain the inventory, if it is not in this status.
 	// +optional
 	InventoryKind string `json:"inventoryKind,omitempty"`
 
-	// Inventory names the objects that the component is responsible for, before they exist and until they are gone. It is empty
+	// Inventory names the objects that belong to the component, from before they exist until they are gone. It is empty
 	// if the inventory is kept elsewhere.
 	// +optional
 	// +listType=atomic
 	Inventory []InventoryRecord `json:"inventory,omitempty"`
 }
 
-// InventoryRecord is what a component remembers of one object that it is responsible for. Whatever is as by default is
-// omitted. The group, kind, namespace and name identify the record.
+// InventoryRecord describes one object of a component. Fields with default values are omitted. The group, kind,
+// namespace and name identify the record.
 //
 // +kubebuilder:object:generate=true
 type InventoryRecord struct {
@@ -93,11 +95,11 @@ type InventoryRecord struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 
-	// UID is that of the object as last written or seen; empty until it exists.
+	// UID is the UID of the object as last written or seen. It is empty until the object exists.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// The policies in force when the object was last part of the component. Empty means the default.
+	// The policies that counted when the object was last desired. Empty means the default.
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 	// +optional
@@ -112,7 +114,7 @@ type InventoryRecord struct {
 	// ApplyOrder is the wave in which the object is applied.
 	// +optional
 	ApplyOrder int16 `json:"applyOrder,omitempty"`
-	// PurgeOrder is the wave after which the object is removed again; nil for never.
+	// PurgeOrder is the wave after which the object is removed again, or nil if it stays.
 	// +optional
 	PurgeOrder *int16 `json:"purgeOrder,omitempty"`
 	// DeleteOrder is the wave in which the object is deleted.
@@ -123,36 +125,38 @@ type InventoryRecord struct {
 	// +optional
 	// +listType=atomic
 	ManagedTypes []ManagedType `json:"managedTypes,omitempty"`
-	// IgnoreForeignInstances: instances that others have of these types do not keep the object from being deleted.
+	// IgnoreForeignInstances allows deleting the object while other owners have instances of these types.
 	// +optional
 	IgnoreForeignInstances bool `json:"ignoreForeignInstances,omitempty"`
 
-	// Digest identifies what is desired of the object. Empty means that the object is no longer desired.
+	// Digest identifies the desired object. Empty means that the object is no longer desired.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// Fields identifies the set of fields that the component owned after its last write. Another set means that somebody
-	// changed one of them.
+	// Fields identifies the set of fields that the component owned after its last write. If it differs, the object was
+	// changed by others.
 	// +optional
 	Fields string `json:"fields,omitempty"`
 
-	// Generation is the one that the last write returned. Readiness counts from it.
+	// Generation is the generation of the object after the last write. The object is not ready before its status is
+	// about this generation.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// Phase is where the object is on its way.
+	// Phase is the phase of the object.
 	// +optional
 	Phase InventoryPhase `json:"phase,omitempty"`
 
-	// Status is how ready the object is. Empty means Current in the phase Ready, and not known in any other.
+	// Status is the readiness of the object. Empty means Current in the phase Ready, and unknown in all others.
 	// +optional
 	Status ObjectStatus `json:"status,omitempty"`
 
-	// Message says what the object waits for, or what could not be done about it. It has a limited length.
+	// Message says what the object waits for, or why it could not be written or deleted. Its length is limited.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// LastAppliedAt is when the object was last written. It is kept only for objects that are to be rewritten periodically.
+	// LastAppliedAt is when the object was last written. It is kept only for objects that are to be rewritten
+	// periodically.
 	// +optional
 	LastAppliedAt *metav1.Time `json:"lastAppliedAt,omitempty"`
 }
@@ -164,33 +168,34 @@ type ManagedType struct {
 	Kind    string `json:"kind"`
 }
 
-// InventoryPhase is where an object of a component is on its way.
+// InventoryPhase is the phase of an object of a component.
 type InventoryPhase string
 
 const (
-	// PhaseScheduledForApplication: it is new, or another content is desired of it, and it is not written yet.
+	// PhaseScheduledForApplication means that the object is new, or its desired content has changed, and it is not
+	// written yet.
 	PhaseScheduledForApplication InventoryPhase = "ScheduledForApplication"
-	// PhaseScheduledForDeletion: it is not desired any more, and not deleted yet.
+	// PhaseScheduledForDeletion means that the object is no longer desired, and not deleted yet.
 	PhaseScheduledForDeletion InventoryPhase = "ScheduledForDeletion"
-	// PhaseScheduledForCompletion: it is due to be purged.
+	// PhaseScheduledForCompletion means that the object is due to be purged.
 	PhaseScheduledForCompletion InventoryPhase = "ScheduledForCompletion"
-	// PhaseCreating: we created it, and it is not ready yet.
+	// PhaseCreating means that the component has created the object, and it is not ready yet.
 	PhaseCreating InventoryPhase = "Creating"
-	// PhaseUpdating: we changed it, and it is not ready yet.
+	// PhaseUpdating means that the component has changed the object, and it is not ready yet.
 	PhaseUpdating InventoryPhase = "Updating"
-	// PhaseRecreating: we deleted it to create it anew, and it is not gone yet.
+	// PhaseRecreating means that the component has deleted the object to create it again, and it is not gone yet.
 	PhaseRecreating InventoryPhase = "Recreating"
-	// PhaseDeleting: we deleted it, and it is not gone yet.
+	// PhaseDeleting means that the component has deleted the object, and it is not gone yet.
 	PhaseDeleting InventoryPhase = "Deleting"
-	// PhaseCompleting: we purged it, and it is not gone yet.
+	// PhaseCompleting means that the component has purged the object, and it is not gone yet.
 	PhaseCompleting InventoryPhase = "Completing"
-	// PhaseReady: it was ready at least once since our last write.
+	// PhaseReady means that the object was ready at least once since it was last written.
 	PhaseReady InventoryPhase = "Ready"
-	// PhaseCompleted: it was purged and is gone. The record stays.
+	// PhaseCompleted means that the object was purged and is gone. The record stays.
 	PhaseCompleted InventoryPhase = "Completed"
 )
 
-// ObjectStatus is how ready an object is, in the words of kstatus.
+// ObjectStatus is the readiness of an object, in the words of kstatus.
 type ObjectStatus string
 
 const (
@@ -202,16 +207,16 @@ const (
 	ObjectUnknown     ObjectStatus = "Unknown"
 )
 
-// AdoptionPolicy says what becomes of an object that exists already when it is desired for the first time.
+// AdoptionPolicy says what happens to an object that exists before it is desired.
 // +kubebuilder:validation:Enum=Never;IfUnowned;Always
 type AdoptionPolicy string
 
 const (
-	// AdoptNever: it is an error.
+	// AdoptNever means that such an object is an error.
 	AdoptNever AdoptionPolicy = "Never"
-	// AdoptIfUnowned: it is taken over if no component owns it. This is the default.
+	// AdoptIfUnowned means that the object is taken over if no component owns it. This is the default.
 	AdoptIfUnowned AdoptionPolicy = "IfUnowned"
-	// AdoptAlways: it is taken over, from another component too.
+	// AdoptAlways means that the object is taken over, even from another component.
 	AdoptAlways AdoptionPolicy = "Always"
 )
 
@@ -220,11 +225,13 @@ const (
 type ReconcilePolicy string
 
 const (
-	// ReconcileOnObjectChange: when what is desired of it changes, or somebody changed it. This is the default.
+	// ReconcileOnObjectChange writes the object when its desired content changes, or when others have changed it. This
+	// is the default.
 	ReconcileOnObjectChange ReconcilePolicy = "OnObjectChange"
-	// ReconcileOnObjectOrComponentChange: when the component changes, too.
+	// ReconcileOnObjectOrComponentChange writes the object also when the component changes.
 	ReconcileOnObjectOrComponentChange ReconcilePolicy = "OnObjectOrComponentChange"
-	// ReconcileOnce: never, once it exists. An object that was written under another policy is written a last time.
+	// ReconcileOnce never writes the object again once it exists. An object that was written under another policy is
+	// written one last time.
 	ReconcileOnce ReconcilePolicy = "Once"
 )
 
@@ -233,54 +240,57 @@ const (
 type UpdatePolicy string
 
 const (
-	// UpdateApply: by server-side apply, which leaves the fields of others alone. This is the default.
+	// UpdateApply writes the object by server-side apply. Fields of other field managers stay. This is the default.
 	UpdateApply UpdatePolicy = "Apply"
-	// UpdateApplyOverride: by server-side apply, after taking the fields of certain other managers, such as kubectl. What
-	// they set, and is not desired, goes.
+	// UpdateApplyOverride writes the object by server-side apply, after taking over the fields of certain field
+	// managers, such as kubectl. Fields that these have set, and that are not desired, are removed.
 	UpdateApplyOverride UpdatePolicy = "ApplyOverride"
-	// UpdateReplace: by an update that drops whatever others have set, but for finalizers.
+	// UpdateReplace writes the object by an update that removes all fields that are not desired. Finalizers stay.
 	UpdateReplace UpdatePolicy = "Replace"
-	// UpdateRecreate: it is deleted and, once gone, created anew; but only if something else is desired of it. What somebody
-	// changed is put right by server-side apply.
+	// UpdateRecreate deletes the object and, once it is gone, creates it again, but only if its desired content has
+	// changed. Changes by others are reverted by server-side apply.
 	UpdateRecreate UpdatePolicy = "Recreate"
 )
 
-// DeletePolicy says what becomes of an object that is not desired any more.
+// DeletePolicy says what happens to an object that is no longer desired.
 // +kubebuilder:validation:Enum=Delete;Orphan;OrphanOnApply;OrphanOnDelete
 type DeletePolicy string
 
 const (
-	// DeleteDelete: it is deleted. This is the default.
+	// DeleteDelete means that the object is deleted. This is the default.
 	DeleteDelete DeletePolicy = "Delete"
-	// DeleteOrphan: it stays, and does not belong to the component any more.
+	// DeleteOrphan means that the object stays, and no longer belongs to the component.
 	DeleteOrphan DeletePolicy = "Orphan"
-	// DeleteOrphanOnApply: it stays if the component drops it, and is deleted with the component.
+	// DeleteOrphanOnApply means that it stays if the component drops it, and is deleted with the component.
 	DeleteOrphanOnApply DeletePolicy = "OrphanOnApply"
-	// DeleteOrphanOnDelete: it is deleted if the component drops it, and stays when the component is deleted.
+	// DeleteOrphanOnDelete means that it is deleted if the component drops it, and stays when the component is deleted.
 	DeleteOrphanOnDelete DeletePolicy = "OrphanOnDelete"
 )
 
-// PrunePolicy says when an object goes that the component drops. The wave meant is that in which it was applied.
+// PrunePolicy says when an object is removed that the component drops. The wave is the one in which the object was
+// applied.
 // +kubebuilder:validation:Enum=Before;With;After
 type PrunePolicy string
 
 const (
-	// PruneBefore: before anything of the wave is written, for an object that is in the way of its successor.
+	// PruneBefore removes the object before anything of the wave is written. This suits an object that is in the way of
+	// its successor.
 	PruneBefore PrunePolicy = "Before"
-	// PruneWith: once nothing of the wave is left to be written, whether or not it is ready, or could be written; at once if
-	// nothing of it has changed. This is the default.
+	// PruneWith removes the object when nothing of the wave is left to write, whether or not the wave is ready. If
+	// nothing of the wave has changed, it removes the object at once. This is the default.
 	PruneWith PrunePolicy = "With"
-	// PruneAfter: once the wave is ready, for an object that has to serve until its successor does.
+	// PruneAfter removes the object when the wave is ready. This suits an object that serves until its successor does.
 	PruneAfter PrunePolicy = "After"
 )
 
-// MissingNamespacesPolicy says what becomes of namespaces that objects are in, and the component does not have.
+// MissingNamespacesPolicy says what happens if an object's namespace neither exists nor belongs to the component.
 // +kubebuilder:validation:Enum=Create;DoNotCreate
 type MissingNamespacesPolicy string
 
 const (
-	// MissingNamespacesCreate: they are created where they are missing, and stay. This is the default.
+	// MissingNamespacesCreate means that the namespace is created, and stays when the component is deleted. This is the
+	// default.
 	MissingNamespacesCreate MissingNamespacesPolicy = "Create"
-	// MissingNamespacesDoNotCreate: the objects in them cannot be created.
+	// MissingNamespacesDoNotCreate means that the objects in it cannot be created.
 	MissingNamespacesDoNotCreate MissingNamespacesPolicy = "DoNotCreate"
 )

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reasonInitializing is the reason of a condition that nobody has marked yet.
+// reasonInitializing is the reason of a condition that was not marked yet.
 const reasonInitializing = "Initializing"
 
 // The text is one that programs written for reconciler.io/runtime may compare with.
@@ -18,41 +18,44 @@ const reasonInitializing = "Initializing"
 //lint:ignore ST1005 the text is part of the compatible vocabulary
 var errTerminal = errors.New("Clearing terminal conditions not implemented")
 
-// ConditionManager changes the conditions of one status as a [ConditionSet] tells.
+// ConditionManager changes the conditions of one status by the rules of a [ConditionSet].
 //
 // A condition that is marked as it is already stays untouched. A transition time moves only when the status of its
 // condition changes, not for another reason, message or generation. Conditions are kept sorted by type.
 type ConditionManager interface {
-	// IsHappy tells whether the happy condition is True.
+	// IsHappy reports whether the happy condition is True.
 	IsHappy() bool
 
 	// GetCondition returns a copy of the condition of type t, or nil if there is none.
 	GetCondition(t string) *metav1.Condition
 
-	// SetCondition stores the condition in place of the one of its type. The time of the transition is always set here.
-	// An ObservedGeneration of zero is replaced by that of the request; any other is kept. The happy condition does not
-	// follow.
+	// SetCondition stores the condition in place of the one of its type. It sets the time of the transition. It
+	// replaces an ObservedGeneration of zero by the generation of the request, and keeps any other. The happy condition
+	// stays as it is.
 	SetCondition(new metav1.Condition)
 
 	// ClearCondition removes the condition of type t, if there is one. It is an error if t is the happy condition or
 	// one of the dependents.
 	ClearCondition(t string) error
 
-	// MarkTrue sets the condition of type t to True. The message is formatted by fmt.Sprintf, here and below. If t is a
-	// dependent, the happy condition follows; it also becomes True, with the happy reason, if there are dependents and
-	// all are True.
+	// MarkTrue sets the condition of type t to True. The message is formatted by fmt.Sprintf, here and below.
+	//
+	// If all dependents are True then, the happy condition becomes True too. Otherwise it changes only if it repeated
+	// t: it then repeats another dependent that is not True. A happy condition that is missing, or that the author has
+	// set, stays as it is.
 	MarkTrue(t string, reason, messageFormat string, messageA ...interface{})
 
-	// MarkUnknown sets the condition of type t to Unknown. If t is a dependent, the happy condition follows; it also
-	// becomes False, as the ConditionSet tells, if any dependent is.
+	// MarkUnknown sets the condition of type t to Unknown. If t is a dependent, the happy condition repeats it, unless
+	// another dependent is False. The happy condition is then False: as it was, or, if it was not False or repeated t,
+	// like the first dependent that is False.
 	MarkUnknown(t string, reason, messageFormat string, messageA ...interface{})
 
-	// MarkFalse sets the condition of type t to False. If t is a dependent, the happy condition follows.
+	// MarkFalse sets the condition of type t to False. If t is a dependent, the happy condition repeats it.
 	MarkFalse(t string, reason, messageFormat string, messageA ...interface{})
 
-	// InitializeConditions adds the happy condition and the dependents as far as they are missing, with the reason
-	// Initializing. What it adds is Unknown, except that a dependent is True where the happy condition was True
-	// already. Present conditions stay as they are.
+	// InitializeConditions adds the happy condition and the dependents that are missing, with the reason Initializing.
+	// An added condition is Unknown, but an added dependent is True if the happy condition was True before. Conditions
+	// that exist stay as they are.
 	InitializeConditions()
 }
 
@@ -92,7 +95,7 @@ func (m *conditionManager) SetCondition(new metav1.Condition) {
 	if c := m.find(new.Type); c != nil && sameObservation(*c, new) {
 		return
 	}
-	// The current slice may be shared with whoever asked for it before, and meta changes it in place.
+	// Callers of GetConditions may still hold the current slice, and meta changes it in place.
 	conditions := slices.Clone(m.status.GetConditions())
 	meta.SetStatusCondition(&conditions, new)
 	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int {
@@ -101,7 +104,7 @@ func (m *conditionManager) SetCondition(new metav1.Condition) {
 	m.status.SetConditions(conditions)
 }
 
-// sameObservation tells whether two conditions differ in nothing but their transition time.
+// sameObservation reports whether two conditions are equal, apart from their transition times.
 func sameObservation(a, b metav1.Condition) bool {
 	a.LastTransitionTime = b.LastTransitionTime
 	return a == b
@@ -139,32 +142,42 @@ func (m *conditionManager) mark(
 	if m.status == nil {
 		return
 	}
-	m.SetCondition(metav1.Condition{
+	marked := metav1.Condition{
 		Type:    t,
 		Status:  status,
 		Reason:  reason,
 		Message: fmt.Sprintf(messageFormat, messageA...),
-	})
-	if sum, ok := m.follow(t, status); ok {
-		m.SetCondition(sum)
+	}
+	repeated := m.happyRepeats(t)
+	m.SetCondition(marked)
+	if happy, ok := m.follow(marked, repeated); ok {
+		happy.Type = m.happyType
+		m.SetCondition(happy)
 	}
 }
 
-// follow returns what the happy condition is to be after t was marked with status, or false if it is to stay. Other
-// conditions than the dependents, the happy one included, may be marked as their author likes, save where that
-// contradicts dependents that are all True or of which one is False.
-func (m *conditionManager) follow(t string, status metav1.ConditionStatus) (metav1.Condition, bool) {
+// happyRepeats reports whether the happy condition says the same as the dependent t.
+func (m *conditionManager) happyRepeats(t string) bool {
+	happy, c := m.find(m.happyType), m.find(t)
+	return m.isDependent(t) && happy != nil && c != nil &&
+		happy.Status == c.Status && happy.Reason == c.Reason && happy.Message == c.Message
+}
+
+// follow returns what the happy condition becomes now that a condition is marked, or false if it stays. Repeated is
+// whether the happy condition repeated the marked one before. If it did, it has to change with it. If it did not, it
+// repeats another dependent or its author has set it, and a condition that is True is no reason to replace it.
+func (m *conditionManager) follow(marked metav1.Condition, repeated bool) (metav1.Condition, bool) {
 	if len(m.dependents) == 0 {
 		return metav1.Condition{}, false
 	}
 	sum := m.summary(m.status.GetConditions())
 	switch {
-	case m.isDependent(t),
-		status == metav1.ConditionTrue && sum.Status == metav1.ConditionTrue,
-		status == metav1.ConditionUnknown && sum.Status == metav1.ConditionFalse:
-		return sum, true
+	case marked.Status == metav1.ConditionTrue:
+		return sum, repeated || sum.Status == metav1.ConditionTrue
+	case marked.Status == metav1.ConditionUnknown && sum.Status == metav1.ConditionFalse:
+		return sum, repeated || !ConditionIsFalse(m.find(m.happyType))
 	default:
-		return metav1.Condition{}, false
+		return marked, m.isDependent(marked.Type)
 	}
 }
 

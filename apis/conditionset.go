@@ -11,15 +11,18 @@ import (
 	rtime "github.com/espalier-dev/espalier/time"
 )
 
-// ConditionSet names one condition that says whether all is well, the happy condition, and the dependent conditions
-// that it sums up:
+// ConditionSet names a happy condition, which says whether all is well, and the dependent conditions that it sums up:
 //
-//   - False as soon as one dependent is False, with the reason and message of the first such one;
-//   - else Unknown as long as one dependent is Unknown or missing, with the reason and message of the first such one;
-//   - else True, with the happy reason of the set and no message.
+//   - It is False while a dependent is False.
+//   - Otherwise it is Unknown while a dependent is Unknown or missing.
+//   - Otherwise it is True, with the happy reason of the set and no message.
 //
-// First means first in the order in which the dependents were given. A ConditionSet holds no state: one, usually a
-// package variable, serves all resources of a type. The zero value is a living set without dependents.
+// While it is not True, it repeats the reason and message of the dependent that was marked last. When that dependent
+// recovers, it repeats the first other one that is not True, in the order in which the dependents were given. A
+// [ConditionManager] keeps it up to date as conditions are marked.
+//
+// A ConditionSet holds no state: one, usually a package variable, serves all resources of a type. The zero value is a
+// living set without dependents.
 type ConditionSet struct {
 	happyType   string
 	happyReason string
@@ -27,7 +30,7 @@ type ConditionSet struct {
 }
 
 // NewLivingConditionSet returns a set whose happy condition is Ready, with the reason Ready when True. It suits
-// resources that go on for as long as they exist. Repeated dependents, and Ready among them, are dropped.
+// resources that run for as long as they exist. Repeated dependents, and Ready among them, are dropped.
 func NewLivingConditionSet(d ...string) ConditionSet {
 	return NewLivingConditionSetWithHappyReason(ConditionReady, d...)
 }
@@ -61,14 +64,14 @@ func newConditionSet(happyType, happyReason string, dependents []string) Conditi
 // Manage is ManageWithContext without a context.
 //
 // Deprecated: use ManageWithContext. Manage stamps transitions with the wall clock instead of the time of the request,
-// and knows no generation.
+// and records no generation.
 func (r ConditionSet) Manage(status ConditionsAccessor) ConditionManager {
 	return r.ManageWithContext(context.Background(), status)
 }
 
 // ManageWithContext returns a manager of the conditions of one status during one request. The time of transitions is
-// that of the request (see rtime.RetrieveNow), in whole seconds as the API stores them; the observed generation is the
-// one that [StashGeneration] put on ctx.
+// the time of the request (see rtime.RetrieveNow), in whole seconds as the API stores them. The observed generation is
+// the one that [StashGeneration] put on ctx.
 //
 // With a nil status every operation of the manager does nothing.
 func (r ConditionSet) ManageWithContext(ctx context.Context, status ConditionsAccessor) ConditionManager {
@@ -87,17 +90,19 @@ func rfc3339(ctx context.Context) metav1.Time {
 	return now.Rfc3339Copy()
 }
 
-// isDependent tells whether the happy condition sums up the condition of type t.
+// isDependent reports whether the happy condition sums up the condition of type t.
 func (r ConditionSet) isDependent(t string) bool {
 	return slices.Contains(r.dependents, t)
 }
 
-// isTerminal tells whether t is the happy condition or one that it sums up.
+// isTerminal reports whether t is the happy condition or one of the dependents.
 func (r ConditionSet) isTerminal(t string) bool {
 	return t == r.happyType || r.isDependent(t)
 }
 
-// summary returns what the happy condition is to be, given all conditions. The time and the generation are left unset.
+// summary returns what the happy condition says if no dependent was marked last: like the first dependent that is
+// False, or else the first that is Unknown, where one that was marked comes before one that was not. The time and the
+// generation are left unset.
 func (r ConditionSet) summary(conditions []metav1.Condition) metav1.Condition {
 	sum := metav1.Condition{Type: r.happyType, Status: metav1.ConditionTrue, Reason: r.happyReason}
 	for _, t := range r.dependents {
@@ -106,10 +111,12 @@ func (r ConditionSet) summary(conditions []metav1.Condition) metav1.Condition {
 		case ConditionIsFalse(c):
 			sum.Status, sum.Reason, sum.Message = metav1.ConditionFalse, c.Reason, c.Message
 			return sum
-		case ConditionIsTrue(c) || sum.Status == metav1.ConditionUnknown:
-		case c == nil:
-			sum.Status, sum.Reason = metav1.ConditionUnknown, reasonInitializing
-		default:
+		case ConditionIsTrue(c):
+		case c == nil || c.Reason == reasonInitializing:
+			if sum.Status == metav1.ConditionTrue {
+				sum.Status, sum.Reason = metav1.ConditionUnknown, reasonInitializing
+			}
+		case sum.Status == metav1.ConditionTrue || sum.Reason == reasonInitializing:
 			sum.Status, sum.Reason, sum.Message = metav1.ConditionUnknown, c.Reason, c.Message
 		}
 	}

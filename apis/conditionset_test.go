@@ -93,15 +93,39 @@ func TestTheHappyConditionFollows(t *testing.T) {
 			func(m manager) { m.MarkUnknown("A", "Waiting", "for %s", "it") },
 			[]string{"A Unknown Waiting for it", "B True Done", "Ready Unknown Waiting for it"},
 		},
-		"the first in the order of the set speaks for all that are False": {
+		"the last one marked speaks for all that are False": {
 			[]string{"A False BrokenA why A", "B True Done", "Ready False BrokenA why A"},
 			func(m manager) { m.MarkFalse("B", "BrokenB", "why B") },
 			[]string{"A False BrokenA why A", "B False BrokenB why B", "Ready False BrokenB why B"},
 		},
-		"the first in the order of the set speaks for all that are Unknown": {
+		"the last one marked speaks for all that are False, also if it is not the first in the order of the set": {
+			[]string{"A True Done", "B False BrokenB why B", "Ready False BrokenB why B"},
+			func(m manager) { m.MarkFalse("A", "BrokenA", "why A") },
+			[]string{"A False BrokenA why A", "B False BrokenB why B", "Ready False BrokenA why A"},
+		},
+		"the last one marked speaks for all that are Unknown": {
 			[]string{"B Unknown WaitingB", "Ready Unknown WaitingB"},
 			func(m manager) { m.MarkUnknown("A", "WaitingA", "") },
-			[]string{"A Unknown WaitingA", "B Unknown WaitingB", "Ready Unknown WaitingB"},
+			[]string{"A Unknown WaitingA", "B Unknown WaitingB", "Ready Unknown WaitingA"},
+		},
+		"marked Unknown after initialisation": {
+			nil,
+			func(m manager) { m.InitializeConditions(); m.MarkUnknown("A", "NotFound", "there is no %s", "a") },
+			[]string{"A Unknown NotFound there is no a", "B Unknown Initializing", "Ready Unknown NotFound there is no a"},
+		},
+		"marked Unknown, then another one": {
+			nil,
+			func(m manager) {
+				m.InitializeConditions()
+				m.MarkUnknown("A", "NotFound", "")
+				m.MarkUnknown("B", "Waiting", "")
+			},
+			[]string{"A Unknown NotFound", "B Unknown Waiting", "Ready Unknown Waiting"},
+		},
+		"marked Unknown without initialisation": {
+			nil,
+			func(m manager) { m.MarkUnknown("A", "NotFound", "") },
+			[]string{"A Unknown NotFound", "Ready Unknown NotFound"},
 		},
 		"recovered while another is Unknown": {
 			[]string{"A False Broken why", "B Unknown Waiting", "Ready False Broken why"},
@@ -118,10 +142,25 @@ func TestTheHappyConditionFollows(t *testing.T) {
 			func(m manager) { m.MarkUnknown("A", "Waiting", "") },
 			[]string{"A Unknown Waiting", "B True Done", "Ready Unknown Waiting"},
 		},
-		"a missing dependent is Unknown": {
+		"a dependent that is True does not add a happy condition": {
 			nil,
 			func(m manager) { m.MarkTrue("A", "Done", "") },
+			[]string{"A True Done"},
+		},
+		"dependents that are all True add a happy condition": {
+			[]string{"B True Done"},
+			func(m manager) { m.MarkTrue("A", "Done", "") },
+			[]string{"A True Done", "B True Done", "Ready True Ready"},
+		},
+		"recovered while another is missing": {
+			[]string{"A False Broken why", "Ready False Broken why"},
+			func(m manager) { m.MarkTrue("A", "Done", "") },
 			[]string{"A True Done", "Ready Unknown Initializing"},
+		},
+		"unsure again while another is False": {
+			[]string{"A False BrokenA", "B False BrokenB", "Ready False BrokenA"},
+			func(m manager) { m.MarkUnknown("A", "Waiting", "") },
+			[]string{"A Unknown Waiting", "B False BrokenB", "Ready False BrokenB"},
 		},
 		"another condition changes nothing": {
 			[]string{"A True Done", "B True Done", "Ready True Ready"},
@@ -143,6 +182,21 @@ func TestTheHappyConditionFollows(t *testing.T) {
 			func(m manager) { m.MarkUnknown("Ready", "Waiting", "") },
 			[]string{"A True Done", "B False Broken why", "Ready False Broken why"},
 		},
+		"the happy condition by hand, another dependent is True": {
+			[]string{"A Unknown Waiting", "B Unknown Initializing", "Ready False Paused by hand"},
+			func(m manager) { m.MarkTrue("A", "Done", "") },
+			[]string{"A True Done", "B Unknown Initializing", "Ready False Paused by hand"},
+		},
+		"the happy condition by hand, another dependent is False": {
+			[]string{"A False Broken", "B False Broken", "Ready False Paused by hand"},
+			func(m manager) { m.MarkUnknown("A", "Waiting", ""); m.MarkTrue("A", "Done", "") },
+			[]string{"A True Done", "B False Broken", "Ready False Paused by hand"},
+		},
+		"the happy condition by hand, then all dependents are True": {
+			[]string{"A Unknown Waiting", "B True Done", "Ready False Paused by hand"},
+			func(m manager) { m.MarkTrue("A", "Done", "") },
+			[]string{"A True Done", "B True Done", "Ready True Ready"},
+		},
 		"stored as given": {
 			[]string{"A True Done", "B True Done", "Ready True Ready"},
 			func(m manager) { m.SetCondition(metav1.Condition{Type: "A", Status: "False", Reason: "Broken"}) },
@@ -159,6 +213,31 @@ func TestTheHappyConditionFollows(t *testing.T) {
 			}
 			if got, want := m.IsHappy(), strings.Contains(strings.Join(tc.want, ";"), "Ready True"); got != want {
 				t.Errorf("want happy %t, got %t", want, got)
+			}
+		})
+	}
+}
+
+// The first dependent in the order of the set that is not True is one that was not marked yet.
+func TestOneThatRecoversGivesWayToOneThatWasMarked(t *testing.T) {
+	three := apis.NewLivingConditionSet("C", "B", "A")
+	tests := map[string]struct {
+		given []string
+		want  string
+	}{
+		"Unknown":       {[]string{"A False Broken", "B Unknown Waiting for it", "C Unknown Initializing"}, "Ready Unknown Waiting for it"},
+		"C is missing":  {[]string{"A False Broken", "B Unknown Waiting for it"}, "Ready Unknown Waiting for it"},
+		"B is missing":  {[]string{"A False Broken", "C Unknown Waiting for it"}, "Ready Unknown Waiting for it"},
+		"False":         {[]string{"A False Broken", "B False Refused why", "C Unknown Waiting"}, "Ready False Refused why"},
+		"none":          {[]string{"A False Broken", "B Unknown Initializing", "C Unknown Initializing"}, "Ready Unknown Initializing"},
+		"first of both": {[]string{"A False Broken", "B Unknown Second", "C Unknown First"}, "Ready Unknown First"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			status := &apis.Status{Conditions: conditions(earlier, append(tc.given, "Ready False Broken")...)}
+			three.ManageWithContext(request(t), status).MarkTrue("A", "Done", "")
+			if got := lines([]metav1.Condition{*status.GetCondition("Ready")}); got[0] != tc.want {
+				t.Errorf("got %q, want %q", got[0], tc.want)
 			}
 		})
 	}

@@ -1,8 +1,8 @@
-// Package apis holds what lives in the status of a resource: the observed generation, conditions, and the arithmetic
-// that sums up several conditions in one.
+// Package apis contains types for the status of a resource: the observed generation, conditions, and sets of conditions
+// that one condition sums up.
 //
-// A resource embeds [Status] in its own status and declares a [ConditionSet] once. While reconciling, each node marks
-// the condition it is responsible for, and the summary follows:
+// A resource embeds [Status] in its own status and declares a [ConditionSet] once. During a request, each node marks
+// its own condition, and the set keeps the summary up to date:
 //
 //	var tenantConditions = apis.NewLivingConditionSet("NamespaceReady", "QuotaReady")
 //

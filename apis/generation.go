@@ -4,9 +4,9 @@ import "context"
 
 type generationKey struct{}
 
-// StashGeneration returns a context that carries the metadata.generation of the resource being reconciled. Conditions
-// that are managed with it record that generation as the one they were observed at. Zero, the generation of a resource
-// that has none, records nothing. The innermost one counts.
+// StashGeneration returns a context with the metadata.generation of the resource being reconciled. Conditions that are
+// managed with it record this generation as the observed one. Zero, the generation of a resource that has none, records
+// nothing. Of several, the innermost one counts.
 func StashGeneration(ctx context.Context, generation int64) context.Context {
 	return context.WithValue(ctx, generationKey{}, generation)
 }

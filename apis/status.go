@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// ConditionReady sums up the conditions of a resource that goes on for as long as it exists.
+	// ConditionReady sums up the conditions of a resource that runs for as long as it exists.
 	ConditionReady = "Ready"
 	// ConditionSucceeded sums up the conditions of a resource that comes to an end.
 	ConditionSucceeded = "Succeeded"
@@ -26,7 +26,7 @@ type ConditionsAccessor interface {
 //
 // +kubebuilder:object:generate=true
 type Status struct {
-	// ObservedGeneration is the metadata.generation of the resource that the status was last computed for.
+	// ObservedGeneration is the metadata.generation of the resource for which the status was last computed.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -54,18 +54,17 @@ func (s *Status) GetCondition(t string) *metav1.Condition {
 	return meta.FindStatusCondition(s.Conditions, t).DeepCopy()
 }
 
-// ConditionIsTrue tells whether the status of the condition is True. A nil condition is not.
+// ConditionIsTrue reports whether the status of the condition is True. For nil it returns false.
 func ConditionIsTrue(c *metav1.Condition) bool {
 	return c != nil && c.Status == metav1.ConditionTrue
 }
 
-// ConditionIsFalse tells whether the status of the condition is False. A nil condition is not.
+// ConditionIsFalse reports whether the status of the condition is False. For nil it returns false.
 func ConditionIsFalse(c *metav1.Condition) bool {
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
-// ConditionIsUnknown tells whether the status of the condition is Unknown. So is a nil condition, and one whose status
-// is empty.
+// ConditionIsUnknown reports whether the status of the condition is Unknown or empty. For nil it returns true.
 func ConditionIsUnknown(c *metav1.Condition) bool {
 	return c == nil || c.Status == metav1.ConditionUnknown || c.Status == ""
 }

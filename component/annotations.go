@@ -3,22 +3,23 @@ package component
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-openapi/jsonpointer"
 )
 
 // maxReadyWhen is how long an expression may be, in bytes.
 const maxReadyWhen = 4096
 
-// ReadSettings reads what the annotations of an object ask for: those under prefix, and those under [SharedPrefix] where there
-// is none under prefix, which wins even if it asks for the default. Enumerated values may be spelt as with
-// [ParseAdoptionPolicy]. Numbers are decimal, times like those of [time.ParseDuration] and not negative.
+// ReadSettings reads the settings of an object from its annotations. It looks for each under prefix, and then under
+// [SharedPrefix]. An annotation under prefix wins, even if it asks for the default. Annotations with other names are
+// ignored.
 //
-// What else is under the prefixes is ignored: what reconcilers write themselves, and what a later version may know.
-//
-// The error joins all that is wrong, each with the key of the annotation. The settings are then the zero value.
+// The error joins all problems, each with the key of its annotation. The settings are then the zero value.
 func ReadSettings(prefix string, annotations map[string]string) (Settings, error) {
 	r := annotationReader{prefixes: []string{prefix, SharedPrefix}, annotations: annotations}
 	var s Settings
@@ -33,7 +34,9 @@ func ReadSettings(prefix string, annotations map[string]string) (Settings, error
 	read(&r, AnnotationReapplyInterval, &s.ReapplyInterval, optional(parseInterval))
 	read(&r, AnnotationStatusHint, &s.StatusHint, parseStatusHint)
 	read(&r, AnnotationReadyWhen, &s.ReadyWhen, parseReadyWhen)
-	read(&r, AnnotationIgnoreFields, &s.IgnoreFields, func(text string) ([]string, error) { return parseIgnoreFields(text, prefix) })
+	read(&r, AnnotationIgnoreFields, &s.IgnoreFields, func(text string) ([]string, error) {
+		return parseIgnoreFields(text, prefix)
+	})
 	read(&r, AnnotationForeignInstances, &s.IgnoreForeignInstances, parseForeignInstances)
 	if err := errors.Join(r.errs...); err != nil {
 		return Settings{}, err
@@ -42,13 +45,13 @@ func ReadSettings(prefix string, annotations map[string]string) (Settings, error
 }
 
 type annotationReader struct {
-	// prefixes, best first.
+	// prefixes are those to look under, the best first.
 	prefixes    []string
 	annotations map[string]string
 	errs        []error
 }
 
-// read has parse make the setting of the annotation name, if there is one.
+// read stores the setting of the annotation name, as parse reads it, if there is one.
 func read[T any](r *annotationReader, name string, to *T, parse func(text string) (T, error)) {
 	for _, prefix := range r.prefixes {
 		key := prefix + "/" + name
@@ -96,7 +99,7 @@ func parseInterval(text string) (time.Duration, error) {
 }
 
 func parseForeignInstances(text string) (bool, error) {
-	value, err := parse(text, foreignInstances)
+	value, err := parse(text, nil, "block", "ignore")
 	return value == "ignore", err
 }
 
@@ -120,7 +123,8 @@ func parseStatusHint(text string) (StatusHint, error) {
 				}
 			}
 		default:
-			return StatusHint{}, fmt.Errorf("must consist of has-observed-generation, has-ready-condition, conditions=A;B: %s", quote(part))
+			return StatusHint{}, fmt.Errorf(
+				"must consist of has-observed-generation, has-ready-condition, conditions=A;B: %s", quote(part))
 		}
 	}
 	return hint, nil
@@ -150,8 +154,8 @@ func parseIgnoreFields(text, prefix string) ([]string, error) {
 	return pointers, nil
 }
 
-// checkIgnoreField tells whether pointer is a JSON pointer (RFC 6901) to a field that may be left to others. Of the metadata,
-// these are single labels and annotations: without the rest an object would not be known again.
+// checkIgnoreField returns an error if pointer is no JSON pointer (RFC 6901) to a field that can be ignored. In the
+// metadata, these are single labels and annotations: the rest identifies the object.
 func checkIgnoreField(pointer, prefix string) error {
 	tokens, err := jsonPointer(pointer)
 	if err != nil {
@@ -164,7 +168,7 @@ func checkIgnoreField(pointer, prefix string) error {
 		if len(tokens) != 3 || tokens[1] != "labels" && tokens[1] != "annotations" {
 			return errIdentifying
 		}
-		if name, ok := strings.CutPrefix(tokens[2], prefix+"/"); ok && (name == AnnotationOwnerID || name == AnnotationDigest) {
+		if tokens[2] == prefix+"/"+AnnotationOwnerID || tokens[2] == prefix+"/"+AnnotationDigest {
 			return errIdentifying
 		}
 	}
@@ -176,25 +180,15 @@ var (
 	errNoPointer   = errors.New("is not a JSON pointer such as /spec/replicas")
 )
 
-var unescape = strings.NewReplacer("~1", "/", "~0", "~")
-
-// jsonPointer returns the parts of a JSON pointer, of which there is at least one, and none is empty: no field has an empty name.
+// jsonPointer returns the parts of a JSON pointer. There is at least one, and none is empty.
 func jsonPointer(pointer string) ([]string, error) {
-	rest, ok := strings.CutPrefix(pointer, "/")
-	if !ok {
+	parsed, err := jsonpointer.New(pointer)
+	tokens := parsed.DecodedTokens()
+	if err != nil || len(tokens) == 0 || slices.Contains(tokens, "") || strayTilde.MatchString(pointer) {
 		return nil, errNoPointer
-	}
-	tokens := strings.Split(rest, "/")
-	for i, token := range tokens {
-		if token == "" {
-			return nil, errNoPointer
-		}
-		plain := unescape.Replace(token)
-		// Each escape is two characters for one, and each tilde has to be part of one.
-		if strings.Count(token, "~") != len(token)-len(plain) {
-			return nil, errNoPointer
-		}
-		tokens[i] = plain
 	}
 	return tokens, nil
 }
+
+// strayTilde matches a tilde that is not part of an escape. The parser leaves it as it is.
+var strayTilde = regexp.MustCompile(`~([^01]|$)`)

@@ -17,7 +17,6 @@ const prefix = "platform.example.com"
 
 func ptr[T any](v T) *T { return &v }
 
-// TestReadSettings: what annotations say (trace T15 of the specification of the component engine).
 func TestReadSettings(t *testing.T) {
 	own := func(pairs ...string) map[string]string {
 		m := map[string]string{}
@@ -81,7 +80,6 @@ func TestReadSettings(t *testing.T) {
 	}
 }
 
-// TestReadSettingsErrors: what annotations must not say (trace T15 of the specification of the component engine).
 func TestReadSettingsErrors(t *testing.T) {
 	const hint = "must consist of has-observed-generation, has-ready-condition, conditions=A;B: "
 	const identifying = "is needed to know the object again, and cannot be ignored: "
@@ -176,8 +174,8 @@ var settingNames = []string{
 	component.AnnotationIgnoreFields, component.AnnotationForeignInstances,
 }
 
-// FuzzReadSettings has each annotation, with any text: either the error names it, and is not long, or what was read can be
-// written down again and then means the same.
+// FuzzReadSettings has each annotation, with any text: either the error names it, and is not long, or what was read can
+// be written down again and then means the same.
 func FuzzReadSettings(f *testing.F) {
 	for _, text := range []string{
 		"", "if-unowned", "IfUnowned", "default", "-32768", "1h", "-1h", "9999999999999999999h", "NaN", "conditions=A;B,has-ready-condition",

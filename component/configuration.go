@@ -2,75 +2,80 @@ package component
 
 import "time"
 
-// PlacementConfiguration says where a component is deployed to, and as what.
+// PlacementConfiguration says where a component is deployed, and under which name.
 type PlacementConfiguration interface {
-	// GetDeploymentNamespace returns the namespace for objects that name none. Empty: that of the resource.
+	// GetDeploymentNamespace returns the namespace of objects whose manifests name none. If it is empty, the namespace
+	// of the resource counts.
 	GetDeploymentNamespace() string
-	// GetDeploymentName returns the name that objects are named after. Empty: that of the resource.
+	// GetDeploymentName returns the name that generators name objects after. If it is empty, the name of the resource
+	// counts.
 	GetDeploymentName() string
 }
 
-// ClientConfiguration says which cluster a component is deployed to, where the resource itself has the kubeconfig.
+// ClientConfiguration says to which cluster a component is deployed, if the resource itself contains the kubeconfig.
 type ClientConfiguration interface {
-	// GetKubeConfig returns a kubeconfig. Empty: the cluster of the resource.
+	// GetKubeConfig returns a kubeconfig. If it is empty, the component is deployed to the cluster of the resource.
 	GetKubeConfig() []byte
 }
 
-// KubeConfigReference says which cluster a component is deployed to, where a Secret has the kubeconfig. The reconciler reads it. It
-// excludes [ClientConfiguration].
+// KubeConfigReference says to which cluster a component is deployed, if a Secret contains the kubeconfig. The
+// reconciler reads the Secret. A resource that has a [ClientConfiguration] cannot have this.
 type KubeConfigReference interface {
-	// GetKubeConfigSecret returns the reference to a Secret in the namespace of the resource. nil: the cluster of the resource.
+	// GetKubeConfigSecret returns a reference to a Secret in the namespace of the resource. If it is nil, the component
+	// is deployed to the cluster of the resource.
 	GetKubeConfigSecret() *SecretKeyReference
 }
 
-// AbandonmentConfiguration says what becomes of a component that is to be deleted from a cluster which cannot be reached any
-// more because the Secret with its kubeconfig is gone.
+// AbandonmentConfiguration says what happens if a component is deleted and the Secret with the kubeconfig of its
+// cluster does not exist.
 type AbandonmentConfiguration interface {
-	// AbandonsOnDeletion returns true if the objects in that cluster are then given up: they stay as they are, if the cluster is
-	// still there. False: the deletion waits until the Secret is back.
+	// AbandonsOnDeletion returns true if the objects in that cluster are then given up: they stay as they are, and the
+	// component is gone. If it is false, the deletion waits until the Secret exists again.
 	//
-	// It is about a Secret that does not exist, or does not have the key, and nothing else: a cluster that does not answer, or
-	// rejects the kubeconfig, is waited for in either case. Never is anything deleted from another cluster instead.
+	// It counts only if the Secret, or the key in it, does not exist. The deletion waits for a cluster that does not
+	// answer, or that rejects the kubeconfig. It never deletes anything in another cluster instead.
 	AbandonsOnDeletion() bool
 }
 
-// ImpersonationConfiguration says as whom a component is deployed to the cluster of its resource. With the kubeconfig of another
-// cluster nobody is impersonated there.
+// ImpersonationConfiguration says which user deploys a component to the cluster of its resource. It does not apply to a
+// cluster with a kubeconfig of its own.
 type ImpersonationConfiguration interface {
-	// GetImpersonationUser returns a user. Empty: whomever the reconciler is configured to use. In
+	// GetImpersonationUser returns a user. If it is empty, the reconciler deploys as the user it is configured with. In
 	// "system:serviceaccount::<name>" the namespace of the resource is filled in.
 	GetImpersonationUser() string
-	// GetImpersonationGroups returns groups of the user; they need one.
+	// GetImpersonationGroups returns groups of the user. Groups without a user are an error.
 	GetImpersonationGroups() []string
 }
 
-// SuspensionConfiguration says whether a component is left as it is.
+// SuspensionConfiguration says whether a component is suspended.
 type SuspensionConfiguration interface {
-	// IsSuspended returns true if nothing is to be done about the component, except for its deletion.
+	// IsSuspended returns true if the component is not reconciled, except for its deletion.
 	IsSuspended() bool
 }
 
-// RequeueConfiguration says how often a component is looked after although nothing has happened.
+// RequeueConfiguration says how often a component is reconciled although nothing has happened.
 type RequeueConfiguration interface {
-	// GetRequeueInterval returns the time after a success. 0: [DefaultRequeueInterval].
+	// GetRequeueInterval returns the time from a success to the next request. If it is 0, [DefaultRequeueInterval]
+	// counts.
 	GetRequeueInterval() time.Duration
 }
 
-// RetryConfiguration says when something is tried again that is not there yet.
+// RetryConfiguration says when to try again after a [RetriableError].
 type RetryConfiguration interface {
-	// GetRetryInterval returns the time after a [RetriableError] that names none. 0: the requeue interval.
+	// GetRetryInterval returns the time after a [RetriableError] that does not contain a time. If it is 0, the requeue
+	// interval counts.
 	GetRetryInterval() time.Duration
 }
 
 // TimeoutConfiguration says how long a roll-out may take.
 type TimeoutConfiguration interface {
-	// GetTimeout returns the time after which a roll-out that has not come to its end counts as failed; it goes on all the
-	// same. 0: the requeue interval.
+	// GetTimeout returns the time after which a roll-out that is not complete counts as failed. The roll-out continues.
+	// If it is 0, the requeue interval counts.
 	GetTimeout() time.Duration
 }
 
-// PolicyConfiguration says how objects are dealt with that have no annotation about it. An empty policy is up to the
-// reconciler. The spellings of [ParseAdoptionPolicy] and so on are understood.
+// PolicyConfiguration says how objects are treated that have no annotation for it. If a policy is empty, the default of
+// the reconciler counts. Policies may be spelt in all ways that [ParseAdoptionPolicy] and the like accept.
 type PolicyConfiguration interface {
 	GetAdoptionPolicy() AdoptionPolicy
 	GetUpdatePolicy() UpdatePolicy
@@ -78,23 +83,24 @@ type PolicyConfiguration interface {
 	GetMissingNamespacesPolicy() MissingNamespacesPolicy
 }
 
-// PrunePolicyConfiguration goes with [PolicyConfiguration], for those who care when dropped objects go.
+// PrunePolicyConfiguration adds the prune policy to a [PolicyConfiguration].
 type PrunePolicyConfiguration interface {
-	// GetPrunePolicy returns the policy of objects that have no annotation about it. Empty: up to the reconciler.
+	// GetPrunePolicy returns the policy of objects that have no annotation for it. If it is empty, the default of the
+	// reconciler counts.
 	GetPrunePolicy() PrunePolicy
 }
 
-// TypeConfiguration names types that a component brings into the cluster other than by a CustomResourceDefinition or an
+// TypeConfiguration names types that a component brings into the cluster without a CustomResourceDefinition or an
 // APIService of its own.
 type TypeConfiguration interface {
-	// GetAdditionalManagedTypes returns patterns of these types: objects of the component that match are applied late and
-	// deleted early, and those of others block the deletion of the component.
+	// GetAdditionalManagedTypes returns patterns of these types. Objects of the component that match are applied late
+	// and deleted early. Objects of other owners that match block the deletion of the component.
 	GetAdditionalManagedTypes() []TypePattern
 }
 
 // ReapplyConfiguration says how often objects are written although nothing seems to have changed.
 type ReapplyConfiguration interface {
-	// GetReapplyInterval returns the time since the last write. 0: up to the reconciler, which by default does not do so: what
-	// others change is seen as it happens.
+	// GetReapplyInterval returns the time since the last write. If it is 0, the default of the reconciler counts, which
+	// is never unless it is configured.
 	GetReapplyInterval() time.Duration
 }

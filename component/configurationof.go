@@ -12,47 +12,47 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// DefaultRequeueInterval is how often a component is looked after that says nothing about it.
+// DefaultRequeueInterval is how often a component is reconciled that does not configure it.
 const DefaultRequeueInterval = 10 * time.Minute
 
-// Configuration is what a resource says about how it is deployed, complete and valid.
+// Configuration is the complete and valid configuration of how a resource is deployed.
 type Configuration struct {
-	// Namespace is the one for objects that name none, and Name the one that objects are named after. Both are the resource's own
-	// by default. Namespace is empty if neither is known: the resource is in none, and says nothing.
+	// Namespace is the namespace of objects whose manifests name none, and Name the name that objects are named after.
+	// Both default to those of the resource. Namespace is empty if the resource has no namespace and configures none.
 	Namespace, Name string
 
-	// KubeConfig is that of the cluster to deploy to; nil for that of the resource, and where KubeConfigSecret has it. It is
-	// confidential.
+	// KubeConfig is the kubeconfig of the cluster to deploy to. It is nil for the cluster of the resource, and if
+	// KubeConfigSecret is set. It is confidential.
 	KubeConfig []byte `json:"-"`
-	// KubeConfigSecret says where the kubeconfig is; nil if there is none, or it is KubeConfig.
+	// KubeConfigSecret refers to the kubeconfig. It is nil if there is none, or if KubeConfig is set.
 	KubeConfigSecret *SecretKeyReference
-	// AbandonOnDeletion: see [AbandonmentConfiguration].
+	// AbandonOnDeletion is described in [AbandonmentConfiguration].
 	AbandonOnDeletion bool
 
-	// User and Groups are whom to impersonate; empty for whomever the reconciler is configured to use.
+	// User and Groups are impersonated. If they are empty, the reconciler deploys as the user it is configured with.
 	User   string
 	Groups []string
 
-	// Suspended: nothing is to be done, except for a deletion.
+	// Suspended stops all reconciliation, except for a deletion.
 	Suspended bool
-	// Requeue, Retry and Timeout are as [RequeueConfiguration], [RetryConfiguration] and [TimeoutConfiguration] say. They are
-	// greater than 0.
+	// Requeue, Retry and Timeout are described in [RequeueConfiguration], [RetryConfiguration] and
+	// [TimeoutConfiguration]. They are greater than 0.
 	Requeue, Retry, Timeout time.Duration
-	// ReapplyInterval is 0 if it is up to the reconciler.
+	// ReapplyInterval is 0 if the default of the reconciler counts.
 	ReapplyInterval time.Duration
 
-	// The policies; empty if they are up to the reconciler.
+	// The policies are empty if the defaults of the reconciler count.
 	AdoptionPolicy          AdoptionPolicy
 	UpdatePolicy            UpdatePolicy
 	DeletePolicy            DeletePolicy
 	PrunePolicy             PrunePolicy
 	MissingNamespacesPolicy MissingNamespacesPolicy
 
-	// AdditionalManagedTypes are types that the component brings besides those of its objects.
+	// AdditionalManagedTypes are types that the component brings, besides those that its objects define.
 	AdditionalManagedTypes []TypePattern
 }
 
-// String says in short where, and as whom; nothing confidential.
+// String returns a short text without confidential parts: where the component is deployed, and as which user.
 func (c Configuration) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s/%s", c.Namespace, c.Name)
@@ -68,17 +68,17 @@ func (c Configuration) String() string {
 	return text.String()
 }
 
-// GoString is String: the verb %#v must not show the kubeconfig either.
+// GoString returns the same as String, so that the verb %#v does not show the kubeconfig either.
 func (c Configuration) GoString() string {
 	return c.String()
 }
 
-// ConfigurationOf asks a resource for all that it says about how it is deployed, see [Lookup], and fills in defaults. It changes
+// ConfigurationOf reads the configuration of a resource, as [Lookup] finds it, and fills in defaults. It changes
 // nothing, and the result shares nothing with the resource.
 //
-// The error joins all that is wrong, each with the name that the field has in the structs of this package: a negative time, a
-// policy or a pattern that does not exist, a kubeconfig given twice, a service account without a namespace. A method that
-// panics is an error, too. The configuration is then the zero value.
+// The error joins all problems. Each names the field as the structs of this package do. Problems are a negative time,
+// an unknown policy, an invalid pattern, two kubeconfigs, a service account without a namespace, and a method that
+// panics. The configuration is then the zero value.
 func ConfigurationOf(resource any) (Configuration, error) {
 	specs, err := specsOf(resource)
 	if err != nil {
@@ -133,7 +133,8 @@ func readPlacement(from []any, c *Configuration) error {
 	return errors.Join(errs...)
 }
 
-// ownNamespace is the namespace that the resource is in. The spec is not asked: that it has such a method would mean something else.
+// ownNamespace returns the namespace of the resource. It does not ask the spec, whose GetNamespace could mean something
+// else.
 func ownNamespace(from []any) string {
 	if object, ok := find[interface{ GetNamespace() string }](from[:1]); ok {
 		return object.GetNamespace()
@@ -165,7 +166,7 @@ func readCluster(from []any, c *Configuration) error {
 	return nil
 }
 
-// serviceAccountWithoutNamespace is how a user begins that has its namespace filled in.
+// serviceAccountWithoutNamespace is the prefix of a user whose namespace is filled in.
 const serviceAccountWithoutNamespace = "system:serviceaccount::"
 
 func readImpersonation(from []any, c *Configuration) error {
@@ -239,7 +240,8 @@ func readPolicies(from []any, c *Configuration) error {
 			readPolicy(&c.AdoptionPolicy, "adoptionPolicy", policies.GetAdoptionPolicy(), ParseAdoptionPolicy),
 			readPolicy(&c.UpdatePolicy, "updatePolicy", policies.GetUpdatePolicy(), ParseUpdatePolicy),
 			readPolicy(&c.DeletePolicy, "deletePolicy", policies.GetDeletePolicy(), ParseDeletePolicy),
-			readPolicy(&c.MissingNamespacesPolicy, "missingNamespacesPolicy", policies.GetMissingNamespacesPolicy(), ParseMissingNamespacesPolicy),
+			readPolicy(&c.MissingNamespacesPolicy, "missingNamespacesPolicy", policies.GetMissingNamespacesPolicy(),
+				ParseMissingNamespacesPolicy),
 		)
 	}
 	if policy, ok := find[PrunePolicyConfiguration](from); ok {

@@ -9,21 +9,23 @@ import (
 	"strings"
 )
 
-// ComponentDigest identifies what a component asks for, in 26 letters and digits, lower case. It changes when any of the
-// following does, and with nothing else:
+// ComponentDigest returns a digest of what a component is configured to be, in 26 lower-case letters and digits. It
+// changes if and only if one of the following changes:
 //
-//   - spec, as JSON; neither the order of fields nor that of map entries counts;
-//   - those of annotations that are under prefix, but for the ones that reconcilers write: to touch any other annotation,
-//     a label, or the status is no change;
-//   - references: for each thing that the component refers to, under a name of the caller's choice, such as its path in
-//     the spec, a text that identifies its state.
+//   - spec, as JSON. The order of fields and of map entries does not count.
+//   - annotations under prefix, except for those that reconcilers write. Labels, other annotations and the status do
+//     not count.
+//   - references. They identify the state of each thing that the component refers to, under a name that the caller
+//     chooses, such as its path in the spec.
 //
-// The digest is stored where others may read it, so a text in references must not tell anything about a secret, nor let
-// a guess be verified: use the UID and resourceVersion of a Secret, never its data nor a digest of them. Where content has to
-// count rather than versions, use an HMAC with a key that is stored nowhere.
+// The digest is stored where others may read it. Therefore references must not contain anything from which a secret can
+// be learnt or a guess verified. Use the UID and resourceVersion of a Secret, never its data or a digest of its data.
+// If the content has to count, use an HMAC with a key that is stored nowhere.
 //
-// The error, if any, says that spec cannot be written as JSON.
-func ComponentDigest(spec any, annotations map[string]string, prefix string, references map[string]string) (string, error) {
+// It is an error if spec cannot be written as JSON.
+func ComponentDigest(
+	spec any, annotations map[string]string, prefix string, references map[string]string,
+) (string, error) {
 	canonical, err := canonicalJSON(spec)
 	if err != nil {
 		return "", fmt.Errorf("spec: %w", err)
@@ -41,7 +43,7 @@ func ComponentDigest(spec any, annotations map[string]string, prefix string, ref
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])), nil
 }
 
-// canonicalJSON takes a detour through maps, whose keys are sorted: a field that moves within its Go struct is no change.
+// canonicalJSON returns value as JSON with sorted keys, so that the order of the fields of a Go struct does not count.
 func canonicalJSON(value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -56,7 +58,8 @@ func canonicalJSON(value any) ([]byte, error) {
 	return json.Marshal(generic)
 }
 
-// ownAnnotations leaves out what reconcilers write. The resource may itself be an object of another component.
+// ownAnnotations returns the annotations under prefix, without those that reconcilers write. The resource may itself be
+// an object of another component.
 func ownAnnotations(annotations map[string]string, prefix string) map[string]string {
 	if prefix == "" {
 		return nil

@@ -1,9 +1,13 @@
 package component_test
 
 import (
+	"encoding/json"
 	"math"
 	"regexp"
+	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/espalier-dev/espalier/component"
 )
@@ -40,7 +44,7 @@ func (in digestInput) digest(t *testing.T) string {
 	return digest
 }
 
-// TestComponentDigest: the digest changes with the spec, the component's own annotations and the references only (pitfall G-17).
+// The digest changes with the spec, the component's own annotations and the references only.
 func TestComponentDigest(t *testing.T) {
 	labels := map[string]string{"a": "1", "b": "2"}
 	base := digestInput{&bedSpec{"rose", 3, labels}, map[string]string{prefix + "/mode": "x"}, prefix, map[string]string{"spec.secret": "1/42"}}
@@ -94,5 +98,25 @@ func TestComponentDigestErrors(t *testing.T) {
 		if digest, err := component.ComponentDigest(spec, nil, prefix, nil); err == nil || digest != "" {
 			t.Errorf("%s: got %q, %v", name, digest, err)
 		}
+	}
+}
+
+// A spec is not searched for references, so a large value costs no more than to write it once.
+func TestALargeSpecIsOnlyWritten(t *testing.T) {
+	raw, err := json.Marshal(strings.Repeat("x", 100_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := struct {
+		Values runtime.RawExtension `json:"values"`
+		Bytes  []byte               `json:"bytes"`
+	}{runtime.RawExtension{Raw: raw}, raw}
+	allocations := testing.AllocsPerRun(3, func() {
+		if _, err := component.ComponentDigest(spec, nil, prefix, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocations > 200 {
+		t.Errorf("%v allocations", allocations)
 	}
 }

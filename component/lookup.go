@@ -6,13 +6,14 @@ import (
 	"runtime"
 )
 
-// Lookup finds who implements the interface I for a resource, in this order: the resource itself; what its method GetSpec
-// returns, if it has one without arguments and with one result; its field Spec. A spec that is a struct is asked by a pointer to it,
-// so a struct that is embedded in it may implement I with pointer receivers. A nil pointer implements nothing.
+// Lookup returns the implementation of the interface I for a resource. It looks at the resource itself, then at the
+// result of its method GetSpec, if that has no arguments and one result, and then at its field Spec. For a spec that is
+// a struct it looks at a pointer to it, so that an embedded struct can implement I with pointer receivers. A nil
+// pointer implements nothing.
 //
-// It never panics, not even if GetSpec does, which counts as having none; [ConfigurationOf] makes that an error.
+// Lookup never panics. If GetSpec panics, Lookup treats it as missing, and [ConfigurationOf] returns an error.
 func Lookup[I any](resource any) (I, bool) {
-	// GetSpec may be costly, and is called only if it has to be.
+	// GetSpec may be costly.
 	if found, ok := find[I]([]any{resource}); ok {
 		return found, true
 	}
@@ -20,8 +21,8 @@ func Lookup[I any](resource any) (I, bool) {
 	return find[I](specs)
 }
 
-// SpecOf returns the spec of a resource: what its method GetSpec returns, if it has one without arguments and with one result, or
-// else its field Spec, as a pointer if it is a struct. It is nil if there is none. The error says that GetSpec panicked.
+// SpecOf returns the spec of a resource: the result of its method GetSpec, if that has no arguments and one result, or
+// else its field Spec, as a pointer if it is a struct. It is nil if there is none. It is an error if GetSpec panics.
 func SpecOf(resource any) (any, error) {
 	specs, err := specsOf(resource)
 	if err != nil || len(specs) == 0 {
@@ -41,7 +42,7 @@ func find[I any](candidates []any) (I, bool) {
 	return none, false
 }
 
-// specsOf returns where besides the resource itself to look, best first.
+// specsOf returns the values that are asked besides the resource itself, the best first.
 func specsOf(resource any) ([]any, error) {
 	if resource == nil || isNilPointer(resource) {
 		return nil, nil
@@ -53,7 +54,8 @@ func specsOf(resource any) ([]any, error) {
 		}
 	}
 	value := reflect.ValueOf(resource)
-	if method := value.MethodByName("GetSpec"); method.IsValid() && method.Type().NumIn() == 0 && method.Type().NumOut() == 1 {
+	method := value.MethodByName("GetSpec")
+	if method.IsValid() && method.Type().NumIn() == 0 && method.Type().NumOut() == 1 {
 		if err := guarded("GetSpec", func() { add(method.Call(nil)[0]) }); err != nil {
 			return nil, err
 		}
@@ -73,7 +75,7 @@ func specsOf(resource any) ([]any, error) {
 	return specs, nil
 }
 
-// asSpec returns what v holds, as a pointer if it is a struct; false if there is nothing.
+// asSpec returns the value of v, as a pointer if it is a struct, or false if there is none.
 func asSpec(v reflect.Value) (any, bool) {
 	for v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -97,8 +99,8 @@ func isNilPointer(v any) bool {
 	return r.Kind() == reflect.Pointer && r.IsNil()
 }
 
-// guarded calls f, and makes an error of a panic. What was thrown is not named unless it comes from the Go runtime, which puts no
-// content of objects into its texts.
+// guarded calls f and turns a panic into an error. The error contains the value of the panic only if it comes from the
+// Go runtime, which puts no content of objects into its texts.
 func guarded(what string, f func()) (err error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {

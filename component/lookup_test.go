@@ -57,7 +57,7 @@ func (w *withOwn) GetDeploymentName() string       { return "" }
 func (v valueSpec) GetDeploymentNamespace() string { return v.namespace }
 func (v valueSpec) GetDeploymentName() string      { return "" }
 
-// TestLookup: what a spec says is found without the resource having to say it too, and never panics (pitfall G-31).
+// Lookup finds what a spec implements, although the resource does not, and never panics.
 func TestLookup(t *testing.T) {
 	placed := placedSpec{component.PlacementSpec{Namespace: "spec"}}
 	for name, tc := range map[string]struct {

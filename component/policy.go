@@ -18,108 +18,67 @@ type (
 	MissingNamespacesPolicy = apis.MissingNamespacesPolicy
 )
 
-// choice is a value and the word for it, in kebab case.
-type choice[P ~string] struct {
-	word  string
-	value P
-}
-
-// A word that comes after one for the same value is understood, but not offered.
+// Further words for the values of policies.
 var (
-	adoptionPolicies = []choice[AdoptionPolicy]{
-		{"never", apis.AdoptNever},
-		{"if-unowned", apis.AdoptIfUnowned},
-		{"always", apis.AdoptAlways},
+	updateAliases = map[string]UpdatePolicy{
+		"ssa-merge": apis.UpdateApply, "ssa-override": apis.UpdateApplyOverride, "default": "",
 	}
-	reconcilePolicies = []choice[ReconcilePolicy]{
-		{"on-object-change", apis.ReconcileOnObjectChange},
-		{"on-object-or-component-change", apis.ReconcileOnObjectOrComponentChange},
-		{"once", apis.ReconcileOnce},
-	}
-	updatePolicies = []choice[UpdatePolicy]{
-		{"apply", apis.UpdateApply},
-		{"ssa-merge", apis.UpdateApply},
-		{"apply-override", apis.UpdateApplyOverride},
-		{"ssa-override", apis.UpdateApplyOverride},
-		{"replace", apis.UpdateReplace},
-		{"recreate", apis.UpdateRecreate},
-		{"default", ""},
-	}
-	deletePolicies = []choice[DeletePolicy]{
-		{"delete", apis.DeleteDelete},
-		{"orphan", apis.DeleteOrphan},
-		{"orphan-on-apply", apis.DeleteOrphanOnApply},
-		{"orphan-on-delete", apis.DeleteOrphanOnDelete},
-		{"default", ""},
-	}
-	prunePolicies = []choice[PrunePolicy]{
-		{"before", apis.PruneBefore},
-		{"with", apis.PruneWith},
-		{"after", apis.PruneAfter},
-	}
-	missingNamespacesPolicies = []choice[MissingNamespacesPolicy]{
-		{"create", apis.MissingNamespacesCreate},
-		{"do-not-create", apis.MissingNamespacesDoNotCreate},
-	}
-	foreignInstances = []choice[string]{
-		{"block", "block"},
-		{"ignore", "ignore"},
-	}
+	deleteAliases = map[string]DeletePolicy{"default": ""}
 )
 
-// ParseAdoptionPolicy returns the policy that text stands for: never, if-unowned or always; or an error that offers these.
+// ParseAdoptionPolicy returns the policy for never, if-unowned or always, or an error that lists these words.
 //
-// As with all policies, a word may be written in kebab case (if-unowned), in camel case (ifUnowned) or as the API has it
-// (IfUnowned), and the empty text is an error.
+// For all policies, a word may be written in kebab case (if-unowned), in camel case (ifUnowned) or as in the API
+// (IfUnowned). The empty text is an error.
 func ParseAdoptionPolicy(text string) (AdoptionPolicy, error) {
-	return parse(text, adoptionPolicies)
+	return parse(text, nil, apis.AdoptNever, apis.AdoptIfUnowned, apis.AdoptAlways)
 }
 
-// ParseReconcilePolicy returns the policy that text stands for: on-object-change, on-object-or-component-change or once; or an
-// error that offers these.
+// ParseReconcilePolicy returns the policy for on-object-change, on-object-or-component-change or once, or an error that
+// lists these words.
 func ParseReconcilePolicy(text string) (ReconcilePolicy, error) {
-	return parse(text, reconcilePolicies)
+	return parse(text, nil,
+		apis.ReconcileOnObjectChange, apis.ReconcileOnObjectOrComponentChange, apis.ReconcileOnce)
 }
 
-// ParseUpdatePolicy returns the policy that text stands for: apply, apply-override, replace or recreate; or an error that
-// offers these. ssa-merge is understood as apply, ssa-override as apply-override. default is the empty policy: whatever the
-// component has.
+// ParseUpdatePolicy returns the policy for apply, apply-override, replace or recreate, or an error that lists these
+// words. It accepts ssa-merge for apply, and ssa-override for apply-override. For default it returns the empty policy,
+// which stands for that of the component.
 func ParseUpdatePolicy(text string) (UpdatePolicy, error) {
-	return parse(text, updatePolicies)
+	return parse(text, updateAliases, apis.UpdateApply, apis.UpdateApplyOverride, apis.UpdateReplace, apis.UpdateRecreate)
 }
 
-// ParseDeletePolicy returns the policy that text stands for: delete, orphan, orphan-on-apply or orphan-on-delete; or an error that
-// offers these. default is the empty policy: whatever the component has.
+// ParseDeletePolicy returns the policy for delete, orphan, orphan-on-apply or orphan-on-delete, or an error that lists
+// these words. For default it returns the empty policy, which stands for that of the component.
 func ParseDeletePolicy(text string) (DeletePolicy, error) {
-	return parse(text, deletePolicies)
+	return parse(text, deleteAliases,
+		apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply, apis.DeleteOrphanOnDelete)
 }
 
-// ParsePrunePolicy returns the policy that text stands for: before, with or after; or an error that offers these.
+// ParsePrunePolicy returns the policy for before, with or after, or an error that lists these words.
 func ParsePrunePolicy(text string) (PrunePolicy, error) {
-	return parse(text, prunePolicies)
+	return parse(text, nil, apis.PruneBefore, apis.PruneWith, apis.PruneAfter)
 }
 
-// ParseMissingNamespacesPolicy returns the policy that text stands for: create or do-not-create; or an error that offers these.
+// ParseMissingNamespacesPolicy returns the policy for create or do-not-create, or an error that lists these words.
 func ParseMissingNamespacesPolicy(text string) (MissingNamespacesPolicy, error) {
-	return parse(text, missingNamespacesPolicies)
+	return parse(text, nil, apis.MissingNamespacesCreate, apis.MissingNamespacesDoNotCreate)
 }
 
-func parse[P ~string](text string, choices []choice[P]) (P, error) {
+// parse returns the value whose name is text in one of its spellings, or the value of an alias.
+func parse[P ~string](text string, aliases map[string]P, values ...P) (P, error) {
 	word := kebab(strings.TrimSpace(text))
-	for _, c := range choices {
-		if c.word == word {
-			return c.value, nil
+	if value, ok := aliases[word]; ok {
+		return value, nil
+	}
+	words := make([]string, len(values))
+	for i, value := range values {
+		words[i] = kebab(string(value))
+		if words[i] == word {
+			return value, nil
 		}
 	}
-	var offers []string
-	seen := map[P]bool{"": true}
-	for _, c := range choices {
-		if !seen[c.value] {
-			seen[c.value] = true
-			offers = append(offers, c.word)
-		}
-	}
-	return "", fmt.Errorf("must be one of %s: %s", strings.Join(offers, ", "), quote(text))
+	return "", fmt.Errorf("must be one of %s: %s", strings.Join(words, ", "), quote(text))
 }
 
 // kebab turns IfUnowned and ifUnowned into if-unowned, and leaves if-unowned as it is.
@@ -139,7 +98,7 @@ func kebab(text string) string {
 	return out.String()
 }
 
-// quote quotes text for an error. What is quoted ends up in statuses and logs, so it must not be as long as an annotation may be.
+// quote quotes text for an error, shortened: it may be as long as an annotation, and ends up in statuses and logs.
 func quote(text string) string {
 	const limit = 64
 	if len(text) <= limit {

@@ -15,7 +15,6 @@ func spelt[P ~string](parse func(string) (P, error)) func(string) (string, error
 	}
 }
 
-// TestParsePolicies: all policies can be said, OrphanOnApply and OrphanOnDelete too (pitfall G-31).
 func TestParsePolicies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		parse func(string) (string, error)

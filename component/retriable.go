@@ -2,20 +2,20 @@ package component
 
 import "time"
 
-// RetriableError says that something the component needs is not there yet: nothing failed, and the component is Pending rather
-// than in state Error. A [Generator] or a [Hook] returns one; it is found anywhere in the chain of an error:
+// RetriableError says that something that the component needs does not exist yet. It is no failure: the component is
+// Pending and not in state Error. A [Generator] or a [Hook] returns one, which may be wrapped:
 //
 //	var retriable *component.RetriableError
 //	if errors.As(err, &retriable) {
 //
-// Where an error joins several, it is enough that one of them is retriable.
+// An error that joins several is retriable if one of them is.
 type RetriableError struct {
 	err   error
 	after time.Duration
 }
 
-// NewRetriableError wraps err in a [RetriableError] that asks for another attempt after the given time. nil, 0 and negative times
-// leave it to the component, see [RetryConfiguration]. A nil err is returned as nil.
+// NewRetriableError wraps err in a [RetriableError] that asks for another attempt after the given time. If the time is
+// nil, 0 or negative, the component decides, see [RetryConfiguration]. A nil err is returned as nil.
 func NewRetriableError(err error, after *time.Duration) error {
 	if err == nil {
 		return nil
@@ -27,7 +27,7 @@ func NewRetriableError(err error, after *time.Duration) error {
 	return retriable
 }
 
-// Error returns the text of the error that is wrapped.
+// Error returns the text of the wrapped error.
 func (e *RetriableError) Error() string {
 	if e == nil || e.err == nil {
 		return "not there yet"
@@ -35,7 +35,7 @@ func (e *RetriableError) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the error that is wrapped.
+// Unwrap returns the wrapped error.
 func (e *RetriableError) Unwrap() error {
 	if e == nil {
 		return nil
@@ -43,7 +43,7 @@ func (e *RetriableError) Unwrap() error {
 	return e.err
 }
 
-// RetryAfter returns after which time, greater than 0, to try again; nil if that is left to the component.
+// RetryAfter returns the time, greater than 0, after which to try again, or nil if the component decides.
 func (e *RetriableError) RetryAfter() *time.Duration {
 	if e == nil || e.after <= 0 {
 		return nil

@@ -7,39 +7,205 @@ import (
 // SharedPrefix is the prefix under which every component reads the annotations of an object, beside its own.
 const SharedPrefix = "espalier.dev"
 
-// The annotations of an object, each after a prefix and a slash. Where an object has one under the prefix of the component and
-// under the shared one, the former counts.
+// An object of a component says by annotations how the component treats it. The key of an annotation is a prefix, a
+// slash and one of the names below. The prefix is that of the component (ComponentReconciler.Prefix) or the shared one,
+// espalier.dev, which every component reads. If an object has an annotation under both, the one under the prefix of the
+// component counts, even if its value is the default.
+//
+// A value that is not valid is an error, which names the annotation, and the component then changes nothing. Unknown
+// names are ignored.
+//
+// # Spelling
+//
+// A word such as if-unowned may also be written ifUnowned or IfUnowned.
+//
+// # Order
+//
+// A wave is all objects with the same order. Orders are numbers, and waves need not be consecutive.
+//
+// Waves of apply-order are applied from the lowest number to the highest. A wave starts when all objects of the waves
+// before it are ready. Within a wave, the component applies in this order:
+//
+//  1. Namespaces, webhook configurations, CustomResourceDefinitions, roles and classes, ConfigMaps, Secrets and role
+//     bindings, then all other kinds but the two that follow.
+//  2. APIServices, when all of these are ready.
+//  3. Instances of types that the component brings, when the APIServices are ready.
+//
+// Waves of delete-order are deleted from the lowest number to the highest. A wave starts when all objects of the waves
+// before it are gone. Within a wave, instances of types that the component brings go first. A Namespace and an object
+// that defines types go last, when the objects that depend on them are gone.
+//
+// An instance must not have a lower apply-order than the object of the component that defines its type, nor a higher
+// delete-order. The same holds for an object and its Namespace.
 const (
-	AnnotationAdoptionPolicy  = "adoption-policy"
+	// AnnotationAdoptionPolicy says what happens if the object exists before the component desires it.
+	//
+	//   - never: such an object is an error.
+	//   - if-unowned: the component takes the object over if no component owns it.
+	//   - always: the component takes the object over, even from another component.
+	//
+	// Default: the adoption policy of the component, or if-unowned.
+	//
+	//	espalier.dev/adoption-policy: never
+	AnnotationAdoptionPolicy = "adoption-policy"
+
+	// AnnotationReconcilePolicy says when the component writes the object again.
+	//
+	//   - on-object-change: when its manifest changes, or when the object in the cluster was changed.
+	//   - on-object-or-component-change: also when the component changes.
+	//   - once: never, once the object exists.
+	//
+	// Default: on-object-change.
+	//
+	//	espalier.dev/reconcile-policy: once
 	AnnotationReconcilePolicy = "reconcile-policy"
-	AnnotationUpdatePolicy    = "update-policy"
-	AnnotationDeletePolicy    = "delete-policy"
-	AnnotationPrunePolicy     = "prune-policy"
-	AnnotationApplyOrder      = "apply-order"
-	AnnotationPurgeOrder      = "purge-order"
-	AnnotationDeleteOrder     = "delete-order"
+
+	// AnnotationUpdatePolicy says how the component writes the object again.
+	//
+	//   - apply: by server-side apply. The fields of other field managers stay.
+	//   - apply-override: by server-side apply, after taking over the fields of certain field managers, such as
+	//     kubectl. Fields that these have set, and that are not desired, are removed.
+	//   - replace: by an update, which removes all fields that are not desired. Finalizers stay.
+	//   - recreate: the object is deleted and created again, but only if its manifest has changed. A change that others
+	//     made to the object is reverted by server-side apply.
+	//   - ssa-merge: the same as apply.
+	//   - ssa-override: the same as apply-override.
+	//   - default: as if there were no annotation.
+	//
+	// Default: the update policy of the component, or apply.
+	//
+	//	espalier.dev/update-policy: recreate
+	AnnotationUpdatePolicy = "update-policy"
+
+	// AnnotationDeletePolicy says what happens to the object when it is no longer desired.
+	//
+	//   - delete: it is deleted.
+	//   - orphan: it stays, and no longer belongs to the component.
+	//   - orphan-on-apply: it stays if the component drops it, and is deleted with the component.
+	//   - orphan-on-delete: it is deleted if the component drops it, and stays when the component is deleted.
+	//   - default: as if there were no annotation.
+	//
+	// Default: the delete policy of the component, or delete.
+	//
+	//	espalier.dev/delete-policy: orphan-on-delete
+	AnnotationDeletePolicy = "delete-policy"
+
+	// AnnotationPrunePolicy says when an object is removed that the component drops, relative to the wave in which the
+	// object was applied.
+	//
+	//   - before: before anything of the wave is written. This suits an object that is in the way of its successor.
+	//   - with: when nothing of the wave is left to write, ready or not.
+	//   - after: when the wave is ready. This suits an object that serves until its successor does.
+	//
+	// Default: the prune policy of the component, or with.
+	//
+	//	espalier.dev/prune-policy: after
+	AnnotationPrunePolicy = "prune-policy"
+
+	// AnnotationApplyOrder is the wave in which the object is applied.
+	//
+	//   - a number from -32768 to 32767
+	//
+	// Default: 0.
+	//
+	//	espalier.dev/apply-order: "-1"
+	AnnotationApplyOrder = "apply-order"
+
+	// AnnotationPurgeOrder is the wave of apply-order after which the object is removed again. It is removed when that
+	// wave is ready, or the last one before it if there is no such wave, but never before its own wave is ready. It
+	// suits a Job that is needed only for the roll-out. A Namespace, a CustomResourceDefinition or an APIService cannot
+	// have a purge-order.
+	//
+	//   - a number from -32768 to 32767
+	//
+	// Default: the object stays.
+	//
+	//	espalier.dev/purge-order: "2"
+	AnnotationPurgeOrder = "purge-order"
+
+	// AnnotationDeleteOrder is the wave in which the object is deleted.
+	//
+	//   - a number from -32768 to 32767
+	//
+	// Default: 0.
+	//
+	//	espalier.dev/delete-order: "10"
+	AnnotationDeleteOrder = "delete-order"
+
+	// AnnotationReapplyInterval is how often the object is written although nothing seems to have changed.
+	//
+	//   - a duration such as 1h30m: units are ns, us, ms, s, m and h. 0 is never. A negative one is refused.
+	//
+	// Default: the interval of the component, or never.
+	//
+	//	espalier.dev/reapply-interval: 1h30m
 	AnnotationReapplyInterval = "reapply-interval"
-	AnnotationStatusHint      = "status-hint"
-	AnnotationReadyWhen       = "ready-when"
-	AnnotationIgnoreFields    = "ignore-fields"
-	// AnnotationForeignInstances on a CustomResourceDefinition or APIService is "block" (default) or "ignore": whether instances
-	// that the component does not own keep the type from being deleted.
+
+	// AnnotationStatusHint says what the status of the object will have, although it does not have it yet. Without a
+	// hint, a custom resource that its controller has not seen yet counts as ready. The value is a list, separated by
+	// commas.
+	//
+	//   - has-observed-generation: the object is not ready while status.observedGeneration is missing.
+	//   - has-ready-condition: the object is not ready while the condition Ready is missing.
+	//   - conditions=A;B: the object is not ready until each of these conditions is True. Names are separated by
+	//     semicolons.
+	//
+	// Default: no hint.
+	//
+	//	espalier.dev/status-hint: has-observed-generation,has-ready-condition
+	//	espalier.dev/status-hint: conditions=Accepted;Programmed
+	AnnotationStatusHint = "status-hint"
+
+	// AnnotationReadyWhen is an expression that is true when the object is ready. It is evaluated if the object is
+	// ready by all other rules. While it is false, or refers to a field that is missing, the object is not ready.
+	//
+	//   - a CEL expression over the variable object: it has at most 4096 bytes, and its result is true or false. The
+	//     extensions for strings, sets and optional values are available, without format, join and replace.
+	//
+	// Default: no expression.
+	//
+	//	espalier.dev/ready-when: object.status.phase == 'Bound'
+	//	espalier.dev/ready-when: object.?status.?readyReplicas.orValue(0) >= 2
+	AnnotationReadyWhen = "ready-when"
+
+	// AnnotationIgnoreFields names fields that are written when the object is created, and that other field managers
+	// may set from then on.
+	//
+	//   - JSON pointers, separated by commas: a slash in a name is written ~1, a tilde ~0. A single label or annotation
+	//     can be ignored. The rest of the metadata, the kind and the apiVersion cannot.
+	//
+	// Default: no field.
+	//
+	//	espalier.dev/ignore-fields: /spec/replicas,/metadata/annotations/example.com~1checksum
+	AnnotationIgnoreFields = "ignore-fields"
+
+	// AnnotationForeignInstances says whether instances that the component does not own keep a type from being deleted.
+	// It is for a CustomResourceDefinition or an APIService.
+	//
+	//   - block: the type stays while such instances exist.
+	//   - ignore: the type is deleted, and the instances of a CustomResourceDefinition with it.
+	//
+	// Default: block.
+	//
+	//	espalier.dev/foreign-instances: ignore
 	AnnotationForeignInstances = "foreign-instances"
 )
 
-// The keys that the reconciler itself writes to objects, each after the prefix of the component and a slash.
+// The component itself writes the following keys, under its own prefix. In a manifest they are ignored.
 const (
-	// LabelOwnerID and AnnotationOwnerID tell which component an object belongs to: as a digest that can be selected by, and
-	// in clear text.
-	LabelOwnerID      = "owner-id"
+	// LabelOwnerID is the label with a digest of the component that owns the object. Objects can be selected by it.
+	LabelOwnerID = "owner-id"
+
+	// AnnotationOwnerID is the annotation with the name of the component that owns the object.
 	AnnotationOwnerID = "owner-id"
-	// AnnotationDigest identifies what the object was last written for.
+
+	// AnnotationDigest is the annotation with a digest of the manifest that the object was last written for.
 	AnnotationDigest = "digest"
 )
 
-// Settings are what the annotations of an object ask for.
+// Settings are what the annotations of an object ask for. The constants describe each.
 type Settings struct {
-	// The policies; empty where the object has no annotation: the component's then counts.
+	// The policies are empty if the object has no annotation, and those of the component count.
 	AdoptionPolicy  AdoptionPolicy
 	ReconcilePolicy ReconcilePolicy
 	UpdatePolicy    UpdatePolicy
@@ -47,28 +213,26 @@ type Settings struct {
 	PrunePolicy     PrunePolicy
 	// ApplyOrder and DeleteOrder are waves. Default: 0.
 	ApplyOrder, DeleteOrder int16
-	// PurgeOrder is the wave after which the object is removed again; nil for never.
+	// PurgeOrder is nil if the object stays.
 	PurgeOrder *int16
-	// ReapplyInterval is how often the object is written although nothing seems to have changed; nil where the object does not
-	// say, 0 for never.
+	// ReapplyInterval is nil if the interval of the component counts, and 0 for never.
 	ReapplyInterval *time.Duration
-	// StatusHint helps to tell whether the object is ready.
+	// StatusHint says what the status will have.
 	StatusHint StatusHint
-	// ReadyWhen is a CEL expression over the variable object that is true once the object is ready; empty for none.
+	// ReadyWhen is a CEL expression, or empty.
 	ReadyWhen string
-	// IgnoreFields are fields that are written when the object is created, and left to others from then on, as JSON
-	// pointers: "/spec/replicas".
+	// IgnoreFields are JSON pointers, such as "/spec/replicas".
 	IgnoreFields []string
-	// IgnoreForeignInstances: instances of others do not keep the type that the object defines from being deleted.
+	// IgnoreForeignInstances allows deleting the type that the object defines while others have instances of it.
 	IgnoreForeignInstances bool
 }
 
-// StatusHint says of an object what its status will have although it does not have it yet.
+// StatusHint says what the status of an object will have, although it does not have it yet.
 type StatusHint struct {
-	// HasObservedGeneration: status.observedGeneration. Without it, the object is not ready.
+	// HasObservedGeneration says that there will be status.observedGeneration. The object is not ready without it.
 	HasObservedGeneration bool
-	// HasReadyCondition: a condition Ready.
+	// HasReadyCondition says that there will be a condition Ready. The object is not ready without it.
 	HasReadyCondition bool
-	// Conditions have to be True besides.
+	// Conditions are further conditions that have to be True.
 	Conditions []string
 }

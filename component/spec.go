@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The structs in this file are parts of a spec. Embed those that users of a component are to have with `json:",inline"`.
+// The structs in this file are parts of a spec. Embed those that users need, with `json:",inline"`.
 var (
 	_ PlacementConfiguration     = (*PlacementSpec)(nil)
 	_ KubeConfigReference        = (*ClientSpec)(nil)
@@ -26,15 +26,15 @@ var (
 	_ ReapplyConfiguration       = (*ReapplySpec)(nil)
 )
 
-// PlacementSpec lets users say where a component is deployed to, and as what.
+// PlacementSpec lets users configure where a component is deployed, and under which name.
 //
 // +kubebuilder:object:generate=true
 type PlacementSpec struct {
-	// Namespace to deploy to. Default: that of the resource.
+	// Namespace to deploy to. Default: the namespace of the resource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
-	// Name that the deployed objects are named after. Default: that of the resource.
+	// Name that the deployed objects are named after. Default: the name of the resource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
@@ -42,18 +42,12 @@ type PlacementSpec struct {
 
 // GetDeploymentNamespace implements [PlacementConfiguration].
 func (s *PlacementSpec) GetDeploymentNamespace() string {
-	if s == nil {
-		return ""
-	}
-	return s.Namespace
+	return orEmpty(s).Namespace
 }
 
 // GetDeploymentName implements [PlacementConfiguration].
 func (s *PlacementSpec) GetDeploymentName() string {
-	if s == nil {
-		return ""
-	}
-	return s.Name
+	return orEmpty(s).Name
 }
 
 // ClientSpec lets users deploy a component to another cluster.
@@ -71,8 +65,8 @@ type ClientSpec struct {
 type KubeConfigSpec struct {
 	// SecretRef refers to the Secret with the kubeconfig, in the namespace of the resource.
 	SecretRef SecretKeyReference `json:"secretRef"`
-	// AbandonOnDeletion gives up what was deployed when the resource is deleted and the Secret with the kubeconfig is gone.
-	// By default, deletion then waits until the Secret is back.
+	// AbandonOnDeletion gives up the deployed objects when the resource is deleted and the Secret with the kubeconfig
+	// does not exist. By default, the deletion then waits until the Secret exists again.
 	// +optional
 	AbandonOnDeletion bool `json:"abandonOnDeletion,omitempty"`
 }
@@ -87,7 +81,7 @@ func (s *ClientSpec) GetKubeConfigSecret() *SecretKeyReference {
 
 // AbandonsOnDeletion implements [AbandonmentConfiguration].
 func (s *ClientSpec) AbandonsOnDeletion() bool {
-	return s != nil && s.KubeConfig != nil && s.KubeConfig.AbandonOnDeletion
+	return orEmpty(orEmpty(s).KubeConfig).AbandonOnDeletion
 }
 
 // SecretKeyReference refers to a value in a Secret.
@@ -106,7 +100,7 @@ type SecretKeyReference struct {
 
 var fallbackKeys = []string{"value", "value.yaml", "value.yml"}
 
-// Value returns the value that r refers to in the data of the Secret. The error names the keys that it could have been under,
+// Value returns the value that r refers to in the data of the Secret. An error names the keys that could have had it,
 // and nothing of the data.
 func (r *SecretKeyReference) Value(data map[string][]byte) ([]byte, error) {
 	if r == nil {
@@ -126,7 +120,7 @@ func (r *SecretKeyReference) Value(data map[string][]byte) ([]byte, error) {
 	return nil, fmt.Errorf("the Secret %q has none of the keys %s", r.Name, strings.Join(fallbackKeys, ", "))
 }
 
-// Validate returns an error if there can be no such Secret, or no such key in one.
+// Validate returns an error if no Secret or key can have this name.
 func (r *SecretKeyReference) Validate() error {
 	if r == nil {
 		return nil
@@ -140,12 +134,12 @@ func (r *SecretKeyReference) Validate() error {
 	return nil
 }
 
-// ImpersonationSpec lets users say as whom a component is deployed.
+// ImpersonationSpec lets users configure the service account that a component is deployed with.
 //
 // +kubebuilder:object:generate=true
 type ImpersonationSpec struct {
-	// ServiceAccountName is the service account, in the namespace of the resource, that the component is deployed as. Default:
-	// whatever the operator is configured to use.
+	// ServiceAccountName is the service account, in the namespace of the resource, that the component is deployed with.
+	// Default: the user that the operator is configured with.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
@@ -164,25 +158,25 @@ func (s *ImpersonationSpec) GetImpersonationGroups() []string {
 	return nil
 }
 
-// SuspensionSpec lets users have a component left as it is.
+// SuspensionSpec lets users suspend a component.
 //
 // +kubebuilder:object:generate=true
 type SuspensionSpec struct {
-	// Suspend has nothing done about the component, except for its deletion.
+	// Suspend stops all work on the component, except for its deletion.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
 // IsSuspended implements [SuspensionConfiguration].
 func (s *SuspensionSpec) IsSuspended() bool {
-	return s != nil && s.Suspend
+	return orEmpty(s).Suspend
 }
 
-// RequeueSpec lets users say how often a component is looked after.
+// RequeueSpec lets users configure how often a component is reconciled.
 //
 // +kubebuilder:object:generate=true
 type RequeueSpec struct {
-	// RequeueInterval is how often the component is looked after although nothing has happened. Default: 10m.
+	// RequeueInterval is how often the component is reconciled although nothing has happened. Default: 10m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
@@ -191,17 +185,14 @@ type RequeueSpec struct {
 
 // GetRequeueInterval implements [RequeueConfiguration].
 func (s *RequeueSpec) GetRequeueInterval() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.RequeueInterval)
+	return durationOf(orEmpty(s).RequeueInterval)
 }
 
-// RetrySpec lets users say when something is tried again that is not there yet.
+// RetrySpec lets users configure when something is tried again that does not exist yet.
 //
 // +kubebuilder:object:generate=true
 type RetrySpec struct {
-	// RetryInterval is when something that the component needs is looked for again. Default: the requeue interval.
+	// RetryInterval is when the component looks again for something that it needs. Default: the requeue interval.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
@@ -210,10 +201,7 @@ type RetrySpec struct {
 
 // GetRetryInterval implements [RetryConfiguration].
 func (s *RetrySpec) GetRetryInterval() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.RetryInterval)
+	return durationOf(orEmpty(s).RetryInterval)
 }
 
 // TimeoutSpec lets users say how long a roll-out may take.
@@ -229,79 +217,61 @@ type TimeoutSpec struct {
 
 // GetTimeout implements [TimeoutConfiguration].
 func (s *TimeoutSpec) GetTimeout() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.Timeout)
+	return durationOf(orEmpty(s).Timeout)
 }
 
-// PolicySpec lets users say how objects are dealt with that have no annotation about it.
+// PolicySpec lets users configure how objects are treated that have no annotation for it.
 //
 // +kubebuilder:object:generate=true
 type PolicySpec struct {
-	// AdoptionPolicy says what becomes of an object that exists already.
+	// AdoptionPolicy says what happens to an object that exists already.
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 	// UpdatePolicy says how an object is written again.
 	// +optional
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
-	// DeletePolicy says what becomes of an object that is not desired any more.
+	// DeletePolicy says what happens to an object that is no longer desired.
 	// +optional
 	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
-	// PrunePolicy says when an object goes that is not desired any more.
+	// PrunePolicy says when an object is removed that is no longer desired.
 	// +optional
 	PrunePolicy PrunePolicy `json:"prunePolicy,omitempty"`
-	// MissingNamespacesPolicy says what becomes of namespaces that objects are in and that do not exist.
+	// MissingNamespacesPolicy says what happens if the namespace of an object does not exist.
 	// +optional
 	MissingNamespacesPolicy MissingNamespacesPolicy `json:"missingNamespacesPolicy,omitempty"`
 }
 
 // GetAdoptionPolicy implements [PolicyConfiguration].
 func (s *PolicySpec) GetAdoptionPolicy() AdoptionPolicy {
-	if s == nil {
-		return ""
-	}
-	return s.AdoptionPolicy
+	return orEmpty(s).AdoptionPolicy
 }
 
 // GetUpdatePolicy implements [PolicyConfiguration].
 func (s *PolicySpec) GetUpdatePolicy() UpdatePolicy {
-	if s == nil {
-		return ""
-	}
-	return s.UpdatePolicy
+	return orEmpty(s).UpdatePolicy
 }
 
 // GetDeletePolicy implements [PolicyConfiguration].
 func (s *PolicySpec) GetDeletePolicy() DeletePolicy {
-	if s == nil {
-		return ""
-	}
-	return s.DeletePolicy
+	return orEmpty(s).DeletePolicy
 }
 
 // GetPrunePolicy implements [PrunePolicyConfiguration].
 func (s *PolicySpec) GetPrunePolicy() PrunePolicy {
-	if s == nil {
-		return ""
-	}
-	return s.PrunePolicy
+	return orEmpty(s).PrunePolicy
 }
 
 // GetMissingNamespacesPolicy implements [PolicyConfiguration].
 func (s *PolicySpec) GetMissingNamespacesPolicy() MissingNamespacesPolicy {
-	if s == nil {
-		return ""
-	}
-	return s.MissingNamespacesPolicy
+	return orEmpty(s).MissingNamespacesPolicy
 }
 
 // TypeSpec lets users name types that a component brings into the cluster by other means than its own objects.
 //
 // +kubebuilder:object:generate=true
 type TypeSpec struct {
-	// AdditionalManagedTypes are patterns of types that the component brings into the cluster, besides those that its objects
-	// define.
+	// AdditionalManagedTypes are patterns of types that the component brings into the cluster, besides the types that
+	// its objects define.
 	// +optional
 	// +listType=atomic
 	AdditionalManagedTypes []TypePattern `json:"additionalManagedTypes,omitempty"`
@@ -309,18 +279,15 @@ type TypeSpec struct {
 
 // GetAdditionalManagedTypes implements [TypeConfiguration].
 func (s *TypeSpec) GetAdditionalManagedTypes() []TypePattern {
-	if s == nil {
-		return nil
-	}
-	return s.AdditionalManagedTypes
+	return orEmpty(s).AdditionalManagedTypes
 }
 
-// ReapplySpec lets users have objects written although nothing seems to have changed.
+// ReapplySpec lets users configure that objects are written although nothing seems to have changed.
 //
 // +kubebuilder:object:generate=true
 type ReapplySpec struct {
-	// ReapplyInterval is how often objects are written although nothing seems to have changed. Default: whatever the operator is
-	// configured to do, usually never.
+	// ReapplyInterval is how often objects are written although nothing seems to have changed. Default: the interval
+	// that the operator is configured with, usually never.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
@@ -329,15 +296,17 @@ type ReapplySpec struct {
 
 // GetReapplyInterval implements [ReapplyConfiguration].
 func (s *ReapplySpec) GetReapplyInterval() time.Duration {
+	return durationOf(orEmpty(s).ReapplyInterval)
+}
+
+// orEmpty returns an empty struct for a nil pointer.
+func orEmpty[T any](s *T) *T {
 	if s == nil {
-		return 0
+		return new(T)
 	}
-	return durationOf(s.ReapplyInterval)
+	return s
 }
 
 func durationOf(d *metav1.Duration) time.Duration {
-	if d == nil {
-		return 0
-	}
-	return d.Duration
+	return orEmpty(d).Duration
 }

@@ -5,9 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/espalier-dev/espalier/component"
 )
 
@@ -74,17 +71,5 @@ func TestDeepCopies(t *testing.T) {
 	client.KubeConfig.SecretRef.Name, types.AdditionalManagedTypes[0].Kind, requeue.RequeueInterval.Duration = "x", "x", 0
 	if spec.KubeConfig.SecretRef.Name != "far" || spec.AdditionalManagedTypes[0].Kind != "B" || spec.RequeueInterval.Duration == 0 {
 		t.Error("a copy of a spec shares something with it")
-	}
-	properties := &component.KubernetesProperties{
-		KubernetesPodProperties:       component.KubernetesPodProperties{PodLabels: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{{Key: "a"}}},
-		KubernetesContainerProperties: component.KubernetesContainerProperties{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{}}},
-	}
-	copied := properties.DeepCopy()
-	if diff := cmp.Diff(properties, copied); diff != "" {
-		t.Errorf("the copy differs:\n%s", diff)
-	}
-	copied.PodLabels["a"], copied.Tolerations[0].Key = "x", "x"
-	if properties.PodLabels["a"] != "b" || properties.Tolerations[0].Key != "a" {
-		t.Error("a copy of properties shares something with them")
 	}
 }

@@ -19,10 +19,10 @@ var (
 	_ validation.Validator = (*TransformableGenerator)(nil)
 )
 
-// ParameterTransformer makes other parameters of those that a [Generator] is about to get. It must be safe for concurrent use.
+// ParameterTransformer changes the parameters that a [Generator] gets. It must be safe for concurrent use.
 type ParameterTransformer interface {
-	// TransformParameters returns the parameters to use. It may return those that it got; it must not change them, but may do
-	// with the map of their ToUnstructured what it likes. To return nil without an error is an error.
+	// TransformParameters returns the parameters to use, which may be the given ones. It must not change the given
+	// ones, but may change the map that their ToUnstructured returns. It is an error to return nil without an error.
 	TransformParameters(namespace, name string, parameters Unstructurable) (Unstructurable, error)
 }
 
@@ -30,7 +30,9 @@ type ParameterTransformer interface {
 type ParameterTransformerFunc func(namespace, name string, parameters Unstructurable) (Unstructurable, error)
 
 // TransformParameters calls f. A nil f is an error.
-func (f ParameterTransformerFunc) TransformParameters(namespace, name string, parameters Unstructurable) (Unstructurable, error) {
+func (f ParameterTransformerFunc) TransformParameters(
+	namespace, name string, parameters Unstructurable,
+) (Unstructurable, error) {
 	if f == nil {
 		return nil, errNoTransformer
 	}
@@ -39,8 +41,8 @@ func (f ParameterTransformerFunc) TransformParameters(namespace, name string, pa
 
 // ObjectTransformer changes the objects that a [Generator] made. It must be safe for concurrent use.
 type ObjectTransformer interface {
-	// TransformObjects returns the objects to use: any of those that it got, changed or not, and others. It may change the
-	// objects and the slice that it got.
+	// TransformObjects returns the objects to use. It may change the given objects and the slice, leave objects out,
+	// and add others.
 	TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error)
 }
 
@@ -48,7 +50,9 @@ type ObjectTransformer interface {
 type ObjectTransformerFunc func(namespace, name string, objects []client.Object) ([]client.Object, error)
 
 // TransformObjects calls f. A nil f is an error.
-func (f ObjectTransformerFunc) TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error) {
+func (f ObjectTransformerFunc) TransformObjects(
+	namespace, name string, objects []client.Object,
+) ([]client.Object, error) {
 	if f == nil {
 		return nil, errNoTransformer
 	}
@@ -57,8 +61,8 @@ func (f ObjectTransformerFunc) TransformObjects(namespace, name string, objects 
 
 var errNoTransformer = errors.New("there is no transformer")
 
-// TransformableGenerator is a [Generator] that another one is wrapped in: what it gets and what it makes are transformed on the
-// way. [NewGenerator] makes one.
+// TransformableGenerator is a [Generator] that wraps another one, and transforms its parameters and objects.
+// [NewGenerator] makes one.
 type TransformableGenerator struct {
 	generator  Generator
 	parameters []ParameterTransformer
@@ -70,24 +74,26 @@ func NewGenerator(generator Generator) *TransformableGenerator {
 	return &TransformableGenerator{generator: generator}
 }
 
-// WithParameterTransformer adds a transformer that runs before the generator, after those added before. It changes g and returns
-// it, and must not be called once g is in use.
+// WithParameterTransformer adds a transformer that runs before the generator, after the parameter transformers that
+// were added before. It changes g and returns it. It must not be called once g is in use.
 func (g *TransformableGenerator) WithParameterTransformer(transformer ParameterTransformer) *TransformableGenerator {
 	g.parameters = append(g.parameters, transformer)
 	return g
 }
 
-// WithObjectTransformer adds a transformer that runs after the generator and those added before. It changes g and returns it, and
-// must not be called once g is in use.
+// WithObjectTransformer adds a transformer that runs after the generator and the object transformers that were added
+// before. It changes g and returns it. It must not be called once g is in use.
 func (g *TransformableGenerator) WithObjectTransformer(transformer ObjectTransformer) *TransformableGenerator {
 	g.objects = append(g.objects, transformer)
 	return g
 }
 
-// Generate transforms the parameters, has the wrapped generator make objects of them, and transforms these. The caller's
-// parameters stay as they are. The error of a transformer names its index, counted from 0 for each of both sorts; that of the
-// generator is returned as it is.
-func (g *TransformableGenerator) Generate(ctx context.Context, namespace, name string, parameters Unstructurable) ([]client.Object, error) {
+// Generate transforms the parameters, calls the wrapped generator with them, and transforms its objects. The caller's
+// parameters stay as they are. The error of a transformer names its index among the parameter or object transformers,
+// counted from 0. The error of the generator is returned as it is.
+func (g *TransformableGenerator) Generate(
+	ctx context.Context, namespace, name string, parameters Unstructurable,
+) ([]client.Object, error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
@@ -95,7 +101,7 @@ func (g *TransformableGenerator) Generate(ctx context.Context, namespace, name s
 		parameters = UnstructurableMap{}
 	}
 	if m, ok := parameters.(UnstructurableMap); ok {
-		// A transformer that asserts the type would have the caller's map in its hands.
+		// A transformer that asserts the type could change the caller's map.
 		parameters = UnstructurableMap(m.ToUnstructured())
 	}
 	for i, transformer := range g.parameters {
@@ -120,10 +126,10 @@ func (g *TransformableGenerator) Generate(ctx context.Context, namespace, name s
 	return objects, nil
 }
 
-// To go on with no parameters could make objects disappear that the component is to have.
+// Without parameters the generator could leave out objects, which would then be deleted.
 var errNoParameters = errors.New("it returned no parameters")
 
-// Deterministic tells whether the wrapped generator and all transformers are.
+// Deterministic reports whether the wrapped generator and all transformers are deterministic.
 func (g *TransformableGenerator) Deterministic() bool {
 	if g.check() != nil || !IsDeterministic(g.generator) {
 		return false
@@ -141,7 +147,7 @@ func (g *TransformableGenerator) Deterministic() bool {
 	return true
 }
 
-// AddToScheme has the wrapped generator register its types, if it has any.
+// AddToScheme calls AddToScheme of the wrapped generator, if it is a [SchemeExtender].
 func (g *TransformableGenerator) AddToScheme(scheme *runtime.Scheme) error {
 	if err := g.check(); err != nil {
 		return err
@@ -152,7 +158,8 @@ func (g *TransformableGenerator) AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Validate returns an error if the generator or a transformer is nil, or, where ctx asks for that, not valid itself.
+// Validate returns an error if the generator or a transformer is nil. If ctx asks for recursive validation, it also
+// returns the errors of those that are Validators themselves.
 func (g *TransformableGenerator) Validate(ctx context.Context) error {
 	if err := g.check(); err != nil {
 		return err
@@ -160,47 +167,46 @@ func (g *TransformableGenerator) Validate(ctx context.Context) error {
 	if !validation.IsRecursive(ctx) {
 		return nil
 	}
-	if err := validate(ctx, g.generator); err != nil {
-		return err
-	}
-	for i, transformer := range g.parameters {
-		if err := validate(ctx, transformer); err != nil {
-			return fmt.Errorf("parameter transformer %d: %w", i, err)
+	return g.each(func(part any) error {
+		if validator, ok := part.(validation.Validator); ok {
+			return validator.Validate(ctx)
 		}
-	}
-	for i, transformer := range g.objects {
-		if err := validate(ctx, transformer); err != nil {
-			return fmt.Errorf("object transformer %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-func validate(ctx context.Context, v any) error {
-	if validator, ok := v.(validation.Validator); ok {
-		return validator.Validate(ctx)
-	}
-	return nil
+		return nil
+	})
 }
 
 func (g *TransformableGenerator) check() error {
 	if g == nil || isNil(g.generator) {
 		return errNoGenerator
 	}
+	return g.each(func(part any) error {
+		if isNil(part) {
+			return errNoTransformer
+		}
+		return nil
+	})
+}
+
+// each calls f with the generator and the transformers until the first error, and adds the index of a transformer to
+// its error.
+func (g *TransformableGenerator) each(f func(part any) error) error {
+	if err := f(g.generator); err != nil {
+		return err
+	}
 	for i, transformer := range g.parameters {
-		if isNil(transformer) {
-			return fmt.Errorf("parameter transformer %d: %w", i, errNoTransformer)
+		if err := f(transformer); err != nil {
+			return fmt.Errorf("parameter transformer %d: %w", i, err)
 		}
 	}
 	for i, transformer := range g.objects {
-		if isNil(transformer) {
-			return fmt.Errorf("object transformer %d: %w", i, errNoTransformer)
+		if err := f(transformer); err != nil {
+			return fmt.Errorf("object transformer %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// isNil tells whether v is nil, or an interface that holds a nil function. A nil pointer may be an implementation.
+// isNil reports whether v is nil, or an interface with a nil function. A nil pointer may be an implementation.
 func isNil(v any) bool {
 	if v == nil {
 		return true

@@ -9,21 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TypePattern stands for types, in any version.
+// TypePattern matches types, in any version.
 //
 // +kubebuilder:object:generate=true
 type TypePattern struct {
-	// Group of the types: "*" for all groups, "*.example.com" for all groups below example.com, though not that itself, or
-	// one group. Empty is the core group.
+	// Group of the types. "*" matches all groups, and "*.example.com" all groups below example.com, but not example.com
+	// itself. Empty is the core group.
 	Group string `json:"group"`
-	// Kind of the types: "*" for all kinds, or one kind.
+	// Kind of the types. "*" matches all kinds.
 	// +kubebuilder:validation:MinLength=1
 	Kind string `json:"kind"`
 }
 
-// Matches tells whether kind is one of the types that p stands for. A pattern that is not valid matches nothing.
+// Matches reports whether p matches kind. A pattern that is not valid matches nothing.
 func (p TypePattern) Matches(kind schema.GroupKind) bool {
-	return p.matchesGroup(kind.Group) && (p.Kind == "*" || p.Kind != "" && p.Kind == kind.Kind && !strings.Contains(p.Kind, "*"))
+	named := p.Kind != "" && p.Kind == kind.Kind && !strings.Contains(p.Kind, "*")
+	return p.matchesGroup(kind.Group) && (named || p.Kind == "*")
 }
 
 func (p TypePattern) matchesGroup(group string) bool {
@@ -37,14 +38,14 @@ func (p TypePattern) matchesGroup(group string) bool {
 	return p.Group == group && !strings.Contains(p.Group, "*")
 }
 
-// Validate returns an error if p cannot stand for any type.
+// Validate returns an error if p cannot match any type.
 func (p TypePattern) Validate() error {
 	var errs []error
 	group, _ := strings.CutPrefix(p.Group, "*.")
 	if p.Group != "" && p.Group != "*" && len(validation.IsDNS1123Subdomain(group)) > 0 {
 		errs = append(errs, fmt.Errorf(`group: must be a group, "*", or "*." and a group: %s`, quote(p.Group)))
 	}
-	// What the API server asks of the kind of a CustomResourceDefinition.
+	// This is what the API server requires of the kind in a CustomResourceDefinition.
 	if p.Kind != "*" && len(validation.IsDNS1035Label(strings.ToLower(p.Kind))) > 0 {
 		errs = append(errs, fmt.Errorf(`kind: must be a kind, or "*": %s`, quote(p.Kind)))
 	}

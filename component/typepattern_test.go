@@ -9,7 +9,6 @@ import (
 	"github.com/espalier-dev/espalier/component"
 )
 
-// TestTypePatternMatches: which groups and kinds a pattern stands for (trace T16 of the specification of the component engine).
 func TestTypePatternMatches(t *testing.T) {
 	for _, tc := range []struct {
 		pattern, kind component.TypePattern
@@ -70,8 +69,8 @@ func TestTypePatternValidate(t *testing.T) {
 	}
 }
 
-// FuzzTypePattern holds against any pattern that one that matches something is valid where the type could exist, and that
-// there are no other wildcards than the documented ones.
+// FuzzTypePattern holds against any pattern that one that matches something is valid where the type could exist, and
+// that there are no other wildcards than the documented ones.
 func FuzzTypePattern(f *testing.F) {
 	f.Add("*.foo", "*", "bar.foo", "Bed")
 	f.Add("*.*.foo", "Bed", "a.b.foo", "Bed")

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The texts are those that programs written for reconciler.io/runtime may compare with.
+// Programs written for reconciler.io/runtime may compare these texts.
 var (
 	errCreate = errors.New("Create is not supported for the duck typed objects")
 	errUpdate = errors.New("Update is not supported for the duck typed objects, use Patch instead")
@@ -22,9 +22,9 @@ var (
 
 var _ client.WithWatch = (*duckClient)(nil)
 
-// SchemeAccessor is what knows a scheme, such as any client.Client.
+// SchemeAccessor gives access to a scheme. Every client.Client is one.
 type SchemeAccessor interface {
-	// Scheme returns the scheme that tells which Go types are registered, and thus no ducks.
+	// Scheme returns the scheme. A Go type that is registered in it is no duck.
 	Scheme() *runtime.Scheme
 }
 
@@ -102,27 +102,17 @@ func (c *duckClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, 
 }
 
 func (c *duckClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	if !c.isDuck(obj) {
-		return c.inner.Create(ctx, obj, opts...)
-	}
-	if !c.dangerous {
+	if !c.dangerous && c.isDuck(obj) {
 		return errCreate
 	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
-		return c.inner.Create(ctx, u, opts...)
-	})
+	return c.pass(obj, func(obj client.Object) error { return c.inner.Create(ctx, obj, opts...) })
 }
 
 func (c *duckClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	if !c.isDuck(obj) {
-		return c.inner.Update(ctx, obj, opts...)
-	}
-	if !c.dangerous {
+	if !c.dangerous && c.isDuck(obj) {
 		return errUpdate
 	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
-		return c.inner.Update(ctx, u, opts...)
-	})
+	return c.pass(obj, func(obj client.Object) error { return c.inner.Update(ctx, obj, opts...) })
 }
 
 func (c *duckClient) Patch(
@@ -135,27 +125,25 @@ func (c *duckClient) Patch(
 	if err != nil {
 		return err
 	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
+	return asUnstructured(obj, func(u client.Object) error {
 		return c.inner.Patch(ctx, u, patch, opts...)
 	})
 }
 
 func (c *duckClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	if !c.isDuck(obj) {
-		return c.inner.Delete(ctx, obj, opts...)
-	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
-		return c.inner.Delete(ctx, u, opts...)
-	})
+	return c.pass(obj, func(obj client.Object) error { return c.inner.Delete(ctx, obj, opts...) })
 }
 
 func (c *duckClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	return c.pass(obj, func(obj client.Object) error { return c.inner.DeleteAllOf(ctx, obj, opts...) })
+}
+
+// pass makes call with obj, in its unstructured form if it is a duck.
+func (c *duckClient) pass(obj client.Object, call func(client.Object) error) error {
 	if !c.isDuck(obj) {
-		return c.inner.DeleteAllOf(ctx, obj, opts...)
+		return call(obj)
 	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
-		return c.inner.DeleteAllOf(ctx, u, opts...)
-	})
+	return asUnstructured(obj, call)
 }
 
 // Watch watches ducks as unstructured objects; the events bring objects of the list's item type.

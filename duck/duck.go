@@ -1,16 +1,16 @@
 // Package duck gives typed access to parts of objects whose full type is not known.
 //
-// A duck type is a Go type that describes what several kinds have in common, such as the pod template of whatever has
-// one. It is not registered in the scheme; each value says itself which kind it stands for:
+// A duck type is a Go type with the fields that several kinds have in common, such as a pod template. It is not
+// registered in the scheme. Each value names its kind itself:
 //
 //	workload := &WithPodTemplate{
 //		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 //	}
 //	err := duck.NewDuckAwareClientWrapper(c).Get(ctx, key, workload)
 //
-// A client that is wrapped by this package takes such values wherever it takes objects. They travel as unstructured
-// objects and are converted back. A field that the Go type lacks is not seen, and, since ducks are written with patches,
-// not lost either. All other objects pass through the wrapper untouched.
+// A client that is wrapped by this package accepts such values in place of objects. It sends and receives them as
+// unstructured objects and converts them. A field that the Go type lacks is not visible. It is not lost either, because
+// ducks are written with patches. All other objects pass through the wrapper unchanged.
 package duck
 
 import (
@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// IsDuck tells whether obj is to be treated as a duck: its Go type is not registered in the scheme, and it says itself
-// which group, version and kind it stands for. Unstructured objects and metav1.PartialObjectMetadata are no ducks:
-// clients understand them as they are.
+// IsDuck reports whether obj is a duck: its Go type is not registered in the scheme, and it names its group, version
+// and kind itself. Unstructured objects and metav1.PartialObjectMetadata are no ducks, because clients support them as
+// they are.
 func IsDuck(obj runtime.Object, scheme *runtime.Scheme) bool {
 	switch obj.(type) {
 	case nil, runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -36,11 +36,11 @@ func IsDuck(obj runtime.Object, scheme *runtime.Scheme) bool {
 	return runtime.IsNotRegisteredError(err)
 }
 
-// Convert fills to with the content of from, by way of the unstructured form of both. Fields match by their JSON names:
-// what to has no field for is left out, and what from lacks is zero in to afterwards. Either of them may be
-// unstructured. Where from is, fields of to that are of an interface type share their value with it.
+// Convert fills to with the content of from, through the unstructured form of both. Fields match by their JSON names.
+// Fields that to lacks are left out, and fields that from lacks are zero in to. Either of them may be unstructured. If
+// from is, then fields of to that have an interface type share their value with it.
 //
-// Both must be non-nil pointers. On error, to may be half filled.
+// Both must be non-nil pointers. After an error, to may be partly filled.
 func Convert(from runtime.Object, to runtime.Object) error {
 	u, isUnstructured := to.(runtime.Unstructured)
 	if _, both := from.(runtime.Unstructured); both && isUnstructured {

@@ -13,8 +13,8 @@ var (
 	_ client.SubResourceClient = (*duckSubResourceClient)(nil)
 )
 
-// duckSubResourceWriter refuses Create and Update of ducks even where those of whole objects are allowed: the main
-// resource may be replaced by what its author knows of it, the status belongs to somebody else.
+// duckSubResourceWriter refuses Create and Update of ducks even where they are allowed for whole objects. The status
+// belongs to another writer than the rest of the object.
 type duckSubResourceWriter struct {
 	inner  client.SubResourceWriter
 	scheme SchemeAccessor
@@ -56,13 +56,13 @@ func (w *duckSubResourceWriter) Patch(
 	if err != nil {
 		return err
 	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
+	return asUnstructured(obj, func(u client.Object) error {
 		return w.inner.Patch(ctx, u, patch, opts...)
 	})
 }
 
-// patchBody patches a sub-resource whose body is not the object itself. Once the object travels as unstructured, so
-// must the body, which takes the answer.
+// patchBody patches a sub-resource whose body is not the object itself. The inner client needs both in unstructured
+// form. The response is stored in the body.
 func (w *duckSubResourceWriter) patchBody(
 	ctx context.Context, obj, body client.Object, patch client.Patch, opts []client.SubResourcePatchOption,
 ) error {
@@ -93,8 +93,8 @@ type duckSubResourceClient struct {
 	inner client.SubResourceClient
 }
 
-// Get fills subResource, duck or not, if either of the two is a duck: an inner client asks that both be unstructured or
-// none.
+// Get converts both objects if either of the two is a duck, because an inner client needs both or neither in
+// unstructured form.
 func (c *duckSubResourceClient) Get(
 	ctx context.Context, obj client.Object, subResource client.Object, opts ...client.SubResourceGetOption,
 ) error {

@@ -31,8 +31,8 @@ func itemsOf(list client.ObjectList) (func() client.Object, error) {
 	}, nil
 }
 
-// convertedEvents passes on the events of another watch. Of the goroutine that does so nothing is left once the watch
-// was stopped, its context is done, or the inner watch has ended.
+// convertedEvents converts the events of another watch. Its goroutine ends when the watch is stopped, when its context
+// is done, or when the inner watch has ended.
 type convertedEvents struct {
 	inner   watch.Interface
 	newItem func() client.Object
@@ -86,7 +86,7 @@ func (w *convertedEvents) run(ctx context.Context) {
 }
 
 // convert returns the event with its object as an item of the list, or an error event if that is not possible. The
-// status that an error event brings is left as it is.
+// status in an error event is left as it is.
 func (w *convertedEvents) convert(event watch.Event) watch.Event {
 	u, ok := event.Object.(runtime.Unstructured)
 	if !ok || event.Type == watch.Error {

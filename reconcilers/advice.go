@@ -63,7 +63,7 @@ func (r *Advice[Type]) init() {
 // SetupWithManager validates, then sets up the node itself and the nested node.
 func (r *Advice[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -100,20 +100,20 @@ func (r *Advice[Type]) Reconcile(ctx context.Context, resource Type) (Result, er
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 
 	replaced, before, err := r.Before(ctx, resource)
 	if err != nil {
-		noteUnlocated(ctx, err)
+		recordUnlocated(ctx, err)
 		return before, err
 	}
 	if replaced != nil {
 		ctx = replaced
 	}
 	result, err := r.Around(ctx, resource, r.Reconciler)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	result, err = r.After(ctx, resource, aggregateResult(before, result), err)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	return result, err
 }
 

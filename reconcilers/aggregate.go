@@ -153,7 +153,7 @@ func (r *AggregateReconciler[T]) check(parts *rootParts[T]) error {
 		return fmt.Errorf("AggregateReconciler %q must define AggregateObjectManager", r.Name)
 	case !isNilNode(r.AggregateObjectManager) && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
 		return fmt.Errorf("AggregateReconciler %q may not define both AggregateObjectManager and MergeBeforeUpdate or Sanitize", r.Name)
-	case r.desiresWhole && needsIntent(r.manager):
+	case r.desiresWhole && appliesAllDesired(r.manager):
 		return fmt.Errorf("AggregateReconciler %q must define DesiredResource, since its AggregateObjectManager applies all that is desired", r.Name)
 	case isNilNode(r.Reconciler):
 		return fmt.Errorf("AggregateReconciler %q must have a valid Reconciler: %w", r.Name, errNilNode)
@@ -220,7 +220,7 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	if err := parts.checkConfig(); err != nil {
 		return Result{}, err
 	}
-	return parts.serve(ctx, req, nil, r.reconcile)
+	return parts.handleRequest(ctx, req, nil, r.reconcile)
 }
 
 // Describe shows the tree, and what the root itself and its object manager do with the object.

@@ -151,6 +151,7 @@ func steadyAggregate[T client.Object](t *testing.T, op *operator, root *reconcil
 // Issue 4.8: the object is made at the start, without any event. It then follows its inputs, comes back when somebody deletes it,
 // goes when it is not desired, and costs nothing in between.
 func TestAggregateOnARealAPIServer(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]ctrl.Options{
 		"alone":         {},
 		"with a leader": {LeaderElection: true, LeaderElectionID: "aggregate", LeaderElectionReleaseOnCancel: true},
@@ -263,6 +264,7 @@ func (c composed) ApplyToFor(input *builder.ForInput) {
 
 // Issue 3.12: other objects of the type do not reach the queue. The author's predicates hold all the same.
 func TestAggregateIsWokenByItsOwnEventsOnly(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		filtered bool
 		options  func(builder.Predicates) []builder.ForOption
@@ -349,6 +351,7 @@ func TestAggregateIsWokenByItsOwnEventsOnly(t *testing.T) {
 // Law L1: what the server defaults is written once, whether what is desired is made anew each time or from what is there, and
 // whatever becomes of the status meanwhile.
 func TestL1AggregateWithDefaultsIsWrittenOnce(t *testing.T) {
+	t.Parallel()
 	for name, fresh := range map[string]bool{"made anew": true, "made from what is there": false} {
 		t.Run(name, func(t *testing.T) {
 			c := live(t)
@@ -406,6 +409,7 @@ func TestL1AggregateWithDefaultsIsWrittenOnce(t *testing.T) {
 
 // A child is owned by the object once that is there: the event of the new object brings the tree back.
 func TestAggregateOwnsChildrenOnceItExists(t *testing.T) {
+	t.Parallel()
 	c := live(t)
 	namespace := plane.Namespace(t)
 	type child = reconcilers.ChildReconciler[*corev1.ConfigMap, *corev1.Secret, *corev1.SecretList]

@@ -389,7 +389,7 @@ func TestAggregateForgetsChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := root.Lessons(); births != lives || n == 0 || n > lives/2 {
+	if n := root.RememberedWrites(); births != lives || n == 0 || n > lives/2 {
 		t.Errorf("of %d children, of which one is there, %d are remembered", births, n)
 	}
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/espalier-dev/espalier/tracker"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // reconcile reads the object, runs the tree, and has the manager make what is desired.
-func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *pass) (Result, error) {
+func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *requestState) (Result, error) {
 	config, err := RetrieveOriginalConfig(ctx)
 	if err != nil {
 		return Result{}, err
@@ -24,11 +23,11 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 	if err != nil {
 		return Result{}, fetchFailed(ctx, err)
 	}
-	if actual.GetDeletionTimestamp() != nil {
+	if isNil(actual) || actual.GetDeletionTimestamp() != nil {
 		return Result{}, nil
 	}
-	p.memory = r.memories.of(actual)
-	defer p.memory.sweep()
+	p.resource = r.states.Of(actual)
+	defer func() { p.resource.EndRequest(rtime.RetrieveNow(ctx)) }()
 	p.stored = actual
 	version := actual.GetResourceVersion()
 	resource := copyOf(actual)
@@ -36,44 +35,44 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
 
-	w, err := r.wish(ctx, config, actual, resource)
+	d, err := r.runTree(ctx, config, actual, resource)
 	var managed T
 	if err == nil {
-		managed, err = r.manage(ctx, config, resource, actual, w.desired)
+		managed, err = r.manage(ctx, config, resource, actual, d.desired)
 	}
 	r.remember(ctx, req, p, version, managed)
-	if err == nil && isNil(w.desired) {
-		r.rememberDeleted(ctx, p, actual)
+	if err == nil && isNil(d.desired) && actual.GetUID() != "" {
+		p.resource.Deleted(actual, rtime.RetrieveNow(ctx))
 	}
-	return w.result, joinLoud(w.halted, err)
+	return d.result, joinLoud(d.halted, err)
 }
 
-// wish is what comes of a tree that ran.
-type wish[T client.Object] struct {
+// desiredState is the outcome of the tree and of DesiredResource.
+type desiredState[T client.Object] struct {
 	desired T
 	result  Result
-	// halted is what the tree said beside halting; nil if nothing.
+	// halted is the error of a tree that halted and returned more than that; else nil.
 	halted error
 }
 
-// wish runs the tree and asks what is desired.
-func (r *AggregateReconciler[T]) wish(ctx context.Context, config Config, actual, resource T) (w wish[T], err error) {
-	inRound(config, actual, func() (complete bool) {
-		w.result, err = r.Reconciler.Reconcile(ctx, resource)
-		noteUnlocated(ctx, err)
+// runTree runs the tree and asks what is desired.
+func (r *AggregateReconciler[T]) runTree(ctx context.Context, config Config, actual, resource T) (d desiredState[T], err error) {
+	withTrackerRound(config, actual, func() (complete bool) {
+		d.result, err = r.Reconciler.Reconcile(ctx, resource)
+		recordUnlocated(ctx, err)
 		complete = err == nil
 		switch {
 		case isOnlyHalt(err):
 		case isHalt(err):
-			w.halted = err
+			d.halted = err
 		case err != nil:
 			return false
 		}
-		w.desired, err = r.desired(ctx, actual, resource)
-		noteUnlocated(ctx, err)
+		d.desired, err = r.desired(ctx, actual, resource)
+		recordUnlocated(ctx, err)
 		return complete && err == nil
 	})
-	return w, err
+	return d, err
 }
 
 func (r *AggregateReconciler[T]) desired(ctx context.Context, actual, resource T) (T, error) {
@@ -95,12 +94,12 @@ func (r *AggregateReconciler[T]) manage(ctx context.Context, config Config, reso
 	config.Tracker = untracked{}
 	managed, err := r.manager.Manage(StashConfig(ctx, config), resource, actual, desired)
 	if err != nil {
-		noteFailure(ctx, describeObject(actual), err)
+		recordFailure(ctx, describeObject(actual), err)
 	}
 	return managed, err
 }
 
-// untracked is a tracker for whom nobody has to be woken.
+// untracked is a tracker that tracks nothing.
 type untracked struct{}
 
 func (untracked) TrackReference(tracker.Reference, client.Object) error { return nil }
@@ -111,8 +110,8 @@ func (untracked) GetObservers(client.Object) ([]types.NamespacedName, error) {
 	return []types.NamespacedName{}, nil
 }
 
-// read returns the object as the API server has it, as far as is known, and an empty one of its name if there is none. It belongs
-// to the caller.
+// read returns the object as the API server has it, as far as is known; an empty one of its name if there is none; and nil if the
+// root deleted it and the cache does not show that yet. It belongs to the caller.
 func (r *AggregateReconciler[T]) read(ctx context.Context, config Config, req Request) (T, error) {
 	actual := copyOf(r.Type)
 	err := config.Get(ctx, req.NamespacedName, actual)
@@ -122,17 +121,15 @@ func (r *AggregateReconciler[T]) read(ctx context.Context, config Config, req Re
 	if err != nil {
 		return actual, err
 	}
-	if newer, ok := r.memories.of(actual).barrier.resolve(actual, rtime.RetrieveNow(ctx)).(T); ok {
-		return newer, nil
-	}
-	return actual, nil
+	known, _ := r.states.Of(actual).Resolve(actual, rtime.RetrieveNow(ctx)).(T)
+	return known, nil
 }
 
 // readUnseen returns the object if the root wrote it and the cache does not show it yet, which the API server tells.
 func (r *AggregateReconciler[T]) readUnseen(ctx context.Context, config Config, req Request) (T, error) {
-	if known := r.memories.known(req.NamespacedName); known != nil {
-		alive, err := known.barrier.confirm(ctx, config, rtime.RetrieveNow(ctx))
-		if alive, ok := alive.(T); ok || err != nil {
+	if known := r.states.Lookup(req.NamespacedName); known != nil {
+		unseen, err := known.Unseen(ctx, config.APIReader, rtime.RetrieveNow(ctx))
+		if alive, ok := unseen.(T); ok || err != nil {
 			return alive, err
 		}
 	}
@@ -144,25 +141,14 @@ func (r *AggregateReconciler[T]) readUnseen(ctx context.Context, config Config, 
 
 // remember keeps what the server answered last, so that a cache that lags behind is noticed. Version is that of the object as it
 // was read.
-func (r *AggregateReconciler[T]) remember(ctx context.Context, req Request, p *pass, version string, managed T) {
+func (r *AggregateReconciler[T]) remember(ctx context.Context, req Request, p *requestState, version string, managed T) {
 	written := p.stored
 	if !isNil(managed) {
 		// What was learned when the object was made would go with the next request, which finds an object of another UID.
-		r.memories.adopt(req.NamespacedName, p.memory, managed.GetUID())
+		r.states.SetUID(req.NamespacedName, p.resource, managed.GetUID())
 		written = managed
 	}
 	if written.GetResourceVersion() != version {
-		p.memory.barrier.raise(written.DeepCopyObject().(client.Object), rtime.RetrieveNow(ctx))
+		p.resource.Wrote(written.DeepCopyObject().(client.Object), version == "", rtime.RetrieveNow(ctx))
 	}
-}
-
-// rememberDeleted keeps that the object was deleted: it counts as terminating until the cache shows what became of it.
-func (r *AggregateReconciler[T]) rememberDeleted(ctx context.Context, p *pass, actual T) {
-	if actual.GetUID() == "" {
-		return
-	}
-	now := rtime.RetrieveNow(ctx)
-	deleted := copyOf(actual)
-	deleted.SetDeletionTimestamp(&metav1.Time{Time: now})
-	p.memory.barrier.raise(deleted, now)
 }

@@ -30,7 +30,7 @@ func (a Always[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *B
 		if isNilNode(node) {
 			return nilElement("Always", i)
 		}
-		if err := node.SetupWithManager(enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
+		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
 			return err
 		}
 	}
@@ -46,15 +46,15 @@ func (a Always[Type]) Validate(ctx context.Context) error {
 func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
 	aggregate := Result{}
 	var errs []error
-	parent := positionOf(ctx)
+	parent := pathOf(ctx)
 	// One allocation for the contexts of all elements.
-	positions := make([]position, len(a))
+	paths := make([]nodePath, len(a))
 	for i, node := range a {
-		positions[i] = position{Context: ctx, name: strconv.Itoa(i), parent: parent}
-		result, err := reconcileElement(&positions[i], node, i, resource)
+		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
+		result, err := reconcileElement(&paths[i], node, i, resource)
 		aggregate = aggregateResult(aggregate, result)
 		if err != nil {
-			noteUnlocated(&positions[i], err)
+			recordUnlocated(&paths[i], err)
 			errs = append(errs, err)
 		}
 	}

@@ -273,6 +273,7 @@ func (op *operator) flushEvents(t *testing.T, widget *resources.Widget) {
 var flushes atomic.Int64
 
 func TestL1SteadyTreeMakesNoRequests(t *testing.T) {
+	t.Parallel()
 	c := live(t)
 	op, roots := startOperator(t, widgetTree)
 	widget := op.createWidget(t, c)
@@ -292,6 +293,7 @@ func TestL1SteadyTreeMakesNoRequests(t *testing.T) {
 }
 
 func TestL1RestartConvergesWithoutChangingAnything(t *testing.T) {
+	t.Parallel()
 	c := live(t)
 	first, _ := startOperator(t, widgetTree)
 	widget := first.createWidget(t, c)
@@ -314,6 +316,7 @@ func TestL1RestartConvergesWithoutChangingAnything(t *testing.T) {
 }
 
 func TestDriftIsPutRight(t *testing.T) {
+	t.Parallel()
 	c := live(t)
 	op, roots := startOperator(t, widgetTree)
 	widget := op.createWidget(t, c)
@@ -345,6 +348,7 @@ func TestDriftIsPutRight(t *testing.T) {
 }
 
 func TestTwoRootsOfOneManagerShareTheOwnerIndex(t *testing.T) {
+	t.Parallel()
 	c := live(t)
 	tree := func(part string) func(reconcilers.Config) *widgetRoot {
 		return func(config reconcilers.Config) *widgetRoot {

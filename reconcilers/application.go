@@ -21,10 +21,10 @@ type application[Type client.Object] struct {
 	// given is what the author has to be applied in place of what is desired; nil if that is not asked for.
 	given runtime.ApplyConfiguration
 	// intent is that of what is desired, and of what is given.
-	intent intent
+	hash desiredHash
 }
 
-var _ craft[client.Object] = (*application[client.Object])(nil)
+var _ objectStrategy[client.Object] = (*application[client.Object])(nil)
 
 // errNotFromScratch guards what others own: to apply a copy of an object is to claim all of its fields.
 var errNotFromScratch = errors.New("what is desired must be made from scratch, not of the object that is there, or ApplyConfiguration be defined")
@@ -37,7 +37,7 @@ func (a *application[Type]) ask(ctx context.Context, resource client.Object, des
 		if desired.GetResourceVersion() != "" {
 			return fmt.Errorf("ApplyingObjectManager %q is unable to apply %s: %w", a.manager.Name, describeObject(desired), errNotFromScratch)
 		}
-		a.intent = intentOf(desired)
+		a.hash = hashOfDesired(desired)
 		return nil
 	}
 	given, err := a.manager.ApplyConfiguration(ctx, resource, desired)
@@ -47,12 +47,12 @@ func (a *application[Type]) ask(ctx context.Context, resource client.Object, des
 	if isNil(given) {
 		return fmt.Errorf("ApplyingObjectManager %q: %w", a.manager.Name, errNoApplyConfiguration)
 	}
-	a.given, a.intent = given, intentOf([]any{desired, given})
+	a.given, a.hash = given, hashOfDesired([]any{desired, given})
 	return nil
 }
 
-// post creates desired, see craft.
-func (a *application[Type]) post(ctx context.Context, w worksite[Type], desired Type) (Type, error) {
+// create creates desired, see objectStrategy.
+func (a *application[Type]) create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error) {
 	var none Type
 	wanted, err := a.wanted(w, desired)
 	if err != nil {
@@ -66,14 +66,14 @@ func (a *application[Type]) post(ctx context.Context, w worksite[Type], desired 
 	if err != nil {
 		return none, err
 	}
-	a.learn(w, wanted, created)
+	a.recordWrite(w, wanted, created)
 	return created, nil
 }
 
-// change applies what is desired to actual, see craft.
-func (a *application[Type]) change(ctx context.Context, w worksite[Type], actual, desired Type) (Type, error) {
+// update applies what is desired to actual, see objectStrategy.
+func (a *application[Type]) update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error) {
 	var none Type
-	known := w.lessons.recall(actual.GetUID(), a.intent)
+	known := w.lastWrites.get(actual.GetUID(), a.hash)
 	if known.agreed(actual) {
 		// Not even logged: this is what nearly every request comes to.
 		return actual, nil
@@ -86,7 +86,7 @@ func (a *application[Type]) change(ctx context.Context, w worksite[Type], actual
 	log := logr.FromContextOrDiscard(ctx)
 	if a.inSync(wanted, actual, known) {
 		log.Info("resource is in sync, no update required")
-		w.lessons.agree(actual, a.intent, known)
+		w.lastWrites.record(actual, a.hash, known)
 		return actual, nil
 	}
 
@@ -101,7 +101,7 @@ func (a *application[Type]) change(ctx context.Context, w worksite[Type], actual
 	if err != nil {
 		return none, err
 	}
-	a.learn(w, wanted, applied)
+	a.recordWrite(w, wanted, applied)
 	if !changed {
 		return applied, nil
 	}
@@ -113,7 +113,7 @@ func (a *application[Type]) change(ctx context.Context, w worksite[Type], actual
 }
 
 // wanted returns what is to be applied.
-func (a *application[Type]) wanted(w worksite[Type], desired Type) (configuration, error) {
+func (a *application[Type]) wanted(w objectWriter[Type], desired Type) (configuration, error) {
 	kind, err := w.config.GroupVersionKindFor(desired)
 	if err != nil {
 		return nil, fmt.Errorf("ApplyingObjectManager %q is unable to tell the kind of what is desired: %w", a.manager.Name, err)
@@ -137,7 +137,7 @@ func (a *application[Type]) differences(wanted configuration, there map[string]a
 }
 
 // inSync tells whether obj agrees with what is wanted, but for what is known to differ.
-func (a *application[Type]) inSync(wanted configuration, obj Type, known lesson) bool {
+func (a *application[Type]) inSync(wanted configuration, obj Type, known lastWrite) bool {
 	there, err := unstructuredOf(obj)
 	if err != nil {
 		return false
@@ -149,8 +149,8 @@ func (a *application[Type]) inSync(wanted configuration, obj Type, known lesson)
 	return known.version != "" && compareValues(wanted, there).within(known.accepted)
 }
 
-// learn keeps in what the answer to a write differs from what was wanted: it will not differ less after another.
-func (a *application[Type]) learn(w worksite[Type], wanted configuration, written Type) {
+// recordWrite keeps in what the answer to a write differs from what was wanted: it will not differ less after another.
+func (a *application[Type]) recordWrite(w objectWriter[Type], wanted configuration, written Type) {
 	accepted := differences{}
 	if there, err := unstructuredOf(written); err == nil {
 		maps.Copy(accepted, compareValues(wanted, there))
@@ -158,12 +158,12 @@ func (a *application[Type]) learn(w worksite[Type], wanted configuration, writte
 			maps.Copy(accepted, a.differences(wanted, there, written))
 		}
 	}
-	w.lessons.agree(written, a.intent, lesson{accepted: accepted})
+	w.lastWrites.record(written, a.hash, lastWrite{accepted: accepted})
 }
 
 // apply makes actual agree with what is wanted. It returns what the server has then, and whether that is another version.
 func (a *application[Type]) apply(
-	ctx context.Context, w worksite[Type], wanted configuration, actual Type,
+	ctx context.Context, w objectWriter[Type], wanted configuration, actual Type,
 ) (answer *unstructured.Unstructured, changed bool, err error) {
 	var before client.Object = actual
 	for range 2 {
@@ -187,7 +187,7 @@ func (a *application[Type]) apply(
 const maxLeft = 3
 
 func (a *application[Type]) applyOnce(
-	ctx context.Context, w worksite[Type], wanted configuration, actual Type,
+	ctx context.Context, w objectWriter[Type], wanted configuration, actual Type,
 ) (*unstructured.Unstructured, error) {
 	options := []client.ApplyOption{client.FieldOwner(a.owner.name)}
 	if a.manager.Conflicts == ForceConflicts {

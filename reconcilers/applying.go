@@ -74,8 +74,8 @@ type ApplyingObjectManager[Type client.Object] struct {
 	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that copy.
 	Sanitize func(child Type) interface{}
 
-	initOnce sync.Once
-	learned  lessons
+	initOnce   sync.Once
+	lastWrites lastWrites
 }
 
 var _ ObjectManager[client.Object] = (*ApplyingObjectManager[client.Object])(nil)
@@ -89,7 +89,7 @@ func (m *ApplyingObjectManager[Type]) init() {
 		if m.Conflicts == "" {
 			m.Conflicts = ForceConflicts
 		}
-		m.learned.init()
+		m.lastWrites.limit = maxStandaloneWrites
 	})
 }
 
@@ -102,7 +102,7 @@ func (m *ApplyingObjectManager[Type]) SetupWithManager(ctx context.Context, _ Ma
 	if !m.TrackDesired {
 		return nil
 	}
-	if err := watchTracked(ctx, bldr, m.Type); err != nil {
+	if err := WatchTracked(ctx, bldr, m.Type); err != nil {
 		return fmt.Errorf("ApplyingObjectManager %q is unable to watch %s: %w", m.Name, typeName(m.Type), err)
 	}
 	return nil
@@ -158,15 +158,15 @@ func (m *ApplyingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	if err := m.check(); err != nil {
 		return none, err
 	}
-	w := worksite[Type]{
+	w := objectWriter[Type]{
 		resource:    resource,
 		finalizer:   m.Finalizer,
 		tracks:      m.TrackDesired,
 		propagation: m.DeletionPropagation,
 		sanitize:    m.Sanitize,
-		lessons:     m.learned.of(ctx),
+		lastWrites:  lastWritesOf(ctx, &m.lastWrites),
 	}
-	if err := w.locate(ctx); err != nil {
+	if err := w.useConfigs(ctx); err != nil {
 		return none, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, err)
 	}
 	if err := normalize(desired); err != nil {
@@ -181,12 +181,12 @@ func (m *ApplyingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	return w.manage(ctx, how, actual, desired)
 }
 
-// needsIntent tells whether manager applies all that is desired, so that what is desired has to be made from scratch.
-func needsIntent(manager any) bool {
-	m, ok := manager.(interface{ needsIntent() bool })
-	return ok && m.needsIntent()
+// appliesAllDesired tells whether manager applies all that is desired, so that what is desired has to be made from scratch.
+func appliesAllDesired(manager any) bool {
+	m, ok := manager.(interface{ appliesAllDesired() bool })
+	return ok && m.appliesAllDesired()
 }
 
-func (m *ApplyingObjectManager[Type]) needsIntent() bool {
+func (m *ApplyingObjectManager[Type]) appliesAllDesired() bool {
 	return m.ApplyConfiguration == nil
 }

@@ -167,6 +167,7 @@ func (s *clusterSite) configMap(data map[string]string) *corev1.ConfigMap {
 
 // Law L1, in this process and in the next.
 func TestL1ApplyingObjectManagerIsSteady(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	m := &deploymentManager{FieldManager: "widgets"}
 	restart := func() { m = &deploymentManager{FieldManager: "widgets"} }
@@ -198,6 +199,7 @@ func TestL1ApplyingObjectManagerIsSteady(t *testing.T) {
 
 // In a tree, with the cache of a manager.
 func TestL1RestartOfATreeThatAppliesWritesNothing(t *testing.T) {
+	t.Parallel()
 	tree := func() func(reconcilers.Config) *widgetRoot {
 		child := deploymentChild()
 		child.MergeBeforeUpdate = nil
@@ -227,6 +229,7 @@ func TestL1RestartOfATreeThatAppliesWritesNothing(t *testing.T) {
 
 // What the server writes in another way than it was sent is learned.
 func TestApplyingObjectManagerLearnsWhatTheServerNormalises(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	desired := func(tag string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
@@ -258,6 +261,7 @@ func TestApplyingObjectManagerLearnsWhatTheServerNormalises(t *testing.T) {
 
 // Law L4.
 func TestL4ApplyingObjectManagerTouchesWhatItWasGivenOnly(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	m := &configMapManager{FieldManager: "widgets"}
 	foreign := s.configMap(map[string]string{"color": "red"})
@@ -302,6 +306,7 @@ func TestL4ApplyingObjectManagerTouchesWhatItWasGivenOnly(t *testing.T) {
 
 // A delete means an object as it was when that was decided.
 func TestL4DeletesMeanAVersion(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	for name, m := range map[string]reconcilers.ObjectManager[*corev1.ConfigMap]{
 		"applying": &configMapManager{FieldManager: "widgets"},
@@ -319,6 +324,7 @@ func TestL4DeletesMeanAVersion(t *testing.T) {
 }
 
 func TestApplyingObjectManagerOfDucksLeavesTheRest(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	s.must(s.Create(t.Context(), &resources.Widget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "quacks", Annotations: map[string]string{"kept": "yes"}},

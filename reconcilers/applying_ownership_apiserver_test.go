@@ -21,6 +21,7 @@ import (
 
 // Fields that leave what is desired go, whoever it was that the controller wrote them as.
 func TestApplyingObjectManagerGivesFieldsUp(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	m := &configMapManager{FieldManager: "widgets"}
 	restart := func() { m = &configMapManager{FieldManager: "widgets"} }
@@ -59,6 +60,7 @@ func TestApplyingObjectManagerGivesFieldsUp(t *testing.T) {
 
 // A cache may be told to keep managed fields to itself.
 func TestApplyingObjectManagerDoesWithoutManagedFields(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	stripped := func(d *appsv1.Deployment) *appsv1.Deployment {
 		d = fresh(s, d)
@@ -99,6 +101,7 @@ func scaled(count int32) func(*appsv1.Deployment) {
 }
 
 func TestApplyingObjectManagerAndFieldsOfOthers(t *testing.T) {
+	t.Parallel()
 	expect := func(t *testing.T, what string, d *appsv1.Deployment, replicas int32, tag string) {
 		t.Helper()
 		got, want := fmt.Sprint(*d.Spec.Replicas, d.Spec.Template.Spec.Containers[0].Image), fmt.Sprint(replicas, "example.com/web:"+tag)
@@ -154,6 +157,7 @@ func TestApplyingObjectManagerAndFieldsOfOthers(t *testing.T) {
 }
 
 func TestApplyingObjectManagerTakesOver(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	// written is what an earlier version of the controller leaves behind that creates and updates.
 	written := func() *appsv1.Deployment {
@@ -205,6 +209,7 @@ func TestApplyingObjectManagerTakesOver(t *testing.T) {
 
 // What others put into a list that merges stays.
 func TestApplyingObjectManagerMergesLists(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	m := &deploymentManager{FieldManager: "widgets"}
 	d := manage(s, "create", m, nil, s.webDeployment(), "create", "Created")
@@ -241,6 +246,7 @@ func TestApplyingObjectManagerMergesLists(t *testing.T) {
 }
 
 func TestApplyingObjectManagerMergesFinalizersAndPorts(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	m := &reconcilers.ApplyingObjectManager[*corev1.Service]{FieldManager: "widgets"}
 	named := func(finalizers ...string) *corev1.Service {
@@ -266,6 +272,7 @@ func TestApplyingObjectManagerMergesFinalizersAndPorts(t *testing.T) {
 }
 
 func TestApplyingObjectManagerAppliesWhatTheAuthorSays(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	immutable := new(false)
 	m := &configMapManager{
@@ -290,6 +297,7 @@ func TestApplyingObjectManagerAppliesWhatTheAuthorSays(t *testing.T) {
 
 // A Secret is sent in another form than it is kept in.
 func TestApplyingObjectManagerOfSecrets(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	m := &reconcilers.ApplyingObjectManager[*corev1.Secret]{FieldManager: "widgets"}
 	desired := func(value string) *corev1.Secret {

@@ -380,7 +380,6 @@ func TestChildSetSetsItsManagerUpOnce(t *testing.T) {
 	rtesting.SetupTests{
 		"watches the children once": {
 			ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
-			ExpectIndexes: []rtesting.IndexRef{{Object: &corev1.ConfigMap{}, Field: rtesting.OwnerIndex}},
 			Events: []rtesting.SetupEvent{
 				{Updated: givenMember("a"), ExpectRequests: []reconcilers.Request{widgetRequest}},
 				{Deleted: givenMember("b").With(disown)},

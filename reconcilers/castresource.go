@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,7 +67,7 @@ func (r *CastResource[Type, CastType]) init() {
 // SetupWithManager validates, and sets up the nested node for CastType, of the kind of the resource.
 func (r *CastResource[Type, CastType]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -128,10 +129,10 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if same, ok := any(resource).(CastType); ok {
 		result, err := r.Reconciler.Reconcile(ctx, same)
-		noteUnlocated(ctx, err)
+		recordUnlocated(ctx, err)
 		return result, err
 	}
 
@@ -148,11 +149,11 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 		ctx = logr.NewContext(ctx, log.WithValues("castResourceType", r.castName))
 	}
 	result, err := r.Reconciler.Reconcile(withCast(ctx, cast, resource), cast)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	if after, ok := digest.Of(cast); ok && hasDigest && after == before {
 		return result, err
 	}
-	return result, r.join(ctx, resource, err, r.carryOver(ctx, resource, data, cast))
+	return result, r.join(ctx, resource, err, r.applyChange(ctx, resource, data, cast))
 }
 
 // decode makes a cast object of the JSON form of resource.
@@ -177,17 +178,17 @@ func (r *CastResource[Type, CastType]) decode(ctx context.Context, resource Type
 	return cast, nil
 }
 
-// carryOver changes resource as the nested node changed cast, which was made of data.
-func (r *CastResource[Type, CastType]) carryOver(ctx context.Context, resource Type, data []byte, cast CastType) error {
+// applyChange changes resource as the nested node changed cast, which was made of data.
+func (r *CastResource[Type, CastType]) applyChange(ctx context.Context, resource Type, data []byte, cast CastType) error {
 	original, err := r.decode(ctx, resource, data)
 	if err != nil {
 		return err
 	}
-	before, err := treeOf(original)
+	before, err := jsonmerge.Tree(original)
 	if err != nil {
 		return err
 	}
-	after, err := treeOf(cast)
+	after, err := jsonmerge.Tree(cast)
 	if err != nil {
 		return err
 	}
@@ -196,12 +197,12 @@ func (r *CastResource[Type, CastType]) carryOver(ctx context.Context, resource T
 		delete(before, identity)
 		delete(after, identity)
 	}
-	return carryOver(resource, before, after)
+	return jsonmerge.ApplyChange(resource, before, after)
 }
 
 func (r *CastResource[Type, CastType]) unable(ctx context.Context, resource Type, err error) error {
 	err = fmt.Errorf("CastResource %q is unable to make a %s of %s: %w", r.Name, r.castName, describeObject(resource), err)
-	noteFailure(ctx, describeObject(resource), err)
+	recordFailure(ctx, describeObject(resource), err)
 	return err
 }
 
@@ -212,7 +213,7 @@ func (r *CastResource[Type, CastType]) join(ctx context.Context, resource Type, 
 	}
 	carryErr = fmt.Errorf("CastResource %q is unable to carry over to %s what changed of the %s: %w",
 		r.Name, describeObject(resource), r.castName, carryErr)
-	noteFailure(ctx, describeObject(resource), carryErr)
+	recordFailure(ctx, describeObject(resource), carryErr)
 	if err == nil {
 		return carryErr
 	}

@@ -21,6 +21,7 @@ import (
 
 // A tree that sees Widgets as Deployments, which the API server has an endpoint of its own for, works on Widgets.
 func TestTreeUnderACast(t *testing.T) {
+	t.Parallel()
 	var finalized atomic.Int32
 	guarded := reconcilers.Sequence[*appsv1.Deployment]{
 		childOfCast(),

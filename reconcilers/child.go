@@ -127,7 +127,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 // SetupWithManager validates, watches the child's type, indexes it by owner, and sets up the object manager.
 func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 	if r.invalid != nil {
 		return Result{}, r.invalid
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	config, err := RetrieveConfig(ctx)
 	if err != nil {
 		return Result{}, fmt.Errorf("ChildReconciler %q: %w", r.Name, err)
@@ -183,7 +183,7 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 
 	found, err := r.children.find(ctx, config, resource)
 	if err != nil {
-		noteFailure(ctx, typeName(r.ChildType), err)
+		recordFailure(ctx, typeName(r.ChildType), err)
 		return Result{}, err
 	}
 	var desired CT
@@ -196,14 +196,14 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 		if outcome.returned == nil {
 			result, err := r.reflectOn(ctx, resource, outcome.child, outcome.reflected)
 			if err != nil {
-				noteFailure(ctx, r.children.describe(desired), err)
+				recordFailure(ctx, r.children.describe(desired), err)
 			}
 			return result, err
 		}
 		err = outcome.returned
 	}
 	if err != nil {
-		noteFailure(ctx, r.children.describe(desired), err)
+		recordFailure(ctx, r.children.describe(desired), err)
 	}
 	return Result{}, err
 }

@@ -28,6 +28,7 @@ func treeOf(node widgetNode) func(reconcilers.Config) *widgetRoot {
 // A manager reads some types past its cache, where there is no index: unstructured ones, unless it is told otherwise, and
 // those it is told of. Their children are found all the same.
 func TestChildrenThatAreNotReadFromTheCache(t *testing.T) {
+	t.Parallel()
 	configMapKind := &unstructured.Unstructured{}
 	configMapKind.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	for name, test := range map[string]struct {
@@ -72,6 +73,7 @@ func TestChildrenThatAreNotReadFromTheCache(t *testing.T) {
 // A merge by name keeps what others put into a list. What the server adds to the items is then at other indexes than in
 // the list that is desired, and must not be added to another item.
 func TestAdditionsOfTheServerAreNotMixedUp(t *testing.T) {
+	t.Parallel()
 	c := live(t)
 	op, roots := startOperator(t, treeOf(&reconcilers.ChildReconciler[*resources.Widget, *corev1.Service, *corev1.ServiceList]{
 		DesiredChild: func(_ context.Context, w *resources.Widget) (*corev1.Service, error) {
@@ -160,6 +162,7 @@ func mergePort(ports []corev1.ServicePort, port corev1.ServicePort) []corev1.Ser
 // A merge that lets current share what desired refers to, and encoding that fills in what a value keeps to itself, must not
 // make what is desired look new in each request (law L1).
 func TestL1WhatIsDesiredStaysTheSameWhateverTheMergeDoes(t *testing.T) {
+	t.Parallel()
 	child := deploymentChild()
 	plain := child.DesiredChild
 	child.DesiredChild = func(ctx context.Context, w *resources.Widget) (*appsv1.Deployment, error) {

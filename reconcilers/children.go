@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/go-logr/logr"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -118,17 +120,18 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 	if err := watchOwned(ctx, mgr, bldr, k.childType); err != nil {
 		return err
 	}
-	if err := watchTracked(ctx, bldr, k.childType); err != nil {
+	if err := WatchTracked(ctx, bldr, k.childType); err != nil {
 		return err
 	}
-	return config.owners.register(ctx, config.Client, k.childType)
+	config.owners.register(config.Client, k.childType)
+	return nil
 }
 
 // converge makes the cluster agree with what is desired of one child, or with the error that came in its place. found are the objects that are
 // this child: one, as a rule. It returns the child as it is now.
 func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, resource T, found []CT, desired CT, err error) (CT, error) {
 	var none CT
-	actual, extras := only(found)
+	actual, extras := pickChild(found)
 	switch {
 	case resource.GetDeletionTimestamp() != nil:
 		desired = none
@@ -137,7 +140,7 @@ func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, reso
 	case err != nil:
 		return none, err
 	case !isNil(desired):
-		if err := k.own(ctx, config, resource, desired); err != nil {
+		if err := k.setOwner(ctx, config, resource, desired); err != nil {
 			return none, err
 		}
 	}
@@ -164,9 +167,9 @@ func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, reso
 	return k.manage(ctx, config, resource, actual, desired)
 }
 
-// only picks the object that counts as the child, and returns the others that do too. One that is about to go counts only if
+// pickChild picks the object that counts as the child, and returns the others that do too. One that is about to go counts only if
 // there is no other: it makes way.
-func only[CT client.Object](found []CT) (actual CT, extras []CT) {
+func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 	for _, child := range found {
 		switch {
 		case isNil(actual), actual.GetDeletionTimestamp() != nil && child.GetDeletionTimestamp() == nil:
@@ -180,14 +183,14 @@ func only[CT client.Object](found []CT) (actual CT, extras []CT) {
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
 	child, err := k.manager.Manage(ctx, resource, actual, desired)
-	if remembersChildren(ctx) && (err == nil || !isNil(child)) {
-		knowChild(ctx, k.family(config), actual, child)
+	if err == nil || !isNil(child) {
+		k.recordWrite(ctx, config, actual, child)
 	}
 	return child, err
 }
 
-// own makes the resource the controller of desired, unless owner references are not used.
-func (k *children[T, CT, CLT]) own(ctx context.Context, config Config, resource T, desired CT) error {
+// setOwner makes the resource the controller of desired, unless owner references are not used.
+func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, resource T, desired CT) error {
 	if !k.unowned {
 		ref, err := controllerRef(ctx, config, resource)
 		if err == nil {
@@ -198,7 +201,7 @@ func (k *children[T, CT, CLT]) own(ctx context.Context, config Config, resource 
 				k.kind, k.name, describeObject(resource), describeObject(desired), err)
 		}
 	}
-	if !k.ours(resource, desired) {
+	if !k.isOwn(resource, desired) {
 		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, this can result in orphaned children",
 			"child", describeObject(desired))
 	}
@@ -254,4 +257,87 @@ func finalizerAccess(finalizer string, owns bool) []Access {
 		access = append(access, Access{Subresource: "finalizers", Verbs: []string{"update"}})
 	}
 	return access
+}
+
+// outcome is what came of one child.
+type outcome[CT client.Object] struct {
+	// child is the child as it is now, nil if there is none.
+	child CT
+	// reflected is an error that the user is to see on the resource, nil if there is none.
+	reflected error
+	// returned is an error that the node returns. Nothing is reflected then.
+	returned error
+}
+
+// judge tells who is to see the error that came of a child: the user, on the resource, or the caller of the node.
+func (k *children[T, CT, CLT]) judge(ctx context.Context, config Config, resource T, child, desired CT, err error) outcome[CT] {
+	if err == nil {
+		return outcome[CT]{child: child}
+	}
+	reason := apierrs.ReasonForError(err)
+	if !slices.Contains(k.reasons, reason) {
+		return outcome[CT]{returned: err}
+	}
+	if reason == metav1.StatusReasonAlreadyExists {
+		foreign, lookupErr := k.blockedByForeign(ctx, config, resource, desired, err)
+		if lookupErr != nil {
+			return outcome[CT]{returned: lookupErr}
+		}
+		if !foreign {
+			// The child is there and ours: the cache lags behind, and the next attempt will see it.
+			contextOf(ctx).state.fail(pathOf(ctx), k.describe(desired), ClassConflict, err)
+			return outcome[CT]{returned: err}
+		}
+	}
+	return outcome[CT]{reflected: err}
+}
+
+// blockedByForeign reads the object that has the name of the desired child, past the cache, and tells whether it belongs to
+// somebody else. If so, the resource is woken when it changes.
+func (k *children[T, CT, CLT]) blockedByForeign(ctx context.Context, config Config, resource T, desired CT, err error) (bool, error) {
+	blocker := copyOf(k.childType)
+	key := blockerKey(resource, desired, err)
+	if config.APIReader == nil {
+		// Nobody can tell. If it is ours, the cache shows it soon.
+		return false, nil
+	}
+	if key.Name == "" {
+		return true, nil
+	}
+	if lookupErr := config.APIReader.Get(ctx, key, blocker); lookupErr != nil {
+		if !apierrs.IsNotFound(lookupErr) {
+			return false, fmt.Errorf("%s %q is unable to read %s %s, which exists already: %w", k.kind, k.name, typeName(k.childType), key, lookupErr)
+		}
+		blocker.SetNamespace(key.Namespace)
+		blocker.SetName(key.Name)
+	} else if k.isOwn(resource, blocker) {
+		return false, nil
+	}
+	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
+		"child", describeObject(blocker), "ownerRefs", blocker.GetOwnerReferences())
+	if (!k.unowned || k.tracked) && config.Tracker != nil {
+		if trackErr := config.track(ctx, blocker, resource); trackErr != nil {
+			return false, fmt.Errorf("%s %q is unable to track %s: %w", k.kind, k.name, describeObject(blocker), trackErr)
+		}
+	}
+	return true, nil
+}
+
+// blockerKey names the object in the way of desired. The server names it in the details of its answer, which matters for a
+// generated name; an error made elsewhere may have none.
+func blockerKey(resource, desired client.Object, err error) client.ObjectKey {
+	var key client.ObjectKey
+	if !isNil(desired) {
+		key = client.ObjectKeyFromObject(desired)
+	}
+	if key.Namespace == "" {
+		key.Namespace = resource.GetNamespace()
+	}
+	var status apierrs.APIStatus
+	if errors.As(err, &status) {
+		if details := status.Status().Details; details != nil && details.Name != "" {
+			key.Name = details.Name
+		}
+	}
+	return key
 }

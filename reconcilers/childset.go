@@ -129,12 +129,12 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 // SetupWithManager validates, watches the children's type, indexes it by owner, and sets up the object manager.
 func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
 	if r.Finalizer != "" {
-		if err := watchTracked(ctx, bldr, r.ChildType); err != nil {
+		if err := WatchTracked(ctx, bldr, r.ChildType); err != nil {
 			return fmt.Errorf("ChildSetReconciler %q is unable to watch %s: %w", r.Name, typeName(r.ChildType), err)
 		}
 	}
@@ -184,14 +184,14 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 	if r.invalid != nil {
 		return Result{}, r.invalid
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	config, err := RetrieveConfig(ctx)
 	if err != nil {
 		return Result{}, fmt.Errorf("ChildSetReconciler %q: %w", r.Name, err)
 	}
 	known, err := r.children.find(ctx, config, resource)
 	if err != nil {
-		noteFailure(ctx, typeName(r.ChildType), err)
+		recordFailure(ctx, typeName(r.ChildType), err)
 		return Result{}, err
 	}
 	ctx = stashKnownChildren(ctx, known)
@@ -209,7 +209,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 		slots, err = slotsOf(r.IdentifyChild, desired, known)
 	}
 	if err != nil {
-		noteFailure(ctx, typeName(r.ChildType), err)
+		recordFailure(ctx, typeName(r.ChildType), err)
 		return Result{}, err
 	}
 
@@ -218,7 +218,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 	}
 	result, err := r.converge(ctx, config, resource, slots, statusOnly)
 	requeue, reflectErr := r.reflect(ctx, resource, result)
-	noteFailure(ctx, typeName(r.ChildType), reflectErr)
+	recordFailure(ctx, typeName(r.ChildType), reflectErr)
 	if err != nil {
 		return requeue, joinLoud(err, reflectErr)
 	}
@@ -252,12 +252,12 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 	if statusOnly {
 		desiredErr = OnlyReconcileChildStatus
 	}
-	parent := positionOf(ctx)
+	parent := pathOf(ctx)
 	// One allocation for the contexts of all children.
-	positions := make([]position, len(slots))
+	paths := make([]nodePath, len(slots))
 	for i, slot := range slots {
-		positions[i] = position{Context: ctx, name: slot.id, parent: parent}
-		ctx := &positions[i]
+		paths[i] = nodePath{Context: ctx, name: slot.id, parent: parent}
+		ctx := &paths[i]
 		child, err := r.children.converge(ctx, config, resource, slot.known, slot.desired, desiredErr)
 		if !terminating {
 			outcome := r.children.judge(ctx, config, resource, child, slot.desired, err)
@@ -267,7 +267,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 			}
 		}
 		if err != nil {
-			noteFailure(ctx, r.children.describe(slot.desired), err)
+			recordFailure(ctx, r.children.describe(slot.desired), err)
 			return result, err
 		}
 	}
@@ -283,7 +283,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config C
 	}
 	for _, child := range known {
 		if err := config.track(ctx, child, resource); err != nil {
-			noteFailure(ctx, describeObject(child), err)
+			recordFailure(ctx, describeObject(child), err)
 			return err
 		}
 	}

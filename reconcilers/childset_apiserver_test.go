@@ -87,6 +87,7 @@ func expectParts(t *testing.T, c client.Client, w *resources.Widget, expected ma
 }
 
 func TestChildSetFollowsWhatIsDesired(t *testing.T) {
+	t.Parallel()
 	c := live(t)
 	op, roots := startOperator(t, treeOf(fieldsSet()))
 	w := op.createWidget(t, c)
@@ -117,6 +118,7 @@ func TestChildSetFollowsWhatIsDesired(t *testing.T) {
 
 // Issue 1.6: the resource stays until the last child is gone, and not only until all were asked to go.
 func TestL3TheFinalizerOfAChildSetWaits(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*configMapSet){
 		"short form": func(*configMapSet) {},
 		"an object manager": func(node *configMapSet) {

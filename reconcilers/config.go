@@ -41,8 +41,8 @@ type Config struct {
 	Tracker tracker.Tracker
 
 	syncPeriod time.Duration
-	// home is the cluster that Client and the tracks of Tracker mean; nil in a config made by hand.
-	home cluster.Cluster
+	// cluster is the one that Client reads, and that tracks of Tracker mean; nil in a config made by hand.
+	cluster cluster.Cluster
 	// owners finds children by their owner; nil where no index can be had.
 	owners *ownerIndex
 }
@@ -69,7 +69,7 @@ func (c Config) WithCluster(other cluster.Cluster) Config {
 	//lint:ignore SA1019 compatible trees record events with the API of before events.k8s.io
 	c.Recorder = other.GetEventRecorderFor("controller")
 	c.EventRecorder = other.GetEventRecorder("controller")
-	c.home = other
+	c.cluster = other
 	c.owners = newOwnerIndex(other.GetFieldIndexer())
 	if c.Tracker != nil {
 		c.Tracker = tracker.InCluster(c.Tracker, other)
@@ -77,11 +77,17 @@ func (c Config) WithCluster(other cluster.Cluster) Config {
 	return c
 }
 
+// Cluster returns the cluster that Client reads and writes. It is nil for a config that was not made by [NewConfig] or
+// [Config.WithCluster].
+func (c Config) Cluster() cluster.Cluster {
+	return c.cluster
+}
+
 // WithTracker returns a config with a tracker of its own, and all else kept.
 func (c Config) WithTracker() Config {
 	c.Tracker = tracker.New(c.Scheme(), 2*c.syncPeriod)
-	if c.home != nil {
-		c.Tracker = tracker.InCluster(c.Tracker, c.home)
+	if c.cluster != nil {
+		c.Tracker = tracker.InCluster(c.Tracker, c.cluster)
 	}
 	return c
 }
@@ -157,7 +163,7 @@ func (c Config) track(ctx context.Context, obj, resource client.Object) error {
 	}
 	watcher, err := watcherOf(ctx)
 	if err != nil {
-		watcher, _ = originalOf(ctx, resource)
+		watcher, _ = resourceBehindCast(ctx, resource)
 	}
 	if err := c.Tracker.TrackObject(obj, watcher); err != nil {
 		return fmt.Errorf("unable to track %s: %w", describeObject(obj), err)
@@ -178,7 +184,7 @@ var errNoResourceType = errors.New("there is no resource on the context to wake.
 
 // wokenType returns an object of the type that is woken: that of the root, whatever type the nodes see it as.
 func wokenType(ctx context.Context) (client.Object, error) {
-	s := scopeOf(ctx)
+	s := contextOf(ctx)
 	switch {
 	case !isNil(s.originalResourceType):
 		return s.originalResourceType, nil
@@ -195,7 +201,7 @@ func watcherOf(ctx context.Context) (client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := scopeOf(ctx).request
+	request := contextOf(ctx).request
 	if request.Name == "" {
 		return nil, errNoResourceType
 	}

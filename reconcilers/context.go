@@ -4,22 +4,26 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// scope is a context that carries all that the nodes of one request share. It is one value, not one context value per
-// member, because every request makes it and every node reads it.
+// treeContext is a context with everything that the nodes of one request share. It is one value and not many context values,
+// because every request makes it and every node reads it (numbers of an idle request).
 //
-// A scope is not changed once it is made: whoever wants another config further down derives a new scope.
-type scope struct {
+// It is not changed once it is made. A node that replaces a part of it derives a new one for the nodes below.
+type treeContext struct {
 	context.Context
 
 	request   Request
 	config    Config
 	hasConfig bool
-	// comparable is true if the client of config can be a key, found out once for all nodes.
+	// comparable is true if the client of config can be the key of a map. It is computed once for all nodes.
 	comparable           bool
 	originalConfig       Config
 	hasOriginalConfig    bool
@@ -27,45 +31,48 @@ type scope struct {
 	resourceType         client.Object
 	originalResourceType client.Object
 	// casts are the objects that stand for the resource, innermost first.
-	casts *casting
+	casts *castFrame
 
 	admissionRequest  *admission.Request
 	admissionResponse *admission.Response
 	httpRequest       *http.Request
 
-	// pass is the state of the request, nil unless a root made the scope.
-	pass *pass
-	// watches are those registered so far, nil unless a root's set-up made the scope.
+	// state is that of the request, nil unless a root made the context.
+	state *requestState
+	// watches are those registered so far, nil unless a root's set-up made the context.
 	watches *watches
+	// beforeSetup is true while a root validates its tree before the set-up of the tree.
+	beforeSetup bool
 }
 
-func (s *scope) setConfig(config Config) {
+func (s *treeContext) setConfig(config Config) {
 	s.config, s.hasConfig = config, true
 	s.comparable = config.Client != nil && isComparable(config.Client)
 }
 
-type scopeKey struct{}
+type treeContextKey struct{}
 
-func (s *scope) Value(key any) any {
-	if key == (scopeKey{}) {
+func (s *treeContext) Value(key any) any {
+	if key == (treeContextKey{}) {
 		return s
 	}
 	return s.Context.Value(key)
 }
 
-// scopeOf returns the innermost scope of ctx. Without one it returns an empty scope, so that reading it needs no check.
-func scopeOf(ctx context.Context) *scope {
-	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
+// contextOf returns the innermost treeContext of ctx. Without one it returns an empty treeContext, so that callers need no
+// check.
+func contextOf(ctx context.Context) *treeContext {
+	if s, ok := ctx.Value(treeContextKey{}).(*treeContext); ok {
 		return s
 	}
-	return &emptyScope
+	return &emptyTreeContext
 }
 
-var emptyScope scope
+var emptyTreeContext treeContext
 
-// derive returns a scope below ctx with what the innermost scope has, as changed by change.
-func derive(ctx context.Context, change func(*scope)) context.Context {
-	s := *scopeOf(ctx)
+// derive returns a copy of the innermost treeContext of ctx, as changed by change.
+func derive(ctx context.Context, change func(*treeContext)) context.Context {
+	s := *contextOf(ctx)
 	s.Context = ctx
 	change(&s)
 	return &s
@@ -78,24 +85,24 @@ var (
 
 // StashRequest returns a context in which request is the one being reconciled.
 func StashRequest(ctx context.Context, request Request) context.Context {
-	return derive(ctx, func(s *scope) { s.request = request })
+	return derive(ctx, func(s *treeContext) { s.request = request })
 }
 
 // RetrieveRequest returns the request being reconciled, or an empty one.
 func RetrieveRequest(ctx context.Context) Request {
-	return scopeOf(ctx).request
+	return contextOf(ctx).request
 }
 
 // StashConfig returns a context in which config is the current one. A root sets it; [RetrieveConfig] reads it. In a dry run
 // (see [IsDryRun]) its client makes dry-run requests only.
 func StashConfig(ctx context.Context, config Config) context.Context {
-	return derive(ctx, func(s *scope) { s.setConfig(s.fitting(config)) })
+	return derive(ctx, func(s *treeContext) { s.setConfig(s.fitting(config)) })
 }
 
 // RetrieveConfig returns the current config: the root's, or that of the innermost node that replaced it. Children are
 // read and written with it.
 func RetrieveConfig(ctx context.Context) (Config, error) {
-	s := scopeOf(ctx)
+	s := contextOf(ctx)
 	if !s.hasConfig {
 		return Config{}, errNoConfig
 	}
@@ -114,13 +121,13 @@ func RetrieveConfigOrDie(ctx context.Context) Config {
 // StashOriginalConfig returns a context in which config is the one that the resource was loaded with. In a dry run (see
 // [IsDryRun]) its client makes dry-run requests only.
 func StashOriginalConfig(ctx context.Context, config Config) context.Context {
-	return derive(ctx, func(s *scope) { s.originalConfig, s.hasOriginalConfig = s.fitting(config), true })
+	return derive(ctx, func(s *treeContext) { s.originalConfig, s.hasOriginalConfig = s.fitting(config), true })
 }
 
 // RetrieveOriginalConfig returns the config that the resource was loaded with, whatever config is current. The status,
 // the finalizers and the events of the resource are written with it.
 func RetrieveOriginalConfig(ctx context.Context) (Config, error) {
-	s := scopeOf(ctx)
+	s := contextOf(ctx)
 	if !s.hasOriginalConfig {
 		return Config{}, errNoOriginalConfig
 	}
@@ -139,29 +146,29 @@ func RetrieveOriginalConfigOrDie(ctx context.Context) Config {
 
 // StashResourceType returns a context in which resources have the type of resourceType.
 func StashResourceType(ctx context.Context, resourceType client.Object) context.Context {
-	return derive(ctx, func(s *scope) { s.resourceType = resourceType })
+	return derive(ctx, func(s *treeContext) { s.resourceType = resourceType })
 }
 
 // RetrieveResourceType returns an object of the type that the current nodes reconcile, or nil. It is for reading only.
 func RetrieveResourceType(ctx context.Context) client.Object {
-	return scopeOf(ctx).resourceType
+	return contextOf(ctx).resourceType
 }
 
 // StashOriginalResourceType returns a context in which the root reconciles resources of the type of resourceType.
 func StashOriginalResourceType(ctx context.Context, resourceType client.Object) context.Context {
-	return derive(ctx, func(s *scope) { s.originalResourceType = resourceType })
+	return derive(ctx, func(s *treeContext) { s.originalResourceType = resourceType })
 }
 
 // RetrieveOriginalResourceType returns an object of the type that the root reconciles, whatever type the current nodes
 // see it as, or nil. It is for reading only.
 func RetrieveOriginalResourceType(ctx context.Context) client.Object {
-	return scopeOf(ctx).originalResourceType
+	return contextOf(ctx).originalResourceType
 }
 
 // StashAdditionalConfigs returns a context with configs for other clusters or identities, by name. In a dry run (see
 // [IsDryRun]) their clients make dry-run requests only.
 func StashAdditionalConfigs(ctx context.Context, configs map[string]Config) context.Context {
-	return derive(ctx, func(s *scope) {
+	return derive(ctx, func(s *treeContext) {
 		s.additionalConfigs = configs
 		if s.dryRun() {
 			s.additionalConfigs = dryRunConfigs(configs)
@@ -171,7 +178,7 @@ func StashAdditionalConfigs(ctx context.Context, configs map[string]Config) cont
 
 // RetrieveAdditionalConfigs returns the configs for other clusters or identities, by name; never nil.
 func RetrieveAdditionalConfigs(ctx context.Context) map[string]Config {
-	if configs := scopeOf(ctx).additionalConfigs; configs != nil {
+	if configs := contextOf(ctx).additionalConfigs; configs != nil {
 		return configs
 	}
 	return map[string]Config{}
@@ -179,12 +186,12 @@ func RetrieveAdditionalConfigs(ctx context.Context) map[string]Config {
 
 // StashAdmissionRequest returns a context of a webhook that answers request.
 func StashAdmissionRequest(ctx context.Context, request admission.Request) context.Context {
-	return derive(ctx, func(s *scope) { s.admissionRequest = &request })
+	return derive(ctx, func(s *treeContext) { s.admissionRequest = &request })
 }
 
 // RetrieveAdmissionRequest returns the admission request being answered, or an empty one outside a webhook.
 func RetrieveAdmissionRequest(ctx context.Context) admission.Request {
-	if request := scopeOf(ctx).admissionRequest; request != nil {
+	if request := contextOf(ctx).admissionRequest; request != nil {
 		return *request
 	}
 	return admission.Request{}
@@ -192,20 +199,119 @@ func RetrieveAdmissionRequest(ctx context.Context) admission.Request {
 
 // StashAdmissionResponse returns a context of a webhook whose answer is response.
 func StashAdmissionResponse(ctx context.Context, response *admission.Response) context.Context {
-	return derive(ctx, func(s *scope) { s.admissionResponse = response })
+	return derive(ctx, func(s *treeContext) { s.admissionResponse = response })
 }
 
 // RetrieveAdmissionResponse returns the answer of the webhook, to be changed in place, or nil outside a webhook.
 func RetrieveAdmissionResponse(ctx context.Context) *admission.Response {
-	return scopeOf(ctx).admissionResponse
+	return contextOf(ctx).admissionResponse
 }
 
 // StashHTTPRequest returns a context of a webhook that was called by request.
 func StashHTTPRequest(ctx context.Context, request *http.Request) context.Context {
-	return derive(ctx, func(s *scope) { s.httpRequest = request })
+	return derive(ctx, func(s *treeContext) { s.httpRequest = request })
 }
 
 // RetrieveHTTPRequest returns the HTTP request that called the webhook, or nil outside a webhook.
 func RetrieveHTTPRequest(ctx context.Context) *http.Request {
-	return scopeOf(ctx).httpRequest
+	return contextOf(ctx).httpRequest
+}
+
+// castFrame says that the nodes below see original as object. Both are known by their identity: a copy of object is just
+// some object.
+type castFrame struct {
+	object   client.Object
+	original client.Object
+	outer    *castFrame
+}
+
+// withCast returns the context for nodes that see resource, which may be a cast object itself, as cast.
+func withCast(ctx context.Context, cast, resource client.Object) context.Context {
+	original, _ := resourceBehindCast(ctx, resource)
+	return derive(ctx, func(s *treeContext) {
+		s.casts = &castFrame{object: cast, original: original, outer: s.casts}
+		s.resourceType = cast
+	})
+}
+
+// resourceBehindCast returns the resource that obj stands for, as the root loaded it, and true if obj is a cast object. Any other
+// object stands for itself.
+//
+// It tells the kind. Of what is in it, obj may know better: the changes of nodes are carried over when the cast ends.
+func resourceBehindCast(ctx context.Context, obj client.Object) (client.Object, bool) {
+	for c := contextOf(ctx).casts; c != nil; c = c.outer {
+		if c.object == obj {
+			return c.original, true
+		}
+	}
+	return obj, false
+}
+
+// kindOfOriginal returns the kind of the resource that obj stands for, empty where it cannot be told.
+func kindOfOriginal(ctx context.Context, obj client.Object) schema.GroupVersionKind {
+	original, _ := resourceBehindCast(ctx, obj)
+	if carried := original.GetObjectKind().GroupVersionKind(); !carried.Empty() {
+		return carried
+	}
+	s := contextOf(ctx)
+	switch {
+	case s.hasOriginalConfig && s.originalConfig.Client != nil:
+		return kindOf(s.originalConfig.Client, original)
+	case s.hasConfig && s.config.Client != nil:
+		return kindOf(s.config.Client, original)
+	default:
+		return schema.GroupVersionKind{}
+	}
+}
+
+// nodePath is a context that knows where in the tree the code below it runs. The names are joined only when the path is asked
+// for: a request that neither logs nor fails never does.
+type nodePath struct {
+	context.Context
+
+	name   string
+	parent *nodePath
+}
+
+type nodePathKey struct{}
+
+// Enter returns the context of a node called name. A node calls it first, in SetupWithManager and in Reconcile, and uses the
+// context it returns from there on. The name is the last segment of the path that [RetrievePath] returns, that errors of the
+// node carry (see [Failed]), and that loggers taken from the context are named after.
+func Enter(ctx context.Context, name string) context.Context {
+	return &nodePath{Context: ctx, name: name, parent: pathOf(ctx)}
+}
+
+func pathOf(ctx context.Context) *nodePath {
+	p, _ := ctx.Value(nodePathKey{}).(*nodePath)
+	return p
+}
+
+// Value adds the name to a logger. It does so when the logger is taken from the context, because an idle request takes none, and a
+// logger with a name costs allocations.
+func (p *nodePath) Value(key any) any {
+	if key == (nodePathKey{}) {
+		return p
+	}
+	value := p.Context.Value(key)
+	if logger, ok := value.(logr.Logger); ok && logger.GetSink() != nil {
+		return logger.WithName(p.name)
+	}
+	return value
+}
+
+// String returns the names from the root to the node, joined by slashes. It is empty for nil.
+func (p *nodePath) String() string {
+	var names []string
+	for ; p != nil; p = p.parent {
+		names = append(names, p.name)
+	}
+	slices.Reverse(names)
+	return strings.Join(names, "/")
+}
+
+// RetrievePath returns where in the tree the code below ctx runs: the names of the nodes from the root, joined by slashes,
+// with the index of each element of a sequence. It is empty outside a tree.
+func RetrievePath(ctx context.Context) string {
+	return pathOf(ctx).String()
 }

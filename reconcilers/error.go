@@ -78,7 +78,7 @@ func Classify(err error) Class {
 }
 
 // locateError wraps err in an [Error] if the pass knows where it came up.
-func locateError(p *pass, err error) error {
+func locateError(p *requestState, err error) error {
 	if err == nil {
 		return nil
 	}

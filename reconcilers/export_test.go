@@ -1,8 +1,9 @@
 package reconcilers
 
 import (
-	"context"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -13,46 +14,34 @@ func (c Config) WithOwnerIndex(indexer client.FieldIndexer) Config {
 }
 
 // RegisterOwnerIndex does what the set-up of a node with children of the type of obj does.
-func (c Config) RegisterOwnerIndex(obj client.Object) error {
-	return c.owners.register(context.Background(), c.Client, obj)
+func (c Config) RegisterOwnerIndex(obj client.Object) {
+	c.owners.register(c.Client, obj)
 }
 
 // Remembered counts the resources that a root remembers something of.
-func (r *ResourceReconciler[T]) Remembered() int {
-	r.memories.mu.Lock()
-	defer r.memories.mu.Unlock()
-	return len(r.memories.by)
-}
+func (r *root) Remembered() int { return r.states.Len() }
 
-// RememberedChildren counts what the root remembers of all children of all resources.
-func (r *ResourceReconciler[T]) RememberedChildren() int {
-	r.memories.mu.Lock()
-	defer r.memories.mu.Unlock()
+// RememberedWrites counts the writes of children that a root remembers, of all resources.
+func (r *root) RememberedWrites() int {
 	count := 0
-	for _, m := range r.memories.by {
-		for _, value := range m.values {
-			switch value := value.(type) {
-			case *family:
-				count += len(value.members)
-			case *resourceLessons:
-				count += len(value.byUID)
-			}
+	r.states.Each(func(_ types.NamespacedName, _, value any) {
+		switch writes := value.(type) {
+		case *lastWrites:
+			count += len(writes.byUID)
+		case *resourcestate.OwnWrites:
+			count += writes.Len()
 		}
-	}
+	})
 	return count
 }
 
 // RememberedCounters counts the resources whose errors a root counts.
-func (r *ResourceReconciler[T]) RememberedCounters() int {
-	r.memories.mu.Lock()
-	defer r.memories.mu.Unlock()
+func (r *root) RememberedCounters() int {
 	count := 0
-	for _, m := range r.memories.by {
-		for _, value := range m.values {
-			if counters, ok := value.(*transientCounters); ok {
-				count += len(counters.counted())
-			}
+	r.states.Each(func(_ types.NamespacedName, _, value any) {
+		if errors, ok := value.(*errorCount); ok && errors.errors > 0 {
+			count++
 		}
-	}
+	})
 	return count
 }

@@ -29,10 +29,8 @@ func ClearFinalizer(ctx context.Context, resource client.Object, finalizer strin
 	if finalizer == "" || !controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
 	}
+	// An empty list, rather than none, has an unstructured object send [] and not null, as it does upstream.
 	remaining := slices.DeleteFunc(slices.Clone(resource.GetFinalizers()), func(f string) bool { return f == finalizer })
-	if len(remaining) == 0 {
-		remaining = nil
-	}
 	return patchFinalizers(ctx, resource, finalizer, "removing finalizer", remaining)
 }
 
@@ -52,7 +50,7 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	desired.SetFinalizers(finalizers)
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := config.Patch(ctx, desired, patch); err != nil {
-		noteFailure(ctx, describeObject(base), err)
+		recordFailure(ctx, describeObject(base), err)
 		if !isQuiet(err) {
 			log.Error(err, "unable to patch finalizers")
 			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed", "Failed to patch finalizer %q: %s", finalizer, err)
@@ -61,7 +59,7 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	}
 	config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
 
-	scopeOf(ctx).pass.finalized(desired)
+	contextOf(ctx).state.finalizersPatched(desired)
 
 	// Only what the patch was about is taken over: the rest of resource may have been changed in memory by the nodes before.
 	resource.SetFinalizers(desired.GetFinalizers())
@@ -75,7 +73,7 @@ func patchable(ctx context.Context, resource client.Object) (client.Object, erro
 	if err := normalize(resource); err != nil {
 		return nil, err
 	}
-	original, cast := originalOf(ctx, resource)
+	original, cast := resourceBehindCast(ctx, resource)
 	if !cast {
 		return resource.DeepCopyObject().(client.Object), nil
 	}

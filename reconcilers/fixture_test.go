@@ -2,6 +2,7 @@ package reconcilers_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -344,4 +345,13 @@ func finalizersPatch(body string) rtesting.PatchRef {
 func mergeConfigMap(current, desired *corev1.ConfigMap) {
 	current.Labels = desired.Labels
 	current.Data = maps.Clone(desired.Data)
+}
+
+func encode(t testing.TB, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -81,7 +81,7 @@ func (r *ForEach[Type, Item]) init() {
 // SetupWithManager validates, then sets up the nested node and the node itself.
 func (r *ForEach[Type, Item]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Res
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 
 	items, err := r.Items(ctx, resource)
 	if err != nil {
-		noteUnlocated(ctx, err)
+		recordUnlocated(ctx, err)
 		return Result{}, err
 	}
 	if len(items) == 0 {
@@ -136,11 +136,11 @@ func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Res
 	aggregate := Result{}
 	for i, item := range items {
 		stash.StoreValue(ctx, r.key, Cursor[Item]{Index: i, Length: len(items), Item: item})
-		at := enter(ctx, strconv.Itoa(i))
+		at := Enter(ctx, strconv.Itoa(i))
 		result, err := r.Reconciler.Reconcile(at, resource)
 		aggregate = aggregateResult(aggregate, result)
 		if err != nil {
-			noteUnlocated(at, err)
+			recordUnlocated(at, err)
 			return aggregate, err
 		}
 	}

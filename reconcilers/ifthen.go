@@ -49,7 +49,7 @@ func (r *IfThen[Type]) init() {
 // SetupWithManager validates, then sets up the node itself, Then and Else.
 func (r *IfThen[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (r *IfThen[Type]) Reconcile(ctx context.Context, resource Type) (Result, er
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	branch := r.Else
 	if r.If(ctx, resource) {
 		branch = r.Then
@@ -110,7 +110,7 @@ func (r *IfThen[Type]) Reconcile(ctx context.Context, resource Type) (Result, er
 		return Result{}, nil
 	}
 	result, err := branch.Reconcile(ctx, resource)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	return result, err
 }
 

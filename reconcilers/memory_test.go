@@ -44,9 +44,9 @@ func TestResourceReconcilerForgets(t *testing.T) {
 	}
 	reconcileAll()
 	tracked := config.Tracker.(tracker.Sizer)
-	if root.Remembered() != owners || root.RememberedChildren() < 3*owners || root.RememberedCounters() != owners || tracked.Size().Watchers != owners {
+	if root.Remembered() != owners || root.RememberedWrites() < 3*owners || root.RememberedCounters() != owners || tracked.Size().Watchers != owners {
 		t.Errorf("%d resources, %d children, %d counters and %v are remembered, so this test shows nothing",
-			root.Remembered(), root.RememberedChildren(), root.RememberedCounters(), tracked.Size())
+			root.Remembered(), root.RememberedWrites(), root.RememberedCounters(), tracked.Size())
 	}
 	clear(all.widgets)
 	reconcileAll()
@@ -136,7 +136,7 @@ func TestResourceReconcilerForgetsChildren(t *testing.T) {
 	if born != lives {
 		t.Fatalf("%d children were born", born)
 	}
-	if n := root.RememberedChildren(); n == 0 || n > lives/5 {
+	if n := root.RememberedWrites(); n == 0 || n > lives/5 {
 		t.Errorf("of %d children, of which one is there, %d are remembered", lives, n)
 	}
 }

@@ -43,7 +43,7 @@ func (r *OverrideSetup[Type]) init() {
 // SetupWithManager validates, and calls Setup if there is one.
 func (r *OverrideSetup[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -84,9 +84,9 @@ func (r *OverrideSetup[Type]) Reconcile(ctx context.Context, resource Type) (Res
 	if isNilNode(r.Reconciler) {
 		return Result{}, nil
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	result, err := r.Reconciler.Reconcile(ctx, resource)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	return result, err
 }
 

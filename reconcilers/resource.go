@@ -2,12 +2,14 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
 
@@ -176,7 +178,7 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	for _, remark := range describeStatus(reflect.TypeOf(r.Type)) {
+	for _, remark := range statusfield.Describe(reflect.TypeOf(r.Type)) {
 		log.Info(remark)
 	}
 	return nil
@@ -212,11 +214,11 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 	if err := parts.checkConfig(); err != nil {
 		return Result{}, err
 	}
-	return parts.serve(ctx, req, r.SkipRequest, r.reconcile)
+	return parts.handleRequest(ctx, req, r.SkipRequest, r.reconcile)
 }
 
 // reconcile fetches the resource, runs the tree, and writes the status.
-func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *pass) (Result, error) {
+func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *requestState) (Result, error) {
 	config, err := RetrieveOriginalConfig(ctx)
 	if err != nil {
 		return Result{}, err
@@ -229,9 +231,10 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *p
 		}
 		return Result{}, fetchFailed(ctx, err)
 	}
-	p.memory = r.memories.of(original)
-	if newer, ok := p.memory.barrier.resolve(original, rtime.RetrieveNow(ctx)).(T); ok {
-		original = newer
+	now := rtime.RetrieveNow(ctx)
+	p.resource = r.states.Of(original)
+	if known, ok := p.resource.Resolve(original, now).(T); ok {
+		original = known
 	}
 	p.stored = original
 	resource := copyOf(original)
@@ -244,63 +247,80 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *p
 	if resource.GetGeneration() != 0 {
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
-	statusOf(resource).initializeConditions(ctx)
+	statusfield.Of(resource).InitializeConditions(ctx)
 
 	result, err := r.run(ctx, config, p, resource)
 	if !r.SkipStatusUpdate {
-		result, err = r.settle(ctx, config, original, resource, result, err)
+		changed, normalizeErr := r.statusChanged(original, resource, err)
+		if changed || normalizeErr != nil {
+			result, err = r.writeStatus(ctx, config, original, resource, result, err, normalizeErr)
+		}
 	}
 	if p.written {
-		p.memory.barrier.raise(p.stored.DeepCopyObject().(client.Object), rtime.RetrieveNow(ctx))
+		p.resource.Wrote(p.stored.DeepCopyObject().(client.Object), false, now)
 	}
 	return result, err
 }
 
-// fetch reads the resource for comparison: what it refers to may be shared with the cache and must not be changed.
+// fetch reads the resource for comparison. It may share memory with the cache and must not be changed.
 func (r *ResourceReconciler[T]) fetch(ctx context.Context, config Config, req Request, original T) error {
-	if !r.typed(config) {
-		// Ducks and unstructured content are converted on the way, which is no reading only.
+	if !r.isTyped(config) {
+		// Reads of ducks and of unstructured content convert the objects, which modifies them.
 		return config.Get(ctx, req.NamespacedName, original)
 	}
 	if err := config.Get(ctx, req.NamespacedName, original, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	if kind := original.GetObjectKind(); kind.GroupVersionKind().Empty() {
-		// The cache tells the kind of its copies only.
+		// A cache sets the kind only on its copies.
 		kind.SetGroupVersionKind(kindOf(config.Client, original))
 	}
 	return nil
 }
 
-// typed tells whether the resource is of a Go type that the scheme knows.
-func (r *ResourceReconciler[T]) typed(config Config) bool {
+// isTyped reports whether the resource is of a Go type that the scheme knows.
+func (r *ResourceReconciler[T]) isTyped(config Config) bool {
 	if _, ok := any(r.Type).(runtime.Unstructured); ok {
 		return false
 	}
-	return !duck.IsDuck(r.Type, config.Scheme())
+	// A type without a kind of its own is no duck. This is quicker than to ask the scheme.
+	return r.Type.GetObjectKind().GroupVersionKind().Empty() || !duck.IsDuck(r.Type, config.Scheme())
 }
 
-// run runs the tree, in a round of the tracker: what the tree does not track any more is forgotten once it ran through.
-func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *pass, resource T) (Result, error) {
+// statusChanged reports whether the status has to be written: the tree changed it, and err does not forbid it.
+func (r *ResourceReconciler[T]) statusChanged(original, resource T, err error) (bool, error) {
+	if err := normalize(resource); err != nil {
+		return false, err
+	}
+	before, after := statusfield.Of(original), statusfield.Of(resource)
+	after.KeepTransitionTimes(before)
+	if resource.GetDeletionTimestamp() != nil && !r.SyncStatusDuringFinalization || errors.Is(err, ErrSkipStatusUpdate) {
+		return false, nil
+	}
+	return after.Differs(before), nil
+}
+
+// run runs the tree in a round of the tracker. What the tree does not track any more is forgotten if it ran to the end.
+func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *requestState, resource T) (Result, error) {
 	var result Result
 	var err error
 	if resource.GetDeletionTimestamp() == nil || len(resource.GetFinalizers()) > 0 {
-		inRound(config, resource, func() bool {
+		withTrackerRound(config, resource, func() bool {
 			result, err = r.Reconciler.Reconcile(ctx, resource)
-			noteUnlocated(ctx, err)
-			p.memory.sweep()
+			recordUnlocated(ctx, err)
+			p.resource.EndRequest(rtime.RetrieveNow(ctx))
 			return err == nil
 		})
 	}
 	if err == nil || isHalt(err) {
-		statusOf(resource).setObservedGeneration(resource.GetGeneration())
+		statusfield.Of(resource).SetObservedGeneration(resource.GetGeneration())
 	}
 	return result, err
 }
 
-// forget drops what is remembered of a resource that is gone.
+// forget drops what is kept of a resource that is gone.
 func (r *ResourceReconciler[T]) forget(config Config, req Request) {
-	r.memories.forget(req.NamespacedName)
+	r.states.Forget(req.NamespacedName)
 	rounds, ok := config.Tracker.(tracker.Rounds)
 	if !ok {
 		return

@@ -7,40 +7,43 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
 	"github.com/espalier-dev/espalier/validation"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// root is what each root has and nobody configures: what it knows from request to request.
+// root is what each root has and the author does not configure: what it keeps from request to request.
 type root struct {
-	memories memories
+	states resourcestate.Store
 	// identity tells the controller of this root apart from others; empty until it is set up.
 	identity string
 }
 
-// identify gives the root, which is called name, its identity.
+// identify gives the root called name its identity.
 func (r *root) identify(name string) {
 	r.identity = fmt.Sprintf("%s %p", name, r)
 }
 
-// configOf is what the tree works with. It is the author's config itself until the root is set up.
+// configOf returns the config that the tree works with. Until the root is set up that is the author's config itself.
 func (r *root) configOf(config Config) Config {
 	if r.identity != "" && config.Tracker != nil {
-		// Two controllers for one kind may share a config. What one has tracked is not for the other to sweep.
+		// Two controllers for one kind may share a config. Neither may drop what the other has tracked.
 		config.Tracker = tracker.ForController(config.Tracker, r.identity)
 	}
 	return config
 }
 
-// rootParts are the fields that all roots have, so that what roots do alike is written once.
+// rootParts are the fields that all roots have.
 type rootParts[T client.Object] struct {
 	kind           string
 	name           string
@@ -53,7 +56,7 @@ type rootParts[T client.Object] struct {
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
 }
 
-// checkType finds a type of which no resource can be made.
+// checkType returns an error for a type that no resource can be made of.
 func (r *rootParts[T]) checkType() error {
 	if isNil(r.resourceType) {
 		return fmt.Errorf("%s %q must define Type since none can be made of %s", r.kind, r.name, reflect.TypeFor[T]())
@@ -73,36 +76,36 @@ func (r *rootParts[T]) checkConfig() error {
 
 // validateTree validates the tree, if the validation is recursive.
 func (r *rootParts[T]) validateTree(ctx context.Context) error {
-	if err := validateNested(derive(ctx, r.fill), r.tree); err != nil {
+	if err := validateNested(derive(ctx, r.describeRoot), r.tree); err != nil {
 		return fmt.Errorf("%s %q must have a valid Reconciler: %w", r.kind, r.name, err)
 	}
 	return nil
 }
 
-// fill puts onto a scope what a root says about itself.
-func (r *rootParts[T]) fill(s *scope) {
+// describeRoot sets the parts of the context that a root defines.
+func (r *rootParts[T]) describeRoot(s *treeContext) {
 	s.setConfig(r.config)
 	s.originalConfig, s.hasOriginalConfig = r.config, true
 	s.resourceType, s.originalResourceType = r.resourceType, r.resourceType
 }
 
 // prepare returns the context for a request, or for the set-up.
-func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *pass) context.Context {
-	s := *scopeOf(ctx)
+func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *requestState) context.Context {
+	s := *contextOf(ctx)
 	s.Context = ctx
 	s.request = req
-	r.fill(&s)
-	s.pass = p
-	return enter(&s, r.name)
+	r.describeRoot(&s)
+	s.state = p
+	return Enter(&s, r.name)
 }
 
-// rootSetup is how the set-up of one root differs from that of others.
+// rootSetup is what differs between the set-ups of the roots.
 type rootSetup struct {
-	// root is what the controller calls.
+	// root is called by the controller.
 	root reconcile.Reconciler
-	// validate validates all that is recursive about the root.
+	// validate validates the root and, if recursive, its tree.
 	validate func(ctx context.Context) error
-	// request is the one that nodes find on the context.
+	// request is on the context of the nodes.
 	request Request
 	// watch adds the watches of the root itself.
 	watch func(bldr *Builder)
@@ -110,16 +113,17 @@ type rootSetup struct {
 	finish func(ctx context.Context, mgr Manager, bldr *Builder) error
 }
 
-// setUp validates the whole tree and builds a controller for it.
+// setUp validates the tree, sets it up, and builds a controller for it. Nodes of other packages are validated after their set-up.
 func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (controller.Controller, error) {
 	ctx = r.prepare(ctx, how.request, nil)
-	if err := how.validate(validation.WithRecursive(ctx)); err != nil {
+	beforeSetup := derive(ctx, func(s *treeContext) { s.beforeSetup = true })
+	if err := how.validate(validation.WithRecursive(beforeSetup)); err != nil {
 		return nil, err
 	}
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	ctx = derive(ctx, func(s *scope) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
+	ctx = derive(ctx, func(s *treeContext) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
 
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
@@ -139,6 +143,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 			return nil, err
 		}
 	}
+	if err := r.validateTree(validation.WithRecursive(ctx)); err != nil {
+		return nil, err
+	}
 	built, err := bldr.Build(how.root)
 	if err != nil {
 		return nil, r.explainBuild(err)
@@ -146,38 +153,42 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	return built, nil
 }
 
-// explainBuild tells which root could not be built, and what helps if its controller is called as another one. Controller-runtime
-// has no error of its own for that, so its text is what there is to go by.
+// explainBuild adds to err which root could not be built. If the name of its controller is taken, it adds what helps.
+// Controller-runtime has no error type for that, so the text of the error decides.
 func (r *rootParts[T]) explainBuild(err error) error {
 	if strings.Contains(err.Error(), "Controller names must be unique") {
-		return fmt.Errorf("%s %q must define another ControllerName, which tells two controllers for one kind apart: %w", r.kind, r.name, err)
+		return fmt.Errorf("%s %q must define another ControllerName, which tells two controllers for one kind apart: %w",
+			r.kind, r.name, err)
 	}
 	return fmt.Errorf("%s %q is unable to build its controller: %w", r.kind, r.name, err)
 }
 
-// serve handles a request: it prepares the context, calls handle between the hooks, and decides what controller-runtime gets.
-// With skip, which may be nil, nothing of that happens.
-func (r *rootParts[T]) serve(
+// handleRequest prepares the context, calls handle between the hooks, and decides what controller-runtime gets. It does nothing
+// if skip, which may be nil, returns true.
+func (r *rootParts[T]) handleRequest(
 	ctx context.Context, req Request,
 	skip func(ctx context.Context, req Request) bool,
-	handle func(ctx context.Context, req Request, p *pass) (Result, error),
+	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
 ) (Result, error) {
-	p := &pass{}
+	p := &requestState{}
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {
 		return Result{}, nil
 	}
-	result, err := r.between(ctx, req, p, handle)
-	result, err = conclude(result, err)
-	return result, locateError(p, err)
+	result, err := r.runHooks(ctx, req, p, handle)
+	result, err = toControllerResult(result, err)
+	if err != nil {
+		err = locateError(p, err)
+	}
+	return result, err
 }
 
-// between runs the hooks around the request.
-func (r *rootParts[T]) between(
-	ctx context.Context, req Request, p *pass,
-	handle func(ctx context.Context, req Request, p *pass) (Result, error),
+// runHooks calls handle between the hooks of the author.
+func (r *rootParts[T]) runHooks(
+	ctx context.Context, req Request, p *requestState,
+	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
 ) (Result, error) {
 	before := Result{}
 	if r.before != nil {
@@ -198,7 +209,7 @@ func (r *rootParts[T]) between(
 	return result, err
 }
 
-// conclude decides what controller-runtime gets of the outcome of a request:
+// toControllerResult decides what controller-runtime gets for the outcome of a request:
 //
 //   - a quiet error becomes a requeue with back-off, or the delay that was asked for, which controller-runtime prefers;
 //   - a failure that is to be silent becomes a requeue with back-off, without a delay: it is to be tried again as one that is not;
@@ -206,7 +217,7 @@ func (r *rootParts[T]) between(
 //   - any other error is returned, without a delay or a requeue. Controller-runtime heeds neither beside an error, and warns of
 //     them: it comes back with back-off, and after a [reconcile.TerminalError] not at all. So law L6 is kept: what is dropped
 //     here never counted. Of a result beside an error it heeds the priority, which stays.
-func conclude(result Result, err error) (Result, error) {
+func toControllerResult(result Result, err error) (Result, error) {
 	switch {
 	case err == nil, isDurable(err):
 		return result, nil
@@ -219,9 +230,9 @@ func conclude(result Result, err error) (Result, error) {
 	}
 }
 
-// inRound runs do in a round of the tracker: what is not tracked any more is forgotten if do got so far that all was tracked
-// which is to be. A panic is no such round.
-func inRound(config Config, watcher client.Object, do func() (complete bool)) {
+// withTrackerRound runs do in a round of the tracker. If do is complete, the tracker forgets what was not tracked in this round. A
+// panic is not complete.
+func withTrackerRound(config Config, watcher client.Object, do func() (complete bool)) {
 	complete := false
 	if rounds, ok := config.Tracker.(tracker.Rounds); ok {
 		rounds.BeginRound(watcher)
@@ -236,4 +247,20 @@ func fetchFailed(ctx context.Context, err error) error {
 		logr.FromContextOrDiscard(ctx).Error(err, "unable to fetch resource")
 	}
 	return err
+}
+
+// applyDefaults fills in the defaults of resource in memory, by the first of the ways that its type knows: its own
+// Default(ctx), a defaulter of controller-runtime's webhooks, or a Default() of old.
+func applyDefaults[Type client.Object](ctx context.Context, resource Type) error {
+	switch defaulter := any(resource).(type) {
+	case validation.Defaulter:
+		return defaulter.Default(ctx)
+	case admission.Defaulter[Type]:
+		return defaulter.Default(ctx, resource)
+	case admission.Defaulter[runtime.Object]:
+		return defaulter.Default(ctx, resource)
+	case interface{ Default() }:
+		defaulter.Default()
+	}
+	return nil
 }

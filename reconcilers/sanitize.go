@@ -1,10 +1,14 @@
 package reconcilers
 
 import (
+	"slices"
+
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 // withheld stands in logs for the values of a Secret.
@@ -85,6 +89,20 @@ func maskAnnotations(secret client.Object) {
 		annotations[corev1.LastAppliedConfigAnnotation] = withheld
 		secret.SetAnnotations(annotations)
 	}
+}
+
+// maskPatch returns what may be logged of the patch of a webhook: of a Secret not the values (law L9).
+func maskPatch(operations []jsonpatch.Operation, req admission.Request, resource client.Object) []jsonpatch.Operation {
+	if !isSecret(resource) && (req.Kind.Group != corev1.GroupName || req.Kind.Kind != "Secret") {
+		return operations
+	}
+	masked := slices.Clone(operations)
+	for i := range masked {
+		if masked[i].Value != nil {
+			masked[i].Value = withheld
+		}
+	}
+	return masked
 }
 
 // isSecret goes by the kind, and by the Go type for objects that do not carry theirs.

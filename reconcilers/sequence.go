@@ -28,7 +28,7 @@ func (s Sequence[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr 
 		if isNilNode(node) {
 			return nilElement("Sequence", i)
 		}
-		if err := node.SetupWithManager(enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
+		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
 			return err
 		}
 	}
@@ -43,17 +43,17 @@ func (s Sequence[Type]) Validate(ctx context.Context) error {
 // Reconcile runs the nodes, see [Sequence].
 func (s Sequence[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
 	aggregate := Result{}
-	parent := positionOf(ctx)
+	parent := pathOf(ctx)
 	// One allocation for the contexts of all elements.
-	positions := make([]position, len(s))
+	paths := make([]nodePath, len(s))
 	for i, node := range s {
 		if isNilNode(node) {
 			return Result{}, nilElement("Sequence", i)
 		}
-		positions[i] = position{Context: ctx, name: strconv.Itoa(i), parent: parent}
-		result, err := node.Reconcile(&positions[i], resource)
+		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
+		result, err := node.Reconcile(&paths[i], resource)
 		if err != nil {
-			noteUnlocated(&positions[i], err)
+			recordUnlocated(&paths[i], err)
 			return result, err
 		}
 		aggregate = aggregateResult(aggregate, result)

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
+
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -81,23 +83,23 @@ func sparse(v reflect.Value, explicit bool, depth int) (content any, set bool, e
 
 func sparseStruct(v reflect.Value, depth int) (map[string]any, error) {
 	members := map[string]any{}
-	for _, field := range fieldsOf(v.Type()).sorted {
-		value, err := v.FieldByIndexErr(field.index)
+	for _, field := range jsonmerge.FieldsOf(v.Type()) {
+		value, err := v.FieldByIndexErr(field.Index)
 		if err != nil {
 			// It is promoted from an embedded pointer that is nil.
 			continue
 		}
 		content, set, err := sparse(value, false, depth+1)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", field.name, err)
+			return nil, fmt.Errorf("%s: %w", field.Name, err)
 		}
 		if !set {
 			continue
 		}
-		if field.quoted {
+		if field.Quoted {
 			content = quoted(content)
 		}
-		members[field.name] = content
+		members[field.Name] = content
 	}
 	return members, nil
 }

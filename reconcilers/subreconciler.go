@@ -2,6 +2,10 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
+	"reflect"
+
+	"github.com/espalier-dev/espalier/validation"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -31,4 +35,75 @@ type SubReconciler[Type client.Object] interface {
 
 	// Reconcile does the work for one resource. A result without an error is aggregated with those of the other nodes.
 	Reconcile(ctx context.Context, resource Type) (Result, error)
+}
+
+var errNilNode = errors.New("must not be nil")
+
+// isNilNode reports whether node is nil or a nil pointer. A nil list of nodes is an empty list, which can run.
+func isNilNode(node any) bool {
+	if node == nil {
+		return true
+	}
+	v := reflect.ValueOf(node)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// validateNested validates a node nested in another, if the validation is recursive. A node without Validate is valid.
+//
+// Before the set-up, a node of another package is left out: its Validate may need what its SetupWithManager prepares. It is
+// validated once the tree is set up.
+func validateNested(ctx context.Context, node any) error {
+	if !validation.IsRecursive(ctx) {
+		return nil
+	}
+	if isNilNode(node) {
+		return errNilNode
+	}
+	validator, ok := node.(validation.Validator)
+	if !ok || contextOf(ctx).beforeSetup && !isOfThisPackage(node) {
+		return nil
+	}
+	return validator.Validate(ctx)
+}
+
+func isOfThisPackage(node any) bool {
+	t := reflect.TypeOf(node)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() == reflect.TypeFor[treeContext]().PkgPath()
+}
+
+// AggregateResults makes one result of several:
+//
+//   - no result, or only empty ones, is the empty result;
+//   - the shortest of the delays that are set, and not negative, wins;
+//   - a request to requeue at once stays beside a delay;
+//   - the highest of the priorities that are set wins.
+func AggregateResults(results ...Result) Result {
+	var aggregate Result
+	for _, result := range results {
+		aggregate = aggregateResult(aggregate, result)
+	}
+	return aggregate
+}
+
+func aggregateResult(a, b Result) Result {
+	// A negative delay, which the queue ignores, must not hide one that counts.
+	if b.RequeueAfter > 0 && (a.RequeueAfter <= 0 || b.RequeueAfter < a.RequeueAfter) {
+		a.RequeueAfter = b.RequeueAfter
+	}
+	if b.Priority != nil && (a.Priority == nil || *b.Priority > *a.Priority) {
+		a.Priority = b.Priority
+	}
+	//lint:ignore SA1019 users still set it, and it must not be lost
+	return withRequeue(a, a.Requeue || b.Requeue)
+}
+
+// withRequeue returns result with its request to come back at once, with back-off, set to requeue. It is deprecated in
+// controller-runtime in favour of delays, but there is no other way to ask for the back-off of the queue without an error.
+func withRequeue(result Result, requeue bool) Result {
+	//lint:ignore SA1019 see above
+	result.Requeue = requeue
+	return result
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"sync"
 	"time"
@@ -52,7 +53,7 @@ type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] str
 	Reconciler SubReconciler[Type]
 
 	initOnce sync.Once
-	own      transientCounters
+	counts   ResourceState[*errorCount]
 
 	mu sync.Mutex
 	// purged is when the last purge was, or the first request.
@@ -80,7 +81,7 @@ func (r *SuppressTransientErrors[T, LT]) init() {
 // SetupWithManager validates, then sets up the nested node and the node itself.
 func (r *SuppressTransientErrors[T, LT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -121,19 +122,19 @@ func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
-	counters := countersOf(ctx, r, &r.own)
-	if counters == &r.own {
+	ctx = Enter(ctx, r.Name)
+	count := r.counts.Of(ctx, resource, func() *errorCount { return &errorCount{} })
+	if stateOf(ctx) == nil {
 		defer r.purgeIfDue(ctx, resource)
 	}
 
 	result, err := r.Reconciler.Reconcile(ctx, resource)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	if err == nil || errors.Is(err, ErrDurable) {
-		counters.clear(resource)
+		count.reset()
 		return result, err
 	}
-	if counters.count(resource) < r.Threshold {
+	if count.add(resource.GetGeneration()) < r.Threshold {
 		return result, errors.Join(err, ErrSkipStatusUpdate, ErrQuiet)
 	}
 	return result, err
@@ -151,13 +152,16 @@ func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resourc
 	log := logr.FromContextOrDiscard(ctx)
 	log.Info("purging stale resource counters")
 	// Only of these is it known, after the list, that the resource had been there before it.
-	stale := r.own.counted()
+	stale := sets.New(r.counts.standaloneUIDs()...)
 	existing, err := r.existing(ctx, resource)
 	if err != nil {
 		log.Error(err, "purge failed to list resources")
 		return
 	}
-	r.own.purge(ctx, stale.Difference(existing))
+	for uid := range stale.Difference(existing) {
+		log.V(2).Info("purging counter", "id", uid)
+		r.counts.Forget(uid)
+	}
 	done = true
 }
 
@@ -210,7 +214,7 @@ func (r *SuppressTransientErrors[T, LT]) existing(ctx context.Context, resource 
 func (r *SuppressTransientErrors[T, LT]) listing(ctx context.Context, config Config, resource T) (client.Reader, client.ObjectList) {
 	list := r.ListType.DeepCopyObject().(client.ObjectList)
 	_, unstructured := any(list).(runtime.Unstructured)
-	_, cast := originalOf(ctx, resource)
+	_, cast := resourceBehindCast(ctx, resource)
 	kind := kindOfOriginal(ctx, resource)
 	if kind.Empty() || !unstructured && !cast && !duck.IsDuck(list, config.Scheme()) {
 		return config, list
@@ -221,6 +225,32 @@ func (r *SuppressTransientErrors[T, LT]) listing(ctx context.Context, config Con
 		return config, metadata
 	}
 	return config.APIReader, metadata
+}
+
+// errorCount counts errors in a row of one resource, at one generation. The zero value is ready for use, also concurrently.
+type errorCount struct {
+	mu         sync.Mutex
+	generation int64
+	errors     uint8
+}
+
+// add counts an error and returns how many there were in a row at the generation, up to 255.
+func (c *errorCount) add(generation int64) uint8 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.generation != generation {
+		c.generation, c.errors = generation, 0
+	}
+	if c.errors < math.MaxUint8 {
+		c.errors++
+	}
+	return c.errors
+}
+
+func (c *errorCount) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.errors = 0
 }
 
 // Describe shows the nested node.

@@ -58,7 +58,7 @@ func (r *SyncReconciler[Type]) init() {
 // SetupWithManager validates, and calls Setup if there is one.
 func (r *SyncReconciler[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (r *SyncReconciler[Type]) Reconcile(ctx context.Context, resource Type) (Re
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 
 	aggregate := Result{}
 	terminating := resource.GetDeletionTimestamp() != nil
@@ -117,8 +117,8 @@ func (r *SyncReconciler[Type]) Reconcile(ctx context.Context, resource Type) (Re
 }
 
 func (r *SyncReconciler[Type]) failed(ctx context.Context, err error, message string) {
-	noteFailure(ctx, "", err)
-	if !isQuiet(err) && !meantAsAnswer(ctx, err) {
+	recordFailure(ctx, "", err)
+	if !isQuiet(err) && !isDenial(ctx, err) {
 		logr.FromContextOrDiscard(ctx).Error(err, message)
 	}
 }

@@ -52,7 +52,7 @@ func (r *TryCatch[Type]) init() {
 // SetupWithManager validates, then sets up the node itself, Try and Finally.
 func (r *TryCatch[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -101,19 +101,19 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 
 	result, err := r.Try.Reconcile(ctx, resource)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	if r.Catch != nil {
 		result, err = r.Catch(ctx, resource, result, err)
-		noteUnlocated(ctx, err)
+		recordUnlocated(ctx, err)
 	}
 	if isNilNode(r.Finally) {
 		return result, err
 	}
 	finally, finallyErr := r.Finally.Reconcile(ctx, resource)
-	noteUnlocated(ctx, finallyErr)
+	recordUnlocated(ctx, finallyErr)
 	result = aggregateResult(result, finally)
 	switch {
 	case finallyErr == nil:

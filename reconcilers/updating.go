@@ -60,8 +60,8 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// DangerouslyAllowDuckTypes lets Type be a duck type, although an update loses what the duck type does not cover.
 	DangerouslyAllowDuckTypes bool
 
-	initOnce sync.Once
-	learned  lessons
+	initOnce   sync.Once
+	lastWrites lastWrites
 }
 
 var _ ObjectManager[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
@@ -72,7 +72,7 @@ func (m *UpdatingObjectManager[Type]) init() {
 		if m.Name == "" {
 			m.Name = fmt.Sprintf("%sUpdatingObjectManager", typeName(m.Type))
 		}
-		m.learned.init()
+		m.lastWrites.limit = maxStandaloneWrites
 	})
 }
 
@@ -93,7 +93,7 @@ func (m *UpdatingObjectManager[Type]) SetupWithManager(ctx context.Context, mgr 
 	if !m.TrackDesired {
 		return nil
 	}
-	if err := watchTracked(ctx, bldr, m.Type); err != nil {
+	if err := WatchTracked(ctx, bldr, m.Type); err != nil {
 		return fmt.Errorf("UpdatingObjectManager %q is unable to watch %s: %w", m.Name, typeName(m.Type), err)
 	}
 	return nil
@@ -140,15 +140,15 @@ func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	if m.MergeBeforeUpdate == nil {
 		return none, m.Validate(ctx)
 	}
-	w := worksite[Type]{
+	w := objectWriter[Type]{
 		resource:    resource,
 		finalizer:   m.Finalizer,
 		tracks:      m.TrackDesired,
 		propagation: m.DeletionPropagation,
 		sanitize:    m.Sanitize,
-		lessons:     m.learned.of(ctx),
+		lastWrites:  lastWritesOf(ctx, &m.lastWrites),
 	}
-	if err := w.locate(ctx); err != nil {
+	if err := w.useConfigs(ctx); err != nil {
 		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
 	}
 	if m.DangerouslyAllowDuckTypes {
@@ -160,10 +160,10 @@ func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource clien
 	return w.manage(ctx, m, actual, desired)
 }
 
-var _ craft[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
+var _ objectStrategy[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
 
-// post creates desired, see craft.
-func (m *UpdatingObjectManager[Type]) post(ctx context.Context, w worksite[Type], desired Type) (Type, error) {
+// create creates desired, see objectStrategy.
+func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error) {
 	created := copyOf(desired)
 	if err := w.config.Create(ctx, created); err != nil {
 		var none Type
@@ -178,12 +178,12 @@ func (m *UpdatingObjectManager[Type]) post(ctx context.Context, w worksite[Type]
 			return created, nil
 		}
 	}
-	m.learn(ctx, w, created, desired, intentOf(desired))
+	m.recordWrite(ctx, w, created, desired, hashOfDesired(desired))
 	return created, nil
 }
 
-// change updates actual, see craft.
-func (m *UpdatingObjectManager[Type]) change(ctx context.Context, w worksite[Type], actual, desired Type) (Type, error) {
+// update updates actual, see objectStrategy.
+func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error) {
 	var none Type
 	if m.HarmonizeImmutableFields != nil {
 		m.HarmonizeImmutableFields(actual, desired)
@@ -192,20 +192,20 @@ func (m *UpdatingObjectManager[Type]) change(ctx context.Context, w worksite[Typ
 		}
 	}
 
-	intent := intentFor(desired, actual)
-	lesson := w.lessons.recall(actual.GetUID(), intent)
-	if lesson.agreed(actual) {
+	hash := hashOfDesiredFor(desired, actual)
+	known := w.lastWrites.get(actual.GetUID(), hash)
+	if known.agreed(actual) {
 		// Not even logged: this is what nearly every request comes to.
 		return actual, nil
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	current, err := m.merge(ctx, actual, desired, lesson)
+	current, err := m.merge(ctx, actual, desired, known)
 	if err != nil {
 		return none, err
 	}
 	if equality.Semantic.DeepEqual(actual, current) {
 		log.Info("resource is in sync, no update required")
-		w.lessons.agree(actual, intent, lesson)
+		w.lastWrites.record(actual, hash, known)
 		return actual, nil
 	}
 
@@ -215,7 +215,7 @@ func (m *UpdatingObjectManager[Type]) change(ctx context.Context, w worksite[Typ
 	if err := w.config.Update(ctx, current); err != nil {
 		return none, w.failed(ctx, updating, actual, err)
 	}
-	m.learn(ctx, w, current, desired, intent)
+	m.recordWrite(ctx, w, current, desired, hash)
 	if sameVersion(current, actual) {
 		// The server added to what was written just what had been there, and stored nothing.
 		return current, nil
@@ -226,7 +226,7 @@ func (m *UpdatingObjectManager[Type]) change(ctx context.Context, w worksite[Typ
 }
 
 // merge returns a copy of actual with what is desired, and with what the server is known to add to that.
-func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lesson) (Type, error) {
+func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lastWrite) (Type, error) {
 	current := copyOf(actual)
 	// The author's function may let current share what desired refers to, and change it there. What is desired has to stay.
 	expected := copyOf(desired)
@@ -240,19 +240,19 @@ func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired
 	return current, normalize(current)
 }
 
-// learn keeps what the server added to what was desired, written being its answer.
-func (m *UpdatingObjectManager[Type]) learn(ctx context.Context, w worksite[Type], written, desired Type, intent intent) {
+// recordWrite keeps what the server added to what was desired, written being its answer.
+func (m *UpdatingObjectManager[Type]) recordWrite(ctx context.Context, w objectWriter[Type], written, desired Type, hash desiredHash) {
 	additions, err := m.additions(ctx, written, desired)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Info("unable to generate mutation patch", "error", err.Error())
 	}
-	w.lessons.agree(written, intent, lesson{additions: additions})
+	w.lastWrites.record(written, hash, lastWrite{additions: additions})
 }
 
 // additions returns what, added to desired, makes written of it, and nil if that cannot be told: a list into which the
 // author's function merges has other indexes than the list that is desired.
 func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, desired Type) (*Patch, error) {
-	base, err := m.merge(ctx, written, desired, lesson{})
+	base, err := m.merge(ctx, written, desired, lastWrite{})
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, de
 	if err != nil || additions == nil {
 		return nil, err
 	}
-	proof, err := m.merge(ctx, written, desired, lesson{additions: additions})
+	proof, err := m.merge(ctx, written, desired, lastWrite{additions: additions})
 	if err != nil || !equality.Semantic.DeepEqual(proof, written) {
 		return nil, err
 	}

@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// watches are those that the nodes of one tree asked for: each type is watched once, however many nodes use it, and one
-// event makes each resource due once.
+// watches are the watches that the nodes of one tree asked for. Each type is watched once, however many nodes use it, so that one
+// event wakes a resource once.
 type watches struct {
 	byType map[watchedType]*fanOut
 }
 
 type watchedType struct {
 	builder *Builder
-	// home is the cluster that the objects are in; nil for that of the manager.
-	home cluster.Cluster
+	// cluster is the cluster that the objects are in; nil for the manager's.
+	cluster cluster.Cluster
 	indexedType
 }
 
@@ -57,8 +57,12 @@ func watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Obje
 	return nil
 }
 
-// watchTracked wakes the resources that track an object of the type of obj.
-func watchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
+// WatchTracked adds a watch for the type of obj to the controller. Its events wake the resources that track the object of the
+// event, see [Config.TrackAndGet]. A node calls it in SetupWithManager for each type that it tracks. A type is watched once,
+// however many nodes ask for it, in the cluster of the current [Config].
+//
+// It returns an error if the context has no config, and if bldr is nil.
+func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	config, err := RetrieveConfig(ctx)
 	if err != nil {
 		return err
@@ -88,20 +92,20 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 	if err != nil {
 		return nil, err
 	}
-	home := elsewhere(ctx, config)
-	key := watchedType{builder: bldr, home: home, indexedType: indexedTypeOf(config.Client, obj)}
-	registered := scopeOf(ctx).watches
+	other := otherCluster(ctx, config)
+	key := watchedType{builder: bldr, cluster: other, indexedType: indexedTypeOf(config.Client, obj)}
+	registered := contextOf(ctx).watches
 	if registered != nil {
 		if fan, ok := registered.byType[key]; ok {
 			return fan, nil
 		}
 	}
 	fan := &fanOut{}
-	if home == nil {
+	if other == nil {
 		bldr.Watches(watchable(obj, config.Scheme()), fan)
 	} else {
 		// The builder knows the cache of the manager only.
-		bldr.WatchesRawSource(source.TypedKind[client.Object, Request](home.GetCache(), watchable(obj, config.Scheme()), fan))
+		bldr.WatchesRawSource(source.TypedKind[client.Object, Request](other.GetCache(), watchable(obj, config.Scheme()), fan))
 	}
 	if registered != nil {
 		registered.byType[key] = fan
@@ -109,13 +113,13 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 	return fan, nil
 }
 
-// elsewhere returns the cluster that config is for, nil if it is that of the root: a [WithConfig] may have replaced it.
-func elsewhere(ctx context.Context, config Config) cluster.Cluster {
+// otherCluster returns the cluster that config is for if it is not the root's, because a [WithConfig] replaced it. Else it returns nil.
+func otherCluster(ctx context.Context, config Config) cluster.Cluster {
 	original, err := RetrieveOriginalConfig(ctx)
-	if err != nil || config.home == original.home {
+	if err != nil || config.cluster == original.cluster {
 		return nil
 	}
-	return config.home
+	return config.cluster
 }
 
 var _ handler.EventHandler = (*fanOut)(nil)

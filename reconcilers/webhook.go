@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/validation"
@@ -30,7 +31,7 @@ import (
 //   - Stops: when the object cannot be decoded or its defaults cannot be filled in.
 //   - On error: refuses. Errors with the status of an API server, and so those of [Deny] and [InvalidFields], keep code, reason,
 //     message and details; field errors become an Invalid with a cause each; any other error is an internal one, with its text. A mere
-//     [ErrHaltSubReconcilers] allows. What the author has set as result of the response stays. What is neither quiet nor a refusal that
+//     [ErrHaltSubReconcilers] allows. What the author has set as result of the response stays. What is neither quiet nor a denial that
 //     the author meant is logged, with the path of the node.
 //   - On deletion: runs the tree, see above. A delete request cannot change the object, so none of its changes is sent. Mind that an
 //     update request may be for a terminating resource; nodes then do what they do on deletion.
@@ -126,7 +127,9 @@ func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
 // first.
 func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*admission.Webhook, error) {
 	r.init()
-	if err := r.Validate(validation.WithRecursive(enter(r.prepare(ctx), r.Name))); err != nil {
+	// A webhook has no set-up, so nodes of other packages are not validated.
+	validating := derive(Enter(r.prepare(ctx), r.Name), func(s *treeContext) { s.beforeSetup = true })
+	if err := r.Validate(validation.WithRecursive(validating)); err != nil {
 		return nil, err
 	}
 	return &admission.Webhook{Handler: r, WithContextFunc: r.contextOf}, nil
@@ -156,7 +159,7 @@ func (r *AdmissionWebhookAdapter[T]) prepare(ctx context.Context) context.Contex
 	return context.WithValue(derive(ctx, r.configure), preparedKey{}, r)
 }
 
-func (r *AdmissionWebhookAdapter[T]) configure(s *scope) {
+func (r *AdmissionWebhookAdapter[T]) configure(s *treeContext) {
 	s.setConfig(r.Config)
 	s.originalConfig, s.hasOriginalConfig = r.Config, true
 	s.resourceType, s.originalResourceType = r.Type, r.Type
@@ -164,16 +167,16 @@ func (r *AdmissionWebhookAdapter[T]) configure(s *scope) {
 
 // admit returns the context of a request.
 func (r *AdmissionWebhookAdapter[T]) admit(
-	ctx context.Context, req *admission.Request, resp *admission.Response, p *pass,
+	ctx context.Context, req *admission.Request, resp *admission.Response, p *requestState,
 ) context.Context {
 	if ctx.Value(preparedKey{}) != any(r) {
 		// Called past the webhook that was built, such as by a handler that calls several.
 		ctx = r.prepare(ctx)
 	}
 	ctx = rtime.StashNow(ctx, time.Now())
-	ctx = derive(ctx, func(s *scope) {
+	ctx = derive(ctx, func(s *treeContext) {
 		s.admissionRequest, s.admissionResponse = req, resp
-		s.pass = p
+		s.state = p
 		if s.dryRun() {
 			s.setConfig(dryRunConfig(s.config))
 			s.originalConfig = dryRunConfig(s.originalConfig)
@@ -183,17 +186,17 @@ func (r *AdmissionWebhookAdapter[T]) admit(
 	// The webhook of controller-runtime replaces the logger that the context was prepared with.
 	logger := withPath(ctx, logr.FromContextOrDiscard(ctx)).
 		WithValues("UID", req.UID, "kind", req.Kind, "resource", req.Resource, "operation", req.Operation)
-	return enter(logr.NewContext(ctx, logger), r.Name)
+	return Enter(logr.NewContext(ctx, logger), r.Name)
 }
 
 // Handle answers one request, see [AdmissionWebhookAdapter].
 func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
 	r.init()
 	resp := &admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}}
-	p := &pass{}
+	p := &requestState{}
 	ctx = r.admit(ctx, &req, resp, p)
 	if err := r.check(); err != nil {
-		refuse(ctx, p, req, resp, err)
+		deny(ctx, p, req, resp, err)
 		return *resp
 	}
 	if r.BeforeHandle != nil {
@@ -202,7 +205,7 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 		}
 	}
 	if err := r.handle(ctx, req, resp); err != nil {
-		refuse(ctx, p, req, resp, err)
+		deny(ctx, p, req, resp, err)
 	}
 	if r.AfterHandle != nil {
 		r.AfterHandle(ctx, req, resp)
@@ -226,7 +229,7 @@ func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.R
 	}
 	snapshot := copyOf(resource)
 	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil {
-		noteUnlocated(ctx, err)
+		recordUnlocated(ctx, err)
 		if !isOnlyHalt(err) {
 			return err
 		}
@@ -235,11 +238,11 @@ func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.R
 	if answered || req.Operation == admissionv1.Delete || equality.Semantic.DeepEqual(snapshot, resource) {
 		return nil
 	}
-	operations, err := patchFor(raw, snapshot, resource)
+	operations, err := jsonmerge.AdmissionPatch(raw, snapshot, resource)
 	if err != nil || len(operations) == 0 {
 		return err
 	}
-	logr.FromContextOrDiscard(ctx).Info("mutating resource", "patch", loggable(operations, req, resource))
+	logr.FromContextOrDiscard(ctx).Info("mutating resource", "patch", maskPatch(operations, req, resource))
 	resp.Patches = operations
 	return nil
 }

@@ -15,26 +15,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// refusal is an error by which the author of a tree refuses a request, as opposed to one that something failed with.
-type refusal struct {
+// denial is an error by which the author of a tree denies a request. Other errors mean that something failed.
+type denial struct {
 	*apierrs.StatusError
-	// fields are those that the status is made of, nil if it is not made of any.
+	// fields are the field errors that the status was made of; nil if it was not made of any.
 	fields field.ErrorList
 }
 
-func (r *refusal) Unwrap() error {
+func (r *denial) Unwrap() error {
 	return r.StatusError
 }
 
-// refuse makes resp the answer to a request that ended with err.
-func refuse(ctx context.Context, p *pass, req admission.Request, resp *admission.Response, err error) {
+// deny makes resp the answer to a request that ended with err.
+func deny(ctx context.Context, p *requestState, req admission.Request, resp *admission.Response, err error) {
 	if isNil(err) {
 		// A nil pointer that became an error on its way through an interface has no text.
 		err = fmt.Errorf("the tree returned a %T that is nil", err)
 	}
-	found := findings{}
+	found := admissionErrors{}
 	found.add(err)
-	if !isQuiet(err) && !found.meant() {
+	if !isQuiet(err) && !found.intentional() {
 		logr.FromContextOrDiscard(ctx).Error(locateError(p, err), "reconcile error")
 	}
 	resp.Allowed = false
@@ -43,41 +43,41 @@ func refuse(ctx context.Context, p *pass, req admission.Request, resp *admission
 	}
 }
 
-// meantAsAnswer tells whether err is no failure, but how a node below a webhook refuses the request.
-func meantAsAnswer(ctx context.Context, err error) bool {
-	if scopeOf(ctx).admissionResponse == nil {
+// isDenial reports whether err is the way in which a node below a webhook denies the request, and no failure.
+func isDenial(ctx context.Context, err error) bool {
+	if contextOf(ctx).admissionResponse == nil {
 		return false
 	}
-	found := findings{}
+	found := admissionErrors{}
 	found.add(err)
-	return found.meant()
+	return found.intentional()
 }
 
-// findings are the errors that an error joins, by what they mean for the answer of a webhook, in their order.
-type findings struct {
+// admissionErrors are the errors that an error joins, sorted by what they mean for the answer of a webhook.
+type admissionErrors struct {
 	// statuses are answers to clients. Some may come from requests that nodes made.
 	statuses []metav1.Status
-	// refusals counts the statuses by which the author refuses.
-	refusals int
-	// fields are what is wrong with the object, and invalid the refusals that they are from, if they are from such.
+	// denials counts the statuses by which the author denies the request.
+	denials int
+	// fields are the invalid fields of the object. invalid are the denials that they come from, if any.
 	fields  field.ErrorList
 	invalid []metav1.Status
-	// bare is true if some of fields are not from a refusal.
+	// bare is true if some of fields do not come from a denial.
 	bare bool
 	// failed is true if there was any other error.
 	failed bool
 }
 
-func (f *findings) add(err error) {
+func (f *admissionErrors) add(err error) {
 	switch err := err.(type) {
-	case *refusal:
+	case *denial:
 		if err.fields != nil {
 			f.fields = append(f.fields, err.fields...)
 			f.invalid = append(f.invalid, err.Status())
 			return
 		}
 		f.statuses = append(f.statuses, err.Status())
-		f.refusals++
+		f.denials++
 	case apierrs.APIStatus:
 		f.statuses = append(f.statuses, err.Status())
 	case *field.Error:
@@ -99,24 +99,24 @@ func (f *findings) add(err error) {
 		}
 		f.failed = true
 	default:
-		// The mark says how to treat the others, and nothing about the request.
+		// ErrQuiet says how to treat the other errors, and nothing about the request.
 		f.failed = f.failed || err != ErrQuiet
 	}
 }
 
-func (f *findings) addAll(errs []error) {
+func (f *admissionErrors) addAll(errs []error) {
 	for _, err := range errs {
 		f.add(err)
 	}
 }
 
-// meant tells whether all there is are refusals by the author.
-func (f *findings) meant() bool {
-	return !f.failed && f.refusals == len(f.statuses) && len(f.statuses)+len(f.fields) > 0
+// intentional reports whether the author denied the request and nothing failed.
+func (f *admissionErrors) intentional() bool {
+	return !f.failed && f.denials == len(f.statuses) && len(f.statuses)+len(f.fields) > 0
 }
 
 // answer returns the status for the client whose request, for an object of that kind and name, ended with err.
-func (f *findings) answer(err error, kind schema.GroupKind, name string) *metav1.Status {
+func (f *admissionErrors) answer(err error, kind schema.GroupKind, name string) *metav1.Status {
 	statuses := f.statuses
 	switch {
 	case len(f.fields) == 0, f.failed && len(statuses)+len(f.invalid) == 0:

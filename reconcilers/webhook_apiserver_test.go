@@ -118,6 +118,7 @@ func newWidget(namespace, name string, fields map[string]string) *resources.Widg
 }
 
 func TestWebhookKeepsWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
 	namespace := serveWidgets(t, true, &widgetSync{
 		Sync: func(_ context.Context, widget *resources.Widget) error {
 			widget.Labels = reconcilers.MergeMaps(widget.Labels, map[string]string{"seen": "yes"})
@@ -150,6 +151,7 @@ func TestWebhookKeepsWhatItDoesNotKnow(t *testing.T) {
 }
 
 func TestWebhookAnswersReachTheClient(t *testing.T) {
+	t.Parallel()
 	namespace := serveWidgets(t, false, &widgetSync{
 		Sync: func(ctx context.Context, widget *resources.Widget) error {
 			req := reconcilers.RetrieveAdmissionRequest(ctx)
@@ -238,6 +240,7 @@ func (w *warnings) texts() []string {
 }
 
 func TestWebhookDryRunWritesNothing(t *testing.T) {
+	t.Parallel()
 	namespace := serveWidgets(t, true, &widgetSync{
 		Sync: func(ctx context.Context, widget *resources.Widget) error {
 			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: widget.Namespace, Name: widget.Name}}

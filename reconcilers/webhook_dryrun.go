@@ -13,15 +13,15 @@ import (
 // the context see to that for objects of the API server and for events; a node with any other effect has to hold back itself. It is
 // false outside a webhook.
 func IsDryRun(ctx context.Context) bool {
-	return scopeOf(ctx).dryRun()
+	return contextOf(ctx).dryRun()
 }
 
-func (s *scope) dryRun() bool {
+func (s *treeContext) dryRun() bool {
 	return s.admissionRequest != nil && s.admissionRequest.DryRun != nil && *s.admissionRequest.DryRun
 }
 
 // fitting returns config as nodes may have it: in a dry run without effects.
-func (s *scope) fitting(config Config) Config {
+func (s *treeContext) fitting(config Config) Config {
 	if s.dryRun() {
 		return dryRunConfig(config)
 	}

@@ -23,14 +23,14 @@ import (
 // The API server may cut texts of more than 256 characters, and leaves out what exceeds 4096 in all. Outside a webhook there is
 // nobody to show it to, and Warn does nothing. Nodes that run at the same time may call it.
 func Warn(ctx context.Context, format string, args ...any) {
-	s := scopeOf(ctx)
+	s := contextOf(ctx)
 	text := warningText(fmt.Sprintf(format, args...))
 	if s.admissionResponse == nil || text == "" {
 		return
 	}
-	if s.pass != nil {
-		s.pass.mu.Lock()
-		defer s.pass.mu.Unlock()
+	if s.state != nil {
+		s.state.mu.Lock()
+		defer s.state.mu.Unlock()
 	}
 	if !slices.Contains(s.admissionResponse.Warnings, text) {
 		s.admissionResponse.Warnings = append(s.admissionResponse.Warnings, text)
@@ -52,7 +52,7 @@ func warningText(text string) string {
 // Deny returns an error that refuses an admission request as Forbidden, with that message. A ResourceReconciler takes it for an
 // error like any other.
 func Deny(format string, args ...any) error {
-	return &refusal{StatusError: &apierrs.StatusError{ErrStatus: metav1.Status{
+	return &denial{StatusError: &apierrs.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusForbidden,
 		Reason:  metav1.StatusReasonForbidden,
@@ -70,12 +70,12 @@ func InvalidFields(ctx context.Context, resource client.Object, fields field.Err
 		return nil
 	}
 	kind, name := identify(ctx, resource)
-	return &refusal{StatusError: apierrs.NewInvalid(kind, name, fields), fields: fields}
+	return &denial{StatusError: apierrs.NewInvalid(kind, name, fields), fields: fields}
 }
 
 // identify returns what error texts call resource.
 func identify(ctx context.Context, resource client.Object) (schema.GroupKind, string) {
-	s := scopeOf(ctx)
+	s := contextOf(ctx)
 	if isNil(resource) {
 		return schema.GroupKind{}, s.request.Name
 	}
@@ -100,7 +100,7 @@ func identify(ctx context.Context, resource client.Object) (schema.GroupKind, st
 // T is the type of the resource as the node sees it, or another one that the object can be decoded into.
 func RetrieveOldResource[T client.Object](ctx context.Context) (T, error) {
 	var none T
-	s := scopeOf(ctx)
+	s := contextOf(ctx)
 	if s.admissionRequest == nil || len(s.admissionRequest.OldObject.Raw) == 0 {
 		return none, nil
 	}

@@ -154,8 +154,8 @@ func TestAdmissionWebhookAdapterHandle(t *testing.T) {
 			}),
 			expected: allowed(
 				jsonpatch.NewOperation("add", "/dial/size", 3.0),
-				jsonpatch.NewOperation("replace", "/parts/1/labels/c", "e"),
 				jsonpatch.NewOperation("add", "/parts/2", map[string]any{"name": "z"}),
+				jsonpatch.NewOperation("replace", "/parts/1/labels/c", "e"),
 			),
 		},
 		"a change inside of a default brings it": {

@@ -54,7 +54,7 @@ func (e *ErrMaxIterations) Error() string {
 
 // iteration is the context of one iteration: its place in the tree, and its number.
 type iteration struct {
-	position
+	nodePath
 	index int
 }
 
@@ -64,12 +64,12 @@ func (i *iteration) Value(key any) any {
 	if key == (iterationKey{}) {
 		return i
 	}
-	return i.position.Value(key)
+	return i.nodePath.Value(key)
 }
 
 func enterIteration(ctx context.Context, index int) context.Context {
 	return &iteration{
-		position: position{Context: ctx, name: strconv.Itoa(index), parent: positionOf(ctx)},
+		nodePath: nodePath{Context: ctx, name: strconv.Itoa(index), parent: pathOf(ctx)},
 		index:    index,
 	}
 }
@@ -97,7 +97,7 @@ func (r *While[Type]) init() {
 // SetupWithManager validates, then sets up the node itself and the nested node.
 func (r *While[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (r *While[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 
 	aggregate := Result{}
 	for i := 0; ; i++ {
@@ -150,13 +150,13 @@ func (r *While[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 			return aggregate, nil
 		}
 		if err := r.mayRun(ctx, i); err != nil {
-			noteFailure(ctx, "", err)
+			recordFailure(ctx, "", err)
 			return aggregate, err
 		}
 		result, err := r.Reconciler.Reconcile(at, resource)
 		aggregate = aggregateResult(aggregate, result)
 		if err != nil {
-			noteUnlocated(at, err)
+			recordUnlocated(at, err)
 			return aggregate, err
 		}
 	}

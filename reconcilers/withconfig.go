@@ -52,7 +52,7 @@ func (r *WithConfig[Type]) init() {
 // SetupWithManager validates, and sets up the nested node with the config that Config returns.
 func (r *WithConfig[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func (r *WithConfig[Type]) Reconcile(ctx context.Context, resource Type) (Result
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	replaced, err := r.replace(ctx)
 	if err != nil {
-		noteUnlocated(ctx, err)
+		recordUnlocated(ctx, err)
 		return Result{}, err
 	}
 	result, err := r.Reconciler.Reconcile(replaced, resource)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	return result, err
 }
 

@@ -29,6 +29,7 @@ func trackedChild(name string) widgetNode {
 
 // One type is watched once, also where two configs track it, and an event is for the trackers of both.
 func TestWithConfigOfAnotherTracker(t *testing.T) {
+	t.Parallel()
 	op, _ := startOperator(t, func(config reconcilers.Config) *widgetRoot {
 		another := config.WithTracker()
 		return &widgetRoot{
@@ -69,6 +70,7 @@ func TestWithConfigOfAnotherTracker(t *testing.T) {
 
 // A child in another cluster is watched there: nothing else tells that it is gone.
 func TestWithConfigWatchesChildrenInTheirCluster(t *testing.T) {
+	t.Parallel()
 	elsewhere := plane.Namespace(t)
 	other := clusterOf(t, elsewhere)
 	op, _ := startOperator(t, func(config reconcilers.Config) *widgetRoot {
@@ -127,6 +129,7 @@ func clusterOf(t *testing.T, namespace string) cluster.Cluster {
 // The way to hear of another cluster that the documentation of WithConfig shows: the namespace that is tracked is out of sight for
 // the manager.
 func TestWithConfigOfAnotherCluster(t *testing.T) {
+	t.Parallel()
 	elsewhere := plane.Namespace(t)
 	other := clusterOf(t, elsewhere)
 	key := types.NamespacedName{Namespace: elsewhere, Name: "settings"}

@@ -53,7 +53,7 @@ func (r *WithFinalizer[Type]) init() {
 // SetupWithManager validates, and sets up the nested node.
 func (r *WithFinalizer[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
@@ -88,19 +88,19 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	ctx = enter(ctx, r.Name)
+	ctx = Enter(ctx, r.Name)
 
 	if resource.GetDeletionTimestamp() == nil {
 		if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}
 		result, err := r.Reconciler.Reconcile(ctx, resource)
-		noteUnlocated(ctx, err)
+		recordUnlocated(ctx, err)
 		return result, err
 	}
 
 	result, err := r.Reconciler.Reconcile(ctx, resource)
-	noteUnlocated(ctx, err)
+	recordUnlocated(ctx, err)
 	if err != nil && !isOnlyHalt(err) {
 		return result, err
 	}

@@ -66,7 +66,7 @@ func StoreValue(ctx context.Context, key Key, value any) {
 	s.values[key] = value
 }
 
-// HasValue tells whether a value, nil included, is stored under key.
+// HasValue reports whether a value, nil included, is stored under key.
 //
 // It panics if ctx has no store.
 func HasValue(ctx context.Context, key Key) bool {

@@ -2,8 +2,8 @@ package stash
 
 import "context"
 
-// Stasher reads and writes one key of the store as a value of type T. It is stateless, so one Stasher, usually a package
-// variable, serves all requests.
+// Stasher reads and writes one key of the store as a value of type T. It is stateless, so one Stasher, usually a
+// package variable, serves all requests.
 //
 // Every method that takes a context panics if that context has no store.
 type Stasher[T any] interface {
@@ -13,7 +13,7 @@ type Stasher[T any] interface {
 	Store(ctx context.Context, value T)
 	// Clear removes the value and returns it: the zero value if there was none or if it was not a T.
 	Clear(ctx context.Context) T
-	// Has tells whether anything is stored under the key, whatever its type.
+	// Has reports whether a value of any type is stored under the key.
 	Has(ctx context.Context) bool
 	// RetrieveOrDie returns the value and panics with the error that RetrieveOrError would return. Use it only for a
 	// value that an earlier node of the same sequence always stores.

@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// Marked returns a copy of obj with the marks that a [reconcilers.ComponentReconciler] of that prefix puts on the objects of owner, for
+// Marked returns a copy of obj with the marks that a [components.ComponentReconciler] of that prefix puts on the objects of owner, for
 // whom a table expects to be created. The digest is not among them: it is compared only where an expectation has one. It panics if
 // the kind of owner is not known.
 func Marked[Type client.Object](obj Type, prefix string, owner client.Object, scheme *runtime.Scheme) Type {

@@ -63,7 +63,7 @@
 //
 // # A component
 //
-// A [reconcilers.ComponentReconciler] is a sub-reconciler like others. [Rollout] rolls it out in memory, so that rows start with
+// A [components.ComponentReconciler] is a sub-reconciler like others. [Rollout] rolls it out in memory, so that rows start with
 // what is deployed, marks and inventory included, and take their expectations from it:
 //
 //	house := rtesting.Rollout[*v1.House]{Scheme: scheme, Resource: tiny, Reconciler: HouseReconciler()}.Run(t)

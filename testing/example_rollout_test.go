@@ -40,5 +40,5 @@ func ExampleRollout() {
 	// Ready ConfigMap.default.walls
 	// applied: walls or deleted: roof ConfigMap.default.roof
 	// wave 1 of 1
-	//   apply ConfigMap default/walls: somebody changed it
+	//   apply ConfigMap default/walls: it was changed in the cluster
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/components"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -27,8 +28,8 @@ func houseOf(objects ...client.Object) *resources.Assembly {
 	return house
 }
 
-func houseNode() *reconcilers.ComponentReconciler[*resources.Assembly] {
-	return &reconcilers.ComponentReconciler[*resources.Assembly]{Prefix: housePrefix, Generator: resources.AssemblyGenerator()}
+func houseNode() *components.ComponentReconciler[*resources.Assembly] {
+	return &components.ComponentReconciler[*resources.Assembly]{Prefix: housePrefix, Generator: resources.AssemblyGenerator()}
 }
 
 func part(name string) *corev1.ConfigMap {
@@ -202,7 +203,7 @@ func TestComponentsAreComparedAsFarAsExpected(t *testing.T) {
 
 func TestInventoriesAreComparedAsStructures(t *testing.T) {
 	node := houseNode()
-	node.Inventory = reconcilers.ComponentInventory{Kind: "ConfigMap"}
+	node.Inventory = components.Inventory{Kind: "ConfigMap"}
 	walls := part("walls")
 	rollout := rtesting.Rollout[*resources.Assembly]{Scheme: widgets, Resource: houseOf(walls), Reconciler: node}
 	house := rollout.Run(t)

@@ -11,8 +11,8 @@ import (
 
 type contextKey struct{}
 
-// StashNow pins now as the time of the request. A time that is already pinned stays: the outermost pin, usually a test's,
-// wins.
+// StashNow pins now as the time of the request. A time that is already pinned stays: the outermost pin, usually a
+// test's, wins.
 func StashNow(ctx context.Context, now time.Time) context.Context {
 	if _, ok := ctx.Value(contextKey{}).(time.Time); ok {
 		return ctx

@@ -19,9 +19,7 @@ func Plausible(t Tracker, obj client.Object) int {
 		return -1
 	}
 	n := 0
-	for range v.store.index.plausible(keyOf(v.cluster, ref), obj.GetLabels()) {
-		n++
-	}
+	v.store.index.plausible(keyOf(v.cluster, ref), obj.GetLabels(), func(*topic) { n++ })
 	return n
 }
 

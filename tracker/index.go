@@ -1,23 +1,21 @@
 package tracker
 
 import (
-	"iter"
-
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// index finds the topics whose selector may match an object without looking at those that cannot.
+// index finds the topics whose selector may match an object, and skips all others.
 //
 // A selector that matches an object matches every one of its requirements. So it is enough to keep each topic under one
-// of them that asks for a label to be there: under the pairs of key and value that it accepts, or, if none names
-// values, under the key alone. An object can only be matched by topics kept under its own pairs and keys, and by those
-// that ask for no label at all, such as labels.Everything(). Of several pairs the one with the fewest topics is taken,
-// which tells `instance=acme` from the `app=web` that all have in common.
+// requirement that needs a label: under the pairs of key and value that it accepts, or, if it names no values, under
+// the key alone. An object can match only topics under its own pairs and keys, and topics that need no label, such as
+// labels.Everything(). Of several requirements the index chooses the one whose buckets have the fewest topics:
+// `instance=acme` rather than `app=web`, which many have in common.
 type index map[bucketKey]map[*topic]struct{}
 
-// bucketKey is where topics are kept. A topic without a namespace is kept under the empty one.
+// bucketKey identifies a bucket of topics. Topics without a namespace are in buckets with an empty one.
 type bucketKey struct {
 	cluster   any
 	kind      schema.GroupKind
@@ -25,14 +23,14 @@ type bucketKey struct {
 	label     labelKey
 }
 
-// labelKey is a pair of key and value, or a key whatever its value, or, if zero, no label at all.
+// labelKey is a pair of key and value, or a key with any value. The zero value stands for no label.
 type labelKey struct {
 	key      string
 	value    string
 	anyValue bool
 }
 
-// add keeps a topic that has a selector, and tells it where.
+// add adds a topic that has a selector, and records its buckets in the topic.
 func (x index) add(t *topic) {
 	requirements, selectable := t.selector.Requirements()
 	if !selectable {
@@ -57,7 +55,7 @@ func (x index) remove(t *topic) {
 	}
 }
 
-// choose returns the buckets of the requirement that promises the fewest topics to look at.
+// choose returns the buckets of the requirement for which the fewest topics have to be evaluated.
 func (x index) choose(key topicKey, requirements labels.Requirements) []bucketKey {
 	var best []bucketKey
 	fewest := 0
@@ -84,8 +82,8 @@ func (x index) choose(key topicKey, requirements labels.Requirements) []bucketKe
 	return best
 }
 
-// labelsAskedFor returns the labels of which an object must have one to meet the requirement: pairs, or a key alone.
-// It returns none if an object without labels may meet it.
+// labelsAskedFor returns labels, pairs or one key. An object needs one of them to meet the requirement. It returns none
+// if an object without labels may meet it.
 func labelsAskedFor(r labels.Requirement) (asked []labelKey, byKey bool) {
 	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:
@@ -104,33 +102,26 @@ func (k topicKey) bucket(namespace string, label labelKey) bucketKey {
 	return bucketKey{cluster: k.cluster, kind: k.kind, namespace: namespace, label: label}
 }
 
-// plausible yields the topics whose selector may match the object with that key and those labels. It yields each once:
-// a topic is in several buckets only for values of one key, of which an object has one.
-func (x index) plausible(object topicKey, set labels.Set) iter.Seq[*topic] {
-	return func(yield func(*topic) bool) {
-		if len(x) == 0 {
-			return
+// plausible calls visit with the topics whose selector may match the object with that key and those labels. It visits
+// each once: a topic is in several buckets only for values of one key, and an object has only one value for a key.
+func (x index) plausible(object topicKey, set labels.Set, visit func(*topic)) {
+	if len(x) == 0 {
+		return
+	}
+	bucket := func(namespace string, label labelKey) {
+		for t := range x[object.bucket(namespace, label)] {
+			visit(t)
 		}
-		bucket := func(namespace string, label labelKey) bool {
-			for t := range x[object.bucket(namespace, label)] {
-				if !yield(t) {
-					return false
-				}
-			}
-			return true
+	}
+	in := func(namespace string) {
+		bucket(namespace, labelKey{})
+		for key, value := range set {
+			bucket(namespace, labelKey{key: key, value: value})
+			bucket(namespace, labelKey{key: key, anyValue: true})
 		}
-		in := func(namespace string) bool {
-			for key, value := range set {
-				if !bucket(namespace, labelKey{key: key, value: value}) ||
-					!bucket(namespace, labelKey{key: key, anyValue: true}) {
-					return false
-				}
-			}
-			return bucket(namespace, labelKey{})
-		}
-		if !in("") || object.namespace == "" {
-			return
-		}
+	}
+	in("")
+	if object.namespace != "" {
 		in(object.namespace)
 	}
 }

@@ -131,7 +131,10 @@ func TestTheIndexFindsWhatEvaluatingAllSelectorsFinds(t *testing.T) {
 }
 
 func TestNothingIsLeftOfWatchersThatComeAndGo(t *testing.T) {
-	const watchers = 10_000
+	watchers := 1_000
+	if testing.Short() {
+		watchers = 100
+	}
 	come := func(w world, i int) {
 		by := pod(fmt.Sprint("watcher-", i))
 		w.track(configMap(fmt.Sprint("own-", i)), by)

@@ -21,8 +21,8 @@ func (s *store) endLease(i *interest) {
 	}
 }
 
-// expire drops all interests whose lease has ended. Every look at the store begins with it, so that what has expired is
-// freed even if its object is never heard of again; each interest pays for that once.
+// expire drops all interests whose lease has ended. Every access to the store begins with it, so that an expired
+// interest is freed even if there is never again an event for its object. Each interest is dropped once.
 func (s *store) expire() {
 	if s.leases.Len() == 0 {
 		return

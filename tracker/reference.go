@@ -29,7 +29,7 @@ type Reference struct {
 	Selector labels.Selector
 }
 
-// validate tells what is wrong with the reference, one line for each problem, sorted.
+// validate returns an error with one line for each problem, sorted.
 func (r Reference) validate() error {
 	var problems []string
 	field := func(name string, messages []string) {
@@ -62,7 +62,7 @@ func (r Reference) validate() error {
 	return errors.New("invalid Reference:\n" + strings.Join(problems, "\n"))
 }
 
-// Key names an object whatever its version.
+// Key identifies an object, without its version.
 //
 // Deprecated: use Reference.
 type Key struct {

@@ -19,7 +19,8 @@ type watcherKey struct {
 }
 
 // topicKey identifies what can be watched: a Reference within a cluster, with its selector replaced by something that
-// can be compared. The type of the selector is part of it, because labels.Nothing() and labels.Everything() print alike.
+// can be compared. The type of the selector is part of it, because labels.Nothing() and labels.Everything() print
+// alike.
 type topicKey struct {
 	cluster      any
 	kind         schema.GroupKind
@@ -29,7 +30,7 @@ type topicKey struct {
 	selectorType reflect.Type
 }
 
-// topic is what is watched, with those who watch it.
+// topic is an object or a selection of objects, with its watchers.
 //
 // Invariant: a topic of the store has at least one watcher.
 type topic struct {
@@ -40,7 +41,7 @@ type topic struct {
 	watchers map[*watcher]*interest
 }
 
-// watcher is who watches, with what it watches.
+// watcher is a resource with its interests.
 //
 // Invariant: a watcher of the store has at least one interest or an open round.
 type watcher struct {
@@ -48,10 +49,10 @@ type watcher struct {
 	interests map[*topic]*interest
 	// round counts the rounds that began. It is 0 only before the first.
 	round int64
-	// open tells that round has begun and not ended.
+	// open is true from the beginning of a round to its end.
 	open bool
-	// since is the oldest round that counts as part of the open one: an interest last confirmed before it is dropped
-	// when the round ends complete.
+	// since is the oldest round that counts as part of the open one. When a round ends complete, interests that were
+	// last confirmed before it are dropped.
 	since int64
 }
 
@@ -114,8 +115,8 @@ func (s *store) track(by watcherKey, cluster any, ref Reference) error {
 	return nil
 }
 
-// observers calls yield with each watcher of a topic that covers the object which ref names and set labels. A watcher
-// may come up several times.
+// observers calls yield with each watcher of a topic that covers the object with the name in ref and the labels in set.
+// It may call yield several times for one watcher.
 func (s *store) observers(cluster any, ref Reference, set labels.Set, yield func(watcherKey)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,11 +126,11 @@ func (s *store) observers(cluster any, ref Reference, set labels.Set, yield func
 	if t, ok := s.topics[key]; ok {
 		t.each(yield)
 	}
-	for t := range s.index.plausible(key, set) {
+	s.index.plausible(key, set, func(t *topic) {
 		if t.selector.Matches(set) {
 			t.each(yield)
 		}
-	}
+	})
 }
 
 func (t *topic) each(yield func(watcherKey)) {
@@ -198,7 +199,7 @@ func (s *store) confirm(w *watcher, t *topic) {
 	}
 }
 
-// drop removes an interest and the topic that nobody else watches. The watcher is left to the caller.
+// drop removes an interest, and its topic if it has no other watcher. The caller releases the watcher.
 func (s *store) drop(i *interest) {
 	s.endLease(i)
 	s.interests--

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -69,10 +70,7 @@ func (v view) observers(obj client.Object, wanted func(watcherKey) bool) ([]type
 		}
 	})
 	slices.SortFunc(names, func(a, b types.NamespacedName) int {
-		if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return slices.Compact(names), nil
 }

@@ -3,10 +3,10 @@ package validation
 
 import "context"
 
-// Validator is implemented by whatever can tell whether it is configured correctly.
+// Validator is implemented by values that can check their own configuration.
 type Validator interface {
-	// Validate returns an error that names the value and the field that is wrong. It changes nothing. When
-	// [IsRecursive] holds for ctx, nested values that are Validators are validated too.
+	// Validate returns an error that names the value and the wrong field. It changes nothing. If [IsRecursive] is true
+	// for ctx, it also validates nested values that are Validators.
 	Validate(ctx context.Context) error
 }
 
@@ -23,7 +23,7 @@ func WithRecursive(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recursive{}, true)
 }
 
-// IsRecursive tells whether the values nested in a Validator are to be validated too.
+// IsRecursive reports whether ctx asks Validators to validate nested values too.
 func IsRecursive(ctx context.Context) bool {
 	on, _ := ctx.Value(recursive{}).(bool)
 	return on

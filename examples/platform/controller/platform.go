@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/components"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
@@ -34,8 +35,8 @@ func New(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1alpha1.Pl
 }
 
 // Installation has the objects of the release be there, and takes them away in the end.
-func Installation() *reconcilers.ComponentReconciler[*v1alpha1.Platform] {
-	return &reconcilers.ComponentReconciler[*v1alpha1.Platform]{
+func Installation() *components.ComponentReconciler[*v1alpha1.Platform] {
+	return &components.ComponentReconciler[*v1alpha1.Platform]{
 		Name:      "Installation",
 		Prefix:    Prefix,
 		Generator: generator{},

@@ -11,18 +11,17 @@ import (
 )
 
 // exampleParts are the parts of a page that show an example.
-func (v *vocabulary) exampleParts(example *doc.Example) []string {
+func (v *vocabulary) exampleParts(from *source, example *doc.Example) []string {
 	title := "## Example"
 	if example.Suffix != "" {
 		title += ": " + strings.ReplaceAll(example.Suffix, "_", " ")
 	}
 	parts := []string{title}
 	if example.Doc != "" {
-		parts = append(parts, v.markdown(example.Doc, textWidth))
+		parts = append(parts, v.markdown(from, example.Doc, "", textWidth))
 	}
-	file := v.files.Position(example.Code.Pos()).Filename
-	from := path.Join(packageFolder, filepath.Base(file))
-	parts = append(parts, "From ["+from+"]("+up+from+"):", fenced("go", v.codeOf(example)))
+	file := path.Join(from.folder, filepath.Base(from.files.Position(example.Code.Pos()).Filename))
+	parts = append(parts, "From ["+file+"]("+up+file+"):", fenced("go", from.codeOf(example)))
 	switch {
 	case example.EmptyOutput:
 		return append(parts, "It prints nothing.")
@@ -36,13 +35,13 @@ func (v *vocabulary) exampleParts(example *doc.Example) []string {
 // up is the way from the folder of the pages to the module.
 const up = "../../"
 
-// codeOf returns the source of an example without its output: the body of the function or, where the function shares its
-// file with declarations of its own, the file after the imports.
-func (v *vocabulary) codeOf(example *doc.Example) string {
+// codeOf returns the source of an example without its output: the body of the function or, where the function shares
+// its file with declarations of its own, the file after the imports.
+func (s *source) codeOf(example *doc.Example) string {
 	switch code := example.Code.(type) {
 	case *ast.BlockStmt:
 		output := outputOf(code, example.Comments)
-		return v.source(code, code.Lbrace+1, output.Pos(), "\t")
+		return s.text(code, code.Lbrace+1, output.Pos(), "\t")
 	case *ast.File:
 		begin := code.Name.End()
 		for _, imported := range code.Decls {
@@ -51,8 +50,8 @@ func (v *vocabulary) codeOf(example *doc.Example) string {
 			}
 		}
 		output := outputOf(bodyOf(code, "Example"+example.Name), example.Comments)
-		return strings.TrimRight(v.source(code, begin, output.Pos(), ""), "\n\t") + "\n" +
-			v.source(code, output.End(), code.FileEnd, "")
+		return strings.TrimRight(s.text(code, begin, output.Pos(), ""), "\n\t") + "\n" +
+			s.text(code, output.End(), code.FileEnd, "")
 	default:
 		return ""
 	}
@@ -79,10 +78,10 @@ func outputOf(body *ast.BlockStmt, comments []*ast.CommentGroup) *ast.CommentGro
 	return last
 }
 
-// source returns the source from begin to end, each line without indent. Sources are formatted, so it need not be formatted
-// again.
-func (v *vocabulary) source(node ast.Node, begin, end token.Pos, indent string) string {
-	file := v.files.File(begin)
+// text returns the source from begin to end, each line without indent. Sources are formatted, so it need not be
+// formatted again.
+func (s *source) text(node ast.Node, begin, end token.Pos, indent string) string {
+	file := s.files.File(begin)
 	literal := map[int]bool{} // the lines that begin within a string
 	ast.Inspect(node, func(n ast.Node) bool {
 		if text, ok := n.(*ast.BasicLit); ok {
@@ -93,7 +92,7 @@ func (v *vocabulary) source(node ast.Node, begin, end token.Pos, indent string) 
 		return true
 	})
 	var code strings.Builder
-	text := v.sources[file.Name()][file.Offset(begin):file.Offset(end)]
+	text := s.contents[file.Name()][file.Offset(begin):file.Offset(end)]
 	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
 		if !literal[file.Line(begin)+i] {
 			line = bytes.TrimPrefix(line, []byte(indent))

@@ -12,16 +12,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the pages in testdata")
 
-const garden = "testdata/garden"
+const module = "testdata/module"
 
 func TestGenerate(t *testing.T) {
 	if *update {
-		if err := generate(garden); err != nil {
+		if err := generate(module); err != nil {
 			t.Fatal(err)
 		}
 	}
 	root := t.TempDir()
-	if err := os.CopyFS(root, os.DirFS(garden)); err != nil {
+	if err := os.CopyFS(root, os.DirFS(module)); err != nil {
 		t.Fatal(err)
 	}
 	want := readTree(t, filepath.Join(root, docsFolder))
@@ -41,20 +41,61 @@ func TestGenerate(t *testing.T) {
 	generateTwice()
 
 	writeFile(t, root, "docs/nodes/gone.md", mark+"# Gone\n")
-	writeFile(t, root, "docs/nodes/row.md", "out of date")
-	writeFile(t, root, "docs/nodes/notes.md", "# Somebody's notes\n")
-	want["nodes/notes.md"] = "# Somebody's notes\n"
+	writeFile(t, root, "docs/nodes/steps.md", "out of date")
+	writeFile(t, root, "docs/annotations.md", "out of date, and without a title")
+	writeFile(t, root, "docs/nodes/notes.md", "# Notes\n")
+	want["nodes/notes.md"] = "# Notes\n"
 	generateTwice()
+}
+
+func TestGenerateWithOnePackageOfNodes(t *testing.T) {
+	root := t.TempDir()
+	if err := os.CopyFS(root, os.DirFS(module)); err != nil {
+		t.Fatal(err)
+	}
+	want := readTree(t, filepath.Join(root, docsFolder))
+	for _, gone := range []string{"all.md", "deployment.md"} {
+		delete(want, "nodes/"+gone)
+	}
+	index := want["README.md"]
+	index = strings.Replace(index, "Each node of the packages", "Each node of package", 1)
+	for _, line := range []string{
+		" and\n[components](https://pkg.go.dev/github.com/espalier-dev/espalier/components)",
+		"- [Deployment](nodes/deployment.md) is a leaf beside known.Task.\n",
+		"- [All](nodes/all.md) runs nodes of another package.\n",
+	} {
+		if !strings.Contains(index, line) {
+			t.Errorf("the index does not contain %q:\n%s", line, index)
+		}
+		index = strings.Replace(index, line, "", 1)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "components")); err != nil {
+		t.Fatal(err)
+	}
+	if err := generate(root); err != nil {
+		t.Fatal(err)
+	}
+	got := readTree(t, filepath.Join(root, docsFolder))
+	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	if words(got["README.md"]) != words(index) {
+		t.Errorf("the index is\n%s\nwant, in other lines,\n%s", got["README.md"], index)
+	}
+	got["README.md"] = want["README.md"]
+	compareTrees(t, got, want)
 }
 
 func TestGenerateFails(t *testing.T) {
 	untitled := t.TempDir()
-	if err := os.CopyFS(filepath.Join(untitled, packageFolder), os.DirFS(filepath.Join(garden, packageFolder))); err != nil {
-		t.Fatal(err)
+	for _, folder := range append(nodeFolders, annotationsFolder) {
+		if err := os.CopyFS(filepath.Join(untitled, folder), os.DirFS(filepath.Join(module, folder))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	writeFile(t, untitled, "docs/untitled.md", "no title")
 	unreadable := t.TempDir()
 	writeFile(t, unreadable, "reconcilers/broken.go", "package reconcilers\n\nfunc {")
+	noNodes := t.TempDir()
+	writeFile(t, noNodes, "component/component.go", "package component\n")
 
 	for _, tc := range []struct{ root, want string }{
 		{"testdata/bare", `this is missing:
@@ -63,8 +104,10 @@ func TestGenerateFails(t *testing.T) {
 	Undocumented.Alone has no doc comment
 	Undocumented.Both, Two has no doc comment
 	Undocumented.Context has no doc comment
-	Undocumented has no example with checked output: func ExampleUndocumented`},
-		{"testdata/empty", "this is missing:\n\tpackage reconcilers has no nodes"},
+	Undocumented has no example with checked output: func ExampleUndocumented
+	AnnotationUndocumented has no doc comment`},
+		{"testdata/empty", "this is missing:\n\tpackage reconcilers has no nodes\n\tpackage component has no annotations"},
+		{noNodes, "this is missing:\n\ta package with nodes: reconcilers, components"},
 		{untitled, `untitled.md has no title, a line that begins with "# "`},
 		{unreadable, "broken.go:3:6: expected 'IDENT', found '{'"},
 		{filepath.Join(unreadable, "none"), "could not find the package"},
@@ -81,9 +124,10 @@ func TestGenerateFails(t *testing.T) {
 	}
 }
 
-// The pages of this repository are those that "make check" compares with their sources; here it is that links lead somewhere.
+// The pages of this repository are those that "make check" compares with their sources; here it is that links lead
+// somewhere.
 func TestLinksLeadSomewhere(t *testing.T) {
-	for _, root := range []string{garden, "../../.."} {
+	for _, root := range []string{module, "../../.."} {
 		for page, content := range readTree(t, filepath.Join(root, docsFolder)) {
 			for _, link := range deadLinks(t, filepath.Join(root, docsFolder), page, content) {
 				t.Errorf("%s/%s links to %s, which does not exist", root, page, link)
@@ -96,9 +140,10 @@ func TestDeadLinks(t *testing.T) {
 	folder := t.TempDir()
 	writeFile(t, folder, "there.md", "# There\n\n## Some Words\n")
 	const content = "[a](there.md) [b](there.md#some-words) [c](https://example.test/none) [d](none.md)\n" +
-		"```\n[e](none.md)\n```\n[f](there.md#none)\n"
+		"```\n[e](none.md)\n```\n[f](there.md#none) [g](#here) [h](#none)\n## Here\n"
+	writeFile(t, folder, "page.md", content)
 	got := strings.Join(deadLinks(t, folder, "page.md", content), " ")
-	if want := "none.md there.md#none"; got != want {
+	if want := "none.md there.md#none #none"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -118,6 +163,9 @@ func deadLinks(t *testing.T, folder, page, content string) []string {
 		file, anchor, _ := strings.Cut(link, "#")
 		if strings.Contains(file, "://") {
 			continue
+		}
+		if file == "" {
+			file = filepath.Base(page)
 		}
 		target, err := os.ReadFile(filepath.Join(folder, filepath.Dir(page), file))
 		if err != nil || anchor != "" && !hasHeading(string(target), anchor) {

@@ -22,13 +22,14 @@ var groups = []struct {
 	group           group
 	title, a, about string
 }{
-	{roots, "Roots", "root", "A root is what a manager runs. It gets the requests and runs a tree of nodes for each."},
-	{leaves, "Leaves", "leaf", "A leaf does something: it acts on the cluster, or on the world outside."},
+	{roots, "Roots", "root", "A root is run by a manager. It gets the requests and runs a tree of nodes for each."},
+	{leaves, "Leaves", "leaf", "A leaf acts on the cluster, or on a system outside."},
 	{combinators, "Combinators", "combinator", "A combinator runs other nodes."},
-	{strategies, "Strategies", "strategy", "A strategy, or object manager, is how a leaf makes one object agree with what is desired."},
+	{strategies, "Strategies", "strategy",
+		"A strategy, or object manager, is how a leaf makes one object agree with the desired one."},
 }
 
-// groupOf tells whether t, a type of the given expression, is a node, and of which group.
+// groupOf reports whether t, a type of the given expression, is a node, and returns its group.
 func groupOf(t *doc.Type, underlying ast.Expr) (group, bool) {
 	for _, method := range t.Methods {
 		argument := secondParameter(method.Decl.Type)
@@ -59,7 +60,7 @@ func secondParameter(f *ast.FuncType) ast.Expr {
 	return parameters[1]
 }
 
-// hasNodes tells whether a type is a node, or has nodes as fields or elements.
+// hasNodes reports whether a type is a node, or has nodes as fields or elements.
 func hasNodes(expr ast.Expr) bool {
 	switch expr := expr.(type) {
 	case *ast.StructType:

@@ -1,8 +1,12 @@
-// Command docs writes a page for each node of package reconcilers into docs/nodes, and docs/README.md, which lists them. Both
-// come from the doc comments and the examples of the package. It takes the folder of the module.
+// Command docs writes the pages in docs that come from doc comments. It takes the folder of the module.
 //
-// A node without a doc comment, a field without one, or a node without a checked example is an error; nothing is written
-// then.
+//   - docs/nodes has a page for each node of the packages reconcilers and components. A page shows the doc comment, the
+//     fields and the examples.
+//   - docs/annotations.md describes the annotations of package component.
+//   - docs/README.md lists all pages.
+//
+// A node without a doc comment, a field without one, or a node without a checked example is an error, and so is an
+// annotation without a doc comment. Nothing is written then.
 package main
 
 import (
@@ -10,11 +14,14 @@ import (
 	"os"
 )
 
-// packagePath is the import path of the package, which lies in the folder packageFolder of its module.
-const (
-	packagePath   = "github.com/espalier-dev/espalier/reconcilers"
-	packageFolder = "reconcilers"
-)
+// modulePath is the import path of the module. Packages are named after their folders in it.
+const modulePath = "github.com/espalier-dev/espalier"
+
+// nodeFolders are the packages that have nodes. One that does not exist is left out.
+var nodeFolders = []string{"reconcilers", "components"}
+
+// annotationsFolder is the package whose constants are annotations.
+const annotationsFolder = "component"
 
 func main() {
 	if len(os.Args) != 2 {

@@ -11,44 +11,43 @@ import (
 // textWidth is where lines of text end.
 const textWidth = 120
 
-// markdown returns a doc comment as Markdown, in lines of the given width. Links to other nodes are relative to the folder of
-// the pages.
-func (v *vocabulary) markdown(text string, width int) string {
-	printer := v.pkg.Printer()
+// markdown returns a doc comment of a package as Markdown, in lines of the given width. Links to nodes begin with the
+// way to the folder of their pages.
+func (v *vocabulary) markdown(from *source, text, way string, width int) string {
+	printer := from.pkg.Printer()
 	printer.HeadingLevel = 2
-	printer.HeadingID = func(*comment.Heading) string { return "" } // whoever shows the page makes them
-	printer.DocLinkURL = v.linkURL
+	printer.HeadingID = func(*comment.Heading) string { return "" } // what shows the page makes them
+	printer.DocLinkURL = func(link *comment.DocLink) string { return v.linkURL(from, link, way) }
 	m := markdown{printer, width}
-	return m.blocks(v.pkg.Parser().Parse(text).Content)
+	return m.blocks(from.pkg.Parser().Parse(text).Content)
 }
 
-// linkURL leads to the page of a node or, for all else, to the reference.
-func (v *vocabulary) linkURL(link *comment.DocLink) string {
+// linkURL leads to the page of a node, or to the reference.
+func (v *vocabulary) linkURL(from *source, link *comment.DocLink, way string) string {
 	target := *link
 	if target.ImportPath == "" {
-		target.ImportPath = v.pkg.ImportPath
+		target.ImportPath = from.pkg.ImportPath
 	}
 	for _, n := range v.nodes {
 		switch {
-		case target.ImportPath != v.pkg.ImportPath:
+		case target.ImportPath != n.from.pkg.ImportPath:
 		case target.Recv == "" && target.Name == n.name:
-			return n.page()
+			return way + n.page()
 		case target.Recv == n.name && n.hasField(target.Name):
-			return n.page() + "#fields"
+			return way + n.page() + "#fields"
 		}
 	}
-	return target.DefaultURL(reference)
+	return target.DefaultURL(referenceURL)
 }
 
-// reference is where packages are documented.
-const reference = "https://pkg.go.dev"
+// referenceURL is where packages are documented.
+const referenceURL = "https://pkg.go.dev"
 
 func (n node) hasField(name string) bool {
 	return slices.ContainsFunc(n.fields, func(f field) bool { return slices.Contains(f.names, name) })
 }
 
-// markdown prints what the printer would, with lines that end, code in fences and lists that begin at the margin: as one
-// would write it.
+// markdown prints what the printer does, with broken lines, fenced code, and lists that begin at the margin.
 type markdown struct {
 	printer *comment.Printer
 	width   int
@@ -102,7 +101,7 @@ func listItem(marker, text string) string {
 
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// startsBlock matches the words that at the beginning of a line would mean something else than text.
+// startsBlock matches words that would not be text at the beginning of a line.
 var startsBlock = regexp.MustCompile(`^([-+*=>#|~:]|[0-9]+[.)])`)
 
 // wrapped breaks text into lines. A word may be longer than a line.
@@ -132,7 +131,7 @@ func fenced(language, code string) string {
 	return fence + language + "\n" + strings.Trim(code, "\n") + "\n" + fence
 }
 
-// languageOf tells Go from all else.
+// languageOf returns go for Go code, and else nothing.
 func languageOf(code string) string {
 	if _, err := format.Source([]byte(code)); err != nil {
 		return ""

@@ -5,22 +5,26 @@ import (
 	"strings"
 )
 
+// toIndex leads from the page of a node to the index.
+const toIndex = "../README.md"
+
 // pageOf returns the page of a node.
 func (v *vocabulary) pageOf(n node) string {
 	g := groups[n.group]
 	parts := []string{
 		mark + "# " + n.name,
-		"A [" + g.a + "](../" + path.Base(indexFile) + "#" + strings.ToLower(g.title) + "): `" + n.declaration + "`",
-		v.markdown(n.doc, textWidth),
+		wrapped("A ["+g.a+"]("+toIndex+"#"+strings.ToLower(g.title)+") of package "+n.from.link()+":", textWidth),
+		fenced("go", n.declaration),
+		v.markdown(n.from, n.doc, "", textWidth),
 	}
 	if len(n.fields) > 0 {
 		parts = append(parts, "## Fields")
 	}
 	for _, f := range n.fields {
-		parts = append(parts, listItem("- ", "`"+f.declaration()+"`\n\n"+v.markdown(f.doc, textWidth-2)))
+		parts = append(parts, listItem("- ", "`"+f.declaration()+"`\n\n"+v.markdown(n.from, f.doc, "", textWidth-2)))
 	}
 	for _, example := range n.examples {
-		parts = append(parts, v.exampleParts(example)...)
+		parts = append(parts, v.exampleParts(n.from, example)...)
 	}
 	return strings.Join(parts, "\n\n") + "\n"
 }
@@ -36,8 +40,8 @@ func (f field) declaration() string {
 func (v *vocabulary) index(guides []guide) string {
 	parts := []string{
 		mark + "# Documentation",
-		wrapped("A controller is a tree of nodes of package ["+v.pkg.Name+"]("+reference+"/"+v.pkg.ImportPath+"). Each node has a "+
-			"page: its contract, its fields, and an example that is run as a test.", textWidth),
+		wrapped("A controller is a tree of nodes. Each node of "+v.names()+" has a page with its contract, its fields "+
+			"and an example that runs as a test.", textWidth),
 	}
 	for _, g := range groups {
 		var items []string
@@ -60,13 +64,26 @@ func (v *vocabulary) index(guides []guide) string {
 	return strings.Join(parts, "\n\n") + "\n"
 }
 
+// names lists the packages.
+func (v *vocabulary) names() string {
+	names := make([]string, len(v.packages))
+	for i, from := range v.packages {
+		names[i] = from.link()
+	}
+	if len(names) == 1 {
+		return "package " + names[0]
+	}
+	return "the packages " + strings.Join(names, " and ")
+}
+
 // indexItem is the first sentence of the doc comment, in which the name of the node links to its page.
 func (v *vocabulary) indexItem(n node) string {
-	link := "[" + n.name + "](" + path.Join(path.Base(nodesFolder), n.page()) + ")"
-	sentence := v.pkg.Synopsis(n.doc)
+	way := path.Base(nodesFolder) + "/"
+	link := "[" + n.name + "](" + way + n.page() + ")"
+	sentence := n.from.pkg.Synopsis(n.doc)
 	rest, ok := strings.CutPrefix(sentence, n.name+" ")
 	if !ok {
 		rest, link = sentence, link+":"
 	}
-	return listItem("- ", wrapped(link+" "+v.markdown(rest, textWidth), textWidth-2))
+	return listItem("- ", wrapped(link+" "+v.markdown(n.from, rest, way, textWidth), textWidth-2))
 }

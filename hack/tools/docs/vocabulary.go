@@ -2,31 +2,26 @@ package main
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"go/ast"
-	"go/build"
 	"go/doc"
-	"go/parser"
-	"go/token"
 	"go/types"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// vocabulary is what a package tells about its nodes.
+// vocabulary is the nodes of some packages.
 type vocabulary struct {
-	pkg   *doc.Package
-	files *token.FileSet
-	// sources are the contents of the files, by name.
-	sources map[string][]byte
-	// nodes are sorted by name.
-	nodes []node
+	packages []*source
+	nodes    []node
 }
 
 // node is an exported struct or slice type of one of the groups.
 type node struct {
+	from      *source
 	name, doc string
 	group     group
 	// declaration is the Go declaration of the type, without the fields.
@@ -48,40 +43,30 @@ func (n node) page() string {
 	return strings.ToLower(n.name) + ".md"
 }
 
-// load reads the package in folder.
-func load(folder, importPath string) (*vocabulary, error) {
-	// The pages should not depend on the machine they are made on.
-	target := build.Default
-	target.GOOS, target.GOARCH = "linux", "amd64"
-	found, err := target.ImportDir(folder, 0)
-	if err != nil {
-		return nil, fmt.Errorf("could not find the package: %w", err)
-	}
-	v := &vocabulary{files: token.NewFileSet(), sources: map[string][]byte{}}
-	var parsed []*ast.File
-	for _, name := range slices.Concat(found.GoFiles, found.TestGoFiles, found.XTestGoFiles) {
-		file := filepath.Join(folder, name)
-		if v.sources[file], err = os.ReadFile(file); err != nil {
-			return nil, fmt.Errorf("could not read the package: %w", err)
+// loadVocabulary reads the packages in those of the folders that exist. The nodes are sorted by name.
+func loadVocabulary(root string, folders []string) (*vocabulary, error) {
+	v := &vocabulary{}
+	for _, folder := range folders {
+		if _, err := os.Stat(filepath.Join(root, folder)); errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
-		f, err := parser.ParseFile(v.files, file, v.sources[file], parser.ParseComments)
+		from, err := load(root, folder)
 		if err != nil {
-			return nil, fmt.Errorf("could not read the package: %w", err)
+			return nil, err
 		}
-		parsed = append(parsed, f)
-	}
-	if v.pkg, err = doc.NewFromFiles(v.files, parsed, importPath); err != nil {
-		return nil, fmt.Errorf("could not read the doc comments: %w", err)
-	}
-	for _, t := range v.pkg.Types {
-		if n, ok := nodeOf(t); ok {
-			v.nodes = append(v.nodes, n)
+		v.packages = append(v.packages, from)
+		for _, t := range from.pkg.Types {
+			if n, ok := nodeOf(t); ok {
+				n.from = from
+				v.nodes = append(v.nodes, n)
+			}
 		}
 	}
+	slices.SortFunc(v.nodes, func(a, b node) int { return cmp.Compare(a.name, b.name) })
 	return v, nil
 }
 
-// nodeOf tells whether t is a node, and which.
+// nodeOf reports whether t is a node, and returns it.
 func nodeOf(t *doc.Type) (node, bool) {
 	spec, ok := t.Decl.Specs[0].(*ast.TypeSpec)
 	if !ok {
@@ -149,8 +134,13 @@ func namesOf(f *ast.Field) []string {
 // missing returns what the doc comments and examples leave out, a sentence each.
 func (v *vocabulary) missing() []string {
 	var missing []string
-	if len(v.nodes) == 0 {
-		missing = append(missing, "package "+v.pkg.Name+" has no nodes")
+	if len(v.packages) == 0 {
+		missing = append(missing, "a package with nodes: "+strings.Join(nodeFolders, ", "))
+	}
+	for _, from := range v.packages {
+		if !slices.ContainsFunc(v.nodes, func(n node) bool { return n.from == from }) {
+			missing = append(missing, "package "+from.pkg.Name+" has no nodes")
+		}
 	}
 	for _, n := range v.nodes {
 		if n.doc == "" {

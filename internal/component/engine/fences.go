@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/espalier-dev/espalier/internal/component/execute"
-	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/kinds"
 )
 
 // release takes the fences off the types that are desired. They were left by a removal that was broken off; to write the definition anew
@@ -22,7 +22,7 @@ func (r *run) release(ctx context.Context) error {
 	for i := range r.in.Desired {
 		key := r.in.Desired[i].Key
 		seen := r.in.Observed[key]
-		if !seen.Fenced || seen.Ownership != plan.Ours || !foreign.Fences(key.GroupKind()) {
+		if !seen.Fenced || seen.Ownership != plan.Ours || key.GroupKind() != kinds.CustomResourceDefinition {
 			continue
 		}
 		if err := r.Guard.Lift(ctx, key); err != nil {

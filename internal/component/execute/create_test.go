@@ -63,7 +63,8 @@ func TestCreateWhatExists(t *testing.T) {
 		t.Fatalf("got the error %v", result.Err)
 	}
 	b.wantText(result.Err, "unable to create ConfigMap NS/x: ConfigMap NS/x exists already")
-	if result.Object == nil || result.Object.GetUID() != other.GetUID() || result.Object.GetLabels()[ownerLabel] != otherID {
+	if result.Object == nil || result.Object.GetUID() != other.GetUID() ||
+		result.Object.GetLabels()[ownerLabel] != otherID {
 		t.Errorf("got the object %v", result.Object)
 	}
 	if got := b.requests.Total(); got != 2 {
@@ -74,11 +75,12 @@ func TestCreateWhatExists(t *testing.T) {
 	}
 }
 
-// What exists when the create comes, and is gone when it is read, is created.
+// An object that exists at the create, and is gone when it is read, is created.
 func TestCreateWhatVanishes(t *testing.T) {
 	var b *bench
 	b = newBench(t, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
 			if err := b.Delete(ctx, named(o)); client.IgnoreNotFound(err) != nil {
 				return err
 			}
@@ -125,7 +127,8 @@ func TestCreateThatHasToWait(t *testing.T) {
 	var wait *execute.WaitError
 
 	b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}`, "d1")
-	result := b.run(plan.Operation{Action: plan.ActionCreate, Version: "v1", Key: plan.Key{Kind: "ConfigMap", Namespace: "nowhere", Name: "x"}})
+	result := b.run(plan.Operation{Action: plan.ActionCreate, Version: "v1",
+		Key: plan.Key{Kind: "ConfigMap", Namespace: "nowhere", Name: "x"}})
 	var namespace *execute.NamespaceError
 	if !errors.As(result.Err, &namespace) || errors.As(result.Err, &wait) {
 		t.Errorf("got the error %v for a namespace that does not exist", result.Err)
@@ -138,7 +141,8 @@ func TestCreateThatHasToWait(t *testing.T) {
 	}
 	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: going-`+b.namespace+`}}`, "d1")
 	result = b.run(operation(plan.ActionCreate, o))
-	if !errors.As(result.Err, &wait) || wait.TypeMissing || wait.Namespace != gone.GetName() || !apierrs.IsForbidden(result.Err) {
+	if !errors.As(result.Err, &wait) || wait.TypeMissing || wait.Namespace != gone.GetName() ||
+		!apierrs.IsForbidden(result.Err) {
 		t.Errorf("got the error %v for a namespace that is being deleted", result.Err)
 	}
 	b.wantText(result.Err, "unable to create ConfigMap going-NS/x: the namespace going-NS is being deleted")
@@ -151,11 +155,12 @@ func TestCreateThatHasToWait(t *testing.T) {
 	b.wantText(result.Err, "unable to create Thing NS/x: the API server does not serve the type")
 }
 
-// A type that was served when the client discovered it, and is not any more, is not told from one that never was.
+// The error is the same for a type that is not served any more and for one that never was.
 func TestCreateOfTypeThatWasRemoved(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-			return apierrs.NewGenericServerResponse(404, "post", schema.GroupResource{Group: "g", Resource: "things"}, "", "404 page not found", 0, true)
+			return apierrs.NewGenericServerResponse(404, "post", schema.GroupResource{Group: "g", Resource: "things"},
+				"", "404 page not found", 0, true)
 		},
 	})
 	o := b.desire(configMap, "d1")
@@ -163,5 +168,36 @@ func TestCreateOfTypeThatWasRemoved(t *testing.T) {
 	var wait *execute.WaitError
 	if !errors.As(result.Err, &wait) || !wait.TypeMissing {
 		t.Errorf("got the error %v", result.Err)
+	}
+}
+
+// The error of a create says both if an object exists and cannot be read. A create gives up if an object exists again
+// and again, and is gone each time it is read.
+func TestCreateThatCannotRead(t *testing.T) {
+	var read error
+	creates := 0
+	b := newBench(t, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			creates++
+			return apierrs.NewAlreadyExists(configMaps, "x")
+		},
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return read
+		},
+	})
+	op := operation(plan.ActionCreate, b.desire(configMap, "d1"))
+	var exists *execute.ExistsError
+	read = apierrs.NewForbidden(configMaps, "x", errors.New("because"))
+	result := b.run(op)
+	if !errors.As(result.Err, &exists) || !apierrs.IsForbidden(result.Err) || result.Object != nil || creates != 1 {
+		t.Errorf("got the error %v, and the object %v, after %d creates", result.Err, result.Object, creates)
+	}
+	b.wantText(result.Err,
+		"unable to create ConfigMap NS/x: ConfigMap NS/x exists already, and cannot be read: "+
+			`configmaps "x" is forbidden: because`)
+	read, creates = apierrs.NewNotFound(configMaps, "x"), 0
+	result = b.run(op)
+	if !errors.As(result.Err, &exists) || result.Object != nil || creates != 5 {
+		t.Errorf("got the error %v, and the object %v, after %d creates", result.Err, result.Object, creates)
 	}
 }

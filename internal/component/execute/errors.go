@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/served"
+	"github.com/espalier-dev/espalier/internal/kinds"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -21,11 +22,16 @@ import (
 var (
 	errNoUID         = errors.New("the plan does not say which object of that name it means")
 	errNoManifest    = errors.New("there is no manifest for it")
-	errNoGuard       = errors.New("there is nobody to tell whether others use its types")
+	errNoGuard       = errors.New("there is no guard to check whether others use its types")
 	errNoPattern     = errors.New("the pattern is not known")
 	errPurgeOfType   = errors.New("types are not purged")
-	errUnknownAction = errors.New("nobody knows how")
+	errUnknownAction = errors.New("the action is not known")
 	errWithheld      = errors.New("the details are withheld, as they may quote what is secret")
+
+	// constantErrors have texts that quote nothing.
+	constantErrors = []error{
+		errNoUID, errNoManifest, errNoGuard, errNoPattern, errPurgeOfType, errUnknownAction, manifest.ErrChanged,
+	}
 )
 
 // ExistsError says that an object that was to be created exists already.
@@ -33,10 +39,9 @@ type ExistsError struct{ Key plan.Key }
 
 func (e *ExistsError) Error() string { return e.Key.String() + " exists already" }
 
-// StaleError says that the object that an operation is about is not there any more.
+// StaleError says that the object of an operation does not exist any more.
 type StaleError struct {
-	Key plan.Key
-	// Replaced: there is another object of that name now.
+	// Replaced says that there is another object of that name now.
 	Replaced bool
 }
 
@@ -49,8 +54,7 @@ func (e *StaleError) Error() string {
 
 // OwnerError says that an object does not belong to the component, and may not be taken over.
 type OwnerError struct {
-	Key plan.Key
-	// Ownership is whose it is.
+	// Ownership says to whom the object belongs.
 	Ownership plan.Ownership
 	// Owner is the owner in clear text, without its UID; empty if not known.
 	Owner string
@@ -66,11 +70,11 @@ func (e *OwnerError) Error() string {
 	return "it belongs to " + e.Owner
 }
 
-// WaitError says that nothing is wrong with an operation but the time: it can be done once the cluster has changed.
+// WaitError says that an operation has to wait: it can be done once the cluster has changed.
 type WaitError struct {
-	// Namespace is the one that is being deleted; empty if something else is waited for.
+	// Namespace is the namespace that is being deleted; empty if the operation waits for something else.
 	Namespace string
-	// TypeMissing: the API server does not serve the type.
+	// TypeMissing says that the API server does not serve the type.
 	TypeMissing bool
 	// Err is what the API server answered.
 	Err error
@@ -85,7 +89,7 @@ func (e *WaitError) Error() string {
 
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// NamespaceError says that the namespace that an object is to be created in does not exist.
+// NamespaceError says that the namespace of an object that is to be created does not exist.
 type NamespaceError struct {
 	Namespace string
 	// Err is what the API server answered.
@@ -98,9 +102,9 @@ func (e *NamespaceError) Error() string {
 
 func (e *NamespaceError) Unwrap() error { return e.Err }
 
-// ConnectionError says that there was no answer to a request. Whether the request was carried out is not known.
+// ConnectionError says that there was no answer to a request. It is not known whether the request had an effect.
 type ConnectionError struct {
-	// Err is what went wrong. Its text may differ each time: it may name the port of the client.
+	// Err is what went wrong. Its text may differ each time, because it may contain the port of the client.
 	Err error
 }
 
@@ -109,12 +113,11 @@ func (e *ConnectionError) Error() string {
 	for {
 		var request *url.Error
 		var connection *net.OpError
-		switch {
-		case errors.As(cause, &request) && request.Err != nil:
+		if errors.As(cause, &request) && request.Err != nil {
 			cause = request.Err
-		case errors.As(cause, &connection) && connection.Err != nil:
+		} else if errors.As(cause, &connection) && connection.Err != nil {
 			cause = connection.Err
-		default:
+		} else {
 			return "there was no answer from the API server: " + cause.Error()
 		}
 	}
@@ -122,38 +125,34 @@ func (e *ConnectionError) Error() string {
 
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// failure says what could not be done, and why, in words that are the same each time and tell no secret.
+// failure says which operation failed and why. The text is the same each time, and contains no secret.
 func (e *Executor) failure(op plan.Operation, err error) error {
-	if op.Action == plan.ActionCheck && op.Pattern >= 0 {
-		what := fmt.Sprintf("the types of pattern %d", op.Pattern)
-		if op.Pattern < len(e.Patterns) {
-			p := e.Patterns[op.Pattern]
-			what = strings.TrimSuffix(p.Kind+"."+p.Group, ".")
-		}
-		return fmt.Errorf("unable to find out who uses %s: %w", what, explain(err, ""))
-	}
-	err = explain(err, op.Key.Namespace)
-	if e.confidential(op.Key) {
-		err = withhold(err)
-	}
+	what := string(op.Action) + " " + op.Key.String()
 	switch op.Action {
 	case plan.ActionCheck:
-		return fmt.Errorf("unable to find out who uses the types of %s: %w", op.Key, err)
+		what = "find out who uses the types of " + op.Key.String()
+		if op.Pattern >= len(e.Patterns) {
+			what = fmt.Sprintf("find out who uses the types of pattern %d", op.Pattern)
+		} else if op.Pattern >= 0 {
+			pattern := e.Patterns[op.Pattern]
+			what = "find out who uses " + strings.TrimSuffix(pattern.Kind+"."+pattern.Group, ".")
+		}
 	case plan.ActionRecreate:
-		return fmt.Errorf("unable to delete %s to create it anew: %w", op.Key, err)
+		what = "delete " + op.Key.String() + " to create it anew"
 	case plan.ActionDeleteType:
-		return fmt.Errorf("unable to delete %s: %w", op.Key, err)
+		what = "delete " + op.Key.String()
 	}
-	return fmt.Errorf("unable to %s %s: %w", op.Action, op.Key, err)
+	err = explain(err, op.Key.Namespace)
+	if op.Action != plan.ActionCheck && e.confidential(op.Key) {
+		err = withhold(err)
+	}
+	return fmt.Errorf("unable to %s: %w", what, err)
 }
 
-// confidential tells whether what an error says about the object may be secret.
+// confidential reports whether an error about the object may contain a secret.
 func (e *Executor) confidential(key plan.Key) bool {
-	if key.Group == "" && key.Kind == "Secret" {
-		return true
-	}
 	object := e.Objects[key]
-	return object != nil && object.Confidential
+	return key.GroupKind() == kinds.Secret || object != nil && object.Confidential
 }
 
 func isStale(err error) bool {
@@ -161,9 +160,9 @@ func isStale(err error) bool {
 	return errors.As(err, &stale)
 }
 
-// explain gives errors that have a meaning to the caller a type. The namespace is that of the object.
+// explain converts err to a type of this package if it has a meaning for the caller. Namespace is that of the object.
 func explain(err error, namespace string) error {
-	if known(err) {
+	if hasOwnText(err) {
 		return err
 	}
 	if served.IsNotServed(err) {
@@ -180,47 +179,45 @@ func explain(err error, namespace string) error {
 	return err
 }
 
-// known tells whether err is, or wraps, one of this package, whose text is made here.
-func known(err error) bool {
+// hasOwnText reports whether err is or wraps an error of this package that quotes nothing but names.
+func hasOwnText(err error) bool {
 	var exists *ExistsError
 	var stale *StaleError
 	var owner *OwnerError
 	var wait *WaitError
 	var namespace *NamespaceError
-	return errors.As(err, &exists) || errors.As(err, &stale) || errors.As(err, &owner) || errors.As(err, &wait) || errors.As(err, &namespace)
+	return errors.As(err, &exists) || errors.As(err, &stale) || errors.As(err, &owner) || errors.As(err, &wait) ||
+		errors.As(err, &namespace)
 }
 
-// withhold returns err without anything that may quote the content of an object: of an answer of the API server, the reason and
-// the names of fields are left.
+// withhold returns err without anything that may quote the content of an object. The reason and the names of fields
+// stay of an answer of the API server.
 func withhold(err error) error {
 	var status apierrs.APIStatus
+	var connection *ConnectionError
 	switch {
-	case known(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case hasOwnText(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &status):
-		return masked(status.Status())
-	}
-	var connection *ConnectionError
-	if errors.As(err, &connection) || slices.Contains(ownErrors, err) {
+		return withheldStatus(status.Status())
+	case errors.As(err, &connection), slices.Contains(constantErrors, err):
 		return err
 	}
 	return errWithheld
 }
 
-var ownErrors = []error{errNoUID, errNoManifest, errNoGuard, errNoPattern, errPurgeOfType, errUnknownAction, manifest.ErrChanged}
-
-// masked is status with another message.
-func masked(status metav1.Status) error {
+// withheldStatus is status without its message and the messages of its causes.
+func withheldStatus(status metav1.Status) error {
 	message := string(status.Reason)
 	if message == "" {
 		message = fmt.Sprintf("status %d", status.Code)
 	}
-	if details := status.Details; details != nil {
-		details = &metav1.StatusDetails{
-			Name: details.Name, Group: details.Group, Kind: details.Kind, UID: details.UID, RetryAfterSeconds: details.RetryAfterSeconds,
+	if d := status.Details; d != nil {
+		details := metav1.StatusDetails{
+			Name: d.Name, Group: d.Group, Kind: d.Kind, UID: d.UID, RetryAfterSeconds: d.RetryAfterSeconds,
 		}
 		var fields []string
-		for _, cause := range status.Details.Causes {
+		for _, cause := range d.Causes {
 			details.Causes = append(details.Causes, metav1.StatusCause{Type: cause.Type, Field: cause.Field})
 			if cause.Field != "" {
 				fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, cause.Type))
@@ -230,7 +227,7 @@ func masked(status metav1.Status) error {
 		if fields = slices.Compact(fields); len(fields) > 0 {
 			message += ": " + strings.Join(fields, ", ")
 		}
-		status.Details = details
+		status.Details = &details
 	}
 	status.Message = message + "; " + errWithheld.Error()
 	return &apierrs.StatusError{ErrStatus: status}

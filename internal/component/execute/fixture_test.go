@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,7 +60,7 @@ type bench struct {
 	executor  *execute.Executor
 }
 
-// newBench returns a bench whose executor goes through funcs.
+// newBench returns a bench with an executor; funcs intercept its requests.
 func newBench(t testing.TB, funcs ...interceptor.Funcs) *bench {
 	t.Helper()
 	free, err := client.NewWithWatch(plane.Config(t), client.Options{Scheme: scheme.Scheme})
@@ -114,7 +115,8 @@ func (b *bench) desire(text, digest string, change ...func(*manifest.Object)) *u
 	key := keyOf(o)
 	m := manifest.Given(o)
 	m.Confidential = key.Kind == "Secret"
-	m.Desired = plan.Desired{Key: key, Version: o.GroupVersionKind().Version, Digest: digest, AdoptionPolicy: apis.AdoptIfUnowned, UpdatePolicy: apis.UpdateApply}
+	m.Desired = plan.Desired{Key: key, Version: o.GroupVersionKind().Version, Digest: digest,
+		AdoptionPolicy: apis.AdoptIfUnowned, UpdatePolicy: apis.UpdateApply}
 	for _, c := range change {
 		c(&m)
 	}
@@ -127,10 +129,11 @@ func ignoring(pointers ...string) func(*manifest.Object) {
 }
 
 func operation(action plan.Action, o client.Object) plan.Operation {
-	return plan.Operation{Action: action, Key: keyOf(o), Version: o.GetObjectKind().GroupVersionKind().Version, UID: o.GetUID(), Pattern: -1}
+	return plan.Operation{Action: action, Key: keyOf(o), Version: o.GetObjectKind().GroupVersionKind().Version,
+		UID: o.GetUID(), Pattern: -1}
 }
 
-// run carries out one operation.
+// run executes one operation.
 func (b *bench) run(op plan.Operation) execute.Result {
 	b.Helper()
 	results := b.executor.Run(b.Context(), plan.Stage{Operations: []plan.Operation{op}})
@@ -140,7 +143,7 @@ func (b *bench) run(op plan.Operation) execute.Result {
 	return results[0]
 }
 
-// do carries out one operation, which has to succeed, and has to make that many requests: fewer would be as wrong.
+// do executes one operation. It has to succeed, and to make exactly that many requests.
 func (b *bench) do(op plan.Operation, requests int) execute.Result {
 	b.Helper()
 	b.warm(op)
@@ -171,7 +174,7 @@ func (b *bench) create(o client.Object) *unstructured.Unstructured {
 	return b.do(op, 1).Object
 }
 
-// put creates an object on behalf of somebody else.
+// put creates an object as another client.
 func (b *bench) put(text string, change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	b.Helper()
 	o := b.object(text)
@@ -243,7 +246,8 @@ func (b *bench) another(o *unstructured.Unstructured) *unstructured.Unstructured
 // patch changes an object by a merge patch on behalf of manager.
 func (b *bench) patch(ctx context.Context, o client.Object, manager, patch string) {
 	b.Helper()
-	if err := b.Patch(ctx, named(o), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager)); err != nil {
+	if err := b.Patch(ctx, named(o), client.RawPatch(types.MergePatchType, []byte(patch)),
+		client.FieldOwner(manager)); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -264,14 +268,15 @@ func wantStale(t testing.TB, result execute.Result, replaced bool) {
 	t.Helper()
 	var stale *execute.StaleError
 	if !errors.As(result.Err, &stale) || stale.Replaced != replaced {
-		t.Errorf("%s: got the error %v, want one that says so (replaced: %t)", result.Operation.Action, result.Err, replaced)
+		t.Errorf("%s: got the error %v, want one that says so (replaced: %t)", result.Operation.Action, result.Err,
+			replaced)
 	}
 	if !result.Gone {
 		t.Errorf("%s: the object counts as being there", result.Operation.Action)
 	}
 }
 
-// wantOwner checks that the operation was refused because of whose the object is.
+// wantOwner checks that the operation was refused because of the ownership of the object.
 func wantOwner(t testing.TB, result execute.Result, ownership plan.Ownership) {
 	t.Helper()
 	var owner *execute.OwnerError
@@ -303,12 +308,14 @@ func managersOf(o client.Object) []string {
 	return managers
 }
 
-// observeManaged has the executor know our managed fields of the object o, as an observer would: those it had when it was there last.
+// observeManaged makes our managed fields of the object o known to the executor, as they were when the object existed
+// last.
 func (b *bench) observeManaged(o client.Object) {
 	var entries []metav1.ManagedFieldsEntry
 	b.executor.Managed = func(key plan.Key) []metav1.ManagedFieldsEntry {
 		live := named(o)
-		if key != keyOf(o) || b.Get(b.Context(), client.ObjectKeyFromObject(o), live) != nil || live.GetUID() != o.GetUID() {
+		if key != keyOf(o) || b.Get(b.Context(), client.ObjectKeyFromObject(o), live) != nil ||
+			live.GetUID() != o.GetUID() {
 			return entries
 		}
 		entries = slices.DeleteFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
@@ -319,10 +326,11 @@ func (b *bench) observeManaged(o client.Object) {
 	b.executor.Managed(keyOf(o))
 }
 
-// nothingToMerge has the executor take every object for one of which no fields have to be merged.
+// nothingToMerge makes managed fields known to the executor that need not be merged.
 func (b *bench) nothingToMerge() {
 	b.executor.Managed = func(plan.Key) []metav1.ManagedFieldsEntry {
-		return []metav1.ManagedFieldsEntry{{Manager: prefix, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1"}}
+		return []metav1.ManagedFieldsEntry{{Manager: prefix, Operation: metav1.ManagedFieldsOperationApply,
+			APIVersion: "v1", FieldsType: "FieldsV1"}}
 	}
 }
 
@@ -338,3 +346,7 @@ var configMaps = schema.GroupResource{Resource: "configmaps"}
 func conflict(name string) error {
 	return apierrs.NewConflict(configMaps, name, errors.New("it was changed"))
 }
+
+func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
+
+func isConflict(err error) bool { return apierrs.IsConflict(err) }

@@ -14,7 +14,7 @@ import (
 func (e *Executor) replace(ctx context.Context, result *Result, object *manifest.Object, content map[string]any) error {
 	op := result.Operation
 	live := e.target(op)
-	if err := e.look(ctx, op, live); err != nil {
+	if err := e.readCurrent(ctx, op, live); err != nil {
 		return err
 	}
 	content = withIgnored(content, live.Object, object.Settings.IgnoreFields, true)

@@ -20,24 +20,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// desired returns the object that the operation is to write, and the content of its manifest.
+// desired returns the desired object of an operation, and the content of its manifest.
 func (e *Executor) desired(key plan.Key) (*manifest.Object, map[string]any, error) {
 	object := e.Objects[key]
 	if object == nil {
 		return nil, nil, errNoManifest
 	}
 	made, err := object.Manifest()
-	switch {
-	case err != nil:
+	if err == nil && (made == nil || made.Object == nil) {
+		err = errNoManifest
+	}
+	if err != nil {
 		return nil, nil, err
-	case made == nil || made.Object == nil:
-		return nil, nil, errNoManifest
 	}
 	return object, made.Object, nil
 }
 
-// create posts an object. One that exists is read, for the next plan to decide about; if it is gone by then, the
-// object is posted again.
+// create creates an object. If an object of that name exists, it is read, for the next plan to decide about it. If it
+// is gone by then, the creation is tried again.
 func (e *Executor) create(ctx context.Context, result *Result) error {
 	op := result.Operation
 	object, content, err := e.desired(op.Key)
@@ -52,7 +52,7 @@ func (e *Executor) create(ctx context.Context, result *Result) error {
 			result.Object = body
 			return nil
 		case apierrs.IsNotFound(err):
-			return missing(err, op.Key)
+			return notFoundOnCreate(err, op.Key)
 		case !apierrs.IsAlreadyExists(err):
 			return err
 		}
@@ -69,8 +69,8 @@ func (e *Executor) create(ctx context.Context, result *Result) error {
 	return &ExistsError{Key: op.Key}
 }
 
-// missing tells what it is that was not found when an object was created.
-func missing(err error, key plan.Key) error {
+// notFoundOnCreate explains what was not found when an object was created: its namespace or its type.
+func notFoundOnCreate(err error, key plan.Key) error {
 	var status apierrs.APIStatus
 	if errors.As(err, &status) && key.Namespace != "" {
 		details := status.Status().Details
@@ -81,24 +81,25 @@ func missing(err error, key plan.Key) error {
 	return &WaitError{TypeMissing: true, Err: err}
 }
 
-// write writes an object that exists. On a conflict it looks at what is there now, and tries again.
+// write writes an object that exists. After a conflict it reads the current object and tries again.
 func (e *Executor) write(ctx context.Context, result *Result) error {
 	op := result.Operation
 	object, content, err := e.desired(op.Key)
 	if err != nil {
 		return err
 	}
-	replace := op.Action == plan.ActionReplace || op.Action == plan.ActionAdopt && object.Desired.UpdatePolicy == apis.UpdateReplace
-	look := op.Action == plan.ActionAdopt || op.Override || len(object.Settings.IgnoreFields) > 0 || e.mayHoldStrays(object, content)
+	adopt := op.Action == plan.ActionAdopt
+	replace := op.Action == plan.ActionReplace || adopt && object.Desired.UpdatePolicy == apis.UpdateReplace
+	read := adopt || op.Override || len(object.Settings.IgnoreFields) > 0 || e.mayOwnExtraFields(object, content)
 	for range attempts {
 		switch {
 		case replace:
 			err = e.replace(ctx, result, object, content)
-		case look:
-			err = e.applyAfterLook(ctx, result, object, content)
+		case read:
+			err = e.readThenApply(ctx, result, object, content)
 		default:
 			err = e.apply(ctx, result, e.body(object, content))
-			look = true
+			read = true
 		}
 		if !conflicts(err) {
 			return err
@@ -107,12 +108,13 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 	return err
 }
 
-// conflicts tells whether the object has changed, is another one, or is gone, so that a look at what is there helps.
+// conflicts reports whether a write failed because the object has changed, was replaced by another one, or is gone.
+// Reading the current object then helps.
 func conflicts(err error) bool {
 	if apierrs.IsConflict(err) || served.IsNotFound(err) {
 		return true
 	}
-	// That is how a write with another UID is refused, by some ways.
+	// Some requests are refused like this for another UID.
 	var status apierrs.APIStatus
 	if !apierrs.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return false
@@ -122,12 +124,13 @@ func conflicts(err error) bool {
 	})
 }
 
-// mayHoldStrays tells whether, for all that is known, fields may have to be merged before object is applied.
-func (e *Executor) mayHoldStrays(object *manifest.Object, content map[string]any) bool {
-	if e.Managed == nil {
-		return true
+// mayOwnExtraFields reports whether we may own fields that are not in content, so that managed fields have to be merged
+// before the apply. It does if our managed fields are not known.
+func (e *Executor) mayOwnExtraFields(object *manifest.Object, content map[string]any) bool {
+	var entries []metav1.ManagedFieldsEntry
+	if e.Managed != nil {
+		entries = e.Managed(object.Desired.Key)
 	}
-	entries := e.Managed(object.Desired.Key)
 	if len(entries) == 0 {
 		return true
 	}
@@ -135,7 +138,7 @@ func (e *Executor) mayHoldStrays(object *manifest.Object, content map[string]any
 	return changed
 }
 
-// apply applies body to the object that the operation means, and to no other.
+// apply applies body to the object of the operation, and to no other object.
 func (e *Executor) apply(ctx context.Context, result *Result, body *unstructured.Unstructured) error {
 	body.SetUID(result.Operation.UID)
 	err := e.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), e.fieldManager(), client.ForceOwnership)
@@ -145,26 +148,23 @@ func (e *Executor) apply(ctx context.Context, result *Result, body *unstructured
 	return err
 }
 
-// applyAfterLook applies the content of object to what is there, provided that nothing comes between.
-func (e *Executor) applyAfterLook(ctx context.Context, result *Result, object *manifest.Object, content map[string]any) error {
+// readThenApply reads the current object, merges its managed fields where needed, and applies content, provided that
+// the object does not change in between.
+func (e *Executor) readThenApply(ctx context.Context, result *Result,
+	object *manifest.Object, content map[string]any) error {
 	op := result.Operation
 	ignored := object.Settings.IgnoreFields
-	var live client.Object
+	full := e.target(op)
+	var live client.Object = full
 	if len(ignored) == 0 {
-		live = partial(e.target(op))
-	} else {
-		live = e.target(op)
+		live = partial(full)
 	}
-	if err := e.look(ctx, op, live); err != nil {
+	if err := e.readCurrent(ctx, op, live); err != nil {
 		return err
 	}
-	if full, ok := live.(*unstructured.Unstructured); ok {
-		content = withIgnored(content, full.Object, ignored, false)
-	}
-	body := e.body(object, content)
+	body := e.body(object, withIgnored(content, full.Object, ignored, false))
 	version := live.GetResourceVersion()
-	merged, changed := e.merger(op, object, body).merge(live.GetManagedFields())
-	if changed {
+	if merged, changed := e.merger(op, object, body).merge(live.GetManagedFields()); changed {
 		var err error
 		if version, err = e.setManagedFields(ctx, op, merged, version); err != nil {
 			return err
@@ -178,33 +178,13 @@ func (e *Executor) applyAfterLook(ctx context.Context, result *Result, object *m
 	return nil
 }
 
-// look reads the object that the operation means into live, and makes sure that it is that object and may be written.
-func (e *Executor) look(ctx context.Context, op plan.Operation, live client.Object) error {
-	if err := e.find(ctx, op, live); err != nil {
-		return err
-	}
-	return e.admit(op, live)
-}
-
-// find reads the object that the operation means into live, and makes sure that it is that object.
-func (e *Executor) find(ctx context.Context, op plan.Operation, live client.Object) error {
-	err := e.Client.Get(ctx, types.NamespacedName{Namespace: op.Key.Namespace, Name: op.Key.Name}, live)
-	switch {
-	case served.IsNotFound(err):
-		return &StaleError{Key: op.Key}
-	case err != nil:
-		return err
-	case live.GetUID() != op.UID:
-		return &StaleError{Key: op.Key, Replaced: true}
-	}
-	return nil
-}
-
-// setManagedFields replaces the managed fields of the object, if it still has that resource version, and returns the new one.
-func (e *Executor) setManagedFields(ctx context.Context, op plan.Operation, entries []metav1.ManagedFieldsEntry, version string) (string, error) {
+// setManagedFields replaces the managed fields of the object, if it still has that resource version, and returns the
+// new version.
+func (e *Executor) setManagedFields(ctx context.Context, op plan.Operation,
+	entries []metav1.ManagedFieldsEntry, version string) (string, error) {
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-		// Replaced rather than tested, another version is a conflict and not an invalid request.
+		// A replacement makes another version a conflict; a test would make it an invalid request.
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": version},
 	})
 	if err != nil {
@@ -217,7 +197,7 @@ func (e *Executor) setManagedFields(ctx context.Context, op plan.Operation, entr
 	return target.ResourceVersion, nil
 }
 
-// target returns an object that names the one of the operation, in the version that is desired, if it is.
+// target returns an object with the name of the object of the operation, in the desired version if it is desired.
 func (e *Executor) target(op plan.Operation) *unstructured.Unstructured {
 	kind := op.Key.GroupKind().WithVersion(op.Version)
 	if object := e.Objects[op.Key]; object != nil && object.Desired.Version != "" {
@@ -226,7 +206,7 @@ func (e *Executor) target(op plan.Operation) *unstructured.Unstructured {
 	return named(op.Key, kind)
 }
 
-// named returns an object that names the one of that key, in a version.
+// named returns an object with the name in key, in a version.
 func named(key plan.Key, kind schema.GroupVersionKind) *unstructured.Unstructured {
 	target := &unstructured.Unstructured{}
 	target.SetGroupVersionKind(kind)
@@ -235,7 +215,7 @@ func named(key plan.Key, kind schema.GroupVersionKind) *unstructured.Unstructure
 	return target
 }
 
-// partial returns an object that names the same one, to read no more than its metadata.
+// partial returns an object of the same name, which is read without anything but its metadata.
 func partial(target *unstructured.Unstructured) *metav1.PartialObjectMetadata {
 	p := &metav1.PartialObjectMetadata{}
 	p.SetGroupVersionKind(target.GroupVersionKind())

@@ -3,46 +3,60 @@ package foreign
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/kinds"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// definition is a CustomResourceDefinition as it was read. What is written to it are patches, since the typed view may lack
+// definition is a CustomResourceDefinition as it was read. It is changed by patches, since the typed view may lack
 // fields.
 type definition struct {
 	apiextensionsv1.CustomResourceDefinition
 }
 
-// readDefinition returns nil if there is none.
-func (g *Guard) readDefinition(ctx context.Context, name string) (*definition, error) {
-	object := emptyDefinition(name)
-	if err := g.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, explain(err, fmt.Sprintf("CustomResourceDefinition %s could not be read", name))
+// read returns an object of the version v1, or nil if there is none.
+func (g *Guard) read(ctx context.Context, kind schema.GroupKind, name string) (*unstructured.Unstructured, error) {
+	object := named(kind, name)
+	err := g.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, explain(err, fmt.Sprintf("%s %s could not be read", kind.Kind, name))
 	}
-	return viewOf(object)
+	return object, nil
 }
 
-func emptyDefinition(name string) *unstructured.Unstructured {
+func named(kind schema.GroupKind, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind(definitionKind.Kind))
+	object.SetGroupVersionKind(kind.WithVersion("v1"))
 	object.SetName(name)
 	return object
 }
 
-func viewOf(object *unstructured.Unstructured) (*definition, error) {
+// readDefinition returns nil if there is none.
+func (g *Guard) readDefinition(ctx context.Context, name string) (*definition, error) {
+	object, err := g.read(ctx, kinds.CustomResourceDefinition, name)
+	if err != nil || object == nil {
+		return nil, err
+	}
+	return typed(object)
+}
+
+func typed(object *unstructured.Unstructured) (*definition, error) {
 	d := &definition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d.CustomResourceDefinition); err != nil {
+	converter := runtime.DefaultUnstructuredConverter
+	if err := converter.FromUnstructured(object.Object, &d.CustomResourceDefinition); err != nil {
 		return nil, fmt.Errorf("could not understand CustomResourceDefinition %s: %w", object.GetName(), err)
 	}
 	return d, nil
@@ -50,10 +64,8 @@ func viewOf(object *unstructured.Unstructured) (*definition, error) {
 
 func (d *definition) kind() string { return d.Spec.Names.Kind }
 
-func (d *definition) terminating() bool { return d.DeletionTimestamp != nil }
-
-// version is the one to read and try instances with: the stored one where it is served, because it needs no conversion by a
-// webhook, which may be gone. It is nil if none is served.
+// version is the version that instances are read and tried in: the stored version if it is served, because it needs no
+// conversion by a webhook, which may be gone. It is nil if none is served.
 func (d *definition) version() *apiextensionsv1.CustomResourceDefinitionVersion {
 	var served *apiextensionsv1.CustomResourceDefinitionVersion
 	for i := range d.Spec.Versions {
@@ -65,62 +77,61 @@ func (d *definition) version() *apiextensionsv1.CustomResourceDefinitionVersion 
 	return served
 }
 
-// established tells whether the type has ever been served. This is never taken back, and an API server that serves it has seen
-// this state of the definition or a later one.
-func (d *definition) established() bool {
-	for _, c := range d.Status.Conditions {
-		if c.Type == apiextensionsv1.Established {
-			return c.Status == apiextensionsv1.ConditionTrue
-		}
+// rootSchema is the schema of a version, which is empty if the version has none.
+func rootSchema(version *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
+	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+		return &apiextensionsv1.JSONSchemaProps{}
 	}
-	return false
+	return version.Schema.OpenAPIV3Schema
 }
 
+// established reports whether the type has ever been served. This is never taken back, and an API server that serves
+// the type has seen this state of the definition or a later one.
+func (d *definition) established() bool {
+	return apihelpers.IsCRDConditionTrue(&d.CustomResourceDefinition, apiextensionsv1.Established)
+}
+
+// dormant reports whether no instance can be created as long as the definition stays as it is.
+func (d *definition) dormant() bool { return !d.established() || d.version() == nil }
+
 const (
-	// youth is for how long after its establishment an API server may still be busy with creations that it holds up: it
-	// does so with those of the first two seconds.
-	youth = 2*heldUp + time.Second
-	// heldUp is for how long.
-	heldUp = 2 * time.Second
+	// creationDelay is for how long an API server delays the creation of an instance of a new type.
+	creationDelay = 2 * time.Second
+	// newFor is for how long after its establishment an API server may still work on such creations, which begin in
+	// the first two seconds.
+	newFor = 2*creationDelay + time.Second
 )
 
-// delay is how long a creation that the API server knew before the fence may take by the API server's own doing. Both times are the
-// API server's.
+// delay is for how long the API server itself may delay a creation that began before the fence. Both times that it
+// compares were set by the API server.
 func (d *definition) delay(manager string) time.Duration {
 	var established, changed time.Time
-	for _, c := range d.Status.Conditions {
-		if c.Type == apiextensionsv1.Established {
-			established = c.LastTransitionTime.Time
-		}
+	if c := apihelpers.FindCRDCondition(&d.CustomResourceDefinition, apiextensionsv1.Established); c != nil {
+		established = c.LastTransitionTime.Time
 	}
 	for _, entry := range d.ManagedFields {
 		if entry.Manager == manager && entry.Time != nil && entry.Time.After(changed) {
 			changed = entry.Time.Time
 		}
 	}
-	if changed.Sub(established) > youth {
+	if changed.Sub(established) > newFor {
 		return 0
 	}
-	return heldUp
+	return creationDelay
 }
 
-// dormant: nobody can create instances for as long as the definition stays as it is.
-func (d *definition) dormant() bool { return !d.established() || d.version() == nil }
-
-// The notes on a definition are bound to its UID, since annotations get copied.
+// The states of a fence as the annotation records them. The annotation contains the UID too, since annotations get
+// copied.
 const (
-	fencedNote   = "fenced"
-	provenNote   = "proven"
-	unprovenNote = "unproven"
+	stateFenced = "fenced"
+	// stateProven is recorded with the generation of the definition.
+	stateProven = "proven"
+	// stateUnproven is recorded with the obstacle, after the fence was lifted.
+	stateUnproven = "unproven"
 )
 
-// note returns what is noted about the fence: of a fence that is proven the generation, of one that could not be proven the
-// obstacle.
-func (d *definition) note(annotation string) (what, value string) {
-	return noteOf(d, annotation)
-}
-
-func noteOf(object metav1.Object, annotation string) (what, value string) {
+// recordedState returns the state that the annotation of an object records, and the detail that is recorded with it.
+func recordedState(object metav1.Object, annotation string) (state, detail string) {
 	parts := strings.SplitN(object.GetAnnotations()[annotation], "/", 3)
 	if len(parts) != 3 || parts[1] != string(object.GetUID()) {
 		return "", ""
@@ -128,26 +139,7 @@ func noteOf(object metav1.Object, annotation string) (what, value string) {
 	return parts[0], parts[2]
 }
 
-func (d *definition) proven(annotation string) bool {
-	what, generation := d.note(annotation)
-	return what == provenNote && generation == strconv.FormatInt(d.Generation, 10)
-}
-
-func (d *definition) unproven(annotation string) (obstacle string) {
-	if what, obstacle := d.note(annotation); what == unprovenNote {
-		return obstacle
-	}
-	return ""
-}
-
-func (d *definition) noteFenced() string {
-	return fencedNote + "/" + string(d.UID) + "/"
-}
-
-func (d *definition) noteProven() string {
-	return provenNote + "/" + string(d.UID) + "/" + strconv.FormatInt(d.Generation, 10)
-}
-
-func (d *definition) noteUnproven(obstacle string) string {
-	return unprovenNote + "/" + string(d.UID) + "/" + obstacle
+// record is the annotation that records a state.
+func (d *definition) record(state string, detail any) string {
+	return fmt.Sprintf("%s/%s/%v", state, d.UID, detail)
 }

@@ -2,9 +2,11 @@ package foreign_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,16 +28,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// plane serves a kind that nobody uses: it takes seconds until a new group can be discovered, so most kinds are of the same.
+// plane serves a kind that no test uses. It takes seconds until a new group can be discovered, so most kinds share a
+// group.
 var plane = controlplanetest.Shared{Options: controlplane.Options{
-	CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf("Anchor", func(crd *apiextensionsv1.CustomResourceDefinition) {
-		second := *crd.Spec.Versions[0].DeepCopy()
-		second.Name, second.Storage = "v2", false
-		crd.Spec.Versions = append(crd.Spec.Versions, second)
-	})},
+	CRDs: []*apiextensionsv1.CustomResourceDefinition{crdOf("Anchor",
+		func(crd *apiextensionsv1.CustomResourceDefinition) {
+			second := *crd.Spec.Versions[0].DeepCopy()
+			second.Name, second.Storage = "v2", false
+			crd.Spec.Versions = append(crd.Spec.Versions, second)
+		})},
 }}
 
 func TestMain(m *testing.M) {
+	// The tests mostly wait for the API server, each for a type of its own. This is a default: -parallel overrides it.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
 	os.Exit(plane.Main(m))
 }
 
@@ -43,25 +51,24 @@ const (
 	ownerLabel = "platform.example.com/owner-id"
 	annotation = "platform.example.com/fence"
 	ours       = "us"
-	owner      = "Shop.example.com/app/main/uid"
-	fenceText  = "the type is being removed by " + owner + ", no more instances can be created"
+	fenceText  = "the type is being removed by " + ownerLabel + "=" + ours + ", no more instances can be created"
 	fenceRule  = "oldSelf.hasValue() // fence of " + ownerLabel + "=" + ours
 )
 
-func newScheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
+// newScheme makes the scheme of all clients once, since that takes a while.
+var newScheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			t.Fatal(err)
+			panic(err)
 		}
 	}
 	return scheme
-}
+})
 
 func newClient(t testing.TB, config *rest.Config) client.WithWatch {
 	t.Helper()
-	c, err := client.NewWithWatch(config, client.Options{Scheme: newScheme(t)})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: newScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +92,6 @@ func newGuard(t testing.TB, config *rest.Config) *foreign.Guard {
 		Discovery:    d,
 		OwnerLabel:   ownerLabel,
 		OwnerID:      ours,
-		Owner:        owner,
 		FieldManager: "platform.example.com",
 		Margin:       -1,
 		// A busy machine takes its time.
@@ -93,7 +99,7 @@ func newGuard(t testing.TB, config *rest.Config) *foreign.Guard {
 	}
 }
 
-// guarded is a guard whose requests are counted, and intercepted if there are funcs.
+// guarded returns a guard and counts its requests, which funcs intercept.
 func guarded(t testing.TB, funcs interceptor.Funcs) (*foreign.Guard, *controlplane.Requests) {
 	t.Helper()
 	config, requests := controlplane.CountRequests(plane.Config(t))
@@ -110,7 +116,8 @@ func schemaOf(schema apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomRes
 const smithy = "smithy.example.com"
 
 // crdOf makes the definition of a namespaced kind, which has one version that accepts everything.
-func crdOf(kind string, change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
+func crdOf(kind string,
+	change ...func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(kind)
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + smithy},
@@ -144,8 +151,8 @@ func keyOf(crd *apiextensionsv1.CustomResourceDefinition) plan.Key {
 	return plan.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: crd.Name}
 }
 
-// install creates the definition and waits until its instances can be listed. It makes it an old one, since an API server holds up
-// the creation of instances of a new one for two seconds. What the test leaves of it is deleted.
+// install creates the definition and waits until its instances can be listed. It makes it an old one, since an API
+// server holds up the creation of instances of a new one for two seconds. What the test leaves of it is deleted.
 func install(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	installNew(t, crd)
@@ -184,8 +191,10 @@ func listOf(crd *apiextensionsv1.CustomResourceDefinition) *metav1.PartialObject
 	return list
 }
 
-// instance makes an instance in the namespace, which is left out for a cluster-wide type, with the owner, if there is one.
-func instance(crd *apiextensionsv1.CustomResourceDefinition, namespace, name, ownerID string) *unstructured.Unstructured {
+// instance makes an instance in the namespace, which is left out for a cluster-wide type, with the owner, if there is
+// one.
+func instance(crd *apiextensionsv1.CustomResourceDefinition, namespace, name,
+	ownerID string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)
 	object.SetKind(crd.Spec.Names.Kind)
@@ -233,7 +242,7 @@ func fences(crd *apiextensionsv1.CustomResourceDefinition) int {
 	return n
 }
 
-// assertFences fails unless the definition has the rule in so many versions, and, without a fence, no note of a proof.
+// assertFences fails unless that many versions have the rule, and the annotation says the same.
 func assertFences(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, want int) {
 	t.Helper()
 	fresh := stored(t, crd)
@@ -284,11 +293,23 @@ func unknown(reason string) plan.Use {
 func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("%s: %v: %v", what, err, last)
 	}
+}
+
+func eventuallyCreates(t *testing.T, object client.Object) {
+	t.Helper()
+	c := live(t)
+	eventuallyNil(t, func() error { return c.Create(t.Context(), object) })
+}
+
+func eventuallyNil(t *testing.T, check func() error) {
+	t.Helper()
+	eventually(t, "it does not succeed", func(context.Context) error { return check() })
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,125 +23,85 @@ const parallel = 8
 // served is a type that can be listed.
 type served struct {
 	schema.GroupVersionKind
-	// resource is the plural that the kind is meant to stand for.
+	// resource is the plural name of the type, which the kind has to be mapped to.
 	resource string
 }
 
 func compareServed(a, b served) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version), cmp.Compare(a.resource, b.resource))
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version),
+		cmp.Compare(a.resource, b.resource))
 }
 
-// found is what the list of one type has of others.
+// found is what others have of one type.
 type found struct {
 	names []string
-	// rest is how many there are besides, -1 if there are, and nobody counted.
-	rest int
+	// more is how many instances there are besides, -1 if they are not counted.
+	more int
 	err  error
 }
 
-// instances are what others have of the type. Of a type of which no version is served, instances may be stored that nobody can list.
-// That status.storedVersions is empty would tell that there are none, but the API server always has the storage version in it.
+// instances finds out what others have of the type of a definition. If no version is served, instances may be stored
+// that cannot be listed. An empty status.storedVersions would show that there are none, but the API server always adds
+// the storage version.
 func (g *Guard) instances(ctx context.Context, d *definition) (plan.Use, error) {
 	if !d.established() {
 		return plan.Use{State: plan.ForeignNone}, nil
 	}
 	version := d.version()
 	if version == nil {
-		return plan.Use{}, &unknownError{reason: fmt.Sprintf("no version of %s is served, so that its instances cannot be listed", d.kind())}
+		const format = "no version of %s is served, so that its instances cannot be listed"
+		return plan.Use{}, &unknownError{reason: fmt.Sprintf(format, d.kind())}
 	}
 	gvk := schema.GroupVersionKind{Group: d.Spec.Group, Version: version.Name, Kind: d.kind()}
 	return g.scan(ctx, []served{{gvk, d.Spec.Names.Plural}}, g.limit()+1)
 }
 
-// scan lists types, in their order, until more than the limit of foreign instances are found, of each type at most so many. Found
-// is found: that others could not be listed matters only if there is nothing.
+// scan lists types, at most each instances of a type, until more foreign instances than the limit are found. Several
+// types are listed at the same time; only their order decides which results count, not which answer comes first. That
+// types could not be listed matters only if no foreign instance is found.
 func (g *Guard) scan(ctx context.Context, all []served, each int) (plan.Use, error) {
-	s := &scan{results: make([]*found, len(all)), limit: g.limit()}
-	var workers sync.WaitGroup
-	for range min(parallel, len(all)) {
-		workers.Go(func() {
-			for {
-				i, more := s.next()
-				if !more {
-					return
-				}
-				s.done(i, g.list(ctx, all[i], each))
-			}
-		})
+	use := plan.Use{State: plan.ForeignNone}
+	var results []found
+	var failure error
+	uncounted := false
+	for i := range all {
+		if len(use.Instances) > g.limit() {
+			uncounted = true
+			break
+		}
+		if i%parallel == 0 {
+			batch := all[i:min(i+parallel, len(all))]
+			results = make([]found, len(batch))
+			workqueue.ParallelizeUntil(ctx, parallel, len(batch), func(i int) {
+				results[i] = g.list(ctx, batch[i], each)
+			})
+		}
+		f := results[i%parallel]
+		use.Instances = append(use.Instances, f.names...)
+		use.More += max(f.more, 0)
+		uncounted = uncounted || f.more < 0
+		if rank(f.err) > rank(failure) {
+			failure = f.err
+		}
 	}
-	workers.Wait()
 	if err := ctx.Err(); err != nil {
 		return plan.Use{}, err
 	}
-	return s.use()
-}
-
-// scan hands out types to list and keeps what was found. It decides by the results without a gap at the beginning only, so that its
-// outcome does not depend on which list is answered first.
-type scan struct {
-	limit int
-
-	mu      sync.Mutex
-	started int
-	results []*found
-	// The first ready results are without a gap, and have so many names together. Those are enough if they are more than the limit.
-	ready, names int
-}
-
-func (s *scan) next() (int, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.started == len(s.results) || s.names > s.limit {
-		return 0, false
+	if len(use.Instances) == 0 {
+		return use, failure
 	}
-	s.started++
-	return s.started - 1, true
-}
-
-func (s *scan) done(i int, f *found) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.results[i] = f
-	for s.ready < len(s.results) && s.results[s.ready] != nil && s.names <= s.limit {
-		s.names += len(s.results[s.ready].names)
-		s.ready++
-	}
-}
-
-func (s *scan) use() (plan.Use, error) {
-	cut := s.ready < len(s.results)
-	var names []string
-	var failure error
-	more := 0
-	for _, f := range s.results[:s.ready] {
-		names = append(names, f.names...)
-		if f.rest < 0 {
-			cut = true
-		}
-		more += max(f.rest, 0)
-		failure = worse(failure, f.err)
-	}
-	if len(names) == 0 {
-		return plan.Use{State: plan.ForeignNone}, failure
-	}
-	use := plan.Use{State: plan.ForeignBlocking, More: more + max(0, len(names)-s.limit)}
-	if cut {
+	use.State = plan.ForeignBlocking
+	use.More += max(0, len(use.Instances)-g.limit())
+	if uncounted {
 		use.More = -1
 	}
-	use.Instances = names[:min(len(names), s.limit)]
+	use.Instances = use.Instances[:min(len(use.Instances), g.limit())]
 	slices.Sort(use.Instances)
 	return use, nil
 }
 
-// worse returns the error that decides: one that may be gone the next time leaves more open than one that says why something is
+// rank orders errors. An error that may be gone the next time decides before one that explains why something is
 // unknown.
-func worse(a, b error) error {
-	if rank(b) > rank(a) {
-		return b
-	}
-	return a
-}
-
 func rank(err error) int {
 	if err == nil {
 		return 0
@@ -153,33 +113,35 @@ func rank(err error) int {
 }
 
 // list lists what others have of one type.
-func (g *Guard) list(ctx context.Context, t served, limit int) *found {
+func (g *Guard) list(ctx context.Context, t served, limit int) found {
 	what := fmt.Sprintf("instances of %s could not be listed", t.Kind)
-	if mapping, err := g.Client.RESTMapper().RESTMapping(t.GroupKind(), t.Version); err != nil {
-		return &found{err: explain(err, what)}
-	} else if mapping.Resource.Resource != t.resource {
-		return &found{err: &unknownError{reason: fmt.Sprintf("%s: %s and %s are of the same kind", what, t.resource, mapping.Resource.Resource)}}
+	mapping, err := g.Client.RESTMapper().RESTMapping(t.GroupKind(), t.Version)
+	if err != nil {
+		return found{err: explain(err, what)}
+	}
+	if name := mapping.Resource.Resource; name != t.resource {
+		what = fmt.Sprintf("%s: %s and %s are of the same kind", what, t.resource, name)
+		return found{err: &unknownError{reason: what}}
 	}
 	others, err := labels.NewRequirement(g.OwnerLabel, selection.NotEquals, []string{g.OwnerID})
 	if err != nil {
-		return &found{err: fmt.Errorf("the owner label is unfit: %w", err)}
+		return found{err: fmt.Errorf("the owner label is not valid: %w", err)}
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(t.GroupVersion().WithKind(t.Kind + "List"))
-	err = g.Client.List(ctx, list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*others)}, client.Limit(int64(limit)))
-	if err != nil {
-		return &found{err: explain(err, what)}
+	selector := client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*others)}
+	if err := g.Client.List(ctx, list, selector, client.Limit(int64(limit))); err != nil {
+		return found{err: explain(err, what)}
 	}
-	f := &found{}
+	f := found{}
 	for _, item := range list.Items {
-		key := plan.Key{Kind: t.Kind, Namespace: item.Namespace, Name: item.Name}
-		f.names = append(f.names, key.String())
+		f.names = append(f.names, plan.Key{Kind: t.Kind, Namespace: item.Namespace, Name: item.Name}.String())
 	}
 	switch {
 	case list.RemainingItemCount != nil:
-		f.rest = int(*list.RemainingItemCount)
+		f.more = int(*list.RemainingItemCount)
 	case list.Continue != "":
-		f.rest = -1
+		f.more = -1
 	}
 	return f
 }

@@ -1,105 +1,75 @@
 package foreign
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// proofInterval is how often it is tried to prove a fence.
+// proofInterval is how often the guard tries to prove a fence.
 const proofInterval = 20 * time.Millisecond
 
-// verdict is what became of a creation for trial.
-type verdict int
+// noProbe is the obstacle if the API server evaluates the rules for none of the probes.
+const noProbe = "Unfit"
 
-const (
-	// accepted: nothing keeps an instance from being created, or only what is looked at after the fence.
-	accepted verdict = iota
-	// refusedByFence is the proof.
-	refusedByFence
-	// refusedBefore: the API server does not evaluate rules for such an instance.
-	refusedBefore
-	// refusedOtherwise: something else refuses, in front of the fence or behind it.
-	refusedOtherwise
-)
-
-// unfitProbe is the obstacle when the rules are evaluated for none of the instances that could be thought of.
-const unfitProbe = "Unfit"
-
-// proof tries to create an instance, without ever doing it.
-type proof struct {
-	*Guard
-	d *definition
-	// probes are those still to be tried.
-	probes []func(context.Context) (*unstructured.Unstructured, error)
-	// probe is the one at hand.
-	probe *unstructured.Unstructured
-}
-
-func (g *Guard) proof(d *definition) *proof {
+// prove waits until the fence refuses an instance, and then until the margin is over. The margin begins when that
+// instance is sent, since the API server may take some time to refuse it.
+func (g *Guard) prove(ctx context.Context, d *definition, margin time.Duration) error {
 	p := &proof{Guard: g, d: d}
-	p.probes = []func(context.Context) (*unstructured.Unstructured, error){
-		func(context.Context) (*unstructured.Unstructured, error) { return p.sample(), nil },
-		p.likeness,
+	var proven bool
+	var obstacle string
+	var failure error
+	var marginOver <-chan time.Time
+	timeout := cmp.Or(g.ProofTimeout, defaultProofTimeout)
+	// The attempts do not get the context with the timeout: it would break off the last one.
+	_ = wait.PollUntilContextTimeout(ctx, proofInterval, timeout, true, func(context.Context) (done bool, err error) {
+		marginOver = time.After(margin)
+		proven, obstacle, failure = p.attempt(ctx)
+		return proven || failure != nil || obstacle == noProbe, nil
+	})
+	switch {
+	case failure != nil:
+		return failure
+	case proven:
+		return pause(ctx, marginOver)
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
-	return p
+	return unproven(d, obstacle)
 }
 
-// prove waits until the fence refuses an instance. What it returns tells when the margin is over, which begins when that instance was
-// sent: the API server may have taken its time to refuse it.
-func (g *Guard) prove(ctx context.Context, d *definition, margin time.Duration) (settled <-chan time.Time, err error) {
-	p := g.proof(d)
-	timeout := time.NewTimer(g.proofTimeout())
-	defer timeout.Stop()
-	ticker := time.NewTicker(proofInterval)
-	defer ticker.Stop()
-	for {
-		settled := time.After(margin)
-		proven, obstacle, err := p.attempt(ctx)
-		if err != nil || proven {
-			return settled, err
-		}
-		failure := unprovable(d, obstacle)
-		if obstacle == unfitProbe {
-			return nil, failure
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-timeout.C:
-			return nil, failure
-		case <-ticker.C:
-		}
-	}
-}
-
-// retriable tells whether it makes sense to fence, when an earlier fence could not be proven: only if the obstacle has changed.
-// Otherwise a fence would be put on and taken off for ever, each time waking those who watch the definition.
-func (g *Guard) retriable(ctx context.Context, d *definition) error {
-	noted := d.unproven(g.annotation())
-	if noted == "" || d.dormant() {
+// checkObstacle returns an error if an earlier fence could not be proven, and the same obstacle still exists. Otherwise
+// a fence would be added and removed again and again, and each time this would wake everything that watches the
+// definition.
+func (g *Guard) checkObstacle(ctx context.Context, d *definition) error {
+	state, recorded := recordedState(d, g.annotation())
+	if state != stateUnproven || d.dormant() {
 		return nil
 	}
-	_, obstacle, err := g.proof(d).attempt(ctx)
-	if err != nil || obstacle != noted {
+	p := &proof{Guard: g, d: d}
+	if _, obstacle, err := p.attempt(ctx); err != nil || obstacle != recorded {
 		return err
 	}
-	return unprovable(d, obstacle)
+	return unproven(d, recorded)
 }
 
-func unprovable(d *definition, obstacle string) error {
+func unproven(d *definition, obstacle string) error {
 	reason := fmt.Sprintf("the fence of %s could not be proven", d.kind())
 	switch obstacle {
 	case "":
 		reason += ": instances can be created in spite of it"
-	case unfitProbe:
+	case noProbe:
 		reason += ": no instance is known that is valid otherwise"
 	default:
 		reason += ": an instance is refused for another reason: " + obstacle
@@ -107,103 +77,95 @@ func unprovable(d *definition, obstacle string) error {
 	return &unknownError{reason: reason, obstacle: obstacle}
 }
 
-// attempt tries to create an instance. Not proven, it returns what refused it, in stable words without a slash; none if nothing
-// did.
+// proof tries to create an instance of a type with dry runs.
+type proof struct {
+	*Guard
+	d *definition
+	// probe is the instance that is tried. First it is made from the schema, then from an instance that exists.
+	probe       *unstructured.Unstructured
+	probeIsCopy bool
+}
+
+// attempt tries to create an instance. If the fence does not refuse it, the obstacle is what refuses it, in a stable
+// text without a slash. The obstacle is empty if nothing refuses the instance, or if the next answer may differ.
 func (p *proof) attempt(ctx context.Context) (proven bool, obstacle string, err error) {
+	if p.probe == nil {
+		p.probe = p.probeWith(sampleObject(rootSchema(p.d.version()), 0))
+	}
 	for {
-		for p.probe == nil {
-			if len(p.probes) == 0 {
-				return false, unfitProbe, nil
-			}
-			if p.probe, err = p.probes[0](ctx); err != nil {
-				return false, "", err
-			}
-			p.probes = p.probes[1:]
-		}
 		err := p.Client.Create(ctx, p.probe.DeepCopy(), client.DryRunAll, p.manager())
 		if ctx.Err() != nil {
 			return false, "", ctx.Err()
 		}
-		switch judge(err, p.message()) {
-		case refusedByFence:
+		var status apierrors.APIStatus
+		var causes []metav1.StatusCause
+		answered := errors.As(err, &status)
+		isInvalid := answered && apierrors.IsInvalid(err) && status.Status().Details != nil
+		if isInvalid {
+			causes = status.Status().Details.Causes
+		}
+		switch {
+		case slices.ContainsFunc(causes, p.isFence):
 			return true, "", nil
-		case accepted:
-			return false, "", nil
-		case refusedBefore:
-			p.probe = nil
+		case slices.ContainsFunc(causes, precedesRules):
+			if err := p.copyInstance(ctx); err != nil || p.probe == nil {
+				return false, noProbe, err
+			}
 			continue
-		}
-		if obstacle := obstacleOf(err); obstacle != "" {
-			return false, obstacle, nil
-		}
-		if _, answered := err.(apierrors.APIStatus); answered {
+		// What else is invalid is found along with the rules, or after them.
+		case err == nil, apierrors.IsAlreadyExists(err), isInvalid:
 			return false, "", nil
 		}
-		return false, "", fmt.Errorf("could not try to create %s: %w", p.d.kind(), err)
+		obstacle := obstacleOf(err)
+		if obstacle == "" && !answered {
+			return false, "", fmt.Errorf("could not try to create %s: %w", p.d.kind(), err)
+		}
+		return false, obstacle, nil
 	}
 }
 
-// judge reads the answer to a creation for trial. The message of the fence is looked for in the causes, since webhooks may
-// write what they like in the text.
-func judge(err error, message string) verdict {
-	if err == nil || apierrors.IsAlreadyExists(err) {
-		return accepted
-	}
-	if !apierrors.IsInvalid(err) {
-		return refusedOtherwise
-	}
-	status, ok := err.(apierrors.APIStatus)
-	if !ok || status.Status().Details == nil {
-		return refusedOtherwise
-	}
-	outcome := accepted
-	for _, cause := range status.Status().Details.Causes {
-		if strings.Contains(cause.Message, message) {
-			return refusedByFence
-		}
-		switch cause.Type {
-		// For these the API server does not go on to the rules.
-		case metav1.CauseTypeFieldValueRequired, metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeTooLong,
-			metav1.CauseTypeTooMany, metav1.CauseTypeTypeInvalid:
-			outcome = refusedBefore
-		}
-	}
-	return outcome
+// isFence reports whether the fence refuses the instance. The text of the whole error does not show it, since a webhook
+// can write any text.
+func (p *proof) isFence(cause metav1.StatusCause) bool {
+	return strings.Contains(cause.Message, p.message())
+}
+
+// precedesRules reports whether the API server does not evaluate the rules for such an instance.
+func precedesRules(cause metav1.StatusCause) bool {
+	return slices.Contains([]metav1.CauseType{
+		metav1.CauseTypeFieldValueRequired, metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeTooLong,
+		metav1.CauseTypeTooMany, metav1.CauseTypeTypeInvalid,
+	}, cause.Type)
 }
 
 var webhookName = regexp.MustCompile(`webhook "([A-Za-z0-9.-]{1,253})"`)
 
-// obstacleOf puts a refusal in stable words: why, and by which webhook.
+// obstacleOf describes a refusal in a stable text: the reason, and the webhook.
 func obstacleOf(err error) string {
-	words := refusal(err)
-	if words == "" {
-		return ""
+	reason := stableReason(err)
+	if match := webhookName.FindStringSubmatch(err.Error()); reason != "" && match != nil {
+		reason += ", says the webhook " + match[1]
 	}
-	if match := webhookName.FindStringSubmatch(err.Error()); match != nil {
-		words += ", says the webhook " + match[1]
-	}
-	return words
+	return reason
 }
 
-// likeness is an instance like one that exists; nil if there is none to be had.
-func (p *proof) likeness(ctx context.Context) (*unstructured.Unstructured, error) {
+// copyInstance makes the probe from an instance that exists. There is no probe if none can be read, or if it was one
+// already.
+func (p *proof) copyInstance(ctx context.Context) error {
+	if p.probeIsCopy {
+		p.probe = nil
+		return nil
+	}
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(p.empty().GroupVersionKind())
+	list.SetGroupVersionKind(p.probe.GroupVersionKind())
 	list.SetKind(p.d.kind() + "List")
-	if err := p.Client.List(ctx, list, client.Limit(1)); err != nil {
-		if refusal(err) == "" {
-			return nil, fmt.Errorf("could not read an instance of %s: %w", p.d.kind(), err)
-		}
-		return nil, nil
+	p.probe, p.probeIsCopy = nil, true
+	err := p.Client.List(ctx, list, client.Limit(1))
+	switch {
+	case err != nil && stableReason(err) == "":
+		return fmt.Errorf("could not read an instance of %s: %w", p.d.kind(), err)
+	case err == nil && len(list.Items) > 0:
+		p.probe = p.probeWith(list.Items[0].Object)
 	}
-	if len(list.Items) == 0 {
-		return nil, nil
-	}
-	probe := p.empty()
-	for field, value := range list.Items[0].Object {
-		if _, taken := probe.Object[field]; !taken {
-			probe.Object[field] = value
-		}
-	}
-	return probe, nil
+	return nil
 }

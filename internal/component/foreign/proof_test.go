@@ -16,11 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
+// The items of an array and the values of a map.
+var (
+	listOfStrings = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}
+	mapOfStrings  = &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}
+)
+
 type props = map[string]apiextensionsv1.JSONSchemaProps
 
 func raw(s string) apiextensionsv1.JSON { return apiextensionsv1.JSON{Raw: []byte(s)} }
 
-// object is a schema all of whose properties are required.
+// object is a schema with required properties.
 func object(properties props) apiextensionsv1.JSONSchemaProps {
 	schema := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: properties}
 	for name := range properties {
@@ -33,7 +39,8 @@ func object(properties props) apiextensionsv1.JSONSchemaProps {
 func formatted() apiextensionsv1.JSONSchemaProps {
 	properties := props{}
 	for _, format := range []string{
-		"bsonobjectid", "byte", "cidr", "creditcard", "date", "date-time", "datetime", "duration", "email", "hexcolor", "hostname", "ipv4", "ipv6",
+		"bsonobjectid", "byte", "cidr", "creditcard", "date", "date-time", "datetime", "duration", "email", "hexcolor",
+		"hostname", "ipv4", "ipv6",
 		"isbn", "isbn10", "isbn13", "mac", "password", "rgbcolor", "ssn", "uri", "uuid", "uuid3", "uuid4", "uuid5",
 	} {
 		properties["f-"+format] = apiextensionsv1.JSONSchemaProps{Type: "string", Format: format}
@@ -52,10 +59,13 @@ func TestProofOfTheFence(t *testing.T) {
 		{name: "nothing known", schema: apiextensionsv1.JSONSchemaProps{}},
 		{name: "cluster-wide", schema: object(props{"spec": {Type: "object"}}), change: clusterScoped},
 		{name: "every type", schema: object(props{"spec": object(props{
-			"string": {Type: "string"}, "integer": {Type: "integer"}, "number": {Type: "number"}, "boolean": {Type: "boolean"},
-			"array":  {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
+			"string": {Type: "string"}, "integer": {Type: "integer"}, "number": {Type: "number"},
+			"boolean": {Type: "boolean"},
+			"array": {Type: "array",
+				Items: listOfStrings},
 			"either": {XIntOrString: true}, "any": {XPreserveUnknownFields: new(true)},
-			"map":      {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
+			"map": {Type: "object",
+				AdditionalProperties: mapOfStrings},
 			"embedded": {Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: new(true)},
 			"nullable": {Type: "string", Nullable: true},
 		})})},
@@ -66,22 +76,29 @@ func TestProofOfTheFence(t *testing.T) {
 			"null": {Type: "string", Nullable: true, Enum: []apiextensionsv1.JSON{raw(`null`), raw(`"x"`)}},
 		})})},
 		{name: "bounds and patterns", schema: object(props{"spec": object(props{
-			"low": {Type: "integer", Minimum: new(5.0)}, "high": {Type: "number", Maximum: new(-5.0), ExclusiveMaximum: true},
+			"low": {Type: "integer", Minimum: new(5.0)}, "high": {Type: "number", Maximum: new(-5.0),
+				ExclusiveMaximum: true},
 			"long": {Type: "string", MinLength: new(int64(40))}, "shaped": {Type: "string", Pattern: "^[a-z]{3}$"},
-			"some": {Type: "array", MinItems: new(int64(2)), Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
+			"some": {Type: "array", MinItems: new(int64(2)),
+				Items: listOfStrings},
 			"few": {Type: "object", MinProperties: new(int64(2)), MaxProperties: new(int64(3)),
-				AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
+				AdditionalProperties: mapOfStrings},
 			"times": {Type: "integer", MultipleOf: new(7.0), Minimum: new(1.0)},
 		})})},
 		{name: "defaults", schema: object(props{"spec": object(props{
 			"text": {Type: "string", MaxLength: new(int64(3)), Default: new(raw(`"abc"`))},
-			"deep": {Type: "object", Properties: props{"n": {Type: "integer"}}, Required: []string{"n"}, Default: new(raw(`{"n":7}`))},
+			"deep": {Type: "object", Properties: props{"n": {Type: "integer"}}, Required: []string{"n"},
+				Default: new(raw(`{"n":7}`))},
 		})})},
-		{name: "nested", schema: object(props{"spec": object(props{"a": object(props{"b": object(props{"c": {Type: "string"}})})})})},
+		{name: "nested",
+			schema: object(props{"spec": object(props{
+				"a": object(props{"b": object(props{"c": {Type: "string"}})}),
+			})})},
 		{name: "one of two", schema: apiextensionsv1.JSONSchemaProps{
 			Required: []string{"spec"},
 			Properties: props{"spec": {
-				Type: "object", Properties: props{"a": {Type: "string"}, "b": {Type: "integer"}, "c": {Type: "boolean"}, "d": {Type: "string"}},
+				Type: "object", Properties: props{"a": {Type: "string"}, "b": {Type: "integer"}, "c": {Type: "boolean"},
+					"d": {Type: "string"}},
 				OneOf: []apiextensionsv1.JSONSchemaProps{{Required: []string{"a"}}, {Required: []string{"b"}}},
 				AnyOf: []apiextensionsv1.JSONSchemaProps{{Required: []string{"c"}}, {Required: []string{"b"}}},
 				AllOf: []apiextensionsv1.JSONSchemaProps{{Required: []string{"d"}}},
@@ -91,25 +108,29 @@ func TestProofOfTheFence(t *testing.T) {
 			"metadata": {Type: "object", Properties: props{"name": {Type: "string", MaxLength: new(int64(9))}}},
 		}}},
 		{name: "rules that refuse", schema: apiextensionsv1.JSONSchemaProps{
-			Required:   []string{"spec"},
-			Properties: props{"spec": {Type: "object", Properties: props{"n": {Type: "integer"}}, XValidations: apiextensionsv1.ValidationRules{{Rule: "has(self.n) && self.n > 3"}}}},
+			Required: []string{"spec"},
+			Properties: props{"spec": {Type: "object", Properties: props{"n": {Type: "integer"}},
+				XValidations: apiextensionsv1.ValidationRules{{Rule: "has(self.n) && self.n > 3"}}}},
 			XValidations: apiextensionsv1.ValidationRules{
-				{Rule: "self.metadata.name.startsWith('x')", Message: "must start with x"}, {Rule: "oldSelf.hasValue()", OptionalOldSelf: new(true)},
+				{Rule: "self.metadata.name.startsWith('x')", Message: "must start with x"},
+				{Rule: "oldSelf.hasValue()", OptionalOldSelf: new(true)},
 			},
 		}},
-		{name: "several versions", schema: object(props{"spec": {Type: "object"}}), change: func(crd *apiextensionsv1.CustomResourceDefinition) {
-			next := *crd.Spec.Versions[0].DeepCopy()
-			next.Name = "v2"
-			next.Schema = schemaOf(object(props{"other": {Type: "string"}}))
-			crd.Spec.Versions[0].Storage = false
-			crd.Spec.Versions = append(crd.Spec.Versions, next)
-		}},
-		{name: "stored version not served", schema: object(props{"spec": {Type: "object"}}), change: func(crd *apiextensionsv1.CustomResourceDefinition) {
-			old := *crd.Spec.Versions[0].DeepCopy()
-			old.Name, old.Served = "v0", false
-			crd.Spec.Versions[0].Storage = false
-			crd.Spec.Versions = append(crd.Spec.Versions, old)
-		}},
+		{name: "several versions", schema: object(props{"spec": {Type: "object"}}),
+			change: func(crd *apiextensionsv1.CustomResourceDefinition) {
+				next := *crd.Spec.Versions[0].DeepCopy()
+				next.Name = "v2"
+				next.Schema = schemaOf(object(props{"other": {Type: "string"}}))
+				crd.Spec.Versions[0].Storage = false
+				crd.Spec.Versions = append(crd.Spec.Versions, next)
+			}},
+		{name: "stored version not served", schema: object(props{"spec": {Type: "object"}}),
+			change: func(crd *apiextensionsv1.CustomResourceDefinition) {
+				old := *crd.Spec.Versions[0].DeepCopy()
+				old.Name, old.Served = "v0", false
+				crd.Spec.Versions[0].Storage = false
+				crd.Spec.Versions = append(crd.Spec.Versions, old)
+			}},
 	}
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -123,8 +144,8 @@ func TestProofOfTheFence(t *testing.T) {
 			use, err := g.Check(t.Context(), keyOf(crd), true)
 			assertUse(t, use, err, none)
 			assertFences(t, crd, len(crd.Spec.Versions))
-			if note := stored(t, crd).Annotations[annotation]; !strings.HasPrefix(note, "proven/") {
-				t.Errorf("the proof is not noted: %q", note)
+			if record := stored(t, crd).Annotations[annotation]; !strings.HasPrefix(record, "proven/") {
+				t.Errorf("the proof is not recorded: %q", record)
 			}
 			list := listOf(crd)
 			if err := live(t).List(t.Context(), list); err != nil || len(list.Items) != 0 {
@@ -137,13 +158,15 @@ func TestProofOfTheFence(t *testing.T) {
 	}
 }
 
-// awkward is a schema that no sample is made for: what it takes is said aside.
+// awkward is a schema without a sample, because allOf restricts the values of a property.
 func awkward() apiextensionsv1.JSONSchemaProps {
 	return apiextensionsv1.JSONSchemaProps{
 		Required: []string{"spec"},
 		Properties: props{"spec": {
 			Type: "object", Required: []string{"b"}, Properties: props{"b": {Type: "string"}},
-			AllOf: []apiextensionsv1.JSONSchemaProps{{Properties: props{"b": {Enum: []apiextensionsv1.JSON{raw(`"x"`)}}}}},
+			AllOf: []apiextensionsv1.JSONSchemaProps{{
+				Properties: props{"b": {Enum: []apiextensionsv1.JSON{raw(`"x"`)}}},
+			}},
 		}},
 	}
 }
@@ -157,7 +180,8 @@ func TestProofByAnInstanceThatExists(t *testing.T) {
 	assertUse(t, use, err, unknown(reason))
 	assertFences(t, crd, 0)
 
-	// Nothing has changed, so nothing is written, or those who watch the definition would wake for ever.
+	// Nothing has changed, so nothing is written. Otherwise everything that watches the definition would wake up again
+	// and again.
 	generation := stored(t, crd).Generation
 	requests.Reset()
 	use, err = g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
@@ -180,19 +204,21 @@ func TestProofByAnInstanceThatExists(t *testing.T) {
 func webhookOn(crd *apiextensionsv1.CustomResourceDefinition) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{crd.Spec.Group}, APIVersions: []string{"*"}, Resources: []string{crd.Spec.Names.Plural}},
+		Rule: admissionregistrationv1.Rule{APIGroups: []string{crd.Spec.Group}, APIVersions: []string{"*"},
+			Resources: []string{crd.Spec.Names.Plural}},
 	}
 }
 
-// nowhere is where nobody listens.
+// nowhere is an address without a server.
 var nowhere = admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/admit")}
 
 func mutating(crd *apiextensionsv1.CustomResourceDefinition) client.Object {
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "m." + crd.Name},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "m." + crd.Name, Rules: []admissionregistrationv1.RuleWithOperations{webhookOn(crd)}, ClientConfig: nowhere,
-			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			Name: "m." + crd.Name, Rules: []admissionregistrationv1.RuleWithOperations{webhookOn(crd)},
+			ClientConfig: nowhere,
+			SideEffects:  new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
 }
@@ -201,8 +227,9 @@ func validating(crd *apiextensionsv1.CustomResourceDefinition) client.Object {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "v." + crd.Name},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "v." + crd.Name, Rules: []admissionregistrationv1.RuleWithOperations{webhookOn(crd)}, ClientConfig: nowhere,
-			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			Name: "v." + crd.Name, Rules: []admissionregistrationv1.RuleWithOperations{webhookOn(crd)},
+			ClientConfig: nowhere,
+			SideEffects:  new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
 }
@@ -222,7 +249,7 @@ func admit(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, webhook 
 		}
 	}
 	t.Cleanup(takeAway)
-	// An update is not what the webhook is about, so that a creation for trial tells.
+	// The webhook is called for creations, so a creation with a dry run shows whether it is called.
 	eventually(t, "the webhook is not asked", func(ctx context.Context) error {
 		err := live(t).Create(ctx, instance(crd, "default", "trial", ""), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "webhook") {
@@ -249,7 +276,8 @@ func TestProofWithAMutatingWebhook(t *testing.T) {
 	takeAway := admit(t, crd, mutating(crd))
 	g, requests := guarded(t, interceptor.Funcs{})
 	g.ProofTimeout = 300 * time.Millisecond
-	const reason = "the fence of Gauge could not be proven: an instance is refused for another reason: the server failed, says the webhook m.gauges.smithy.example.com"
+	const reason = "the fence of Gauge could not be proven: an instance is refused for another reason: " +
+		"the server failed, says the webhook m.gauges.smithy.example.com"
 	use, err := g.Check(t.Context(), keyOf(crd), true)
 	assertUse(t, use, err, unknown(reason))
 	assertFences(t, crd, 0)

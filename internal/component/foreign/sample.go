@@ -2,105 +2,80 @@ package foreign
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
-	// probeName is that of the instances that are created for trial only.
 	probeName = "espalier-fence-probe"
-	// maxDepth is how deep samples are nested. A schema that wants more has no sample.
+	// probeNamespace exists in every cluster.
+	probeNamespace = metav1.NamespaceDefault
+	// maxDepth is how deep samples are nested. There is no sample for a deeper schema.
 	maxDepth = 64
 )
 
-// empty is an instance with nothing but a name.
-func (p *proof) empty() *unstructured.Unstructured {
-	probe := &unstructured.Unstructured{Object: map[string]any{}}
+// probeWith is an instance with content, and with metadata of its own.
+func (p *proof) probeWith(content map[string]any) *unstructured.Unstructured {
+	probe := &unstructured.Unstructured{Object: maps.Clone(content)}
+	delete(probe.Object, "metadata")
 	version := p.d.version()
 	probe.SetGroupVersionKind(schema.GroupVersionKind{Group: p.d.Spec.Group, Version: version.Name, Kind: p.d.kind()})
-	probe.SetName(nameFor(version))
+	name := probeName
+	// A name that is too long would prevent that the rules are evaluated.
+	limit := rootSchema(version).Properties["metadata"].Properties["name"].MaxLength
+	if limit != nil && *limit > 0 && *limit < int64(len(name)) {
+		name = strings.TrimRight(name[:*limit], "-")
+	}
+	probe.SetName(name)
 	if p.d.Spec.Scope == apiextensionsv1.NamespaceScoped {
-		probe.SetNamespace(p.probeNamespace())
+		probe.SetNamespace(probeNamespace)
 	}
 	return probe
 }
 
-// nameFor shortens the name to what the schema allows: too long a one would keep the rules from being evaluated.
-func nameFor(version *apiextensionsv1.CustomResourceDefinitionVersion) string {
-	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
-		return probeName
-	}
-	name := version.Schema.OpenAPIV3Schema.Properties["metadata"].Properties["name"]
-	if name.MaxLength != nil && *name.MaxLength > 0 && *name.MaxLength < int64(len(probeName)) {
-		return strings.TrimRight(probeName[:*name.MaxLength], "-")
-	}
-	return probeName
-}
-
-// sample is an instance made from the schema. It need not be valid: the rules are evaluated if all that is required is there,
-// of the right type, one of the values enumerated, and not too long. Bounds and patterns do not matter.
-func (p *proof) sample() *unstructured.Unstructured {
-	probe := p.empty()
-	version := p.d.version()
-	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
-		return probe
-	}
-	value, _ := sampleObject(version.Schema.OpenAPIV3Schema, 0).(map[string]any)
-	for field, value := range value {
-		if _, taken := probe.Object[field]; !taken {
-			probe.Object[field] = value
-		}
-	}
-	return probe
-}
-
-// sampleOf makes a value for a schema, as small as possible.
+// sampleOf makes a value for a schema, as small as possible. It need not be valid: the API server evaluates the rules
+// if all required fields exist, and if each value has the right type, is one of the enumerated values, and is not too
+// long. Bounds and patterns do not matter.
 func sampleOf(s *apiextensionsv1.JSONSchemaProps, depth int) any {
-	if s.Default != nil {
-		if value, ok := decode(*s.Default); ok {
-			return value
-		}
+	var value any
+	if s.Default != nil && json.Unmarshal(s.Default.Raw, &value) == nil {
+		return value
 	}
 	for _, allowed := range s.Enum {
-		if value, ok := decode(allowed); ok && value != nil {
+		if json.Unmarshal(allowed.Raw, &value) == nil && value != nil {
 			return value
 		}
 	}
 	if depth > maxDepth {
 		return nil
 	}
-	switch s.Type {
-	case "string":
+	switch {
+	case s.Type == "string":
 		return formats[s.Format]
-	case "integer", "number":
+	case s.Type == "integer", s.Type == "number", s.XIntOrString:
 		return int64(0)
-	case "boolean":
+	case s.Type == "boolean":
 		return false
-	case "array":
+	case s.Type == "array":
 		return []any{}
-	}
-	if s.XIntOrString {
-		return int64(0)
 	}
 	return sampleObject(s, depth)
 }
 
-func decode(raw apiextensionsv1.JSON) (value any, ok bool) {
-	err := json.Unmarshal(raw.Raw, &value)
-	return value, err == nil
-}
-
-func sampleObject(s *apiextensionsv1.JSONSchemaProps, depth int) any {
+func sampleObject(s *apiextensionsv1.JSONSchemaProps, depth int) map[string]any {
 	object := map[string]any{}
 	if s.XEmbeddedResource {
 		object["apiVersion"], object["kind"] = "v1", "ConfigMap"
 		object["metadata"] = map[string]any{"name": probeName}
 	}
 	for _, field := range required(s, depth) {
-		if _, done := object[field]; done || depth == 0 && isTypeOrMeta(field) {
+		if _, done := object[field]; done {
 			continue
 		}
 		if property, known := s.Properties[field]; known {
@@ -114,29 +89,20 @@ func sampleObject(s *apiextensionsv1.JSONSchemaProps, depth int) any {
 	return object
 }
 
-func isTypeOrMeta(field string) bool {
-	return field == "apiVersion" || field == "kind" || field == "metadata"
-}
-
-// required are the fields that a schema wants, those of the first of several alternatives among them.
+// required are the fields that a schema requires. Of several alternatives the first one counts.
 func required(s *apiextensionsv1.JSONSchemaProps, depth int) []string {
-	fields := append([]string(nil), s.Required...)
+	fields := slices.Clone(s.Required)
 	if depth > maxDepth {
 		return fields
 	}
-	for i := range s.AllOf {
-		fields = append(fields, required(&s.AllOf[i], depth+1)...)
-	}
-	if len(s.AnyOf) > 0 {
-		fields = append(fields, required(&s.AnyOf[0], depth+1)...)
-	}
-	if len(s.OneOf) > 0 {
-		fields = append(fields, required(&s.OneOf[0], depth+1)...)
+	parts := slices.Concat(s.AllOf, s.AnyOf[:min(1, len(s.AnyOf))], s.OneOf[:min(1, len(s.OneOf))])
+	for i := range parts {
+		fields = append(fields, required(&parts[i], depth+1)...)
 	}
 	return fields
 }
 
-// formats are values for the formats that the API server checks: a value of another format counts as one of the wrong type.
+// formats are values for the formats that the API server checks. For it, a value of another format has the wrong type.
 var formats = map[string]string{
 	"bsonobjectid": "507f1f77bcf86cd799439011",
 	"byte":         "YQ==",

@@ -1,255 +1,230 @@
 package plan
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/message"
 )
 
-// What operations are for, and what objects wait for, in words that stay the same.
+// The reasons for operations, and what objects wait for. They are stable.
 const (
-	reasonNew         = "it does not exist"
-	reasonMissing     = "it is gone"
-	reasonUnowned     = "it exists and belongs to nobody"
-	reasonOwned       = "it exists and belongs to "
-	reasonMarks       = "somebody removed its marks"
-	reasonChanged     = "something else is desired of it"
-	reasonUnknown     = "it is not known what was written last"
-	reasonFields      = "it is not known whether the last write was complete"
-	reasonDrift       = "somebody changed it"
-	reasonContent     = "its content differs"
-	reasonReapply     = "it is to be rewritten periodically"
-	messageUnseen     = "it is not known yet whether it exists"
-	messageLeaving    = "it is being deleted"
-	messageUnserved   = "the cluster does not serve its type"
-	messageUntyped    = "its type is not served yet"
-	messageNamespace  = "its namespace is being deleted"
-	messageStale      = "its last change is not observed yet"
-	messageUnreviewed = "it is not known yet whether it is ready"
-	messageUnready    = "it is not ready"
-	messageFailed     = "it cannot become ready"
-	messageNever      = "it exists already, and is not to be adopted"
+	reasonNew        = "it does not exist"
+	reasonMissing    = "it is gone"
+	reasonUnowned    = "it exists and has no owner"
+	reasonOwned      = "it exists and belongs to "
+	reasonUnlabelled = "its owner label was removed"
+	reasonChanged    = "its desired state changed"
+	reasonUnknown    = "it is not known what was written last"
+	reasonFields     = "it is not known whether the last write was complete"
+	reasonDrift      = "it was changed in the cluster"
+	reasonContent    = "its content differs"
+	reasonReapply    = "it is to be rewritten periodically"
+	reasonPurge      = "its purge order is reached"
+	reasonPurgeAgain = "it was purged, and exists again"
+
+	messageUnobserved   = "it is not known yet whether it exists"
+	messageTerminating  = "it is being deleted"
+	messageUnserved     = "the cluster does not serve its type"
+	messageNotServedYet = "its type is not served yet"
+	messageNamespace    = "its namespace is being deleted"
+	messageStale        = "its last change is not observed yet"
+	messageNoStatus     = "it is not known yet whether it is ready"
+	messageUnready      = "it is not ready"
+	messageFailed       = "it cannot become ready"
+	messageNever        = "it exists already, and is not to be adopted"
 )
 
-// apply plans for a component that is to be there.
-func (m *maker) apply() {
-	matches := m.gather(m.in.Desired)
-	for i := range m.items {
-		if it := &m.items[i]; it.desired != nil {
-			desire(it.record, it.desired)
+// apply plans for a component that is to exist.
+func (b *builder) apply() {
+	b.match(b.in.Desired)
+	for i := range b.items {
+		if it := &b.items[i]; it.desired != nil {
+			recordDesired(it.record, it.desired)
 		} else {
-			undesire(it.record)
-			it.forget()
-			m.undesired = append(m.undesired, it)
+			recordUndesired(it.record)
+			it.dropUnlessOurs()
+			b.undesired = append(b.undesired, it)
 		}
 	}
-	m.twins()
-	m.classify()
+	pruning := len(b.undesired) > 0
+	if pruning {
+		b.findAliases()
+	}
+	b.resolveKinds()
 
-	places := make([]place, 0, len(matches))
-	for i, position := range matches {
-		if it := &m.items[position]; it.desired == &m.in.Desired[i] {
-			places = append(places, placeOf(it.desired.ApplyOrder, it.kind.applyPriority, i))
-		}
+	places := make([]place, len(b.desired))
+	for i, it := range b.desired {
+		places[i] = placeOf(it.desired.ApplyOrder, it.kind.applyPriority, i)
 	}
-	m.desired = make([]*item, len(places))
-	for i, p := range ordered(places) {
-		m.desired[i] = &m.items[matches[p.position()]]
+	b.desired = inOrder(b.desired, places)
+	for _, it := range b.desired {
+		b.assess(it)
 	}
-
-	for _, it := range m.desired {
-		m.assess(it)
+	if pruning {
+		b.assessRemovals(apis.DeleteOrphanOnApply)
 	}
-	m.prunable()
-	m.roll()
-	m.turns()
-
-	for _, it := range m.undesired {
-		m.offer(it, rank{section: sectionRemove, wave: it.wave, stage: it.removalStage(), priority: int(it.kind.deletePriority)})
+	b.openWaves()
+	if pruning {
+		b.sequenceDeletions()
 	}
-	open := false
-	for _, it := range m.desired {
-		r := rank{section: sectionWrite, wave: it.wave, stage: it.stage(), priority: int(it.kind.applyPriority)}
-		if purging(it.record.Phase) {
-			r = rank{section: sectionPurge, wave: m.purgeWave(it), priority: int(it.kind.deletePriority)}
-		}
-		m.offer(it, r)
-		if o, is := it.obstacle(); is {
-			m.plan.Obstacles = append(m.plan.Obstacles, o)
-		}
-		open = open || it.state != stateDone
-	}
-	for _, it := range m.undesired {
-		if o, is := it.obstacle(); is {
-			m.plan.Obstacles = append(m.plan.Obstacles, o)
-		}
-		open = open || it.state != stateGone
-	}
-	m.plan.Done = !open
-	m.finish()
+	b.finish()
 }
 
-// assess decides about an object that is desired, whether or not it is its turn.
-func (m *maker) assess(it *item) {
+// assess decides what a desired object needs, as if its wave were open. The first line that applies counts:
+//
+//	the record says      observed             decision
+//	purged               anything             nothing to do
+//	purge has begun      anything             see assessPurge
+//	anything else        nothing yet          wait
+//	                     absent               create; wait for a type or namespace of the component
+//	                     terminating          wait
+//	                     not ours             adopt, or recreate, or an obstacle
+//	                     ours, not as desired write, or recreate
+//	                     ours, as desired     done, or wait until it is ready
+func (b *builder) assess(it *item) {
 	r := it.record
 	switch {
 	case r.Phase == apis.PhaseCompleted:
 		return
-	case purging(r.Phase):
-		it.purge()
+	case isPurging(r.Phase):
+		it.assessPurge()
 		return
 	}
-	it.rollout = r.Phase == apis.PhaseScheduledForApplication
-	switch it.seen.Presence {
-	case Present:
-		if it.seen.Terminating {
-			it.wait(apis.ObjectTerminating, messageLeaving)
-		} else {
-			m.assessPresent(it)
-		}
-	case Absent:
-		m.assessAbsent(it)
-	default:
-		it.unseen = true
-		it.pause(messageUnseen)
-	}
-	it.fail()
-}
-
-func (m *maker) assessAbsent(it *item) {
-	if it.seen.TypeMissing {
-		if it.kind.managed {
-			it.wait(apis.ObjectNotFound, messageUntyped)
-		} else {
-			it.stand(stateFailed, apis.ObjectFailed, messageUnserved)
-		}
-		return
-	}
-	if held, message := it.withoutNamespace(); message != "" {
-		it.wait(apis.ObjectNotFound, message)
-		return
-	} else if held {
-		it.act(ActionCreate, reasonNew)
-		it.hold()
-		return
-	}
-	if it.record.Phase == apis.PhaseReady {
-		it.record.Status = apis.ObjectNotFound
-	}
-	if it.rollout || it.record.Phase == apis.PhaseRecreating {
-		it.act(ActionCreate, reasonNew)
-	} else {
-		it.act(ActionCreate, reasonMissing)
-	}
-}
-
-// withoutNamespace tells whether the object cannot be created because a namespace of the component is not there, and what to say if
-// that cannot be helped.
-func (it *item) withoutNamespace() (held bool, message string) {
-	if it.space == nil {
-		return false, ""
-	}
-	space := it.space.item
+	it.unwritten = r.Phase == apis.PhaseScheduledForApplication
 	switch {
-	case space.seen.Presence == Present:
-		if space.seen.Terminating {
-			return true, messageNamespace
-		}
-		return false, ""
-	case space.desired == nil || space.desired.ApplyOrder > it.desired.ApplyOrder:
-		// It would not be created first. The API server knows better.
-		return false, ""
+	case it.observed.Presence == PresenceUnknown:
+		it.waitForObservation(messageUnobserved)
+	case it.observed.Presence == Absent:
+		it.assessAbsent()
+	case it.observed.Terminating:
+		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+	case it.observed.Ownership != Ours:
+		it.assessNotOurs()
 	default:
-		return true, ""
+		b.assessOurs(it)
 	}
+	it.dropFailed()
 }
 
-func (m *maker) assessPresent(it *item) {
-	if it.seen.Ownership != Ours {
-		it.claim()
+func (it *item) assessAbsent() {
+	r := it.record
+	switch {
+	case it.observed.TypeMissing && it.kind.managed:
+		it.setState(stateWaiting, apis.ObjectNotFound, messageNotServedYet)
+		return
+	case it.observed.TypeMissing:
+		it.setState(stateFailed, apis.ObjectFailed, messageUnserved)
 		return
 	}
-	take(it.record, &it.seen)
-	if action, reason := correction(it, m.in.Now); action != "" {
-		it.act(action, reason)
-		return
-	}
-	it.settle()
-	if it.record.LastAppliedAt != nil {
-		due := it.record.LastAppliedAt.Add(it.desired.ReapplyInterval)
-		if m.plan.Reapply.IsZero() || due.Before(m.plan.Reapply) {
-			m.plan.Reapply = due
+	if namespace := it.namespace; namespace != nil {
+		switch {
+		case namespace.observed.Presence == Present:
+			if namespace.observed.Terminating {
+				it.setState(stateWaiting, apis.ObjectNotFound, messageNamespace)
+				return
+			}
+		case namespace.desired != nil && namespace.desired.ApplyOrder <= it.desired.ApplyOrder:
+			it.setAction(ActionCreate, reasonNew)
+			it.hold()
+			return
+		default:
+			// The component does not create the namespace first. The API server knows whether it exists.
 		}
 	}
+	if r.Phase == apis.PhaseReady {
+		r.Status = apis.ObjectNotFound
+	}
+	if it.unwritten || r.Phase == apis.PhaseRecreating {
+		it.setAction(ActionCreate, reasonNew)
+	} else {
+		it.setAction(ActionCreate, reasonMissing)
+	}
 }
 
-// claim decides about an object that is there, and is not ours.
-func (it *item) claim() {
-	d, s := it.desired, &it.seen
-	owned := it.record.UID != ""
+// assessNotOurs decides about an object that exists and is not ours.
+func (it *item) assessNotOurs() {
+	policy, o := it.desired.AdoptionPolicy, &it.observed
+	wasOurs := it.record.UID != ""
 	var reason string
 	switch {
-	case s.Ownership == Foreign && owned:
-		it.stand(stateNotOurs, apis.ObjectFailed, "it was taken over by "+ownerName(s.Owner))
+	case o.Ownership == Foreign && wasOurs:
+		it.setState(stateNotOurs, apis.ObjectFailed, "it was taken over by "+ownerName(o.Owner))
 		return
-	case s.Ownership == Foreign && d.AdoptionPolicy != apis.AdoptAlways:
-		it.stand(stateNotOurs, apis.ObjectFailed, "it belongs to "+ownerName(s.Owner))
+	case o.Ownership == Foreign && policy != apis.AdoptAlways:
+		it.setState(stateNotOurs, apis.ObjectFailed, "it belongs to "+ownerName(o.Owner))
 		return
-	case d.AdoptionPolicy == apis.AdoptNever:
-		it.stand(stateNotOurs, apis.ObjectFailed, messageNever)
+	case policy == apis.AdoptNever:
+		it.setState(stateNotOurs, apis.ObjectFailed, messageNever)
 		return
-	case s.Ownership == Foreign:
-		reason = reasonOwned + ownerName(s.Owner)
-	case owned:
-		reason = reasonMarks
+	case o.Ownership == Foreign:
+		reason = reasonOwned + ownerName(o.Owner)
+	case wasOurs:
+		reason = reasonUnlabelled
 	default:
 		reason = reasonUnowned
 	}
-	if it.recreatable() {
-		it.act(ActionRecreate, reason)
+	if it.isToBeRecreated() {
+		it.setAction(ActionRecreate, reason)
 	} else {
-		it.act(ActionAdopt, reason)
+		it.setAction(ActionAdopt, reason)
 	}
 }
 
-// recreatable tells whether the object is to be deleted and created anew: its policy says so, and it was written for a
-// content that is not the one desired. One that defines types is never recreated, nor is a namespace: what is in them would go.
-// Nor is one that is to be written once, and exists.
-func (it *item) recreatable() bool {
-	d := it.desired
-	scheduled := it.record.Phase == apis.PhaseScheduledForApplication || it.record.Phase == apis.PhaseRecreating
-	return d.UpdatePolicy == apis.UpdateRecreate && scheduled && !it.holder() &&
-		it.seen.Digest != "" && it.seen.Digest != d.Digest && d.Digest != DigestOnce
+func (b *builder) assessOurs(it *item) {
+	recordUID(it.record, &it.observed)
+	if action, reason := it.neededWrite(b.in.Now); action != "" {
+		it.setAction(action, reason)
+		return
+	}
+	it.assessReadiness()
+	if it.record.LastAppliedAt != nil {
+		due := it.record.LastAppliedAt.Add(it.desired.ReapplyInterval)
+		if b.plan.Reapply.IsZero() || due.Before(b.plan.Reapply) {
+			b.plan.Reapply = due
+		}
+	}
 }
 
-// correction decides what is to be written of an object that is ours, if anything.
-func correction(it *item, now time.Time) (Action, string) {
-	d, r, s := it.desired, it.record, &it.seen
-	write := ActionApply
+// isToBeRecreated reports whether the object is to be deleted and created again: its policy says so, and it was
+// written for another desired state. Exceptions are objects whose deletion would delete others, and objects that are
+// written once.
+func (it *item) isToBeRecreated() bool {
+	d, phase := it.desired, it.record.Phase
+	return d.UpdatePolicy == apis.UpdateRecreate && !it.isContainer() &&
+		(phase == apis.PhaseScheduledForApplication || phase == apis.PhaseRecreating) &&
+		it.observed.Digest != "" && it.observed.Digest != d.Digest && d.Digest != DigestOnce
+}
+
+// neededWrite decides what has to be written to an object that is ours. The action is empty if the object is as
+// desired.
+func (it *item) neededWrite(now time.Time) (write Action, reason string) {
+	d, r, o := it.desired, it.record, &it.observed
+	write = ActionApply
 	if d.UpdatePolicy == apis.UpdateReplace {
 		write = ActionReplace
 	}
-	if s.Digest != d.Digest {
-		switch {
-		case it.recreatable():
-			return ActionRecreate, reasonChanged
-		case s.Digest == "":
-			return write, reasonUnknown
-		case it.rollout:
-			return write, reasonChanged
-		default:
-			return write, reasonDrift
-		}
+	switch {
+	case o.Digest == d.Digest:
+	case it.isToBeRecreated():
+		return ActionRecreate, reasonChanged
+	case o.Digest == "":
+		return write, reasonUnknown
+	case it.unwritten:
+		return write, reasonChanged
+	default:
+		return write, reasonDrift
 	}
 	switch {
 	case d.Digest == DigestOnce:
 		return "", ""
-	case s.Content == ContentDifferent:
+	case o.Content == ContentDifferent:
 		return write, reasonContent
 	case r.Fields == "":
 		return write, reasonFields
-	case r.Fields != s.Fields && !(r.Fields == FieldsNone && s.Fields == ""):
+	case r.Fields != o.Fields && !(r.Fields == FieldsNone && o.Fields == ""):
 		return write, reasonDrift
 	case d.ReapplyInterval > 0 && (r.LastAppliedAt == nil || now.Sub(r.LastAppliedAt.Time) >= d.ReapplyInterval):
 		return write, reasonReapply
@@ -258,12 +233,12 @@ func correction(it *item, now time.Time) (Action, string) {
 	}
 }
 
-// settle decides about an object that is as it should be, by how ready it is.
-func (it *item) settle() {
-	r, s := it.record, &it.seen
-	it.rollout = false
-	observed := s.Generation >= r.Generation
-	if observed && s.Status == apis.ObjectCurrent {
+// assessReadiness decides about an object that is as desired.
+func (it *item) assessReadiness() {
+	r, o := it.record, &it.observed
+	it.unwritten = false
+	upToDate := o.Generation >= r.Generation
+	if upToDate && o.Status == apis.ObjectCurrent {
 		r.Phase, r.Status, r.Message = apis.PhaseReady, "", ""
 		it.state = stateDone
 		return
@@ -275,34 +250,52 @@ func (it *item) settle() {
 		r.Phase = apis.PhaseCreating
 	default:
 	}
-	message := s.Message
 	switch {
-	case s.Status == "":
-		it.pause(messageUnreviewed)
-	case !observed:
-		it.wait(apis.ObjectInProgress, messageStale)
-	case s.Status == apis.ObjectFailed:
-		if message == "" {
-			message = messageFailed
-		}
-		it.stand(stateFailed, s.Status, message)
+	case o.Status == "":
+		it.waitForObservation(messageNoStatus)
+	case !upToDate:
+		it.setState(stateWaiting, apis.ObjectInProgress, messageStale)
+	case o.Status == apis.ObjectFailed:
+		it.setState(stateFailed, o.Status, cmp.Or(o.Message, messageFailed))
 	default:
-		if message == "" {
-			message = messageUnready
-		}
-		it.wait(s.Status, message)
-		it.volatile = s.Volatile
+		it.setState(stateWaiting, o.Status, cmp.Or(o.Message, messageUnready))
+		it.volatile = o.Volatile
 	}
 }
 
-// ownerName names an owner for people: the clear text without the UID, which says nothing to them.
+// assessPurge decides about a desired object whose purge has begun.
+func (it *item) assessPurge() {
+	r, o := it.record, &it.observed
+	switch {
+	case o.Presence == PresenceUnknown:
+		it.waitForObservation(messageUnobserved)
+	case o.Presence == Absent || o.Ownership != Ours:
+		recordPurged(r)
+		it.state = stateDone
+	case o.Terminating:
+		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+	default:
+		recordUID(r, o)
+		switch {
+		case r.DeletePolicy == apis.DeleteOrphan:
+			it.setAction(ActionOrphan, reasonPurge)
+		case r.Phase == apis.PhaseCompleting:
+			it.setAction(ActionPurge, reasonPurgeAgain)
+		default:
+			it.setAction(ActionPurge, reasonPurge)
+		}
+	}
+	it.dropFailed()
+}
+
+// ownerName names an owner for people: without the UID.
 func ownerName(owner string) string {
 	if owner == "" {
 		return "another component"
 	}
-	parts := strings.Split(owner, "/")
-	if len(parts) != 4 || parts[2] == "" {
-		return shorten(owner, recordMessage/2)
+	name := owner
+	if parts := strings.Split(owner, "/"); len(parts) == 4 && parts[2] != "" {
+		name = Key{Kind: parts[0], Namespace: parts[1], Name: parts[2]}.String()
 	}
-	return shorten(Key{Kind: parts[0], Namespace: parts[1], Name: parts[2]}.String(), recordMessage/2)
+	return message.Truncate(name, recordMessageLimit/2)
 }

@@ -11,14 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// asIs is the record of an object that is as it should be, and live what is seen of it.
+// asIs is the record of an object that is as desired, and live is what is observed of the object.
 func asIs(d plan.Desired) apis.InventoryRecord {
-	return apis.InventoryRecord{Group: d.Group, Version: d.Version, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, UID: "u1", Digest: d.Digest,
+	return apis.InventoryRecord{Group: d.Group, Version: d.Version, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name,
+		UID: "u1", Digest: d.Digest,
 		Fields: "ours", Generation: 3, Phase: apis.PhaseReady, ManagedTypes: d.ManagedTypes}
 }
 
 func live(d plan.Desired) plan.Observed {
-	return plan.Observed{Presence: plan.Present, UID: "u1", Generation: 3, Ownership: plan.Ours, Digest: d.Digest, Fields: "ours", Status: apis.ObjectCurrent}
+	return plan.Observed{Presence: plan.Present, UID: "u1", Generation: 3, Ownership: plan.Ours, Digest: d.Digest,
+		Fields: "ours", Status: apis.ObjectCurrent}
 }
 
 // single is the input for one object.
@@ -30,7 +32,7 @@ func single(d plan.Desired, r *apis.InventoryRecord, s plan.Observed) plan.Input
 	return in
 }
 
-// G-07, G-08, G-12, G-13, G-15, G-16: what is done about one object, by what is recorded and seen of it.
+// TestOneObject shows what is done about one object, by its record and its observation.
 func TestOneObject(t *testing.T) {
 	hour := metav1.NewTime(start.Add(-time.Hour))
 	lately := metav1.NewTime(start.Add(-time.Hour + time.Second))
@@ -47,7 +49,7 @@ func TestOneObject(t *testing.T) {
 		}
 	}
 	reapply := func(d *plan.Desired) { d.ReapplyInterval = time.Hour }
-	stranger := func(o plan.Ownership) func(*plan.Observed) {
+	ownedBy := func(o plan.Ownership) func(*plan.Observed) {
 		return func(s *plan.Observed) { s.Ownership, s.Owner, s.Digest, s.Fields = o, "Shop/north/corner/uid", "", "" }
 	}
 	fresh := func(r *apis.InventoryRecord) {
@@ -74,22 +76,22 @@ func TestOneObject(t *testing.T) {
 		"not evaluated":        {change{observed: func(s *plan.Observed) { s.Status = "" }}, "", "waiting c: it is not known yet whether it is ready", apis.PhaseReady},
 		"old generation":       {change{observed: func(s *plan.Observed) { s.Generation = 2 }}, "", "waiting c: its last change is not observed yet", apis.PhaseReady},
 		"volatile":             {change{observed: func(s *plan.Observed) { s.Status, s.Volatile = apis.ObjectInProgress, true }}, "", "waiting c: it is not ready", apis.PhaseReady},
-		"changed by somebody":  {change{observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"changed by another":   {change{observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"fields never known":   {change{record: func(r *apis.InventoryRecord) { r.Fields = "" }}, "apply c: it is not known whether the last write was complete", "", apis.PhaseReady},
 		"no fields kept":       {change{record: func(r *apis.InventoryRecord) { r.Fields = plan.FieldsNone }, observed: func(s *plan.Observed) { s.Fields = "" }}, "", "", apis.PhaseReady},
-		"fields kept since":    {change{record: func(r *apis.InventoryRecord) { r.Fields = plan.FieldsNone }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"fields kept since":    {change{record: func(r *apis.InventoryRecord) { r.Fields = plan.FieldsNone }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"other content":        {change{observed: func(s *plan.Observed) { s.Content = plan.ContentDifferent }}, "apply c: its content differs", "", apis.PhaseReady},
 		"same content":         {change{observed: func(s *plan.Observed) { s.Content = plan.ContentSame }}, "", "", apis.PhaseReady},
 		"digest taken off":     {change{observed: func(s *plan.Observed) { s.Digest = "" }}, "apply c: it is not known what was written last", "", apis.PhaseReady},
-		"digest meddled with":  {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Digest = "9" }}, "apply c: somebody changed it", "", apis.PhaseReady},
-		"another desired":      {change{desired: digest("2"), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: something else is desired of it", "", apis.PhaseScheduledForApplication},
-		"another, by update":   {change{desired: desired(digest("2"), policy(apis.UpdateReplace)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "replace c: something else is desired of it", "", apis.PhaseScheduledForApplication},
-		"another, anew":        {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "recreate c: something else is desired of it", "", apis.PhaseScheduledForApplication},
+		"digest changed":       {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Digest = "9" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
+		"another desired":      {change{desired: digest("2"), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: its desired state changed", "", apis.PhaseScheduledForApplication},
+		"another, by update":   {change{desired: desired(digest("2"), policy(apis.UpdateReplace)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "replace c: its desired state changed", "", apis.PhaseScheduledForApplication},
+		"another, anew":        {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "recreate c: its desired state changed", "", apis.PhaseScheduledForApplication},
 		"another, unknown":     {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "" }}, "apply c: it is not known what was written last", "", apis.PhaseScheduledForApplication},
-		"drift, anew":          {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"drift, anew":          {change{desired: policy(apis.UpdateRecreate), observed: func(s *plan.Observed) { s.Fields = "fewer" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"crash, anew":          {change{desired: policy(apis.UpdateRecreate), record: fresh}, "apply c: it is not known whether the last write was complete", "", apis.PhaseScheduledForApplication},
-		"from once, anew":      {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = plan.DigestOnce }}, "recreate c: something else is desired of it", "", apis.PhaseScheduledForApplication},
-		"to once, anew":        {change{desired: desired(digest(plan.DigestOnce), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: something else is desired of it", "", apis.PhaseScheduledForApplication},
+		"from once, anew":      {change{desired: desired(digest("2"), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = plan.DigestOnce }}, "recreate c: its desired state changed", "", apis.PhaseScheduledForApplication},
+		"to once, anew":        {change{desired: desired(digest(plan.DigestOnce), policy(apis.UpdateRecreate)), observed: func(s *plan.Observed) { s.Digest = "1" }}, "apply c: its desired state changed", "", apis.PhaseScheduledForApplication},
 		"once, and drifted":    {change{desired: digest(plan.DigestOnce), observed: func(s *plan.Observed) { s.Digest, s.Fields = plan.DigestOnce, "fewer" }}, "", "", apis.PhaseReady},
 		"once, and gone":       {change{desired: digest(plan.DigestOnce), record: func(r *apis.InventoryRecord) { r.Digest = plan.DigestOnce }, observed: absent}, "create c: it is gone", "", apis.PhaseReady},
 		"once, reapplied":      {change{desired: desired(digest(plan.DigestOnce), reapply), observed: func(s *plan.Observed) { s.Digest = plan.DigestOnce }}, "", "", apis.PhaseReady},
@@ -99,25 +101,25 @@ func TestOneObject(t *testing.T) {
 		"reapply not due":      {change{desired: reapply, record: func(r *apis.InventoryRecord) { r.LastAppliedAt = &lately }}, "", "", apis.PhaseReady},
 		"reapply, never noted": {change{desired: reapply}, "apply c: it is to be rewritten periodically", "", apis.PhaseReady},
 
-		"new, unowned":             {change{record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
-		"new, predecessor's":       {change{record: fresh, observed: stranger(plan.Predecessor)}, "adopt c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
-		"new, foreign":             {change{record: fresh, observed: stranger(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
-		"new, foreign, always":     {change{desired: policy(apis.AdoptAlways), record: fresh, observed: stranger(plan.Foreign)}, "adopt c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
-		"new, unowned, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: stranger(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseScheduledForApplication},
-		"new, foreign, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: stranger(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
-		"new, unowned, anew":       {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: stranger(plan.Unowned)}, "adopt c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
-		"predecessor's, anew":      {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: func(s *plan.Observed) { stranger(plan.Predecessor)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to nobody", "", apis.PhaseScheduledForApplication},
-		"foreign, always, anew":    {change{desired: desired(policy(apis.UpdateRecreate), policy(apis.AdoptAlways)), record: fresh, observed: func(s *plan.Observed) { stranger(plan.Foreign)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
-		"taken over":               {change{observed: stranger(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
-		"taken over, always":       {change{desired: policy(apis.AdoptAlways), observed: stranger(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
-		"marks gone":               {change{observed: stranger(plan.Unowned)}, "adopt c: somebody removed its marks", "", apis.PhaseReady},
-		"marks gone, never":        {change{desired: policy(apis.AdoptNever), observed: stranger(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseReady},
-		"another UID":              {change{observed: func(s *plan.Observed) { s.UID, s.Generation, s.Fields = "u2", 1, "copied" }}, "apply c: somebody changed it", "", apis.PhaseReady},
+		"new, unowned":             {change{record: fresh, observed: ownedBy(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"new, predecessor's":       {change{record: fresh, observed: ownedBy(plan.Predecessor)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"new, foreign":             {change{record: fresh, observed: ownedBy(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
+		"new, foreign, always":     {change{desired: policy(apis.AdoptAlways), record: fresh, observed: ownedBy(plan.Foreign)}, "adopt c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
+		"new, unowned, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: ownedBy(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseScheduledForApplication},
+		"new, foreign, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: ownedBy(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
+		"new, unowned, anew":       {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: ownedBy(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"predecessor's, anew":      {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: func(s *plan.Observed) { ownedBy(plan.Predecessor)(s); s.Digest = "9" }}, "recreate c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"foreign, always, anew":    {change{desired: desired(policy(apis.UpdateRecreate), policy(apis.AdoptAlways)), record: fresh, observed: func(s *plan.Observed) { ownedBy(plan.Foreign)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
+		"taken over":               {change{observed: ownedBy(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
+		"taken over, always":       {change{desired: policy(apis.AdoptAlways), observed: ownedBy(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
+		"label gone":               {change{observed: ownedBy(plan.Unowned)}, "adopt c: its owner label was removed", "", apis.PhaseReady},
+		"label gone, never":        {change{desired: policy(apis.AdoptNever), observed: ownedBy(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseReady},
+		"another UID":              {change{observed: func(s *plan.Observed) { s.UID, s.Generation, s.Fields = "u2", 1, "copied" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"another UID, as desired":  {change{observed: func(s *plan.Observed) { s.UID, s.Generation = "u2", 1 }}, "", "", apis.PhaseReady},
 		"created, answer lost":     {change{record: fresh}, "apply c: it is not known whether the last write was complete", "", apis.PhaseScheduledForApplication},
 		"recreated, not gone":      {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: func(s *plan.Observed) { s.Terminating = true }}, "", "waiting c: it is being deleted", apis.PhaseRecreating},
 		"recreated, gone":          {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: absent}, "create c: it does not exist", "", apis.PhaseRecreating},
-		"recreated, still there":   {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: func(s *plan.Observed) { s.Digest = "0" }}, "recreate c: something else is desired of it", "", apis.PhaseRecreating},
+		"recreated, still there":   {change{desired: policy(apis.UpdateRecreate), record: phase(apis.PhaseRecreating), observed: func(s *plan.Observed) { s.Digest = "0" }}, "recreate c: its desired state changed", "", apis.PhaseRecreating},
 		"desired again":            {change{record: func(r *apis.InventoryRecord) { r.Digest, r.Phase = "", apis.PhaseDeleting }, observed: func(s *plan.Observed) { s.Terminating = true }}, "", "waiting c: it is being deleted", apis.PhaseScheduledForApplication},
 		"desired again, untouched": {change{record: func(r *apis.InventoryRecord) { r.Digest, r.Phase = "", apis.PhaseScheduledForDeletion }}, "", "", apis.PhaseReady},
 		"deletion called off":      {change{record: phase(apis.PhaseDeleting), observed: absent}, "create c: it does not exist", "", apis.PhaseScheduledForApplication},
@@ -146,9 +148,10 @@ func TestOneObject(t *testing.T) {
 			if got != test.want {
 				t.Errorf("it plans to %q, want %q", got, test.want)
 			}
-			hindrances := obstacles(p)
-			if test.obstacle == "" && len(hindrances) > 0 || test.obstacle != "" && !slices.Equal(hindrances, []string{test.obstacle}) {
-				t.Errorf("obstacles are %q, want %q", hindrances, test.obstacle)
+			shown := obstacles(p)
+			if test.obstacle == "" && len(shown) > 0 ||
+				test.obstacle != "" && !slices.Equal(shown, []string{test.obstacle}) {
+				t.Errorf("obstacles are %q, want %q", shown, test.obstacle)
 			}
 			if p.Done != (test.want == "" && test.obstacle == "") {
 				t.Errorf("done is %v", p.Done)
@@ -164,8 +167,8 @@ func TestOneObject(t *testing.T) {
 	}
 }
 
-// G-07: a type, and a namespace, are never recreated: what is in them would go.
-func TestHoldersAreNotRecreated(t *testing.T) {
+// Types and namespaces are never recreated: that would delete their contents.
+func TestContainersAreNotRecreated(t *testing.T) {
 	for _, d := range []plan.Desired{crd("baz"), namespace("app")} {
 		r, s := asIs(d), live(d)
 		d.Digest, d.UpdatePolicy = "2", apis.UpdateRecreate
@@ -199,7 +202,7 @@ func TestReapplyTime(t *testing.T) {
 	}
 }
 
-// G-09: an object that cannot be written stops neither its wave nor the request, but the waves after it.
+// If an object cannot be written, the others of its wave are written. Later waves wait.
 func TestFailureDoesNotStopNeighbours(t *testing.T) {
 	c := newComponent(t, configMap("a"), configMap("b"), with(configMap("later"), order(1, 0)))
 	c.cluster.broken[configMap("a").Key] = true
@@ -213,11 +216,12 @@ func TestFailureDoesNotStopNeighbours(t *testing.T) {
 	c.expect(c.pass(), true, map[string]string{"a": ready, "b": ready, "later": ready})
 }
 
-// G-10: drift of a later wave is put right although an earlier one is not ready.
+// Drift of a later wave is corrected although an earlier wave is not ready.
 func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
-	c := newComponent(t, foo("early"), with(configMap("late"), order(1, 0)), with(configMap("gone"), order(1, 0)), with(configMap("changed"), order(1, 0)))
+	c := newComponent(t, foo("early"), with(configMap("late"), order(1, 0)), with(configMap("gone"), order(1, 0)),
+		with(configMap("changed"), order(1, 0)))
 	c.pass()
-	c.cluster.observe(foo("early").Key)
+	c.cluster.makeReady(foo("early").Key)
 	c.pass()
 	c.cluster.objects[foo("early").Key].status = apis.ObjectInProgress
 	c.cluster.objects[configMap("late").Key].fields = "fewer"
@@ -226,13 +230,13 @@ func TestEarlyWaveDoesNotBlockRepair(t *testing.T) {
 	c.cluster.trace = nil
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply late", "create gone"})
-	c.cluster.observe(foo("early").Key)
+	c.cluster.makeReady(foo("early").Key)
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply late", "create gone", "apply changed"})
 }
 
-// TestVolatileHoldsUpNobody: a claim that waits for its consumer does not hold up the wave of that (pitfall G-22).
-func TestVolatileHoldsUpNobody(t *testing.T) {
+// No wave waits for a claim that is bound when its consumer exists.
+func TestNoWaveWaitsForVolatile(t *testing.T) {
 	claim := object1("", "PersistentVolumeClaim", "data")
 	c := newComponent(t, claim, foo("foo"), with(configMap("later"), order(1, 0)))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}}
@@ -258,10 +262,10 @@ func TestStages(t *testing.T) {
 	c.cluster.slow["APIService"] = true
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"create backend"})
-	c.cluster.observe(foo("backend").Key)
+	c.cluster.makeReady(foo("backend").Key)
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"create backend", "create v1.served.local"})
-	c.cluster.observe(service.Key)
+	c.cluster.makeReady(service.Key)
 	if p := c.pass(); !p.Done {
 		t.Error(p)
 	}
@@ -290,7 +294,8 @@ func TestNamespaceOfTheComponent(t *testing.T) {
 		c.pass()
 		c.cluster.objects[namespace("app").Key].terminating = true
 		delete(c.cluster.objects, configMap("c").Key)
-		same(t, "obstacles", obstacles(c.pass()), []string{"waiting app: it is being deleted", "waiting c: its namespace is being deleted"})
+		same(t, "obstacles", obstacles(c.pass()), []string{"waiting app: it is being deleted",
+			"waiting c: its namespace is being deleted"})
 	})
 }
 
@@ -299,18 +304,119 @@ func TestMissingTypeOfOurs(t *testing.T) {
 	c.pass()
 	c.cluster.objects[crd("baz").Key].status = apis.ObjectInProgress
 	delete(c.cluster.objects, baz("baz").Key)
-	same(t, "obstacles", obstacles(c.pass()), []string{"waiting baz.test.local: it is not ready", "waiting baz: its type is not served yet"})
+	same(t, "obstacles", obstacles(c.pass()), []string{"waiting baz.test.local: it is not ready",
+		"waiting baz: its type is not served yet"})
 }
 
-// That the type of an object is not served is no failure before its turn: what comes before it may bring the type.
+// A missing type is no failure while the wave is closed: an earlier wave may define the type.
 func TestMissingTypeOfALaterWave(t *testing.T) {
 	c := newComponent(t, foo("operator"), with(baz("baz"), order(1, 0)))
 	p := c.pass()
 	same(t, "obstacles", obstacles(p), []string{"waiting operator: it is not ready"})
 	c.expect(p, false, map[string]string{"operator": creating, "baz": scheduled})
-	c.cluster.observe(foo("operator").Key)
+	c.cluster.makeReady(foo("operator").Key)
 	same(t, "obstacles", obstacles(c.pass()), []string{"failed baz: the cluster does not serve its type"})
 	c.cluster.put(crd("baz").Key, plan.Foreign)
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"create operator", "create baz"})
+}
+
+// later is a component of two waves. The first wave is not ready. The second wave has an object, and drops another
+// one before it is written.
+func later(t *testing.T) (c *component, d *plan.Desired) {
+	c = newComponent(t, foo("early"), with(foo("late"), order(1, 0)),
+		with(foo("old"), order(1, 0), policy(apis.PruneBefore)))
+	c.rollOutAll(t)
+	c.cluster.objects[foo("early").Key].status = apis.ObjectInProgress
+	c.desired, c.cluster.trace = c.desired[:2], nil
+	return c, &c.desired[1]
+}
+
+// Pruning before a wave waits only if the wave has something to write.
+func TestWhatHoldsPruningBeforeAWave(t *testing.T) {
+	for name, test := range map[string]struct {
+		happens func(c *component, d *plan.Desired, o *object)
+		want    []string
+	}{
+		"nothing":  {func(*component, *plan.Desired, *object) {}, []string{"delete old"}},
+		"a change": {func(_ *component, d *plan.Desired, _ *object) { d.Digest = "2" }, nil},
+		"a change of an object that is being deleted": {func(_ *component, d *plan.Desired, o *object) {
+			d.Digest, o.terminating = "2", true
+		}, nil},
+		"a change that is taken back, of an object that is not ready": {func(c *component, _ *plan.Desired, o *object) {
+			o.status = apis.ObjectInProgress
+			for i := range c.stored {
+				if c.stored[i].Name == "late" {
+					c.stored[i].Phase = apis.PhaseScheduledForApplication
+				}
+			}
+		}, []string{"delete old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, d := later(t)
+			test.happens(c, d, c.cluster.objects[d.Key])
+			c.pass()
+			same(t, "operations", c.cluster.trace, test.want)
+		})
+	}
+}
+
+// A failed object stays an obstacle if its wave is closed again.
+func TestFailureInAWaveThatIsClosedSince(t *testing.T) {
+	early, late := foo("early"), with(configMap("late"), order(1, 0))
+	r, s := asIs(early), live(early)
+	s.Status = apis.ObjectInProgress
+	in := single(early, &r, s)
+	in.Desired = append(in.Desired, late)
+	in.Observed[late.Key] = plan.Observed{Presence: plan.Absent}
+	in.Failed = map[plan.Key]string{late.Key: "quota"}
+	same(t, "obstacles", obstacles(plan.Make(in)), []string{"waiting early: it is not ready", "failed late: quota"})
+}
+
+// If an object has to wait now, it does not matter that an operation failed before.
+func TestFailureOfAnObjectThatIsBeingDeleted(t *testing.T) {
+	d := configMap("c")
+	r, s := asIs(d), live(d)
+	s.Terminating = true
+	in := single(d, &r, s)
+	in.Failed = map[plan.Key]string{d.Key: "quota"}
+	same(t, "obstacles", obstacles(plan.Make(in)), []string{"waiting c: it is being deleted"})
+}
+
+// Drift is corrected stage by stage.
+func TestRepairGoesByStages(t *testing.T) {
+	c := newComponent(t, baz("baz"), crd("baz"))
+	c.rollOutAll(t)
+	for _, o := range c.cluster.objects {
+		o.fields = "fewer"
+	}
+	c.cluster.trace = nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"apply baz.test.local", "apply baz"})
+}
+
+// A namespace never counts as an instance of a managed type: it and its contents would wait for each other.
+func TestNamespaceOfAManagedType(t *testing.T) {
+	c := newComponent(t, namespace("app"), foo("foo"))
+	c.patterns = []plan.Pattern{{Group: "", Kind: "*"}}
+	c.rollOutAll(t)
+	same(t, "operations", c.cluster.trace, []string{"create app", "create foo"})
+}
+
+func TestWhatAnOperationAsksFor(t *testing.T) {
+	absent := plan.Observed{Presence: plan.Absent}
+	d := with(configMap("c"), policy(apis.UpdateApplyOverride), func(d *plan.Desired) { d.ReapplyInterval = time.Hour })
+	if o := plan.Make(single(d, nil, absent)).Next.Operations[0]; o.Override || !o.Stamp {
+		t.Errorf("the operation is %+v", o)
+	}
+	d.Digest = plan.DigestOnce
+	if o := plan.Make(single(d, nil, absent)).Next.Operations[0]; o.Override || o.Stamp {
+		t.Errorf("the operation is %+v", o)
+	}
+	// What is written once is not due again, even if it was written periodically before.
+	r := asIs(d)
+	r.LastAppliedAt = &metav1.Time{Time: start}
+	if p := plan.Make(single(d, &r, live(d))); !p.Done || !p.Reapply.IsZero() || p.Inventory[0].LastAppliedAt != nil {
+		t.Errorf("to be written again at %s, the record is %+v", p.Reapply, p.Inventory[0])
+	}
 }

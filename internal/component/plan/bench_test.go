@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// unchanged returns n objects in three waves, all as they should be.
+// unchanged returns n objects in three waves, all as desired.
 func unchanged(n int) plan.Input {
 	in := plan.Input{Observed: make(map[plan.Key]plan.Observed, n), Now: start}
 	for i := range n {
@@ -24,7 +24,7 @@ func unchanged(n int) plan.Input {
 	return in
 }
 
-// BenchmarkMakeUnchanged: the cost of an object does not grow with their number (G-03).
+// BenchmarkMakeUnchanged: the cost of an object does not grow with their number.
 func BenchmarkMakeUnchanged(b *testing.B) {
 	for _, n := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -41,7 +41,7 @@ func BenchmarkMakeUnchanged(b *testing.B) {
 	}
 }
 
-// BenchmarkMakeChanged: all objects are to be written, and as many are to go.
+// BenchmarkMakeChanged: half of the objects are to be created, and as many are to be deleted.
 func BenchmarkMakeChanged(b *testing.B) {
 	for _, n := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -19,7 +19,7 @@ var (
 	start      = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
-// cluster is as much of a cluster as plans are about.
+// cluster simulates the parts of a cluster that plans are about.
 type cluster struct {
 	t       testing.TB
 	objects map[plan.Key]*object
@@ -54,7 +54,8 @@ type object struct {
 }
 
 func newCluster(t testing.TB) *cluster {
-	return &cluster{t: t, objects: map[plan.Key]*object{}, finalized: map[plan.Key]bool{}, slow: map[string]bool{}, broken: map[plan.Key]bool{},
+	return &cluster{t: t, objects: map[plan.Key]*object{}, finalized: map[plan.Key]bool{}, slow: map[string]bool{},
+		broken:  map[plan.Key]bool{},
 		foreign: map[plan.Key][]string{}, pattern: map[int][]string{}, now: start,
 		created: map[plan.Key]int{}, deleted: map[plan.Key]int{}, written: map[plan.Key]int{}}
 }
@@ -64,15 +65,15 @@ func (c *cluster) uid() types.UID {
 	return types.UID(fmt.Sprintf("uid-%d", c.uids))
 }
 
-// put has somebody make an object.
+// put creates an object that another client made.
 func (c *cluster) put(key plan.Key, ownership plan.Ownership) *object {
 	o := &object{uid: c.uid(), generation: 1, ownership: ownership, status: apis.ObjectCurrent}
 	c.objects[key] = o
 	return o
 }
 
-// observe has objects become ready.
-func (c *cluster) observe(keys ...plan.Key) {
+// makeReady makes objects ready, as their controllers would.
+func (c *cluster) makeReady(keys ...plan.Key) {
 	for _, key := range keys {
 		c.objects[key].status = apis.ObjectCurrent
 	}
@@ -88,12 +89,13 @@ func (c *cluster) finalize(keys ...plan.Key) {
 	}
 }
 
-func (c *cluster) seen(key plan.Key) plan.Observed {
+func (c *cluster) observed(key plan.Key) plan.Observed {
 	o := c.objects[key]
 	if o == nil {
 		return plan.Observed{Presence: plan.Absent}
 	}
-	s := plan.Observed{Presence: plan.Present, UID: o.uid, Generation: o.generation, Ownership: o.ownership, Digest: o.digest, Fields: o.fields,
+	s := plan.Observed{Presence: plan.Present, UID: o.uid, Generation: o.generation, Ownership: o.ownership,
+		Digest: o.digest, Fields: o.fields,
 		Status: o.status, Terminating: o.terminating, Volatile: o.volatile}
 	if o.ownership == plan.Foreign {
 		s.Owner = "Other/space/them/uid-x"
@@ -110,7 +112,8 @@ func (c *cluster) delete(o plan.Operation) error {
 		return errors.New("the UID is another")
 	}
 	for key, other := range c.objects {
-		if other.ownership == plan.Ours && (o.Key.Kind == "Namespace" && key.Namespace == o.Key.Name || typesOf[key.Kind] == o.Key) {
+		if other.ownership == plan.Ours && (o.Key.Kind == "Namespace" && key.Namespace == o.Key.Name ||
+			typesOf[key.Kind] == o.Key) {
 			c.t.Errorf("%s is deleted, and %s with it", o.Key, key)
 		}
 	}
@@ -122,7 +125,7 @@ func (c *cluster) delete(o plan.Operation) error {
 	return nil
 }
 
-// carryOut does one operation as an executor would.
+// carryOut does one operation, as an executor would.
 func (c *cluster) carryOut(o plan.Operation, desired map[plan.Key]plan.Desired) plan.Outcome {
 	outcome := plan.Outcome{Operation: o}
 	c.trace = append(c.trace, string(o.Action)+" "+o.Key.Name)
@@ -142,7 +145,8 @@ func (c *cluster) carryOut(o plan.Operation, desired map[plan.Key]plan.Desired) 
 		if c.slow[o.Key.Kind] {
 			status = apis.ObjectInProgress
 		}
-		c.objects[o.Key] = &object{uid: c.uid(), generation: 1, digest: d.Digest, fields: "ours", status: status, ownership: plan.Ours, managed: d.ManagedTypes}
+		c.objects[o.Key] = &object{uid: c.uid(), generation: 1, digest: d.Digest, fields: "ours", status: status,
+			ownership: plan.Ours, managed: d.ManagedTypes}
 	case plan.ActionAdopt, plan.ActionApply, plan.ActionReplace:
 		if c.broken[o.Key] {
 			outcome.Err = errInvalid
@@ -180,7 +184,7 @@ func (c *cluster) carryOut(o plan.Operation, desired map[plan.Key]plan.Desired) 
 		c.t.Errorf("unknown action %q", o.Action)
 	}
 	if c.objects[o.Key] != nil {
-		outcome.Observed = c.seen(o.Key)
+		outcome.Observed = c.observed(o.Key)
 	}
 	return outcome
 }
@@ -192,27 +196,28 @@ func use(users []string) plan.Use {
 	return plan.Use{State: plan.ForeignBlocking, Instances: users}
 }
 
-// component is one that is planned for.
+// component is a component to plan for.
 type component struct {
 	cluster  *cluster
 	desired  []plan.Desired
 	stored   []apis.InventoryRecord
 	patterns []plan.Pattern
 	deleting bool
-	// unseen keys are not observed.
-	unseen map[plan.Key]bool
+	// unobserved are keys that are not observed.
+	unobserved map[plan.Key]bool
 	// steps is how many stages the passes took.
 	steps int
 }
 
 func (c *component) input() plan.Input {
-	in := plan.Input{Deleting: c.deleting, Desired: c.desired, Inventory: c.stored, Observed: map[plan.Key]plan.Observed{}, Failed: map[plan.Key]string{},
+	in := plan.Input{Deleting: c.deleting, Desired: c.desired, Inventory: c.stored,
+		Observed: map[plan.Key]plan.Observed{}, Failed: map[plan.Key]string{},
 		Uses: map[plan.Key]plan.Use{}, Patterns: c.patterns, PatternUses: map[int]plan.Use{}, Now: c.cluster.now}
-	return c.look(in)
+	return c.observe(in)
 }
 
-// look observes all that the plan may want to know.
-func (c *component) look(in plan.Input) plan.Input {
+// observe observes all objects of the input.
+func (c *component) observe(in plan.Input) plan.Input {
 	in.Observed = map[plan.Key]plan.Observed{}
 	served := func(key plan.Key) bool {
 		kind, known := typesOf[key.Kind]
@@ -222,24 +227,24 @@ func (c *component) look(in plan.Input) plan.Input {
 		definer := c.cluster.objects[kind]
 		return definer != nil && !definer.terminating && definer.status == apis.ObjectCurrent
 	}
-	note := func(key plan.Key) {
-		if c.unseen[key] {
+	add := func(key plan.Key) {
+		if c.unobserved[key] {
 			return
 		}
-		s := c.cluster.seen(key)
+		s := c.cluster.observed(key)
 		s.TypeMissing = s.Presence == plan.Absent && !served(key)
 		in.Observed[key] = s
 	}
 	for _, r := range in.Inventory {
-		note(plan.KeyOf(r))
+		add(plan.KeyOf(r))
 	}
 	for _, d := range in.Desired {
-		note(d.Key)
+		add(d.Key)
 	}
 	return in
 }
 
-// pass does what a request does: plan, store, carry out, fold, until nothing can be done now.
+// pass does what one request does: it plans, stores, executes and folds until nothing can be done now.
 func (c *component) pass() plan.Plan {
 	c.cluster.t.Helper()
 	in := c.input()
@@ -249,7 +254,7 @@ func (c *component) pass() plan.Plan {
 	}
 	for range 1000 {
 		p := plan.Make(in)
-		if violation := lawful(in, p); violation != "" {
+		if violation := violationOf(in, p); violation != "" {
 			c.cluster.t.Fatalf("%s\n%s", violation, p)
 		}
 		c.stored = p.Inventory
@@ -272,7 +277,7 @@ func (c *component) pass() plan.Plan {
 		}
 		c.stored = plan.Fold(p.Inventory, outcomes, c.cluster.now)
 		in.Inventory = c.stored
-		in = c.look(in)
+		in = c.observe(in)
 	}
 	c.cluster.t.Fatalf("the pass does not end:\n%s", plan.Make(in))
 	return plan.Plan{}
@@ -305,7 +310,8 @@ func (c *component) expect(p plan.Plan, done bool, want map[string]string) {
 }
 
 func object1(group, kind, name string) plan.Desired {
-	return plan.Desired{Key: plan.Key{Group: group, Kind: kind, Namespace: "app", Name: name}, Version: "v1", Digest: "1",
+	return plan.Desired{Key: plan.Key{Group: group, Kind: kind, Namespace: "app", Name: name}, Version: "v1",
+		Digest:         "1",
 		AdoptionPolicy: apis.AdoptIfUnowned, ReconcilePolicy: apis.ReconcileOnObjectChange, UpdatePolicy: apis.UpdateApply,
 		DeletePolicy: apis.DeleteDelete, PrunePolicy: apis.PruneWith}
 }
@@ -319,7 +325,8 @@ func baz(name string) plan.Desired       { return object1("test.local", "Baz", n
 func crd(kind string) plan.Desired {
 	d := object1("apiextensions.k8s.io", "CustomResourceDefinition", kind+".test.local")
 	d.Namespace = ""
-	d.ManagedTypes = []apis.ManagedType{{Group: "test.local", Version: "*", Kind: map[string]string{"baz": "Baz"}[kind]}}
+	d.ManagedTypes = []apis.ManagedType{{Group: "test.local", Version: "*",
+		Kind: map[string]string{"baz": "Baz"}[kind]}}
 	return d
 }
 

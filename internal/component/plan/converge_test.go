@@ -13,7 +13,7 @@ import (
 // passes is how many requests any scenario may take.
 const passes = 60
 
-// converge runs passes, with all that is slow becoming ready and all that is held being let go in between, until the plan is done.
+// converge runs passes until the plan is done. In between, objects become ready, and finalizers are removed.
 func (c *component) converge(what string) {
 	c.cluster.t.Helper()
 	clear(c.cluster.created)
@@ -25,7 +25,7 @@ func (c *component) converge(what string) {
 			return
 		}
 		for key := range c.cluster.objects {
-			c.cluster.observe(key)
+			c.cluster.makeReady(key)
 		}
 		c.cluster.finalize(leaving(c.cluster)...)
 	}
@@ -42,13 +42,14 @@ func leaving(c *cluster) []plan.Key {
 	return keys
 }
 
-// scenario makes up desired objects that contradict themselves in no way.
+// scenario returns random desired objects that do not contradict each other.
 func scenario(d *dice) []plan.Desired {
 	var desired []plan.Desired
 	add := func(o plan.Desired) {
 		o.UpdatePolicy = pick(d, apis.UpdateApply, apis.UpdateRecreate, apis.UpdateReplace, apis.UpdateApplyOverride)
 		o.PrunePolicy = pick(d, apis.PruneWith, apis.PruneBefore, apis.PruneAfter)
-		o.DeletePolicy = pick(d, apis.DeleteDelete, apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply, apis.DeleteOrphanOnDelete)
+		o.DeletePolicy = pick(d, apis.DeleteDelete, apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply,
+			apis.DeleteOrphanOnDelete)
 		o.Digest = pick(d, "1", "2", "3")
 		desired = append(desired, o)
 	}
@@ -71,8 +72,8 @@ func scenario(d *dice) []plan.Desired {
 	return desired
 }
 
-// TestConvergence: whatever is rolled out, changed, disturbed, and deleted, it ends, and each object is created, written and deleted no
-// more often than it has to be.
+// TestConvergence: any component that is rolled out, changed, disturbed and deleted becomes done. Each object is
+// created, written and deleted no more often than needed.
 func TestConvergence(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -90,13 +91,13 @@ func TestConvergence(t *testing.T) {
 			for _, o := range c.desired {
 				before[o.Key] = o
 			}
-			c.settled("once it is rolled out")
+			c.expectIdle("once it is rolled out")
 			c.desired = scenario(d)
 			c.rollOut("the second", before)
-			c.settled("once it is rolled out again")
+			c.expectIdle("once it is rolled out again")
 			c.disturb(d)
 			c.converge("repair")
-			c.settled("once it is repaired")
+			c.expectIdle("once it is repaired")
 			c.deleting = true
 			c.converge("deletion")
 			c.left()
@@ -114,7 +115,8 @@ func (c *component) rollOut(what string, before map[plan.Key]plan.Desired) {
 		wasThere := existed && old.PurgeOrder == nil
 		purged := o.PurgeOrder != nil && o.Kind != "Namespace" && o.Kind != "CustomResourceDefinition"
 		changed := !existed || old.Digest != o.Digest
-		recreated := wasThere && changed && o.UpdatePolicy == apis.UpdateRecreate && o.Kind != "Namespace" && o.Kind != "CustomResourceDefinition"
+		recreated := wasThere && changed && o.UpdatePolicy == apis.UpdateRecreate && o.Kind != "Namespace" &&
+			o.Kind != "CustomResourceDefinition"
 		creates, deletes := 0, 0
 		if !existed || recreated || existed && !wasThere && (changed || !purged) {
 			creates++
@@ -137,7 +139,8 @@ func (c *component) rollOut(what string, before map[plan.Key]plan.Desired) {
 	}
 	for _, old := range before {
 		deletes := 1
-		if old.PurgeOrder != nil || old.DeletePolicy == apis.DeleteOrphan || old.DeletePolicy == apis.DeleteOrphanOnApply {
+		if old.PurgeOrder != nil || old.DeletePolicy == apis.DeleteOrphan ||
+			old.DeletePolicy == apis.DeleteOrphanOnApply {
 			deletes = 0
 		}
 		c.count(what, old, 0, deletes)
@@ -154,8 +157,8 @@ func (c *component) count(what string, o plan.Desired, creates, deletes int) {
 	}
 }
 
-// settled: L1, nothing is done when nothing has changed, and the inventory stays as it is.
-func (c *component) settled(when string) {
+// expectIdle checks invariant L1: if nothing changed, nothing is done, and the inventory stays the same.
+func (c *component) expectIdle(when string) {
 	c.cluster.t.Helper()
 	steps, stored := c.steps, fmt.Sprintf("%+v", c.stored)
 	if p := c.pass(); !p.Done || c.steps != steps {
@@ -166,7 +169,7 @@ func (c *component) settled(when string) {
 	}
 }
 
-// disturb has somebody meddle with the objects.
+// disturb changes the objects, as other clients may.
 func (c *component) disturb(d *dice) {
 	keys := make([]plan.Key, 0, len(c.cluster.objects))
 	for key := range c.cluster.objects {
@@ -184,19 +187,19 @@ func (c *component) disturb(d *dice) {
 		case 1:
 			delete(c.cluster.objects, key)
 		case 2:
-			o.digest = "meddled"
+			o.digest = "changed"
 		case 3:
 			if o.ownership == plan.Ours {
 				o.ownership = plan.Unowned
 			}
 		case 4:
-			// Somebody restored it from a backup.
+			// It was restored from a backup.
 			o.uid, o.generation = c.cluster.uid(), 1
 		}
 	}
 }
 
-// left: after the deletion only what was to stay is there.
+// left checks that after the deletion no object of ours exists.
 func (c *component) left() {
 	c.cluster.t.Helper()
 	if len(c.stored) > 0 {

@@ -14,15 +14,16 @@ func TestExplain(t *testing.T) {
 	c.rollOutAll(t)
 	c.cluster.put(configMap("there").Key, plan.Unowned)
 	c.cluster.put(configMap("theirs").Key, plan.Foreign)
-	c.desired = []plan.Desired{with(configMap("changed"), policy(apis.UpdateRecreate), digest("2")), foo("same"), configMap("there"),
+	c.desired = []plan.Desired{with(configMap("changed"), policy(apis.UpdateRecreate), digest("2")), foo("same"),
+		configMap("there"),
 		with(configMap("hook"), purged(0)), with(foo("late"), order(1, 0)), with(configMap("last"), order(2, 0))}
 	in := c.input()
 	in.Observed[foo("late").Key] = plan.Observed{}
 	copied := c.input()
 	copied.Observed[foo("late").Key] = plan.Observed{}
 	want := `wave 1 of 3
-  recreate ConfigMap app/changed: something else is desired of it
-  adopt ConfigMap app/there: it exists and belongs to nobody
+  recreate ConfigMap app/changed: its desired state changed
+  adopt ConfigMap app/there: it exists and has no owner
   create ConfigMap app/hook: it does not exist
 wave 1 of 3
   create ConfigMap app/changed: it does not exist
@@ -33,7 +34,7 @@ objects that are not desired any more
 objects that are not desired any more
   delete Foo app/old: it is not desired any more
 purge after wave 1 of 3
-  purge ConfigMap app/hook: it was only needed for a while
+  purge ConfigMap app/hook: its purge order is reached
 wave 2 of 3
   create Foo app/late: it does not exist
 wave 3 of 3
@@ -46,7 +47,7 @@ wave 3 of 3
 		t.Error("the input was changed")
 	}
 	c.desired = append(c.desired, configMap("theirs"))
-	if stages, last := plan.Rehearse(c.input()); len(stages) == 0 || len(last.Obstacles) != 1 || last.Done {
+	if stages, last := plan.Simulate(c.input()); len(stages) == 0 || len(last.Obstacles) != 1 || last.Done {
 		t.Errorf("%d stages, and then\n%s", len(stages), last)
 	}
 }
@@ -56,7 +57,7 @@ func TestExplainDeletion(t *testing.T) {
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}}
 	c.rollOutAll(t)
 	c.deleting = true
-	want := `who uses the types of the component
+	want := `checks before the deletion
   check CustomResourceDefinition baz.test.local: others may use the types
   check types Foo of test.local: others may use the types
 deletion, wave 1 of 2
@@ -72,8 +73,10 @@ deletion, wave 1 of 1
 }
 
 func ExampleExplain() {
-	settings := plan.Desired{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, Version: "v1", Digest: "1"}
-	server := plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "server"}, Version: "v1", Digest: "2", ApplyOrder: 1}
+	settings := plan.Desired{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, Version: "v1",
+		Digest: "1"}
+	server := plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "server"},
+		Version: "v1", Digest: "2", ApplyOrder: 1}
 	fmt.Print(plan.Explain(plan.Input{
 		Desired: []plan.Desired{server, settings},
 		Observed: map[plan.Key]plan.Observed{
@@ -85,11 +88,32 @@ func ExampleExplain() {
 	// wave 1 of 2
 	//   create ConfigMap shop/settings: it does not exist
 	// wave 2 of 2
-	//   adopt Deployment shop/server: it exists and belongs to nobody
+	//   adopt Deployment shop/server: it exists and has no owner
 }
 
 func TestExplainNothing(t *testing.T) {
 	if got := plan.Explain(plan.Input{}); got != "nothing to do\n" {
 		t.Errorf("it is %q", got)
+	}
+}
+
+// A type that the component defines is served once it is defined. Any other missing type stays an obstacle.
+func TestExplainMissingTypes(t *testing.T) {
+	missing := plan.Observed{Presence: plan.Absent, TypeMissing: true}
+	in := single(foo("foo"), nil, missing)
+	want := "in the way\n  failed: Foo app/foo: the cluster does not serve its type\n"
+	if got := plan.Explain(in); got != want {
+		t.Errorf("it is\n%s, want\n%s", got, want)
+	}
+	in = single(baz("baz"), nil, missing)
+	in.Desired = append(in.Desired, crd("baz"))
+	in.Observed[crd("baz").Key] = plan.Observed{Presence: plan.Absent}
+	want = `wave 1 of 1
+  create CustomResourceDefinition baz.test.local: it does not exist
+wave 1 of 1, instances of managed types
+  create Baz app/baz: it does not exist
+`
+	if got := plan.Explain(in); got != want {
+		t.Errorf("it is\n%s, want\n%s", got, want)
 	}
 }

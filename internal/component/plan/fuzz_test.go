@@ -109,7 +109,7 @@ func (d *dice) input() plan.Input {
 		in.PatternUses[i] = d.use()
 	}
 	keys := map[plan.Key]bool{}
-	note := func(k plan.Key) {
+	add := func(k plan.Key) {
 		if keys[k] {
 			return
 		}
@@ -125,7 +125,7 @@ func (d *dice) input() plan.Input {
 	for range d.roll(8) {
 		r := d.record()
 		in.Inventory = append(in.Inventory, r)
-		note(plan.KeyOf(r))
+		add(plan.KeyOf(r))
 	}
 	for range d.roll(8) {
 		wanted := d.desired()
@@ -133,12 +133,12 @@ func (d *dice) input() plan.Input {
 			continue
 		}
 		in.Desired = append(in.Desired, wanted)
-		note(wanted.Key)
+		add(wanted.Key)
 	}
 	return in
 }
 
-// FuzzMake: the laws hold, whatever the input, and nothing panics (G-24).
+// FuzzMake: all invariants hold for any input, and nothing panics.
 func FuzzMake(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 600 {
@@ -156,7 +156,7 @@ func FuzzMake(f *testing.F) {
 		}
 		duplicates := in
 		duplicates.Desired = unique(in.Desired)
-		if violation := lawful(duplicates, p); violation != "" {
+		if violation := violationOf(duplicates, p); violation != "" {
 			t.Fatalf("%s\n%+v\n%s", violation, in, p)
 		}
 		again := in
@@ -177,7 +177,7 @@ func FuzzMake(f *testing.F) {
 	})
 }
 
-// unique drops what is desired for a second time.
+// unique drops the second desired object of a key.
 func unique(desired []plan.Desired) []plan.Desired {
 	seen := map[plan.Key]bool{}
 	return slices.DeleteFunc(slices.Clone(desired), func(d plan.Desired) bool {
@@ -187,7 +187,7 @@ func unique(desired []plan.Desired) []plan.Desired {
 	})
 }
 
-// rehash returns an equal map that is laid out in another way.
+// rehash returns an equal map with another layout.
 func rehash[K comparable, V any](m map[K]V) map[K]V {
 	other := make(map[K]V, 10*len(m))
 	maps.Copy(other, m)

@@ -1,223 +1,340 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/espalier-dev/espalier/apis"
 )
 
 // Make decides what is to be done next.
 func Make(in Input) Plan {
-	m := &maker{in: &in, plan: Plan{Deleting: in.Deleting}}
+	b := &builder{in: &in, plan: Plan{Deleting: in.Deleting}}
 	if in.Deleting {
-		m.remove()
+		b.remove()
 	} else {
-		m.apply()
+		b.apply()
 	}
-	return m.plan
+	return b.plan
 }
 
-// maker makes one plan.
-type maker struct {
+// builder makes one plan.
+type builder struct {
 	in   *Input
 	plan Plan
 
-	// records and items are parallel: first what the inventory has, in its order, then what is new, in the order in which it is
-	// desired.
+	// records and items are parallel. The records of the inventory come first, in its order. New ones follow, in the
+	// order of Input.Desired.
 	records []apis.InventoryRecord
 	items   []item
-	// desired are the items desired, in canonical order for applying, and undesired the others, in that of the inventory.
+	// desired are the items with a desired object, and undesired all others, in the order of the inventory.
 	desired, undesired []*item
 
-	kinds *kinds
-	// spaces are the namespaces that are records, by name.
-	spaces map[string]*namespace
-	// committed: the deletion of the component passed all its checks, and nothing stops it any more.
-	committed bool
-
-	// waves are those of what is desired, and orders their orders.
-	waves  []wave
-	orders []int16
-	// next is the rank of what is in plan.Next.
+	kinds *kindSet
+	// namespaces are the items that are namespaces, by name.
+	namespaces map[string]*item
+	waves      []wave
+	// next is the rank of the operations in plan.Next.
 	next rank
 }
 
-// gather matches what is desired with what is recorded and with what was seen. It returns the positions of the items of what is
-// desired.
-func (m *maker) gather(desired []Desired) []int32 {
-	positions := make(map[Key]int32, max(len(m.in.Inventory), len(desired)))
-	sources := make([]int32, 0, max(len(m.in.Inventory), len(desired)))
-	for i := range m.in.Inventory {
-		key := KeyOf(m.in.Inventory[i])
-		if _, twice := positions[key]; !twice {
-			positions[key] = int32(len(sources))
-			sources = append(sources, int32(i))
+// state is what a plan makes of an object.
+type state int8
+
+const (
+	// stateDone: there is nothing to do, and nothing to wait for.
+	stateDone state = iota
+	// stateAct: the action may be done now.
+	stateAct
+	// stateHeld: the action has to wait for others.
+	stateHeld
+	// The next four are obstacles.
+	stateWaiting
+	stateFailed
+	stateBlocked
+	stateNotOurs
+	// stateGone: the record is dropped.
+	stateGone
+)
+
+// item is what the plan works out about one record.
+type item struct {
+	key    Key
+	record *apis.InventoryRecord
+	// desired is nil for an object that is to be deleted or orphaned.
+	desired  *Desired
+	observed Observed
+	kind     *kind
+	// namespace is the item of the namespace that the object is in, nil if the component does not have it.
+	namespace *item
+	// inside counts the objects in the namespace that this item is; nil for other kinds.
+	inside *contents
+	// wave is the index of the wave in which a desired object is written.
+	wave int
+	// position is the index of the item.
+	position int32
+	// order is the delete order that counts: the one of the record, or a later one if its contents are deleted later.
+	order int16
+
+	state state
+	// failed: an operation on it failed in this request, and failure says why.
+	failed  bool
+	failure string
+	action  Action
+	reason  string
+	message string
+	// unwritten: the desired state was never written. It is written when its wave is open, whereas drift is corrected
+	// at once.
+	unwritten bool
+	// volatile: the object is not ready, and no wave waits for it.
+	volatile bool
+	// aliased: it may be the same object as a desired one that was not found under its own key.
+	aliased bool
+	// deletable: the waves of the desired objects allow its deletion.
+	deletable bool
+}
+
+func (it *item) setAction(action Action, reason string) {
+	it.state, it.action, it.reason = stateAct, action, reason
+}
+
+// setState sets the state of the item, and the status and message of its record.
+func (it *item) setState(s state, status apis.ObjectStatus, text string) {
+	it.state, it.message = s, text
+	it.record.Status, it.record.Message = status, recordMessage(text)
+}
+
+// waitForObservation leaves the record alone: it has what was known last, and that did not change because we begin to
+// look.
+func (it *item) waitForObservation(message string) {
+	it.state, it.message = stateWaiting, message
+}
+
+// hold puts off the action of the item.
+func (it *item) hold() {
+	if it.state == stateAct {
+		it.state = stateHeld
+	}
+}
+
+// dropFailed drops the action of the item if it failed before. The next request tries again.
+func (it *item) dropFailed() {
+	if it.state == stateAct && it.failed {
+		it.setState(stateFailed, it.record.Status, it.failure)
+	}
+}
+
+// definesTypes reports whether the object makes the API server serve other types.
+func (it *item) definesTypes() bool {
+	return it.kind.definesTypes || len(it.record.ManagedTypes) > 0
+}
+
+// isContainer reports whether the deletion of the object deletes others: objects in a namespace, or instances of a
+// type.
+func (it *item) isContainer() bool {
+	return it.kind.isNamespace || it.definesTypes()
+}
+
+// match makes the items: it finds the desired object, the record and the observation of each key. If a key is there
+// twice, the first one counts.
+func (b *builder) match(desired []Desired) {
+	recorded := b.in.Inventory
+	positions := make(map[Key]int32, max(len(recorded), len(desired)))
+	// Each item comes from the record, or else from the desired object, with this index.
+	sources := make([]int32, 0, max(len(recorded), len(desired)))
+	positionOf := func(key Key, source int) int32 {
+		position, known := positions[key]
+		if !known {
+			position = int32(len(sources))
+			positions[key] = position
+			sources = append(sources, int32(source))
 		}
+		return position
+	}
+	for i := range recorded {
+		positionOf(KeyOf(recorded[i]), i)
 	}
 	known := len(sources)
 	matches := make([]int32, len(desired))
 	for i := range desired {
-		position, present := positions[desired[i].Key]
-		if !present {
-			position = int32(len(sources))
-			positions[desired[i].Key] = position
-			sources = append(sources, int32(i))
-		}
-		matches[i] = position
+		matches[i] = positionOf(desired[i].Key, i)
 	}
 
-	m.records = make([]apis.InventoryRecord, len(sources))
-	m.items = make([]item, len(sources))
+	b.records = make([]apis.InventoryRecord, len(sources))
+	b.items = make([]item, len(sources))
 	for i, source := range sources {
-		it := &m.items[i]
-		it.position = int32(i)
-		it.record = &m.records[i]
+		it := &b.items[i]
+		it.position, it.record = int32(i), &b.records[i]
 		if i < known {
-			*it.record = m.in.Inventory[source]
+			*it.record = recorded[source]
 			it.key = KeyOf(*it.record)
 		} else {
 			it.key = desired[source].Key
 		}
-		it.seen = m.in.Observed[it.key]
-		if it.seen.Presence == Present && it.seen.UID == "" {
-			// What has no UID cannot be named safely.
-			it.seen = Observed{}
+		it.observed = b.in.Observed[it.key]
+		if it.observed.Presence == Present && it.observed.UID == "" {
+			// An operation has to name the UID of the object.
+			it.observed = Observed{}
 		}
-		if len(m.in.Failed) > 0 {
-			it.failure, it.failed = m.in.Failed[it.key]
+		if len(b.in.Failed) > 0 {
+			it.failure, it.failed = b.in.Failed[it.key]
 		}
 	}
+	b.desired = make([]*item, 0, len(desired))
 	for i, position := range matches {
-		if it := &m.items[position]; it.desired == nil {
+		if it := &b.items[position]; it.desired == nil {
 			it.desired = &desired[i]
+			b.desired = append(b.desired, it)
 		}
 	}
-	return matches
 }
 
-// classify finds out the types of all records, and which are in namespaces of the component. The records must be up to date, and
-// those that are gone must be known: what they brought does not count.
-func (m *maker) classify() {
-	m.kinds = newKinds()
-	for i := range m.in.Patterns {
-		m.kinds.matcher.add(apis.ManagedType{Group: m.in.Patterns[i].Group, Version: "*", Kind: m.in.Patterns[i].Kind}, byPattern)
+// resolveKinds finds the kind and the namespace of each item. It needs records that are up to date. Types that a
+// dropped record defines do not count.
+func (b *builder) resolveKinds() {
+	b.kinds = newKindSet()
+	for _, p := range b.in.Patterns {
+		b.kinds.matcher.add(apis.ManagedType{Group: p.Group, Version: "*", Kind: p.Kind}, byPattern)
 	}
-	for i := range m.records {
-		if m.items[i].state == stateGone {
+	for i := range b.items {
+		if b.items[i].state == stateGone {
 			continue
 		}
-		for _, t := range m.records[i].ManagedTypes {
-			m.kinds.matcher.add(t, int32(i))
+		for _, t := range b.records[i].ManagedTypes {
+			b.kinds.matcher.add(t, int32(i))
 		}
 	}
-	for i := range m.items {
-		it := &m.items[i]
-		it.kind = m.kinds.of(it.record)
-		if it.kind.namespace && it.state != stateGone {
-			if m.spaces == nil {
-				m.spaces = map[string]*namespace{}
+	for i := range b.items {
+		it := &b.items[i]
+		it.kind = b.kinds.of(it.record)
+		if it.kind.isNamespace && it.state != stateGone {
+			if b.namespaces == nil {
+				b.namespaces = map[string]*item{}
 			}
-			m.spaces[it.key.Name] = &namespace{item: it, order: math.MinInt16}
+			b.namespaces[it.key.Name] = it
+			it.inside = b.kinds.addContents(it.position, newContents())
 		}
 	}
-	if len(m.spaces) == 0 {
+	if len(b.namespaces) == 0 {
 		return
 	}
-	var last *namespace
-	name := ""
-	for i := range m.items {
-		it := &m.items[i]
-		if it.key.Namespace == "" {
-			continue
+	for i := range b.items {
+		if it := &b.items[i]; it.key.Namespace != "" {
+			it.namespace = b.namespaces[it.key.Namespace]
 		}
-		if it.key.Namespace != name {
-			name, last = it.key.Namespace, m.spaces[it.key.Namespace]
-		}
-		it.space = last
 	}
 }
 
-// rank tells which operations may be carried out together, and which of them first.
+// rank says which operations come first. Operations of the same rank may run at the same time.
 type rank struct {
 	section, wave, stage, priority int
 }
 
-// The sections of a plan. Whatever may be done may be done in any order; but an object that is in the way goes first.
+// The sections of a plan. What may be done now may be done in any order; but an object that is in the way of another
+// one goes first.
 const (
 	sectionRemove = iota
 	sectionPurge
 	sectionWrite
-	sectionNone
 )
 
-func (r rank) before(other rank) bool {
+func (r rank) compare(other rank) int {
+	return cmp.Or(cmp.Compare(r.section, other.section), cmp.Compare(r.wave, other.wave),
+		cmp.Compare(r.stage, other.stage), cmp.Compare(r.priority, other.priority))
+}
+
+func (b *builder) rankOf(it *item) rank {
 	switch {
-	case r.section != other.section:
-		return r.section < other.section
-	case r.wave != other.wave:
-		return r.wave < other.wave
-	case r.stage != other.stage:
-		return r.stage < other.stage
+	case it.desired == nil:
+		return rank{section: sectionRemove, stage: it.removalStage(), priority: int(it.kind.deletePriority)}
+	case isPurging(it.record.Phase):
+		return rank{section: sectionPurge, wave: b.purgeWave(it), priority: int(it.kind.deletePriority)}
 	default:
-		return r.priority < other.priority
+		return rank{section: sectionWrite, wave: it.wave, stage: it.stage(), priority: int(it.kind.applyPriority)}
 	}
 }
 
-// offer puts an operation into the next stage, if none that is there comes before it.
-func (m *maker) offer(it *item, r rank) {
+// propose puts the action of the item into the next stage, unless the stage has operations that come before it.
+func (b *builder) propose(it *item) {
 	if it.state != stateAct {
 		return
 	}
-	next := &m.plan.Next
-	switch {
-	case len(next.Operations) == 0 || r.before(m.next):
-		m.next = r
-		next.Operations = append(next.Operations[:0], it.operation())
-	case r == m.next:
+	next, r := &b.plan.Next, b.rankOf(it)
+	order := r.compare(b.next)
+	if len(next.Operations) == 0 || order < 0 {
+		b.next, next.Operations = r, append(next.Operations[:0], it.operation())
+	} else if order == 0 {
 		next.Operations = append(next.Operations, it.operation())
 	}
 }
 
-// title says what the next stage is about.
-func (m *maker) title() string {
-	switch m.next.section {
-	case sectionRemove:
-		if m.in.Deleting {
-			return fmt.Sprintf("deletion, wave %d of %d", m.next.wave+1, m.plan.Progress.Waves)
-		}
-		return "objects that are not desired any more"
-	case sectionPurge:
-		return fmt.Sprintf("purge after wave %d of %d", m.next.wave+1, len(m.waves))
-	default:
-		names := [stages]string{"", ", aggregated APIs", ", instances of managed types"}
-		return fmt.Sprintf("wave %d of %d%s", m.next.wave+1, len(m.waves), names[m.next.stage])
+func (it *item) operation() Operation {
+	o := Operation{
+		Action: it.action, Reason: it.reason, Key: it.key, Version: it.record.Version, UID: it.observed.UID,
+		Pattern: -1,
 	}
+	switch it.action {
+	case ActionCreate:
+		o.UID = ""
+		fallthrough
+	case ActionAdopt, ActionApply, ActionReplace:
+		o.Override = it.action != ActionCreate && it.desired.UpdatePolicy == apis.UpdateApplyOverride
+		o.Stamp = it.desired.ReapplyInterval > 0 && it.desired.Digest != DigestOnce
+	default:
+	}
+	return o
 }
 
-// finish completes the plan.
-func (m *maker) finish() {
-	if len(m.plan.Next.Operations) > 0 && m.plan.Next.Title == "" {
-		m.plan.Next.Title = m.title()
+// finish fills in the plan from the states of all items.
+func (b *builder) finish() {
+	b.plan.Done = true
+	for _, items := range [][]*item{b.desired, b.undesired} {
+		for _, it := range items {
+			b.propose(it)
+			if kind := obstacleKinds[it.state]; kind != "" {
+				b.plan.Obstacles = append(b.plan.Obstacles, Obstacle{Key: it.key, Kind: kind, Message: it.message})
+			}
+			if it.state != stateDone && it.state != stateGone {
+				b.plan.Done = false
+			}
+		}
 	}
-	m.plan.Inventory = m.inventory()
+	if len(b.plan.Next.Operations) > 0 {
+		b.plan.Next.Title = b.title()
+	}
+	b.plan.Inventory = b.inventory()
+}
+
+var obstacleKinds = [...]ObstacleKind{
+	stateWaiting: ObstacleWaiting,
+	stateFailed:  ObstacleFailed,
+	stateBlocked: ObstacleBlocked,
+	stateNotOurs: ObstacleNotOurs,
+	stateGone:    "",
+}
+
+// title says what the next stage is about.
+func (b *builder) title() string {
+	switch {
+	case b.in.Deleting:
+		return fmt.Sprintf("deletion, wave %d of %d", b.plan.Progress.Wave, b.plan.Progress.Waves)
+	case b.next.section == sectionRemove:
+		return "objects that are not desired any more"
+	case b.next.section == sectionPurge:
+		return fmt.Sprintf("purge after wave %d of %d", b.next.wave+1, len(b.waves))
+	default:
+		names := [...]string{"", ", aggregated APIs", ", instances of managed types"}
+		return fmt.Sprintf("wave %d of %d%s", b.next.wave+1, len(b.waves), names[b.next.stage])
+	}
 }
 
 // inventory returns the records that stay, in canonical order for deletion.
-func (m *maker) inventory() []apis.InventoryRecord {
-	places := make([]place, 0, len(m.items))
-	for i := range m.items {
-		if m.items[i].state != stateGone {
-			places = append(places, placeOf(m.records[i].DeleteOrder, m.items[i].kind.deletePriority, i))
+func (b *builder) inventory() []apis.InventoryRecord {
+	places := make([]place, 0, len(b.items))
+	for i := range b.items {
+		if b.items[i].state != stateGone {
+			places = append(places, placeOf(b.records[i].DeleteOrder, b.items[i].kind.deletePriority, i))
 		}
 	}
-	if len(places) == len(m.records) && slices.IsSorted(places) {
-		return m.records
-	}
-	records := make([]apis.InventoryRecord, len(places))
-	for i, p := range ordered(places) {
-		records[i] = m.records[p.position()]
-	}
-	return records
+	return inOrder(b.records, places)
 }

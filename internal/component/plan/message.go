@@ -3,19 +3,22 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/espalier-dev/espalier/internal/message"
 )
 
-// named is how many objects a message names at most.
-const named = 3
+// namedObstacles is how many objects a message names at most.
+const namedObstacles = 3
 
-// Message says in one line how far a component is and what is in its way, in at most limit bytes. Equal plans have equal messages.
+// Message says in one line how far a component is, and what keeps it from being done, in at most limit bytes. Equal
+// plans have equal messages.
 func Message(p Plan, limit int) string {
-	for count := named; count > 0; count-- {
-		if message := p.message(count); len(message) <= limit {
-			return message
+	for count := namedObstacles; count > 1; count-- {
+		if text := p.message(count); len(text) <= limit {
+			return text
 		}
 	}
-	return shorten(p.message(1), limit)
+	return message.Truncate(p.message(1), limit)
 }
 
 // message names up to count objects.
@@ -31,15 +34,15 @@ func (p Plan) message(count int) string {
 	case p.Deleting:
 		parts = append(parts, fmt.Sprintf("%d objects left to delete", len(p.Inventory)))
 	case progress.Wave > 0:
-		parts = append(parts, fmt.Sprintf("wave %d of %d: %d of %d ready", progress.Wave, progress.Waves, progress.Ready, progress.Total))
+		parts = append(parts, fmt.Sprintf("wave %d of %d: %d of %d ready",
+			progress.Wave, progress.Waves, progress.Ready, progress.Total))
 	}
 	var groups []string
 	for _, kind := range []ObstacleKind{ObstacleFailed, ObstacleNotOurs, ObstacleBlocked, ObstacleWaiting} {
-		group, names := p.group(kind, count)
-		if group != "" {
+		if group, named := p.obstaclesOf(kind, count); group != "" {
 			groups = append(groups, group)
+			count -= named
 		}
-		count -= names
 	}
 	if len(groups) > 0 {
 		parts = append(parts, strings.Join(groups, "; "))
@@ -50,38 +53,37 @@ func (p Plan) message(count int) string {
 	return strings.Join(parts, ", ")
 }
 
-// group names up to count of the objects with that kind of obstacle. One that nothing more is known of than that there are others does
-// not take the place of one of these.
-func (p Plan) group(kind ObstacleKind, count int) (group string, names int) {
+// obstaclesOf names up to count of the objects with that kind of obstacle, and says how many more there are. It
+// returns how many it named.
+func (p Plan) obstaclesOf(kind ObstacleKind, count int) (text string, named int) {
 	var words []string
-	total := 0
+	more := 0
 	for _, o := range p.Obstacles {
-		if o.Kind != kind {
-			continue
-		}
-		total++
-		if len(words) < count {
-			words = append(words, o.words())
+		if o.Kind == kind && len(words) < count {
+			words = append(words, o.String())
+		} else if o.Kind == kind {
+			more++
 		}
 	}
-	if total == 0 {
-		return "", 0
-	}
+	named = len(words)
 	heading := string(kind) + ": "
 	if kind == ObstacleWaiting {
 		heading = "waiting for "
 	}
-	if len(words) == 0 {
-		return fmt.Sprintf("%s%d more", heading, total), 0
+	switch {
+	case named == 0 && more == 0:
+		return "", 0
+	case named == 0:
+		return fmt.Sprintf("%s%d more", heading, more), 0
+	case more == 0:
+		return heading + strings.Join(words, ", "), named
+	default:
+		return fmt.Sprintf("%s%s and %d more", heading, strings.Join(words, ", "), more), named
 	}
-	group = heading + strings.Join(words, ", ")
-	if more := total - len(words); more > 0 {
-		group += fmt.Sprintf(" and %d more", more)
-	}
-	return group, len(words)
 }
 
-func (o Obstacle) words() string {
+// String names the object, and says what is waited for or what failed.
+func (o Obstacle) String() string {
 	if o.Message == "" {
 		return o.Key.String()
 	}
@@ -97,33 +99,31 @@ func (o Operation) String() string {
 	return text
 }
 
-// String lists what is to be done next, and what is in the way, line by line.
+// String lists what is to be done next and the obstacles, line by line.
 func (p Plan) String() string {
 	var b strings.Builder
 	p.Next.write(&b)
 	p.writeObstacles(&b)
 	if b.Len() == 0 {
-		return p.message(named) + "\n"
+		return p.message(namedObstacles) + "\n"
 	}
 	return b.String()
 }
 
 func (s Stage) write(b *strings.Builder) {
-	if len(s.Operations) == 0 {
-		return
+	if len(s.Operations) > 0 {
+		fmt.Fprintf(b, "%s\n", s.Title)
 	}
-	fmt.Fprintf(b, "%s\n", s.Title)
 	for _, o := range s.Operations {
 		fmt.Fprintf(b, "  %s\n", o)
 	}
 }
 
 func (p Plan) writeObstacles(b *strings.Builder) {
-	if len(p.Obstacles) == 0 {
-		return
+	if len(p.Obstacles) > 0 {
+		b.WriteString("in the way\n")
 	}
-	b.WriteString("in the way\n")
 	for _, o := range p.Obstacles {
-		fmt.Fprintf(b, "  %s: %s\n", o.Kind, o.words())
+		fmt.Fprintf(b, "  %s: %s\n", o.Kind, o)
 	}
 }

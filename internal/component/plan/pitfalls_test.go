@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// G-07: an object is recreated when something else is desired of it than what it was provably written for, and for no other reason.
+// An object is recreated only if its digest proves that it was written for another desired state.
 func TestRecreateOnlyForAProvenChange(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.UpdateRecreate), func(d *plan.Desired) { d.ReapplyInterval = time.Hour }))
 	key := c.desired[0].Key
@@ -27,7 +27,7 @@ func TestRecreateOnlyForAProvenChange(t *testing.T) {
 			c.stored[0].Phase, c.stored[0].UID, c.stored[0].Fields = apis.PhaseScheduledForApplication, "", ""
 		}},
 		{"its time was lost", func() { c.stored[0].LastAppliedAt = nil }},
-		{"somebody changed it", func() { c.cluster.objects[key].fields = "fewer" }},
+		{"another client changed it", func() { c.cluster.objects[key].fields = "fewer" }},
 		{"its digest is gone", func() { c.cluster.objects[key].digest = "" }},
 		{"its digest is odd", func() { c.cluster.objects[key].digest = "odd" }},
 		{"its marks are gone", func() { c.cluster.objects[key].ownership = plan.Unowned }},
@@ -49,7 +49,7 @@ func TestRecreateOnlyForAProvenChange(t *testing.T) {
 	}
 }
 
-// G-08: by default nothing is replaced, and nothing is written again that nobody has changed, however much time goes by.
+// By default nothing is replaced, and an unchanged object is not written again, after any time.
 func TestNothingIsRewrittenBlindly(t *testing.T) {
 	d := foo("c")
 	d.UpdatePolicy, d.AdoptionPolicy, d.DeletePolicy, d.PrunePolicy, d.ReconcilePolicy = "", "", "", "", ""
@@ -68,25 +68,25 @@ func TestNothingIsRewrittenBlindly(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c", "apply c"})
 }
 
-// G-09: an object that fails keeps neither those of its wave from being written, nor what is dropped from going, nor those of later waves
-// from being put right.
-func TestOneFailureStopsNobody(t *testing.T) {
+// If an object fails, its wave is written, other objects are pruned, and drift in later waves is corrected.
+func TestOneFailureStopsNoOthers(t *testing.T) {
 	c := newComponent(t, configMap("fails"), configMap("old"), with(configMap("drifts"), order(1, 0)))
 	c.rollOutAll(t)
-	c.desired = []plan.Desired{with(configMap("fails"), digest("2")), configMap("new"), with(configMap("drifts"), order(1, 0))}
+	c.desired = []plan.Desired{with(configMap("fails"), digest("2")), configMap("new"),
+		with(configMap("drifts"), order(1, 0))}
 	c.cluster.broken[configMap("fails").Key] = true
 	c.cluster.objects[configMap("drifts").Key].fields = "fewer"
 	c.cluster.trace = nil
 	p := c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply fails", "create new", "delete old", "apply drifts"})
 	same(t, "obstacles", obstacles(p), []string{"failed fails: the object is invalid"})
-	// Once is enough for a request; the next one tries again.
+	// It is tried once in a request. The next request tries again.
 	c.cluster.trace = nil
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply fails"})
 }
 
-// G-10: what is in the way of its successor goes before that one is ready, by the default policy too.
+// An old object may prevent that its successor becomes ready. By the default policy, too, it is deleted before that.
 func TestSuccessorThatNeedsTheOldOneGone(t *testing.T) {
 	for _, policyName := range []apis.PrunePolicy{"", apis.PruneBefore, apis.PruneWith} {
 		c := newComponent(t, with(foo("old"), policy(policyName)))
@@ -98,14 +98,14 @@ func TestSuccessorThatNeedsTheOldOneGone(t *testing.T) {
 		if !slices.Contains(c.cluster.trace, "delete old") || c.cluster.objects[foo("old").Key] != nil {
 			t.Errorf("%q: operations are %q", policyName, c.cluster.trace)
 		}
-		c.cluster.observe(foo("new").Key)
+		c.cluster.makeReady(foo("new").Key)
 		if p := c.pass(); !p.Done {
 			t.Errorf("%q: %s", policyName, p)
 		}
 	}
 }
 
-// G-10: a purge that goes on for long does not keep what is dropped, once it may go.
+// Pruning does not wait for a purge.
 func TestPruningDoesNotWaitForAPurge(t *testing.T) {
 	c := newComponent(t, with(configMap("hook"), purged(0)), foo("old"), secret("old"))
 	c.rollOutAll(t)
@@ -116,7 +116,7 @@ func TestPruningDoesNotWaitForAPurge(t *testing.T) {
 	c.there(t, configMap("hook"))
 }
 
-// G-12: recreating and adopting go together.
+// An object may be adopted and recreated at once.
 func TestRecreateOfWhatIsAdopted(t *testing.T) {
 	for _, test := range []struct {
 		ownership plan.Ownership
@@ -142,7 +142,8 @@ func TestRecreateOfWhatIsAdopted(t *testing.T) {
 	}
 }
 
-// G-13: of two components that would both take an object, the last one that did has it, and the other says so, and does no more.
+// Two components desire the same object with AdoptAlways. The one that adopted it last keeps it. The other one
+// reports that, and does not write.
 func TestComponentsDoNotFight(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.AdoptAlways)))
 	c.rollOutAll(t)
@@ -162,7 +163,7 @@ func TestComponentsDoNotFight(t *testing.T) {
 	}
 }
 
-// G-14: an object that is orphaned is nobody's, and another component may have it.
+// An orphaned object has no owner, and another component may adopt it.
 func TestOrphansAreFree(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.DeleteOrphan)), configMap("kept"))
 	c.rollOutAll(t)
@@ -171,18 +172,18 @@ func TestOrphansAreFree(t *testing.T) {
 	if got := c.cluster.objects[configMap("c").Key].ownership; got != plan.Unowned {
 		t.Errorf("it belongs to %d", got)
 	}
-	successor := &component{cluster: c.cluster, desired: []plan.Desired{configMap("c")}, unseen: map[plan.Key]bool{}}
+	successor := &component{cluster: c.cluster, desired: []plan.Desired{configMap("c")}, unobserved: map[plan.Key]bool{}}
 	c.cluster.trace = nil
 	successor.rollOutAll(t)
 	same(t, "operations", c.cluster.trace, []string{"adopt c"})
 }
 
-// G-15: an object under another UID is another object. What is done is done to the one that is there, and it is what was written that
-// counts, not its marks.
+// An object with another UID is another object. An operation names the UID of the object that exists. Whether it has
+// to be written is decided by its fields, not by its labels.
 func TestCopyOfAnObject(t *testing.T) {
 	d := configMap("c")
 	r, s := asIs(d), live(d)
-	s.UID, s.Generation, s.Fields = "u2", 1, "of whoever restored it"
+	s.UID, s.Generation, s.Fields = "u2", 1, "restored"
 	p := plan.Make(single(d, &r, s))
 	same(t, "operations", actions(p), []string{"apply c"})
 	if o := p.Next.Operations[0]; o.UID != "u2" || p.Inventory[0].UID != "u2" || p.Inventory[0].Generation != 0 {
@@ -190,7 +191,7 @@ func TestCopyOfAnObject(t *testing.T) {
 	}
 }
 
-// G-15: two records that came to denote one object, by the name of the group or by the scope, do not delete it.
+// Two records may name the same object, by another group or another scope. The object is not deleted.
 func TestOneObjectUnderTwoRecords(t *testing.T) {
 	old, moved := asIs(foo("foo")), foo("foo")
 	moved.Namespace = ""
@@ -202,7 +203,7 @@ func TestOneObjectUnderTwoRecords(t *testing.T) {
 	}
 }
 
-// G-16: an object that was deleted, and that somebody restored with our marks on it, is deleted again, and then is gone.
+// An object that was deleted, and restored with our labels, is deleted again.
 func TestRestoredWhileBeingDeleted(t *testing.T) {
 	c := newComponent(t, configMap("c"), foo("foo"))
 	c.rollOutAll(t)
@@ -222,13 +223,13 @@ func TestRestoredWhileBeingDeleted(t *testing.T) {
 	}
 }
 
-// G-21: a purge ends, whoever has the object then.
+// A purge ends with any owner of the object.
 func TestPurgeOfWhatIsMadeAgain(t *testing.T) {
 	for _, ownership := range []plan.Ownership{plan.Unowned, plan.Foreign, plan.Ours} {
 		c := newComponent(t, with(foo("hook"), purged(0)), with(configMap("later"), order(1, 0)))
 		c.cluster.finalized[foo("hook").Key] = true
 		c.pass()
-		c.cluster.observe(foo("hook").Key)
+		c.cluster.makeReady(foo("hook").Key)
 		c.pass()
 		c.cluster.finalize(foo("hook").Key)
 		c.cluster.put(foo("hook").Key, ownership)
@@ -241,13 +242,14 @@ func TestPurgeOfWhatIsMadeAgain(t *testing.T) {
 	}
 }
 
-// G-24: what contradicts itself is planned for all the same: the first of two counts.
+// If a key is there twice, the first one counts.
 func TestDuplicatesAreNoPanic(t *testing.T) {
 	record := asIs(configMap("c"))
 	other := record
 	other.UID, other.Digest, other.Phase = "u9", "", apis.PhaseDeleting
 	desired := []plan.Desired{configMap("c"), with(configMap("c"), digest("2"), order(3, 3))}
-	in := plan.Input{Desired: desired, Inventory: []apis.InventoryRecord{record, other}, Observed: map[plan.Key]plan.Observed{desired[0].Key: live(desired[0])}}
+	in := plan.Input{Desired: desired, Inventory: []apis.InventoryRecord{record, other},
+		Observed: map[plan.Key]plan.Observed{desired[0].Key: live(desired[0])}}
 	if p := plan.Make(in); !p.Done || len(p.Inventory) != 1 || p.Inventory[0].Digest != "1" {
 		t.Errorf("records are %v\n%s", p.Inventory, p)
 	}
@@ -261,7 +263,7 @@ func TestDuplicatesAreNoPanic(t *testing.T) {
 	}
 }
 
-// What is not ready yet is said in words that are never empty, and goes by the phase that it is in.
+// An object that failed without a message gets one. Its phase is the one of a created object.
 func TestRecreatedButNotReady(t *testing.T) {
 	d := with(foo("c"), policy(apis.UpdateRecreate))
 	r, s := asIs(d), live(d)
@@ -279,8 +281,8 @@ func TestOwnersInWords(t *testing.T) {
 		"Shop/north/corner/uid":   "Shop north/corner",
 		"Shop//corner/uid":        "Shop corner",
 		"Shop///uid":              "Shop///uid",
-		"somebody":                "somebody",
-		strings.Repeat("ä/", 200): strings.Repeat("ä/", 32) + "...",
+		"unknown":                 "unknown",
+		strings.Repeat("ä/", 200): strings.Repeat("ä/", 32) + "…",
 	} {
 		d := configMap("c")
 		s := live(d)
@@ -289,8 +291,8 @@ func TestOwnersInWords(t *testing.T) {
 	}
 }
 
-// A rehearsal takes for granted what would come with time: what nobody has seen is there if it was written, and is not if not.
-func TestRehearsalOfWhatIsNotSeen(t *testing.T) {
+// A simulation assumes what is not observed: an object exists if it was written before, and not otherwise.
+func TestSimulationOfUnobservedObjects(t *testing.T) {
 	written, never := configMap("written"), configMap("never")
 	record := asIs(written)
 	in := plan.Input{Desired: []plan.Desired{written, never}, Inventory: []apis.InventoryRecord{record}, Now: start}
@@ -302,7 +304,7 @@ func TestRehearsalOfWhatIsNotSeen(t *testing.T) {
 	if in.Observed != nil || in.Inventory[0].LastAppliedAt == nil {
 		t.Error("the input was changed")
 	}
-	// What is in the way whatever happens is said.
+	// Obstacles that stay are listed.
 	in.Patterns, in.Deleting, in.PatternUses = []plan.Pattern{{Kind: "Pod"}}, true, map[int]plan.Use{0: {State: plan.ForeignBlocking}}
 	if got, want := plan.Explain(in), "in the way\n  blocked: types Pod of the core group: in use by others\n"; got != want {
 		t.Errorf("it is\n%s, want\n%s", got, want)

@@ -8,16 +8,19 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// replaced is a component of two waves of which the second has something new and, by policy, drops something old.
+// replaced is a component of two waves. The second wave has a new object, and drops an old one with the given prune
+// policy.
 func replaced(t *testing.T, policyName apis.PrunePolicy) *component {
-	c := newComponent(t, foo("first"), with(foo("old"), order(1, 0), policy(policyName)), with(foo("kept"), order(1, 0)))
+	c := newComponent(t, foo("first"), with(foo("old"), order(1, 0), policy(policyName)),
+		with(foo("kept"), order(1, 0)))
 	c.rollOutAll(t)
-	c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("new"), order(1, 0)), with(foo("kept"), order(1, 0))}
+	c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("new"), order(1, 0)),
+		with(foo("kept"), order(1, 0))}
 	c.cluster.trace = nil
 	return c
 }
 
-// rollOutAll makes the component as desired, all slow objects becoming ready.
+// rollOutAll runs passes until the plan is done. In between, all objects become ready.
 func (c *component) rollOutAll(t *testing.T) {
 	t.Helper()
 	for range passes {
@@ -25,19 +28,19 @@ func (c *component) rollOutAll(t *testing.T) {
 			return
 		}
 		for key := range c.cluster.objects {
-			c.cluster.observe(key)
+			c.cluster.makeReady(key)
 		}
 	}
 	t.Fatal("it is not rolled out")
 }
 
-// G-10: what goes before its wave is written is waited for.
+// A wave waits for objects that are pruned before it.
 func TestPruneBefore(t *testing.T) {
 	c := replaced(t, apis.PruneBefore)
 	c.cluster.finalized[foo("old").Key] = true
 	c.pass()
 	same(t, "operations before the turn of the wave", c.cluster.trace, []string{"apply first"})
-	c.cluster.observe(foo("first").Key)
+	c.cluster.makeReady(foo("first").Key)
 	p := c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old"})
 	same(t, "obstacles", obstacles(p), []string{"waiting old: it is being deleted"})
@@ -50,41 +53,71 @@ func TestPruneBefore(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"apply first", "delete old", "apply kept", "create new"})
 }
 
-// G-10: what goes with its wave does not wait for that to be ready.
+// Pruning with a wave does not wait until the wave is ready.
 func TestPruneWith(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.pass()
 	same(t, "operations before the turn of the wave", c.cluster.trace, []string{"apply first"})
-	c.cluster.observe(foo("first").Key)
+	c.cluster.makeReady(foo("first").Key)
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
-// G-10: it does not wait for what cannot be written either.
+// Pruning with a wave waits for pruning before it.
+func TestPruneWithWaitsForPruneBefore(t *testing.T) {
+	first := with(foo("first"), policy(apis.PruneBefore))
+	c := newComponent(t, first, foo("second"), configMap("kept"))
+	c.rollOutAll(t)
+	c.cluster.finalized[first.Key] = true
+	c.desired, c.cluster.trace = []plan.Desired{configMap("kept"), configMap("new")}, nil
+	c.pass()
+	c.pass()
+	same(t, "operations while the first is there", c.cluster.trace, []string{"delete first"})
+	c.cluster.finalize(first.Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, []string{"delete first", "create new", "delete second"})
+}
+
+// Pruning with a wave waits until all its objects are observed.
+func TestPruneWithWaitsForObservation(t *testing.T) {
+	c := newComponent(t, foo("kept"), foo("old"))
+	c.rollOutAll(t)
+	c.desired, c.cluster.trace = c.desired[:1], nil
+	c.unobserved[foo("kept").Key] = true
+	c.pass()
+	same(t, "operations", c.cluster.trace, nil)
+	c.unobserved[foo("kept").Key] = false
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete old"})
+}
+
+// Pruning with a wave does not wait for an object that cannot be written.
 func TestPruneWithWhatCannotBeWritten(t *testing.T) {
 	c := replaced(t, apis.PruneWith)
 	c.cluster.broken[foo("new").Key] = true
 	c.pass()
-	c.cluster.observe(foo("first").Key)
+	c.cluster.makeReady(foo("first").Key)
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
-// G-10: what goes after its wave does wait for it.
+// Pruning after a wave waits until the wave is ready.
 func TestPruneAfter(t *testing.T) {
 	c := replaced(t, apis.PruneAfter)
 	c.pass()
-	c.cluster.observe(foo("first").Key)
+	c.cluster.makeReady(foo("first").Key)
 	c.pass()
 	same(t, "operations before the wave is ready", c.cluster.trace, []string{"apply first", "create new"})
-	c.cluster.observe(foo("new").Key)
+	c.cluster.makeReady(foo("new").Key)
 	if p := c.pass(); !p.Done {
 		t.Error(p)
 	}
 	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
 }
 
-// G-10: pruning is not held up by what has nothing to do with it.
+// Pruning does not wait for an earlier wave if its own wave has nothing to write.
 func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
 	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0)))
 	c.rollOutAll(t)
@@ -95,9 +128,10 @@ func TestPruningDoesNotWaitForOtherWaves(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete old"})
 }
 
-// G-10: nor for what is put right in its own wave, or cannot be: only something new has a turn to wait for.
+// Nor does it wait for drift in its own wave, or for an object that may not be written.
 func TestPruningDoesNotWaitForRepair(t *testing.T) {
-	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(1, 0), policy(apis.PruneBefore)))
+	c := newComponent(t, foo("crashing"), with(configMap("kept"), order(1, 0)),
+		with(configMap("old"), order(1, 0), policy(apis.PruneBefore)))
 	c.rollOutAll(t)
 	c.cluster.objects[foo("crashing").Key].status = apis.ObjectInProgress
 	c.desired = append(c.desired[:2:2], with(configMap("taken"), order(1, 0), policy(apis.AdoptNever)))
@@ -106,7 +140,7 @@ func TestPruningDoesNotWaitForRepair(t *testing.T) {
 	same(t, "operations", actions(plan.Make(c.input())), []string{"delete old"})
 }
 
-// What was applied in a wave that there is no more goes with the next one.
+// If the wave of an object does not exist any more, the object is pruned with the next wave.
 func TestPruneOfAWaveThatIsNoMore(t *testing.T) {
 	for policyName, want := range map[apis.PrunePolicy][]string{
 		apis.PruneBefore: {"delete old", "create new"},
@@ -124,7 +158,7 @@ func TestPruneOfAWaveThatIsNoMore(t *testing.T) {
 	}
 }
 
-// It goes with the next one even if there are others in front, and with the last one if there is none behind.
+// The next wave counts, even if there are earlier ones. After the last wave, the last one counts.
 func TestPruneOfAWaveBetweenOthers(t *testing.T) {
 	for _, test := range []struct {
 		applied int16
@@ -144,17 +178,24 @@ func TestPruneOfAWaveBetweenOthers(t *testing.T) {
 		c.desired = []plan.Desired{with(foo("first"), digest("2")), with(foo("last"), order(5, 0))}
 		c.cluster.trace = nil
 		c.rollOutAll(t)
-		same(t, fmt.Sprintf("%s, applied in wave %d: operations", test.policy, test.applied), c.cluster.trace, test.want)
+		same(t, fmt.Sprintf("%s, applied in wave %d: operations", test.policy, test.applied), c.cluster.trace,
+			test.want)
 	}
 }
 
-// What serves until its successor does waits for its wave; if that is no more, for all waves, since any may have the successor.
+// Pruning after a wave waits for this wave. If it does not exist any more, it waits for all waves, since any of them
+// may have the successor.
 func TestPruneAfterWhichWave(t *testing.T) {
 	for _, test := range []struct {
 		applied int16
 		want    []string
-	}{{0, []string{"apply first", "delete old", "create last"}}, {1, []string{"apply first", "create last"}}, {-1, []string{"apply first", "create last"}}} {
-		c := newComponent(t, configMap("first"), with(configMap("old"), order(test.applied, 0), policy(apis.PruneAfter)))
+	}{
+		{0, []string{"apply first", "delete old", "create last"}},
+		{1, []string{"apply first", "create last"}},
+		{-1, []string{"apply first", "create last"}},
+	} {
+		old := with(configMap("old"), order(test.applied, 0), policy(apis.PruneAfter))
+		c := newComponent(t, configMap("first"), old)
 		c.rollOutAll(t)
 		c.desired = []plan.Desired{with(configMap("first"), digest("2")), with(foo("last"), order(5, 0))}
 		c.cluster.trace = nil
@@ -178,9 +219,10 @@ func TestDeleteOrdersHoldWhenPruning(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete first", "delete second"})
 }
 
-// An object that may not go yet does not keep others from going, whatever the delete orders.
-func TestUnreleasedHoldsNobody(t *testing.T) {
-	c := newComponent(t, with(foo("after"), order(0, 0), policy(apis.PruneAfter)), with(foo("before"), order(0, 5), policy(apis.PruneBefore)))
+// An object that may not be deleted yet holds no others, for any delete orders.
+func TestRetainedObjectHoldsNoOthers(t *testing.T) {
+	c := newComponent(t, with(foo("after"), order(0, 0), policy(apis.PruneAfter)),
+		with(foo("before"), order(0, 5), policy(apis.PruneBefore)))
 	c.rollOutAll(t)
 	c.desired = []plan.Desired{foo("new")}
 	c.cluster.trace = nil
@@ -188,9 +230,10 @@ func TestUnreleasedHoldsNobody(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete before", "create new"})
 }
 
-// G-06: types in use stay when they are dropped.
+// A type that others use is not pruned.
 func TestTypeInUseIsNotPruned(t *testing.T) {
-	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("kept"), order(1, 0)), with(configMap("old"), order(0, 9)))
+	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("kept"), order(1, 0)),
+		with(configMap("old"), order(0, 9)))
 	c.rollOutAll(t)
 	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x", "Baz app/y"}
 	c.cluster.trace = nil
@@ -222,7 +265,8 @@ func TestTypeWhoseForeignInstancesAreIgnored(t *testing.T) {
 func TestTypeInUseWhileItIsDeleted(t *testing.T) {
 	d := crd("baz")
 	r := asIs(d)
-	in := plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)}, Now: start}
+	in := plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
+		Now: start}
 	for _, test := range []struct {
 		use  plan.Use
 		want string
@@ -251,13 +295,14 @@ func TestUseInWords(t *testing.T) {
 		if use.State == 0 {
 			use.State = plan.ForeignBlocking
 		}
-		p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
-			Uses: map[plan.Key]plan.Use{d.Key: use}})
+		p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)},
+			Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
+			Uses:     map[plan.Key]plan.Use{d.Key: use}})
 		same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: " + want})
 	}
 }
 
-// G-15: one object under two records is not deleted by the one that is dropped.
+// An object that is desired under another group is not deleted with its old record.
 func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 	for _, policyName := range []apis.PrunePolicy{apis.PruneBefore, apis.PruneWith, apis.PruneAfter} {
 		old, moved := foo("foo"), foo("foo")
@@ -267,11 +312,11 @@ func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 		c.desired, c.cluster.trace = []plan.Desired{moved}, nil
 
 		// The object is not seen under its new group yet: nothing is deleted.
-		c.unseen[moved.Key] = true
+		c.unobserved[moved.Key] = true
 		c.pass()
 		same(t, "operations", c.cluster.trace, nil)
 
-		c.unseen[moved.Key] = false
+		c.unobserved[moved.Key] = false
 		c.cluster.objects[moved.Key] = c.cluster.objects[old.Key]
 		c.rollOutAll(t)
 		same(t, string(policyName)+": operations", c.cluster.trace, []string{"apply foo"})
@@ -281,8 +326,8 @@ func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 	}
 }
 
-// G-15: another object of the same name and another group is created before the old one goes.
-func TestTwinThatIsAnotherObject(t *testing.T) {
+// If the object of the other group is another one, it is created before the old one is deleted.
+func TestAliasThatIsAnotherObject(t *testing.T) {
 	old, other := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	other.Group = "moved.local"
 	c := newComponent(t, old)
@@ -293,7 +338,7 @@ func TestTwinThatIsAnotherObject(t *testing.T) {
 	c.there(t, other)
 }
 
-// G-15: the object of the new scope is created before the old one goes.
+// If the scope of a type changes, the new object is created before the old one is deleted.
 func TestScopeThatChanges(t *testing.T) {
 	old, now := with(foo("foo"), policy(apis.PruneBefore)), foo("foo")
 	now.Namespace = ""
@@ -304,7 +349,7 @@ func TestScopeThatChanges(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create foo", "delete foo"})
 }
 
-// G-13, G-16: a record that is dropped leaves without a deletion if there is nothing of ours to delete.
+// The record of an undesired object is dropped if there is no object of ours to delete.
 func TestDroppedRecordsOfNothing(t *testing.T) {
 	d := configMap("c")
 	for name, test := range map[string]struct {
@@ -319,7 +364,8 @@ func TestDroppedRecordsOfNothing(t *testing.T) {
 		"being deleted": {plan.Observed{Presence: plan.Present, UID: "u1", Ownership: plan.Ours, Terminating: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Observed: map[plan.Key]plan.Observed{d.Key: test.seen}})
+			p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)},
+				Observed: map[plan.Key]plan.Observed{d.Key: test.seen}})
 			same(t, "operations", actions(p), nil)
 			if len(p.Inventory) != 0 != test.stays || p.Done == test.stays {
 				t.Errorf("records are %v, done is %v", p.Inventory, p.Done)
@@ -328,7 +374,7 @@ func TestDroppedRecordsOfNothing(t *testing.T) {
 	}
 }
 
-// G-16: what was deleted and is there again is deleted again.
+// An object that was deleted, and exists again, is deleted again.
 func TestDeletedAndThereAgain(t *testing.T) {
 	for _, deleting := range []bool{false, true} {
 		d := configMap("c")
@@ -337,9 +383,10 @@ func TestDeletedAndThereAgain(t *testing.T) {
 		if !deleting {
 			r.Digest = ""
 		}
-		p := plan.Make(plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
+		p := plan.Make(plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r},
+			Observed: map[plan.Key]plan.Observed{d.Key: s}})
 		same(t, "operations", actions(p), []string{"delete c"})
-		if o := p.Next.Operations[0]; o.UID != "u2" || o.Reason != "it was deleted, and is there again" {
+		if o := p.Next.Operations[0]; o.UID != "u2" || o.Reason != "it was deleted, and exists again" {
 			t.Errorf("the operation is %+v", o)
 		}
 	}
@@ -352,8 +399,52 @@ func TestNamespaceGoesOnceEmpty(t *testing.T) {
 	c.desired, c.cluster.trace = nil, nil
 	p := c.pass()
 	same(t, "operations", c.cluster.trace, []string{"delete foo"})
-	same(t, "obstacles", obstacles(p), []string{"waiting app: what depends on it has to go first: 1 left", "waiting foo: it is being deleted"})
+	same(t, "obstacles", obstacles(p), []string{"waiting app: what depends on it has to go first: 1 left",
+		"waiting foo: it is being deleted"})
 	c.cluster.finalize(foo("foo").Key)
 	c.rollOutAll(t)
 	same(t, "operations", c.cluster.trace, []string{"delete foo", "delete app"})
+}
+
+// A wave does not wait for a type that others use, even if the type is to be pruned before it.
+func TestTypeInUseDoesNotHoldItsWave(t *testing.T) {
+	c := newComponent(t, with(crd("baz"), policy(apis.PruneBefore)))
+	c.rollOutAll(t)
+	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x"}
+	c.desired, c.cluster.trace = []plan.Desired{configMap("new")}, nil
+	p := c.pass()
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "create new"})
+	same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: in use by Baz app/x"})
+}
+
+// An object that is purged is not written any more. So it does not count as the same object under another key.
+func TestAliasOfAPurgedObject(t *testing.T) {
+	old, moved := foo("foo"), with(foo("foo"), purged(0))
+	moved.Group = "moved.local"
+	r := asIs(moved)
+	r.Phase = apis.PhaseCompleting
+	in := plan.Input{Desired: []plan.Desired{moved}, Inventory: []apis.InventoryRecord{asIs(old), r},
+		Observed: map[plan.Key]plan.Observed{old.Key: live(old), moved.Key: {Presence: plan.Absent}}}
+	same(t, "operations", actions(plan.Make(in)), []string{"delete foo"})
+}
+
+// An object that may not be pruned yet, and that another client deletes, is shown as an obstacle.
+func TestPrunedLaterAndBeingDeletedNow(t *testing.T) {
+	c := newComponent(t, with(foo("old"), policy(apis.PruneAfter)))
+	c.rollOutAll(t)
+	c.cluster.objects[foo("old").Key].terminating = true
+	c.desired = []plan.Desired{foo("new")}
+	same(t, "obstacles", obstacles(c.pass()), []string{"waiting new: it is not ready",
+		"waiting old: it is being deleted"})
+}
+
+// The deletion of a component was called off. An object that it does not desire any more is pruned as any other.
+func TestDroppedAfterADeletionThatWasCalledOff(t *testing.T) {
+	d := configMap("c")
+	r, s := asIs(d), live(d)
+	r.Phase, s.Terminating = apis.PhaseDeleting, true
+	p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
+	if plan.Committed(p.Inventory) || p.Inventory[0].Phase != apis.PhaseScheduledForDeletion {
+		t.Errorf("the record is %+v", p.Inventory[0])
+	}
 }

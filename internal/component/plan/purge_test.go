@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// G-21: when a purge is due does not depend on which orders there are.
+// When a purge is due does not depend on the apply orders of other objects.
 func TestPurgeIsDueBeforeTheWaveBeyondItsOrder(t *testing.T) {
 	// As the hook of a chart: applied in wave -101, purged by -1, with nothing in between.
 	c := newComponent(t, with(configMap("hook"), order(-101, 0), purged(-1)), foo("main"))
@@ -16,12 +16,13 @@ func TestPurgeIsDueBeforeTheWaveBeyondItsOrder(t *testing.T) {
 }
 
 func TestPurgeOrderBelowTheApplyOrder(t *testing.T) {
-	c := newComponent(t, configMap("a"), with(configMap("b"), order(1, 0), purged(-7)), with(configMap("c"), order(2, 0)))
+	c := newComponent(t, configMap("a"), with(configMap("b"), order(1, 0), purged(-7)),
+		with(configMap("c"), order(2, 0)))
 	c.pass()
 	same(t, "operations", c.cluster.trace, []string{"create a", "create b", "purge b", "create c"})
 }
 
-// G-21: an object that is to stay is orphaned.
+// An object with the delete policy Orphan is orphaned.
 func TestPurgeRespectsTheDeletePolicy(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), purged(0), policy(apis.DeleteOrphan)))
 	if p := c.pass(); !p.Done {
@@ -32,12 +33,12 @@ func TestPurgeRespectsTheDeletePolicy(t *testing.T) {
 	c.there(t, configMap("c"))
 }
 
-// G-21: while a purge is under way, the rest goes on.
+// While a purge is under way, drift is corrected and new objects are created.
 func TestPendingPurgeDoesNotStopRepair(t *testing.T) {
 	c := newComponent(t, with(foo("hook"), purged(0)), configMap("c"), with(configMap("late"), order(1, 0)))
 	c.cluster.finalized[foo("hook").Key] = true
 	c.pass()
-	c.cluster.observe(foo("hook").Key)
+	c.cluster.makeReady(foo("hook").Key)
 	c.pass()
 	c.cluster.objects[configMap("c").Key].fields = "fewer"
 	c.desired = append(c.desired, configMap("new"))
@@ -47,7 +48,7 @@ func TestPendingPurgeDoesNotStopRepair(t *testing.T) {
 	same(t, "obstacles", obstacles(p), []string{"waiting hook: it is being deleted"})
 }
 
-// G-21: a purge ends with the object that was purged, whatever is made in its place.
+// A purge ends with the object that was purged, not with another one in its place.
 func TestCompleting(t *testing.T) {
 	d := with(configMap("c"), purged(0))
 	for name, test := range map[string]struct {
@@ -55,13 +56,13 @@ func TestCompleting(t *testing.T) {
 		want  []string
 		phase apis.InventoryPhase
 	}{
-		"gone":              {plan.Observed{Presence: plan.Absent}, nil, apis.PhaseCompleted},
-		"not seen":          {plan.Observed{}, nil, apis.PhaseCompleting},
-		"being deleted":     {plan.Observed{Presence: plan.Present, UID: "u1", Ownership: plan.Ours, Terminating: true}, nil, apis.PhaseCompleting},
-		"there again":       {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Ours}, []string{"purge c"}, apis.PhaseCompleting},
-		"made by nobody":    {plan.Observed{Presence: plan.Present, UID: "u2"}, nil, apis.PhaseCompleted},
-		"made by another":   {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Foreign}, nil, apis.PhaseCompleted},
-		"another, and goes": {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Foreign, Terminating: true}, nil, apis.PhaseCompleted},
+		"gone":               {plan.Observed{Presence: plan.Absent}, nil, apis.PhaseCompleted},
+		"not seen":           {plan.Observed{}, nil, apis.PhaseCompleting},
+		"being deleted":      {plan.Observed{Presence: plan.Present, UID: "u1", Ownership: plan.Ours, Terminating: true}, nil, apis.PhaseCompleting},
+		"there again":        {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Ours}, []string{"purge c"}, apis.PhaseCompleting},
+		"made without owner": {plan.Observed{Presence: plan.Present, UID: "u2"}, nil, apis.PhaseCompleted},
+		"made by another":    {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Foreign}, nil, apis.PhaseCompleted},
+		"another, and goes":  {plan.Observed{Presence: plan.Present, UID: "u2", Ownership: plan.Foreign, Terminating: true}, nil, apis.PhaseCompleted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := asIs(d)
@@ -71,8 +72,15 @@ func TestCompleting(t *testing.T) {
 			if phase := p.Inventory[0].Phase; phase != test.phase || p.Done != (phase == apis.PhaseCompleted) {
 				t.Errorf("the phase is %s, done is %v", phase, p.Done)
 			}
-			if uid := p.Inventory[0].UID; test.phase == apis.PhaseCompleted && uid != "" {
-				t.Errorf("the record of what is gone has the UID %s", uid)
+			want := r.UID
+			switch {
+			case test.phase == apis.PhaseCompleted:
+				want = ""
+			case test.want != nil:
+				want = test.seen.UID
+			}
+			if uid := p.Inventory[0].UID; uid != want {
+				t.Errorf("the record has the UID %q, want %q", uid, want)
 			}
 		})
 	}
@@ -85,7 +93,8 @@ func TestCompletedIsLeftAlone(t *testing.T) {
 	if p := plan.Make(single(d, &r, s)); !p.Done {
 		t.Error(p)
 	}
-	for name, changed := range map[string]plan.Desired{"another content": with(d, digest("2")), "not to be purged": configMap("c")} {
+	for name, changed := range map[string]plan.Desired{"another content": with(d, digest("2")),
+		"not to be purged": configMap("c")} {
 		p := plan.Make(single(changed, &r, plan.Observed{Presence: plan.Absent}))
 		if got := actions(p); len(got) != 1 || got[0] != "create c" {
 			t.Errorf("%s: operations are %q", name, got)
@@ -94,14 +103,15 @@ func TestCompletedIsLeftAlone(t *testing.T) {
 }
 
 func TestTypesAndNamespacesAreNotPurged(t *testing.T) {
-	c := newComponent(t, with(namespace("app"), purged(0)), with(crd("baz"), purged(0)))
+	server := with(foo("server"), purged(0), func(d *plan.Desired) { d.ManagedTypes = crd("baz").ManagedTypes })
+	c := newComponent(t, with(namespace("app"), purged(0)), with(crd("baz"), purged(0)), server)
 	c.rollOutAll(t)
-	c.there(t, namespace("app"), crd("baz"))
+	c.there(t, namespace("app"), crd("baz"), server)
 	for i := range c.stored {
 		c.stored[i].Phase = apis.PhaseCompleting
 	}
 	c.rollOutAll(t)
-	c.there(t, namespace("app"), crd("baz"))
+	c.there(t, namespace("app"), crd("baz"), server)
 }
 
 func TestPurgeThatFails(t *testing.T) {

@@ -1,155 +1,154 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// recordMessage is how long, in bytes, the message of a record may be: the inventory has to fit into an object.
-const recordMessage = 200
+// recordMessageLimit is the length of the longest message of a record, in bytes: the inventory has to fit into an
+// object.
+const recordMessageLimit = 200
 
-// Fold returns the records as they are after the outcomes of operations of a plan with these records. A record whose object was
-// orphaned is gone; any other stays until a plan is made with what was seen afterwards. The input is not changed.
-func Fold(inventory []apis.InventoryRecord, outcomes []Outcome, now time.Time) []apis.InventoryRecord {
-	records := slices.Clone(inventory)
-	if len(outcomes) == 0 {
-		return records
-	}
-	positions := make(map[Key]int, len(outcomes))
-	for i := range outcomes {
-		if outcomes[i].Operation.Pattern < 0 || outcomes[i].Operation.Action != ActionCheck {
-			positions[outcomes[i].Operation.Key] = -1
-		}
-	}
-	for i := range records {
-		key := KeyOf(records[i])
-		if position, wanted := positions[key]; wanted && position < 0 {
-			positions[key] = i
-		}
-	}
-	orphaned := map[int]bool{}
-	for i := range outcomes {
-		position, known := positions[outcomes[i].Operation.Key]
-		if !known || position < 0 {
-			continue
-		}
-		if gone := fold(&records[position], &outcomes[i], now); gone {
-			orphaned[position] = true
-		}
-	}
-	if len(orphaned) == 0 {
-		return records
-	}
-	kept := records[:0]
-	for i := range records {
-		if !orphaned[i] {
-			kept = append(kept, records[i])
-		}
-	}
-	clear(records[len(kept):])
-	return kept
+func recordMessage(text string) string {
+	return message.Truncate(text, recordMessageLimit)
 }
 
-// fold changes a record by what became of an operation, and tells whether the record goes.
-func fold(r *apis.InventoryRecord, o *Outcome, now time.Time) (gone bool) {
+// KeyOf returns the key of a record.
+func KeyOf(r apis.InventoryRecord) Key {
+	return Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+// Fold returns the records as they are after the outcomes of a stage. Keys of outcomes are unique. The record of an
+// object that was orphaned is gone. Any other record stays until a plan is made with what is observed afterwards. The
+// input is not changed.
+func Fold(inventory []apis.InventoryRecord, outcomes []Outcome, now time.Time) []apis.InventoryRecord {
+	byKey := make(map[Key]*Outcome, len(outcomes))
+	for i := range outcomes {
+		// The key of a pattern is not the key of an object.
+		if o := &outcomes[i].Operation; o.Action != ActionCheck || o.Pattern < 0 {
+			byKey[o.Key] = &outcomes[i]
+		}
+	}
+	records := make([]apis.InventoryRecord, 0, len(inventory))
+	for i := range inventory {
+		records = append(records, inventory[i])
+		key := KeyOf(inventory[i])
+		if o := byKey[key]; o != nil {
+			// If there are two records of a key, the first one counts.
+			delete(byKey, key)
+			if gone := recordOutcome(&records[len(records)-1], o, now); gone {
+				records = records[:len(records)-1]
+			}
+		}
+	}
+	return records
+}
+
+// recordOutcome changes the record by the outcome of an operation. It reports whether the record is dropped.
+func recordOutcome(r *apis.InventoryRecord, o *Outcome, now time.Time) (gone bool) {
 	if o.Err != nil {
-		r.Message = shorten(o.Err.Error(), recordMessage)
+		r.Message = recordMessage(o.Err.Error())
 		return false
 	}
 	switch o.Operation.Action {
 	case ActionCreate:
-		written(r, o, apis.PhaseCreating, now)
+		recordWrite(r, o, apis.PhaseCreating, now)
 	case ActionAdopt, ActionApply, ActionReplace:
-		written(r, o, apis.PhaseUpdating, now)
+		recordWrite(r, o, apis.PhaseUpdating, now)
 	case ActionRecreate:
 		r.UID = o.Operation.UID
-		leaving(r, apis.PhaseRecreating)
+		recordDeletion(r, apis.PhaseRecreating)
 	case ActionPurge:
-		leaving(r, apis.PhaseCompleting)
+		recordDeletion(r, apis.PhaseCompleting)
 	case ActionDelete:
-		leaving(r, apis.PhaseDeleting)
+		recordDeletion(r, apis.PhaseDeleting)
 	case ActionDeleteType:
 		if o.Use.State == ForeignNone {
-			leaving(r, apis.PhaseDeleting)
+			recordDeletion(r, apis.PhaseDeleting)
 		} else {
-			r.Message = shorten(o.Use.words(), recordMessage)
+			r.Message = recordMessage(o.Use.words())
 		}
 	case ActionOrphan:
-		if purging(r.Phase) {
-			completed(r)
-			return false
+		if !isPurging(r.Phase) {
+			return true
 		}
-		return true
+		recordPurged(r)
 	case ActionCheck:
 	}
 	return false
 }
 
-// written notes that the object was written.
-func written(r *apis.InventoryRecord, o *Outcome, phase apis.InventoryPhase, now time.Time) {
+// recordWrite records that the object was written.
+func recordWrite(r *apis.InventoryRecord, o *Outcome, phase apis.InventoryPhase, now time.Time) {
 	r.Phase, r.Status, r.Message = phase, apis.ObjectInProgress, ""
 	r.LastAppliedAt = nil
 	if o.Operation.Stamp {
-		at := metav1.NewTime(now)
-		r.LastAppliedAt = &at
+		r.LastAppliedAt = new(metav1.NewTime(now))
 	}
 	if o.Observed.Presence != Present {
-		// Whether the answer was lost or does not tell: the object is written once more if it turns out not to be as it should.
+		// The answer was lost, or does not have the object. Without fields, the object is written once more.
 		r.Fields, r.Generation = "", 0
 		return
 	}
-	r.UID, r.Generation, r.Fields = o.Observed.UID, o.Observed.Generation, o.Observed.Fields
-	if r.Fields == "" {
-		r.Fields = FieldsNone
-	}
+	r.UID, r.Generation, r.Fields = o.Observed.UID, o.Observed.Generation, cmp.Or(o.Observed.Fields, FieldsNone)
 	if o.Observed.Status != "" {
-		r.Status, r.Message = o.Observed.Status, shorten(o.Observed.Message, recordMessage)
+		r.Status, r.Message = o.Observed.Status, recordMessage(o.Observed.Message)
 	}
 }
 
-// leaving notes that the deletion of the object was asked for.
-func leaving(r *apis.InventoryRecord, phase apis.InventoryPhase) {
+// recordDeletion records that the deletion of the object was requested.
+func recordDeletion(r *apis.InventoryRecord, phase apis.InventoryPhase) {
 	r.Phase, r.Status, r.Message = phase, apis.ObjectTerminating, ""
 }
 
-// completed notes that a purged object is gone, or no longer ours.
-func completed(r *apis.InventoryRecord) {
+// recordPurged records that a purged object is gone, or no longer ours.
+func recordPurged(r *apis.InventoryRecord) {
 	r.Phase, r.Status, r.Message = apis.PhaseCompleted, "", ""
 	r.UID, r.Fields, r.Generation, r.LastAppliedAt = "", "", 0, nil
 }
 
-// purging tells whether an object is on its way to being purged.
-func purging(phase apis.InventoryPhase) bool {
+// isPurging reports whether the purge of an object has begun and not ended.
+func isPurging(phase apis.InventoryPhase) bool {
 	return phase == apis.PhaseScheduledForCompletion || phase == apis.PhaseCompleting
 }
 
-// leavingComponent tells whether an object was on its way out of the component, or out with it.
-func leavingComponent(phase apis.InventoryPhase) bool {
+// isLeaving reports whether the deletion of an object was planned, by pruning or with the component.
+func isLeaving(phase apis.InventoryPhase) bool {
 	return phase == apis.PhaseScheduledForDeletion || phase == apis.PhaseDeleting
 }
 
-// desire makes the record say what is desired of the object.
-func desire(r *apis.InventoryRecord, d *Desired) {
+// isPurgeable reports whether the object is to be purged. Namespaces and objects that define types never are: their
+// deletion would delete others.
+func isPurgeable(r *apis.InventoryRecord) bool {
+	if r.PurgeOrder == nil || len(r.ManagedTypes) > 0 {
+		return false
+	}
+	gk := KeyOf(*r).GroupKind()
+	return gk != kinds.Namespace && !kinds.DefinesTypes(gk)
+}
+
+// recordDesired copies the desired state into the record.
+func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	r.Group, r.Version, r.Kind = d.Group, d.Version, d.Kind
 	r.Namespace, r.Name = d.Namespace, d.Name
-	r.AdoptionPolicy = unless(d.AdoptionPolicy, apis.AdoptIfUnowned)
-	r.ReconcilePolicy = unless(d.ReconcilePolicy, apis.ReconcileOnObjectChange)
-	r.UpdatePolicy = unless(d.UpdatePolicy, apis.UpdateApply)
-	r.DeletePolicy = unless(d.DeletePolicy, apis.DeleteDelete)
-	r.PrunePolicy = unless(d.PrunePolicy, apis.PruneWith)
+	r.AdoptionPolicy = omitDefault(d.AdoptionPolicy, apis.AdoptIfUnowned)
+	r.ReconcilePolicy = omitDefault(d.ReconcilePolicy, apis.ReconcileOnObjectChange)
+	r.UpdatePolicy = omitDefault(d.UpdatePolicy, apis.UpdateApply)
+	r.DeletePolicy = omitDefault(d.DeletePolicy, apis.DeleteDelete)
+	r.PrunePolicy = omitDefault(d.PrunePolicy, apis.PruneWith)
 	r.ApplyOrder, r.DeleteOrder = d.ApplyOrder, d.DeleteOrder
 	switch {
 	case d.PurgeOrder == nil:
 		r.PurgeOrder = nil
 	case r.PurgeOrder == nil || *r.PurgeOrder != *d.PurgeOrder:
-		order := *d.PurgeOrder
-		r.PurgeOrder = &order
+		r.PurgeOrder = new(*d.PurgeOrder)
 	}
 	if !slices.Equal(r.ManagedTypes, d.ManagedTypes) {
 		r.ManagedTypes = slices.Clone(d.ManagedTypes)
@@ -158,49 +157,33 @@ func desire(r *apis.InventoryRecord, d *Desired) {
 	if d.ReapplyInterval <= 0 || d.Digest == DigestOnce {
 		r.LastAppliedAt = nil
 	}
-	unpurged := (purging(r.Phase) || r.Phase == apis.PhaseCompleted) && !purgeable(r)
-	if r.Digest != d.Digest || r.Phase == "" || leavingComponent(r.Phase) || unpurged {
+	notPurgedAnyMore := (isPurging(r.Phase) || r.Phase == apis.PhaseCompleted) && !isPurgeable(r)
+	if r.Digest != d.Digest || r.Phase == "" || isLeaving(r.Phase) || notPurgedAnyMore {
 		r.Digest = d.Digest
 		r.Phase, r.Status, r.Message = apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""
 	}
 }
 
-// undesire makes the record say that the object is not desired any more.
-func undesire(r *apis.InventoryRecord) {
-	if r.Digest == "" && leavingComponent(r.Phase) {
+// recordUndesired records that the object is not desired any more. Such a record has no digest.
+func recordUndesired(r *apis.InventoryRecord) {
+	if r.Digest == "" && isLeaving(r.Phase) {
 		return
 	}
 	r.Digest, r.LastAppliedAt = "", nil
 	r.Phase, r.Status, r.Message = apis.PhaseScheduledForDeletion, apis.ObjectTerminating, ""
 }
 
-// take notes that the object seen is ours. Under another UID it is another object: generations count anew.
-func take(r *apis.InventoryRecord, s *Observed) {
-	if r.UID != s.UID {
-		r.UID, r.Generation = s.UID, 0
+// recordUID records the UID of the observed object. Generations of an object with another UID start again.
+func recordUID(r *apis.InventoryRecord, o *Observed) {
+	if r.UID != o.UID {
+		r.UID, r.Generation = o.UID, 0
 	}
 }
 
-// unless returns value, or nothing if it is what is so by default, which records omit.
-func unless[Policy ~string](value, byDefault Policy) Policy {
+// omitDefault returns value, or the empty value for the default, which records omit.
+func omitDefault[Policy ~string](value, byDefault Policy) Policy {
 	if value == byDefault {
 		return ""
 	}
 	return value
-}
-
-// shorten cuts text to at most limit bytes, and does not cut letters in half.
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const ellipsis = "..."
-	if limit <= len(ellipsis) {
-		return ellipsis[:max(limit, 0)]
-	}
-	end := limit - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return strings.TrimRight(text[:end], " ,:;") + ellipsis
 }

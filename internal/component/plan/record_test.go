@@ -69,7 +69,7 @@ func TestFold(t *testing.T) {
 			r.Phase, r.Message, r.UID, r.Fields, r.Generation = apis.PhaseCompleted, "", "", "", 0
 		})},
 		"failed": {outcome: plan.Outcome{Operation: plan.Operation{Action: plan.ActionApply}, Err: errors.New(strings.Repeat("ä", 300)), Observed: written},
-			want: record(func(r *apis.InventoryRecord) { r.Message = strings.Repeat("ä", 98) + "..." })},
+			want: record(func(r *apis.InventoryRecord) { r.Message = strings.Repeat("ä", 98) + "…" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inventory := []apis.InventoryRecord{asIs(configMap("a")), base, asIs(configMap("z"))}
@@ -77,7 +77,8 @@ func TestFold(t *testing.T) {
 				inventory[1].Phase = test.phase
 			}
 			test.outcome.Operation.Key = configMap("c").Key
-			folded := plan.Fold(inventory, []plan.Outcome{test.outcome, {Operation: plan.Operation{Action: plan.ActionDelete, Key: configMap("unknown").Key}}}, start)
+			folded := plan.Fold(inventory, []plan.Outcome{test.outcome,
+				{Operation: plan.Operation{Action: plan.ActionDelete, Key: configMap("unknown").Key}}}, start)
 			want := []apis.InventoryRecord{asIs(configMap("a")), asIs(configMap("z"))}
 			if test.want != nil {
 				want = []apis.InventoryRecord{want[0], *test.want, want[1]}
@@ -92,27 +93,42 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// The time of a write is recorded only for objects that are rewritten periodically.
+func TestFoldOfAWriteWithoutStamp(t *testing.T) {
+	r := asIs(configMap("c"))
+	r.LastAppliedAt = &metav1.Time{Time: start}
+	o := plan.Operation{Action: plan.ActionApply, Key: plan.KeyOf(r), UID: r.UID, Pattern: -1}
+	outcome := plan.Outcome{Operation: o, Observed: live(configMap("c"))}
+	if folded := plan.Fold([]apis.InventoryRecord{r}, []plan.Outcome{outcome}, start); folded[0].LastAppliedAt != nil {
+		t.Errorf("last applied at %v", folded[0].LastAppliedAt)
+	}
+}
+
 func TestFoldOfAPatternCheck(t *testing.T) {
 	inventory := []apis.InventoryRecord{asIs(configMap("c"))}
-	outcome := plan.Outcome{Operation: plan.Operation{Action: plan.ActionCheck, Key: plan.Key{Kind: "*"}, Pattern: 0}, Err: errInvalid}
+	outcome := plan.Outcome{Operation: plan.Operation{Action: plan.ActionCheck, Key: plan.Key{Kind: "*"}, Pattern: 0},
+		Err: errInvalid}
 	if folded := plan.Fold(inventory, []plan.Outcome{outcome}, start); !reflect.DeepEqual(folded, inventory) {
 		t.Errorf("records are %v", folded)
 	}
 }
 
-// A record omits what is so by default, and holds what is desired.
+// A record omits defaults.
 func TestRecordOfADesiredObject(t *testing.T) {
 	d := crd("baz")
 	p := plan.Make(plan.Input{Desired: []plan.Desired{d}})
-	want := apis.InventoryRecord{Group: d.Group, Version: "v1", Kind: d.Kind, Name: d.Name, ManagedTypes: d.ManagedTypes, Digest: "1",
+	want := apis.InventoryRecord{Group: d.Group, Version: "v1", Kind: d.Kind, Name: d.Name,
+		ManagedTypes: d.ManagedTypes, Digest: "1",
 		Phase: apis.PhaseScheduledForApplication, Status: apis.ObjectInProgress}
 	if !reflect.DeepEqual(p.Inventory, []apis.InventoryRecord{want}) {
 		t.Errorf("the record is %+v, want %+v", p.Inventory, want)
 	}
-	d = with(d, purged(3), order(1, 2), policy(apis.AdoptNever), policy(apis.UpdateReplace), policy(apis.DeleteOrphan), policy(apis.PruneAfter))
+	d = with(d, purged(3), order(1, 2), policy(apis.AdoptNever), policy(apis.UpdateReplace), policy(apis.DeleteOrphan),
+		policy(apis.PruneAfter))
 	d.ReconcilePolicy, d.IgnoreForeignInstances, d.Version = apis.ReconcileOnce, true, "v2"
 	after := int16(3)
-	want = apis.InventoryRecord{Group: d.Group, Version: "v2", Kind: d.Kind, Name: d.Name, ManagedTypes: d.ManagedTypes, Digest: "1", ApplyOrder: 1, DeleteOrder: 2,
+	want = apis.InventoryRecord{Group: d.Group, Version: "v2", Kind: d.Kind, Name: d.Name,
+		ManagedTypes: d.ManagedTypes, Digest: "1", ApplyOrder: 1, DeleteOrder: 2,
 		PurgeOrder: &after, AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateReplace, DeletePolicy: apis.DeleteOrphan,
 		PrunePolicy: apis.PruneAfter, IgnoreForeignInstances: true, Phase: apis.PhaseScheduledForApplication, Status: apis.ObjectInProgress}
 	p = plan.Make(plan.Input{Desired: []plan.Desired{d}, Inventory: p.Inventory})
@@ -121,13 +137,14 @@ func TestRecordOfADesiredObject(t *testing.T) {
 	}
 }
 
-// The status and message of a record follow what is seen.
+// The status and message of a record follow the observation.
 func TestRecordFollowsTheObject(t *testing.T) {
 	d := foo("foo")
 	r, s := asIs(d), live(d)
 	s.Status, s.Message = apis.ObjectInProgress, strings.Repeat("x", 1000)
 	p := plan.Make(single(d, &r, s))
-	if got := p.Inventory[0]; got.Status != apis.ObjectInProgress || len(got.Message) != 200 || !utf8.ValidString(got.Message) || got.Phase != apis.PhaseReady {
+	if got := p.Inventory[0]; got.Status != apis.ObjectInProgress || len(got.Message) != 200 ||
+		!utf8.ValidString(got.Message) || got.Phase != apis.PhaseReady {
 		t.Errorf("the record is %+v", got)
 	}
 	p = plan.Make(single(d, &p.Inventory[0], live(d)))

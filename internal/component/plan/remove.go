@@ -6,293 +6,258 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
 	reasonUndesired   = "it is not desired any more"
 	reasonRemoved     = "the component is being deleted"
-	reasonDeleteAgain = "it was deleted, and is there again"
+	reasonDeleteAgain = "it was deleted, and exists again"
 	reasonUse         = "others may use the types"
-	titleCheck        = "who uses the types of the component"
+	titleCheck        = "checks before the deletion"
 )
 
-// remove plans for a component that is to go.
-func (m *maker) remove() {
-	m.committed = Committed(m.in.Inventory)
-	m.gather(nil)
-	m.classify()
-	for i := range m.items {
-		m.undesired = append(m.undesired, &m.items[i])
+// remove plans for a component that is being deleted.
+func (b *builder) remove() {
+	b.match(nil)
+	b.resolveKinds()
+	for i := range b.items {
+		b.undesired = append(b.undesired, &b.items[i])
 	}
-	if !m.committed && !m.permitted() {
-		m.finish()
+	if !Committed(b.in.Inventory) && !b.checksPassed() {
+		b.plan.Inventory = b.inventory()
 		return
 	}
-	m.committed = true
-	for _, it := range m.undesired {
-		it.forget()
-		if !leavingComponent(it.record.Phase) {
+	for _, it := range b.undesired {
+		it.dropUnlessOurs()
+		if !isLeaving(it.record.Phase) {
 			it.record.Phase, it.record.LastAppliedAt = apis.PhaseScheduledForDeletion, nil
 		}
-		m.assessRemoval(it, it.stays())
 	}
-	m.tally()
-	m.release(m.undesired)
-	m.turns()
-	left := 0
-	for _, it := range m.undesired {
-		m.offer(it, rank{section: sectionRemove, wave: it.wave, stage: it.removalStage(), priority: int(it.kind.deletePriority)})
-		if o, is := it.obstacle(); is {
-			m.plan.Obstacles = append(m.plan.Obstacles, o)
-		}
-		if it.state != stateGone {
-			left++
-		}
-	}
-	m.plan.Done = left == 0
-	m.finish()
+	b.assessRemovals(apis.DeleteOrphanOnDelete)
+	allowDeletion(b.undesired)
+	b.sequenceDeletions()
+	b.finish()
 }
 
-// Committed tells whether the deletion of the component, whose inventory this is, has passed all checks, so that nothing stops it any
-// more.
+// Committed reports whether the deletion of the component with this inventory has passed all checks. Nothing stops it
+// then.
 func Committed(inventory []apis.InventoryRecord) bool {
 	return slices.ContainsFunc(inventory, func(r apis.InventoryRecord) bool {
-		// What the component dropped before has no digest any more.
-		return r.Digest != "" && leavingComponent(r.Phase)
+		// Objects that were pruned have no digest.
+		return r.Digest != "" && isLeaving(r.Phase)
 	})
 }
 
-// stays tells whether the object outlives the component.
-func (it *item) stays() bool {
-	policy := it.record.DeletePolicy
-	return policy == apis.DeleteOrphan || policy == apis.DeleteOrphanOnDelete
-}
-
-// permitted tells whether the component may be deleted: nobody else uses the types that would go with it. It asks for the checks
-// that are missing.
-func (m *maker) permitted() bool {
-	var open bool
-	next := &m.plan.Next
-	verdict := func(o Operation, use Use) {
-		failure, failed := m.in.Failed[o.Key]
+// checksPassed reports whether the component may be deleted: no others use the types that are deleted with it. It
+// plans the checks that are missing.
+func (b *builder) checksPassed() bool {
+	next, obstacles := &b.plan.Next, &b.plan.Obstacles
+	check := func(o Operation, use Use) {
+		failure, failed := b.in.Failed[o.Key]
 		switch {
 		case use.State == ForeignNone:
-			return
 		case use.State != ForeignUnchecked:
-			m.plan.Obstacles = append(m.plan.Obstacles, Obstacle{Key: o.Key, Kind: ObstacleBlocked, Message: use.words()})
+			*obstacles = append(*obstacles, Obstacle{Key: o.Key, Kind: ObstacleBlocked, Message: use.words()})
 		case failed:
-			m.plan.Obstacles = append(m.plan.Obstacles, Obstacle{Key: o.Key, Kind: ObstacleFailed, Message: failure})
+			*obstacles = append(*obstacles, Obstacle{Key: o.Key, Kind: ObstacleFailed, Message: failure})
 		default:
 			next.Operations = append(next.Operations, o)
 		}
-		open = true
 	}
-	staying := 0
-	for _, it := range m.undesired {
-		if it.stays() {
-			staying++
-			continue
-		}
-		s := &it.seen
-		switch {
-		case !it.defines() || it.record.IgnoreForeignInstances:
-		case s.Presence == PresenceUnknown:
-			m.plan.Obstacles = append(m.plan.Obstacles, Obstacle{Key: it.key, Kind: ObstacleWaiting, Message: messageUnseen})
-			open = true
-		case s.Presence == Present && s.Ownership == Ours && !s.Terminating:
-			it.act(ActionCheck, reasonUse)
-			verdict(it.operation(), m.in.Uses[it.key])
-			it.state = stateDone
+	orphans := 0
+	for _, it := range b.undesired {
+		switch r, o := it.record, &it.observed; {
+		case r.DeletePolicy == apis.DeleteOrphan || r.DeletePolicy == apis.DeleteOrphanOnDelete:
+			orphans++
+		case !it.definesTypes() || r.IgnoreForeignInstances:
+		case o.Presence == PresenceUnknown:
+			*obstacles = append(*obstacles, Obstacle{Key: it.key, Kind: ObstacleWaiting, Message: messageUnobserved})
+		case o.Presence == Present && o.Ownership == Ours && !o.Terminating:
+			check(Operation{
+				Action: ActionCheck, Key: it.key, Version: r.Version, UID: o.UID, Reason: reasonUse, Pattern: -1,
+			}, b.in.Uses[it.key])
 		}
 	}
-	// Types that nothing is taken away from are nobody's loss.
-	if len(m.undesired) == 0 || staying < len(m.undesired) {
+	// If all objects are orphaned, the types lose none of their servers.
+	if len(b.undesired) == 0 || orphans < len(b.undesired) {
 		asked := map[Pattern]bool{}
-		for i, pattern := range m.in.Patterns {
+		for i, pattern := range b.in.Patterns {
 			if asked[pattern] {
 				continue
 			}
 			asked[pattern] = true
 			key := Key{Group: pattern.Group, Kind: pattern.Kind}
-			verdict(Operation{Action: ActionCheck, Key: key, Reason: reasonUse, Pattern: i}, m.in.PatternUses[i])
+			check(Operation{Action: ActionCheck, Key: key, Reason: reasonUse, Pattern: i}, b.in.PatternUses[i])
 		}
 	}
 	if len(next.Operations) > 0 {
 		next.Title = titleCheck
 	}
-	return !open
+	return len(next.Operations) == 0 && len(*obstacles) == 0
 }
 
-// forget drops the record of an object that is to go if it is gone, or not ours.
-func (it *item) forget() {
-	if s := &it.seen; s.Presence == Absent || s.Presence == Present && s.Ownership != Ours {
+// dropUnlessOurs drops the record of an object that is gone, or not ours.
+func (it *item) dropUnlessOurs() {
+	if o := &it.observed; o.Presence == Absent || o.Presence == Present && o.Ownership != Ours {
 		it.state = stateGone
 	}
 }
 
-// assessRemoval decides about an object that is to go, whether or not it is its turn. orphan: it is to stay in the cluster.
-func (m *maker) assessRemoval(it *item, orphan bool) {
-	r, s := it.record, &it.seen
-	if it.state == stateGone {
-		return
+// assessRemovals decides what each undesired object needs, as if none had to wait for another. Objects are orphaned
+// by the delete policy Orphan, and by the given one.
+func (b *builder) assessRemovals(orphans apis.DeletePolicy) {
+	for _, it := range b.undesired {
+		if it.state != stateGone {
+			policy := it.record.DeletePolicy
+			b.assessRemoval(it, policy == apis.DeleteOrphan || policy == orphans)
+		}
 	}
-	if s.Presence == PresenceUnknown {
-		it.unseen = true
+	b.countContents()
+	for _, it := range b.undesired {
+		if it.action == ActionOrphan || (it.state != stateAct && it.state != stateBlocked) {
+			continue
+		}
+		if left, _ := b.contentsOf(it); left > 0 {
+			text := fmt.Sprintf("what depends on it has to go first: %d left", left)
+			it.setState(stateWaiting, it.record.Status, text)
+		}
+	}
+}
+
+func (b *builder) assessRemoval(it *item, orphan bool) {
+	r, o := it.record, &it.observed
+	if o.Presence == PresenceUnknown {
 		if r.Phase == apis.PhaseDeleting {
-			it.pause(messageLeaving)
+			it.waitForObservation(messageTerminating)
 		} else {
-			it.pause(messageUnseen)
+			it.waitForObservation(messageUnobserved)
 		}
 		return
 	}
-	take(r, s)
+	recordUID(r, o)
 	reason := reasonUndesired
 	switch {
 	case r.Phase == apis.PhaseDeleting:
 		reason = reasonDeleteAgain
-	case m.in.Deleting:
+	case b.in.Deleting:
 		reason = reasonRemoved
 	}
+	use := b.in.Uses[it.key]
 	switch {
 	case orphan:
-		it.act(ActionOrphan, reason)
-	case s.Terminating:
-		it.wait(apis.ObjectTerminating, messageLeaving)
-	case it.defines() && !r.IgnoreForeignInstances:
-		m.assessType(it, reason)
-	default:
-		it.act(ActionDelete, reason)
-	}
-	it.fail()
-}
-
-// assessType decides about an object that defines types, and is to be deleted.
-func (m *maker) assessType(it *item, reason string) {
-	use := m.in.Uses[it.key]
-	switch {
-	case use.State == ForeignNone, use.State == ForeignUnchecked && m.committed:
-		it.act(ActionDeleteType, reason)
+		it.setAction(ActionOrphan, reason)
+	case o.Terminating:
+		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+	case !it.definesTypes() || r.IgnoreForeignInstances:
+		it.setAction(ActionDelete, reason)
+	case use.State == ForeignNone || use.State == ForeignUnchecked && b.in.Deleting:
+		it.setAction(ActionDeleteType, reason)
 	case use.State == ForeignUnchecked:
-		it.act(ActionCheck, reasonUse)
+		it.setAction(ActionCheck, reasonUse)
 	default:
-		it.stand(stateBlocked, apis.ObjectTerminating, use.words())
+		it.setState(stateBlocked, apis.ObjectTerminating, use.words())
 	}
+	it.dropFailed()
 }
 
 // words say who uses a type.
 func (u Use) words() string {
-	if u.State == ForeignUnknown {
-		if u.Reason == "" {
-			return "it is not known whether others use it"
+	text := "in use by others"
+	switch instances := strings.Join(u.Instances, ", "); {
+	case u.State == ForeignUnknown:
+		text = "it is not known whether others use it"
+		if u.Reason != "" {
+			text += ": " + u.Reason
 		}
-		return "it is not known whether others use it: " + u.Reason
-	}
-	named := strings.Join(u.Instances, ", ")
-	switch {
-	case named == "":
-		return "in use by others"
+	case instances == "":
 	case u.More > 0:
-		return fmt.Sprintf("in use by %s and %d more", named, u.More)
+		text = fmt.Sprintf("in use by %s and %d more", instances, u.More)
 	case u.More < 0:
-		return fmt.Sprintf("in use by %s and more", named)
+		text = fmt.Sprintf("in use by %s and more", instances)
 	default:
-		return "in use by " + named
+		text = "in use by " + instances
 	}
+	return text
 }
 
-// tally counts what is left of each type and in each namespace, finds out the order in which all goes, and has types and
-// namespaces wait for what they hold.
-func (m *maker) tally() {
-	for i := range m.items {
-		if it := &m.items[i]; it.state != stateGone {
-			it.kind.left++
-			it.kind.unreleased++
-			if it.space != nil {
-				it.space.left++
-				it.space.unreleased++
+// countedIn returns the contents that count the object.
+func (it *item) countedIn() []*contents {
+	if it.namespace == nil {
+		return []*contents{&it.kind.instances}
+	}
+	return []*contents{&it.kind.instances, it.namespace.inside}
+}
+
+// countContents counts the instances of each type and the objects in each namespace. It also finds the delete orders
+// that are in force: a container goes no earlier than its contents, or each would wait for the other.
+func (b *builder) countContents() {
+	for i := range b.items {
+		if it := &b.items[i]; it.state != stateGone {
+			for _, c := range it.countedIn() {
+				c.left++
+				c.retained++
 			}
 		}
 	}
-	// An order that contradicts what holds what would have both wait for each other.
-	for _, it := range m.undesired {
+	// Objects that define types may be in a namespace, so their orders come first.
+	for _, it := range b.undesired {
 		it.order = it.record.DeleteOrder
 		if it.state != stateGone {
-			it.kind.order = max(it.kind.order, it.order)
+			it.kind.instances.order = max(it.kind.instances.order, it.order)
 		}
 	}
-	for _, it := range m.undesired {
-		if it.defines() {
-			for _, instances := range m.kinds.instances[it.position] {
-				it.order = max(it.order, instances.order)
-			}
+	for _, it := range b.undesired {
+		for _, c := range b.kinds.contents[it.position] {
+			it.order = max(it.order, c.order)
 		}
 	}
-	for _, it := range m.undesired {
-		if it.space != nil && it.state != stateGone {
-			it.space.order = max(it.space.order, it.order)
+	for _, it := range b.undesired {
+		if it.namespace != nil && it.state != stateGone {
+			it.namespace.inside.order = max(it.namespace.inside.order, it.order)
 		}
 	}
-	for _, space := range m.spaces {
-		space.item.order = max(space.item.order, space.order)
-	}
-	for _, it := range m.undesired {
-		if !it.holder() || it.action == ActionOrphan || (it.state != stateAct && it.state != stateBlocked) {
-			continue
-		}
-		if left, _ := m.contents(it); left > 0 {
-			it.wait(it.record.Status, fmt.Sprintf("what depends on it has to go first: %d left", left))
-		}
+	for _, it := range b.namespaces {
+		it.order = max(it.order, it.inside.order)
 	}
 }
 
-// contents counts the records of what would go with the object: instances of its types, or what is in the namespace.
-func (m *maker) contents(it *item) (left, unreleased int) {
-	if it.kind.namespace {
-		if space := m.spaces[it.key.Name]; space != nil {
-			left, unreleased = space.left, space.unreleased
-		}
-	}
-	for _, instances := range m.kinds.instances[it.position] {
-		left += instances.left
-		unreleased += instances.unreleased
-		if instances == it.kind {
+// contentsOf counts the objects that would be deleted with the object. It does not wait for itself.
+func (b *builder) contentsOf(it *item) (left, retained int) {
+	for _, c := range b.kinds.contents[it.position] {
+		left += c.left
+		retained += c.retained
+		if c == &it.kind.instances {
 			left--
-			if !it.released {
-				unreleased--
-			}
 		}
 	}
-	return left, unreleased
+	return left, retained
 }
 
-// detained tells whether the object has to wait for something in it, or of its types, that may not go yet.
-func (m *maker) detained(it *item) bool {
-	if !it.holder() || it.state == stateAct && it.action == ActionOrphan {
-		return false
-	}
-	_, unreleased := m.contents(it)
-	return unreleased > 0
+// hasRetainedContents reports whether an object that may be deleted has to wait for contents that may not be deleted
+// yet.
+func (b *builder) hasRetainedContents(it *item) bool {
+	_, retained := b.contentsOf(it)
+	return retained > 0 && !(it.state == stateAct && it.action == ActionOrphan)
 }
 
-// turns holds what has to go after something else that is on its way out: what has a later delete order, and in the same wave
-// what may serve instances of managed types that are still there. Only what is released counts; the rest goes when it may.
-func (m *maker) turns() {
+// sequenceDeletions holds the objects that have to go after another one: those with a later delete order, and in the
+// same wave those that may serve instances of managed types, as long as there are such instances. Objects that may
+// not be deleted yet hold no others.
+func (b *builder) sequenceDeletions() {
 	var leaving []*item
 	orders := map[int16]bool{}
-	for _, it := range m.undesired {
+	for _, it := range b.undesired {
 		if it.state == stateGone {
 			continue
 		}
-		if !it.released {
-			it.hold()
-			continue
+		if it.deletable {
+			orders[it.order] = true
 		}
-		orders[it.order] = true
-		if m.detained(it) {
+		if !it.deletable || b.hasRetainedContents(it) {
 			it.hold()
-			continue
-		}
-		if it.state != stateBlocked || m.in.Deleting {
+		} else if it.state != stateBlocked || b.in.Deleting {
 			leaving = append(leaving, it)
 		}
 	}
@@ -300,28 +265,84 @@ func (m *maker) turns() {
 		return
 	}
 	first := slices.MinFunc(leaving, func(a, b *item) int { return int(a.order) - int(b.order) }).order
-	instances := slices.ContainsFunc(leaving, func(it *item) bool { return it.order == first && it.removalStage() == 0 })
+	instances := slices.ContainsFunc(leaving, func(it *item) bool {
+		return it.order == first && it.removalStage() == 0
+	})
 	for _, it := range leaving {
 		if it.order > first || instances && it.removalStage() > 0 {
 			it.hold()
 		}
 	}
-	if m.in.Deleting {
-		m.count(first, len(orders))
+	if !b.in.Deleting {
+		return
 	}
-}
-
-// count says how far the wave is in which objects are deleted.
-func (m *maker) count(first int16, waves int) {
-	progress := Progress{Wave: 1, Waves: waves}
-	for _, it := range m.undesired {
-		switch {
-		case it.state == stateGone && it.order <= first:
+	progress := Progress{Wave: 1, Waves: len(orders)}
+	for _, it := range b.undesired {
+		if it.state == stateGone && it.order <= first {
 			progress.Ready++
-			progress.Total++
-		case it.state != stateGone && it.order == first:
+		} else if it.state != stateGone && it.order == first {
 			progress.Total++
 		}
 	}
-	m.plan.Progress = progress
+	progress.Total += progress.Ready
+	b.plan.Progress = progress
+}
+
+// removalStage is the part of a wave in which the object is deleted: instances of managed types go before what may
+// serve them.
+func (it *item) removalStage() int {
+	if it.kind.managed && !it.isContainer() {
+		return 0
+	}
+	return 1
+}
+
+// aliases returns two shortened keys. Two keys of the same object share one of them, since an object may be served
+// under two groups, and a type may change its scope. The first has no group. The second has the scope in the place of
+// the namespace.
+func aliases(k Key, namespaced bool) [2]Key {
+	scope := ""
+	if namespaced {
+		scope = "*"
+	}
+	return [2]Key{
+		{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name},
+		{Group: k.Group, Kind: k.Kind, Namespace: scope, Name: k.Name},
+	}
+}
+
+// findAliases finds records of objects that are desired under another key. If it is known to be the same object, the
+// record is dropped: to delete it would be to delete the desired object. As long as that is not known, the object is
+// not deleted.
+func (b *builder) findAliases() {
+	// The value is whether the object is desired.
+	present := map[types.UID]bool{}
+	for _, it := range b.undesired {
+		if it.state != stateGone && it.observed.Presence == Present {
+			present[it.observed.UID] = false
+		}
+	}
+	if len(present) == 0 {
+		return
+	}
+	missing := map[Key]bool{}
+	for _, it := range b.desired {
+		if it.record.Phase == apis.PhaseCompleted || isPurging(it.record.Phase) {
+			continue
+		}
+		if it.observed.Presence != Present {
+			for _, key := range aliases(it.key, it.key.Namespace != "") {
+				missing[key] = true
+			}
+		} else if _, both := present[it.observed.UID]; both {
+			present[it.observed.UID] = true
+		}
+	}
+	for _, it := range b.undesired {
+		if it.observed.Presence == Present && present[it.observed.UID] {
+			it.state = stateGone
+		}
+		other := aliases(it.key, it.key.Namespace == "")
+		it.aliased = missing[other[0]] || missing[other[1]]
+	}
 }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -9,7 +10,8 @@ import (
 
 func TestNothingIsDeletedBeforeAllChecks(t *testing.T) {
 	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("c"), order(0, -5)))
-	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}, {Group: "*.local", Kind: "*"}, {Group: "test.local", Kind: "Foo"}}
+	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}, {Group: "*.local", Kind: "*"},
+		{Group: "test.local", Kind: "Foo"}}
 	c.rollOutAll(t)
 	c.deleting, c.cluster.trace = true, nil
 	c.cluster.pattern[1] = []string{"Bar app/theirs"}
@@ -28,7 +30,7 @@ func TestNothingIsDeletedBeforeAllChecks(t *testing.T) {
 		[]string{"check baz.test.local", "check ", "check ", "delete c", "delete mine", "delete type baz.test.local"})
 }
 
-// G-04: once deletion was begun, who uses the types is not asked again, but for what the deletion of a type does itself.
+// Once the deletion has begun, the checks are not repeated. Only the deletion of a type checks again.
 func TestChecksAreNotRepeated(t *testing.T) {
 	c := newComponent(t, crd("baz"), with(foo("first"), order(0, -5)), with(foo("second"), order(0, -4)))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Foo"}}
@@ -77,7 +79,8 @@ func TestWhatNeedsNoCheck(t *testing.T) {
 			if test.seen != nil {
 				test.seen(&s)
 			}
-			p := plan.Make(plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
+			p := plan.Make(plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r},
+				Observed: map[plan.Key]plan.Observed{d.Key: s}})
 			same(t, "operations", actions(p), test.want)
 		})
 	}
@@ -99,7 +102,8 @@ func TestAllOrphanedNeedsNoPermission(t *testing.T) {
 	d := with(configMap("c"), policy(apis.DeleteOrphan))
 	r := asIs(d)
 	r.DeletePolicy = apis.DeleteOrphan
-	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
+	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{r},
+		Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
 		Patterns: []plan.Pattern{{Group: "*", Kind: "*"}}}
 	same(t, "operations", actions(plan.Make(in)), []string{"orphan c"})
 }
@@ -108,18 +112,20 @@ func TestDeleteCanonicalOrder(t *testing.T) {
 	webhook := object1("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "webhook")
 	class := object1("storage.k8s.io", "StorageClass", "class")
 	webhook.Namespace, class.Namespace = "", ""
-	c := newComponent(t, class, namespace("app"), configMap("c"), webhook, crd("baz"), foo("foo"), baz("instance"), bar("listed"))
+	c := newComponent(t, class, namespace("app"), configMap("c"), webhook, crd("baz"), foo("foo"), baz("instance"),
+		bar("listed"))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Bar"}}
 	c.rollOutAll(t)
 	c.deleting, c.cluster.trace = true, nil
 	if p := c.pass(); !p.Done {
 		t.Error(p)
 	}
-	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete instance", "delete listed", "delete type baz.test.local", "delete foo",
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete instance",
+		"delete listed", "delete type baz.test.local", "delete foo",
 		"delete webhook", "delete c", "delete app", "delete class"})
 }
 
-// Priorities are an order, and no reason to wait: a namespace that is not empty yet holds up nothing that comes after it.
+// Priorities give an order only. An object does not wait for one with an earlier priority.
 func TestDeletionDoesNotWaitBetweenPriorities(t *testing.T) {
 	class := object1("storage.k8s.io", "StorageClass", "class")
 	class.Namespace = ""
@@ -136,9 +142,10 @@ func TestDeletionDoesNotWaitBetweenPriorities(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete c", "delete class", "delete app"})
 }
 
-// An order that contradicts what holds what would never end.
+// A container goes no earlier than its contents, for any delete orders.
 func TestContradictoryDeleteOrders(t *testing.T) {
-	c := newComponent(t, with(namespace("app"), order(0, -3)), with(crd("baz"), order(0, -2)), with(baz("instance"), order(0, 7)))
+	c := newComponent(t, with(namespace("app"), order(0, -3)), with(crd("baz"), order(0, -2)),
+		with(baz("instance"), order(0, 7)))
 	c.rollOutAll(t)
 	c.deleting = true
 	if p := c.pass(); !p.Done {
@@ -162,10 +169,163 @@ func TestDeletionProgress(t *testing.T) {
 
 func TestDeletionThatFailsDoesNotStopNeighbours(t *testing.T) {
 	a, b, later := configMap("a"), configMap("b"), with(configMap("later"), order(0, 1))
-	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{asIs(a), asIs(b), asIs(later)}, Failed: map[plan.Key]string{a.Key: "forbidden"},
+	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{asIs(a), asIs(b), asIs(later)},
+		Failed:   map[plan.Key]string{a.Key: "forbidden"},
 		Observed: map[plan.Key]plan.Observed{a.Key: live(a), b.Key: live(b), later.Key: live(later)}}
 	in.Inventory[2].DeleteOrder = 1
 	p := plan.Make(in)
 	same(t, "operations", actions(p), []string{"delete b"})
 	same(t, "obstacles", obstacles(p), []string{"failed a: forbidden"})
+}
+
+// A type that turns out to be in use stops the deletion of the component: later delete waves wait for it.
+func TestBlockedTypeHoldsLaterWavesOfADeletion(t *testing.T) {
+	c := newComponent(t, with(foo("first"), order(0, -1)), crd("baz"), with(configMap("later"), order(0, 1)))
+	c.rollOutAll(t)
+	c.deleting, c.cluster.trace = true, nil
+	c.cluster.finalized[foo("first").Key] = true
+	c.pass()
+	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x"}
+	c.cluster.finalize(foo("first").Key)
+	for range 2 {
+		p := c.pass()
+		same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: in use by Baz app/x"})
+	}
+	same(t, "operations while the type is in use", c.cluster.trace,
+		[]string{"check baz.test.local", "delete first", "delete type baz.test.local", "delete type baz.test.local"})
+	delete(c.cluster.foreign, crd("baz").Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace[4:], []string{"delete type baz.test.local", "delete later"})
+}
+
+// An object that defines its own kind waits for other instances of the kind, and not for itself.
+func TestObjectThatDefinesItsOwnKind(t *testing.T) {
+	definer := object1("meta.local", "Definition", "definer")
+	definer.ManagedTypes = []apis.ManagedType{{Group: "meta.local", Version: "*", Kind: "Definition"}}
+	instance := object1("meta.local", "Definition", "instance")
+	for _, test := range []struct {
+		desired []plan.Desired
+		want    []string
+	}{
+		{[]plan.Desired{definer}, []string{"delete type definer"}},
+		{[]plan.Desired{definer, instance}, []string{"delete instance", "delete type definer"}},
+	} {
+		for _, whole := range []bool{true, false} {
+			c := newComponent(t, test.desired...)
+			c.rollOutAll(t)
+			c.cluster.trace = nil
+			if whole {
+				c.deleting = true
+			} else {
+				c.desired = nil
+			}
+			if p := c.pass(); !p.Done {
+				t.Errorf("of the whole component: %v:\n%s", whole, p)
+			}
+			operations := slices.DeleteFunc(c.cluster.trace, func(o string) bool { return o == "check definer" })
+			same(t, "operations", operations, test.want)
+		}
+	}
+}
+
+// An orphaned namespace is not deleted, so it does not wait for its contents.
+func TestOrphanedNamespaceDoesNotWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(c *component)
+		want   []string
+	}{
+		"with the component":  {func(c *component) { c.deleting = true }, []string{"delete foo", "orphan app"}},
+		"what is in it goes":  {func(c *component) { c.desired = nil }, []string{"delete foo", "orphan app"}},
+		"what is in it stays": {func(c *component) { c.desired = c.desired[1:] }, []string{"orphan app"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newComponent(t, with(namespace("app"), policy(apis.DeleteOrphan)), foo("foo"))
+			c.rollOutAll(t)
+			c.cluster.finalized[foo("foo").Key], c.cluster.trace = true, nil
+			test.change(c)
+			c.pass()
+			same(t, "operations", c.cluster.trace, test.want)
+		})
+	}
+}
+
+// Our labels are removed from an orphan even if another client deletes it.
+func TestOrphanThatIsBeingDeleted(t *testing.T) {
+	d := with(configMap("c"), policy(apis.DeleteOrphan))
+	r, s := asIs(d), live(d)
+	r.DeletePolicy, s.Terminating = apis.DeleteOrphan, true
+	for _, deleting := range []bool{true, false} {
+		in := plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r},
+			Observed: map[plan.Key]plan.Observed{d.Key: s}}
+		same(t, "operations", actions(plan.Make(in)), []string{"orphan c"})
+	}
+}
+
+// Progress counts objects that are gone since the last plan, also of an earlier wave.
+func TestProgressCountsWhatIsGone(t *testing.T) {
+	a, b := configMap("a"), with(foo("b"), order(0, 1))
+	records := []apis.InventoryRecord{asIs(a), asIs(b)}
+	records[1].DeleteOrder = 1
+	p := plan.Make(plan.Input{Deleting: true, Inventory: records,
+		Observed: map[plan.Key]plan.Observed{a.Key: {Presence: plan.Absent}, b.Key: live(b)}})
+	if want := (plan.Progress{Wave: 1, Waves: 1, Ready: 1, Total: 2}); p.Progress != want {
+		t.Errorf("progress is %+v, want %+v", p.Progress, want)
+	}
+}
+
+// An object that defines types goes after all instances of managed types, even if it is one of them.
+func TestTypeThatIsManagedGoesLast(t *testing.T) {
+	c := newComponent(t, crd("baz"), foo("foo"))
+	c.patterns = []plan.Pattern{{Group: "*", Kind: "*"}}
+	c.rollOutAll(t)
+	c.deleting, c.cluster.trace = true, nil
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete foo",
+		"delete type baz.test.local"})
+}
+
+// TestObstaclesOfADeletion shows which obstacle an object has that is to be deleted.
+func TestObstaclesOfADeletion(t *testing.T) {
+	type change func(r *apis.InventoryRecord, s *plan.Observed, in *plan.Input)
+	for name, test := range map[string]struct {
+		definer  plan.Desired
+		change   change
+		obstacle string
+	}{
+		"not observed": {
+			namespace("app"), func(_ *apis.InventoryRecord, s *plan.Observed, _ *plan.Input) { *s = plan.Observed{} },
+			"waiting app: it is not known yet whether it exists",
+		},
+		"deleted, and not observed since": {
+			namespace("app"), func(r *apis.InventoryRecord, s *plan.Observed, _ *plan.Input) {
+				r.Digest, r.Phase, *s = "", apis.PhaseDeleting, plan.Observed{}
+			},
+			"waiting app: it is being deleted",
+		},
+		"being deleted, with contents": {
+			namespace("app"), func(_ *apis.InventoryRecord, s *plan.Observed, _ *plan.Input) { s.Terminating = true },
+			"waiting app: it is being deleted",
+		},
+		"with contents": {
+			namespace("app"), func(*apis.InventoryRecord, *plan.Observed, *plan.Input) {},
+			"waiting app: what depends on it has to go first: 1 left",
+		},
+		"in use by others, with instances": {
+			crd("baz"), func(_ *apis.InventoryRecord, _ *plan.Observed, in *plan.Input) {
+				in.Uses = map[plan.Key]plan.Use{crd("baz").Key: {State: plan.ForeignBlocking}}
+			},
+			"waiting baz.test.local: what depends on it has to go first: 1 left",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := asIs(test.definer), live(test.definer)
+			in := plan.Input{}
+			test.change(&r, &s, &in)
+			in.Inventory = []apis.InventoryRecord{r, asIs(baz("instance"))}
+			in.Observed = map[plan.Key]plan.Observed{test.definer.Key: s, baz("instance").Key: live(baz("instance"))}
+			same(t, "obstacles", obstacles(plan.Make(in)), []string{test.obstacle})
+		})
+	}
 }

@@ -21,10 +21,10 @@ const (
 func newComponent(t testing.TB, desired ...plan.Desired) *component {
 	c := newCluster(t)
 	c.slow["Foo"], c.slow["Bar"], c.slow["Baz"] = true, true, true
-	return &component{cluster: c, desired: desired, unseen: map[plan.Key]bool{}}
+	return &component{cluster: c, desired: desired, unobserved: map[plan.Key]bool{}}
 }
 
-// TestTraceOneConfigMap: what has no status is ready in the request that creates it (trace T1 of the specification of the component engine).
+// TestTraceOneConfigMap: an object without a status is ready in the request that creates it.
 func TestTraceOneConfigMap(t *testing.T) {
 	c := newComponent(t, configMap("c"))
 	c.expect(c.pass(), true, map[string]string{"c": ready})
@@ -32,24 +32,25 @@ func TestTraceOneConfigMap(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c"})
 }
 
-// TestTraceOneFoo: what has one is waited for (trace T2 of the specification of the component engine).
+// TestTraceOneFoo: an object with a status is waited for.
 func TestTraceOneFoo(t *testing.T) {
 	c := newComponent(t, foo("foo"))
 	c.expect(c.pass(), false, map[string]string{"foo": creating})
 	c.expect(c.pass(), false, map[string]string{"foo": creating})
-	c.cluster.observe(foo("foo").Key)
+	c.cluster.makeReady(foo("foo").Key)
 	c.expect(c.pass(), true, map[string]string{"foo": ready})
 	c.expect(c.pass(), true, map[string]string{"foo": ready})
 	same(t, "operations", c.cluster.trace, []string{"create foo"})
 }
 
-// TestTraceOrdersAndPurge: waves, and objects that are purged between them (trace T3 of the specification of the component engine).
+// TestTraceOrdersAndPurge: waves, and objects that are purged between them.
 func TestTraceOrdersAndPurge(t *testing.T) {
-	c := newComponent(t, with(configMap("c"), purged(1)), with(foo("foo"), order(1, 0), purged(1)), with(secret("s"), order(2, 0)))
+	c := newComponent(t, with(configMap("c"), purged(1)), with(foo("foo"), order(1, 0), purged(1)),
+		with(secret("s"), order(2, 0)))
 	c.cluster.finalized[foo("foo").Key] = true
 	c.expect(c.pass(), false, map[string]string{"c": ready, "foo": creating, "s": scheduled})
 	c.expect(c.pass(), false, map[string]string{"c": ready, "foo": creating, "s": scheduled})
-	c.cluster.observe(foo("foo").Key)
+	c.cluster.makeReady(foo("foo").Key)
 	c.expect(c.pass(), false, map[string]string{"c": completed, "foo": "Completing/Terminating", "s": scheduled})
 	c.cluster.finalize(foo("foo").Key)
 	c.expect(c.pass(), true, map[string]string{"c": completed, "foo": completed, "s": ready})
@@ -57,34 +58,36 @@ func TestTraceOrdersAndPurge(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c", "create foo", "purge foo", "purge c", "create s"})
 }
 
-// TestTraceManagedInstancesArePostponed: instances of types come after all else of their wave (trace T4 of the specification of the component engine).
+// TestTraceManagedInstancesArePostponed: instances of managed types come last in their wave.
 func TestTraceManagedInstancesArePostponed(t *testing.T) {
 	c := newComponent(t, baz("baz"), bar("bar"), foo("foo"), crd("baz"))
 	c.patterns = []plan.Pattern{{Group: "test.local", Kind: "Bar"}}
-	c.expect(c.pass(), false, map[string]string{"foo": creating, "baz.test.local": ready, "bar": scheduled, "baz": scheduled})
-	c.cluster.observe(foo("foo").Key)
-	c.expect(c.pass(), false, map[string]string{"foo": ready, "baz.test.local": ready, "bar": creating, "baz": creating})
-	c.cluster.observe(bar("bar").Key, baz("baz").Key)
+	c.expect(c.pass(), false, map[string]string{"foo": creating, "baz.test.local": ready, "bar": scheduled,
+		"baz": scheduled})
+	c.cluster.makeReady(foo("foo").Key)
+	c.expect(c.pass(), false, map[string]string{"foo": ready, "baz.test.local": ready, "bar": creating,
+		"baz": creating})
+	c.cluster.makeReady(bar("bar").Key, baz("baz").Key)
 	c.expect(c.pass(), true, map[string]string{"foo": ready, "baz.test.local": ready, "bar": ready, "baz": ready})
 	same(t, "operations", c.cluster.trace, []string{"create baz.test.local", "create foo", "create baz", "create bar"})
 }
 
-// TestTraceUpdate: only what changed is written, and waited for again (trace T5 of the specification of the component engine).
+// TestTraceUpdate: only changed objects are written, and waited for again.
 func TestTraceUpdate(t *testing.T) {
 	c := newComponent(t, foo("a"), foo("b"), foo("c"))
 	c.pass()
-	c.cluster.observe(foo("a").Key, foo("b").Key)
+	c.cluster.makeReady(foo("a").Key, foo("b").Key)
 	c.expect(c.pass(), false, map[string]string{"a": ready, "b": ready, "c": creating})
 	c.desired[0].Digest, c.desired[2].Digest = "2", "2"
 	c.expect(c.pass(), false, map[string]string{"a": updating, "b": ready, "c": updating})
-	c.cluster.observe(foo("a").Key, foo("c").Key)
+	c.cluster.makeReady(foo("a").Key, foo("c").Key)
 	c.expect(c.pass(), true, map[string]string{"a": ready, "b": ready, "c": ready})
 	if digest := c.cluster.objects[foo("c").Key].digest; digest != "2" {
 		t.Errorf("c has the digest %s", digest)
 	}
 }
 
-// TestTraceRecreate: a change makes another object, and nothing else does (trace T6 of the specification of the component engine).
+// TestTraceRecreate: only a changed desired state recreates an object.
 func TestTraceRecreate(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.UpdateRecreate)))
 	c.pass()
@@ -101,7 +104,7 @@ func TestTraceRecreate(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c", "recreate c", "create c"})
 }
 
-// TestTraceFieldReclaim is T7 as far as it is for the plan: to take the fields of certain managers is asked for.
+// TestTraceFieldReclaim: the update policy ApplyOverride asks to take over the fields of certain managers.
 func TestTraceFieldReclaim(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), policy(apis.UpdateApplyOverride)))
 	c.pass()
@@ -113,7 +116,7 @@ func TestTraceFieldReclaim(t *testing.T) {
 	}
 }
 
-// TestTraceOnce: what is created once is not written again (trace T8 of the specification of the component engine).
+// TestTraceOnce: an object with the policy Once is not written again.
 func TestTraceOnce(t *testing.T) {
 	c := newComponent(t, with(configMap("c"), digest(plan.DigestOnce)))
 	c.pass()
@@ -123,11 +126,13 @@ func TestTraceOnce(t *testing.T) {
 }
 
 func redundant(t *testing.T) *component {
-	c := newComponent(t, with(configMap("c1"), policy(apis.DeleteOrphan), order(0, 2)), with(configMap("c2"), policy(apis.DeleteOrphanOnApply), order(0, 2)),
-		with(configMap("c3"), policy(apis.DeleteOrphanOnDelete), order(0, 2)), with(secret("s"), order(0, 1)), foo("foo"))
+	c := newComponent(t, with(configMap("c1"), policy(apis.DeleteOrphan), order(0, 2)),
+		with(configMap("c2"), policy(apis.DeleteOrphanOnApply), order(0, 2)),
+		with(configMap("c3"), policy(apis.DeleteOrphanOnDelete), order(0, 2)),
+		with(secret("s"), order(0, 1)), foo("foo"))
 	c.cluster.finalized[foo("foo").Key] = true
 	c.pass()
-	c.cluster.observe(foo("foo").Key)
+	c.cluster.makeReady(foo("foo").Key)
 	if !c.pass().Done {
 		t.Fatal("it was not rolled out")
 	}
@@ -149,7 +154,7 @@ func (c *component) there(t *testing.T, want ...plan.Desired) {
 	}
 }
 
-// TestTraceRedundantObjects: what is not desired any more goes in its order, or is left behind (trace T9 of the specification of the component engine).
+// TestTraceRedundantObjects: undesired objects are deleted in order, or orphaned.
 func TestTraceRedundantObjects(t *testing.T) {
 	c := redundant(t)
 	c.desired = []plan.Desired{with(secret("s"), order(0, 1))}
@@ -168,9 +173,9 @@ func managed(t *testing.T) *component {
 		c.cluster.finalized[d.Key] = true
 	}
 	c.pass()
-	c.cluster.observe(foo("foo").Key)
+	c.cluster.makeReady(foo("foo").Key)
 	c.pass()
-	c.cluster.observe(bar("bar").Key, baz("baz").Key)
+	c.cluster.makeReady(bar("bar").Key, baz("baz").Key)
 	if !c.pass().Done {
 		t.Fatal("it was not rolled out")
 	}
@@ -178,7 +183,7 @@ func managed(t *testing.T) *component {
 	return c
 }
 
-// TestTraceRedundantManagedInstances: instances go before all else (trace T10 of the specification of the component engine).
+// TestTraceRedundantManagedInstances: instances of managed types are deleted first.
 func TestTraceRedundantManagedInstances(t *testing.T) {
 	c := managed(t)
 	c.desired = nil
@@ -189,10 +194,11 @@ func TestTraceRedundantManagedInstances(t *testing.T) {
 	c.expect(c.pass(), false, map[string]string{"foo": deleting})
 	c.cluster.finalize(foo("foo").Key)
 	c.expect(c.pass(), true, map[string]string{})
-	same(t, "operations", c.cluster.trace, []string{"delete bar", "delete baz", "check baz.test.local", "delete type baz.test.local", "delete foo"})
+	same(t, "operations", c.cluster.trace, []string{"delete bar", "delete baz", "check baz.test.local",
+		"delete type baz.test.local", "delete foo"})
 }
 
-// TestTraceAdoption: what exists already is taken as the policy says (trace T11 of the specification of the component engine).
+// TestTraceAdoption: an existing object is adopted according to the policy.
 func TestTraceAdoption(t *testing.T) {
 	for policyName, want := range map[apis.AdoptionPolicy][2]string{
 		apis.AdoptIfUnowned: {"adopt c", "not ours s: it belongs to Other space/them"},
@@ -204,19 +210,19 @@ func TestTraceAdoption(t *testing.T) {
 			c.cluster.put(configMap("c").Key, plan.Unowned)
 			c.cluster.put(secret("s").Key, plan.Foreign)
 			p := plan.Make(c.input())
-			var operations, hindrances []string
+			var operations, shown []string
 			if want[0] != "" {
 				operations = []string{want[0]}
 			} else {
-				hindrances = []string{"not ours c: it exists already, and is not to be adopted"}
+				shown = []string{"not ours c: it exists already, and is not to be adopted"}
 			}
 			if want[1] != "" {
-				hindrances = append(hindrances, want[1])
+				shown = append(shown, want[1])
 			} else {
 				operations = append(operations, "adopt s")
 			}
 			same(t, "operations", actions(p), operations)
-			same(t, "obstacles", obstacles(p), hindrances)
+			same(t, "obstacles", obstacles(p), shown)
 			if done := c.pass().Done; done != (policyName == apis.AdoptAlways) {
 				t.Errorf("done is %v", done)
 			}
@@ -224,7 +230,7 @@ func TestTraceAdoption(t *testing.T) {
 	}
 }
 
-// TestTraceDelete: all go in their order, or are left behind (trace T12 of the specification of the component engine).
+// TestTraceDelete: all objects are deleted in order, or orphaned.
 func TestTraceDelete(t *testing.T) {
 	c := redundant(t)
 	c.deleting = true
@@ -238,7 +244,7 @@ func TestTraceDelete(t *testing.T) {
 	c.there(t, configMap("c1"), configMap("c3"))
 }
 
-// TestTraceDeleteWithManagedInstances: instances go before all else (trace T13 of the specification of the component engine).
+// TestTraceDeleteWithManagedInstances: instances of managed types are deleted first.
 func TestTraceDeleteWithManagedInstances(t *testing.T) {
 	c := managed(t)
 	c.deleting = true
@@ -250,10 +256,11 @@ func TestTraceDeleteWithManagedInstances(t *testing.T) {
 	}
 	c.cluster.finalize(foo("foo").Key)
 	c.expect(c.pass(), true, map[string]string{})
-	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete bar", "delete baz", "delete type baz.test.local", "delete foo"})
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete bar", "delete baz",
+		"delete type baz.test.local", "delete foo"})
 }
 
-// TestTraceDeletionPermission: instances of others keep the component (trace T14 of the specification of the component engine).
+// TestTraceDeletionPermission: instances of others prevent the deletion of the component.
 func TestTraceDeletionPermission(t *testing.T) {
 	t.Run("own instances only", func(t *testing.T) {
 		c := managed(t)

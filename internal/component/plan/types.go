@@ -15,17 +15,13 @@ type Key struct {
 	Namespace, Name string
 }
 
-// KeyOf returns the key of a record.
-func KeyOf(r apis.InventoryRecord) Key {
-	return Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
-}
-
 // GroupKind is the type of the object.
 func (k Key) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
 }
 
-// String names the object for people: kind, and namespace and name. A key without a name is that of a pattern, and names types.
+// String names the object for people: kind, namespace and name. A key without a name is the key of a pattern, and
+// names types.
 func (k Key) String() string {
 	switch {
 	case k.Name == "" && k.Namespace == "":
@@ -44,15 +40,15 @@ func (k Key) String() string {
 // DigestOnce is the digest of an object that is written once.
 const DigestOnce = "__once__"
 
-// FieldsNone is what a record holds as fields after a write whose answer did not tell them: the API server keeps no field
-// sets for the type. Somebody else's changes then remain unseen; the digest alone tells.
+// FieldsNone is the Fields of a record after a write whose answer had no field sets: the API server keeps none for
+// the type. Changes by others are then found by the digest only.
 const FieldsNone = "none"
 
-// Desired is what the plan has to know of an object that is desired. All policies are in force: defaults are filled in.
+// Desired is what the plan has to know of a desired object. Policies that are empty mean the default.
 type Desired struct {
 	Key
 	Version string
-	// Digest identifies the content; never empty.
+	// Digest identifies the content. It is never empty.
 	Digest string
 
 	AdoptionPolicy  apis.AdoptionPolicy
@@ -66,126 +62,128 @@ type Desired struct {
 	PurgeOrder *int16
 	// ReapplyInterval is 0 for never.
 	ReapplyInterval time.Duration
-	// ManagedTypes are those that the object brings.
+	// ManagedTypes are the types that the object defines.
 	ManagedTypes []apis.ManagedType
-	// IgnoreForeignInstances: instances that others have of these types do not keep the object from being deleted.
+	// IgnoreForeignInstances: the object is deleted even if others have instances of these types.
 	IgnoreForeignInstances bool
 }
 
-// Presence tells whether an object is there.
+// Presence says whether an object exists.
 type Presence int
 
 const (
-	// PresenceUnknown: nobody has looked yet, or could. The plan waits until somebody has. An object that nobody can have written
-	// yet is better passed as Absent, since a create fails where there is one.
+	// PresenceUnknown: it was not looked for yet, or could not be. The plan waits until it is known. An object that
+	// cannot have been written yet is better passed as Absent, since a create fails if the object exists.
 	PresenceUnknown Presence = iota
 	Absent
 	Present
 )
 
-// Ownership tells whose an object is.
+// Ownership says who owns an object.
 type Ownership int
 
 const (
-	// Unowned: no component of our prefix owns it.
+	// Unowned: no component with our prefix owns it.
 	Unowned Ownership = iota
 	Ours
-	// Predecessor: it belongs to a component of the same kind, namespace and name with another UID, which is therefore gone. It
-	// counts as unowned.
+	// Predecessor: the owner is a component of the same kind, namespace and name with another UID, which is therefore
+	// gone. The object counts as unowned.
 	Predecessor
 	// Foreign: another component owns it.
 	Foreign
 )
 
-// Content tells of an object with confidential content, of which no digest is kept, whether it holds what is desired.
+// Content says whether an object with confidential content has the desired content. No digest is kept of such content.
 type Content int
 
 const (
-	// ContentUnknown: the object is not confidential; its digest tells.
+	// ContentUnknown: the object is not confidential, and has a digest.
 	ContentUnknown Content = iota
 	ContentSame
 	ContentDifferent
 )
 
-// Observed is what was seen of an object.
+// Observed is what was observed of an object.
 type Observed struct {
 	Presence Presence
 	// TypeMissing: the API server does not serve the type. The object is then Absent.
 	TypeMissing bool
-	// UID, Generation and so on are zero unless Present.
+	// UID and the fields below are zero unless the object is Present.
 	UID         types.UID
 	Generation  int64
 	Terminating bool
 	Ownership   Ownership
-	// Owner is the owner in clear text; empty if not known.
+	// Owner is the owner in clear text. It is empty if it is not known.
 	Owner string
-	// Digest is the one that the object was last written for by us, as its annotation says.
+	// Digest is the digest of the desired object at our last write, as the annotation of the object has it.
 	Digest string
-	// Fields identifies the set of fields that we own. Empty if not known.
+	// Fields identifies the set of fields that we own. It is empty if it is not known.
 	Fields string
 	// Content is for confidential objects.
 	Content Content
-	// Status and Message are how ready it is. Empty if nobody has looked at this version of the object yet; it then does
-	// not count as ready.
+	// Status and Message say how ready the object is. An empty status means that this version of the object was not
+	// assessed yet. It then does not count as ready.
 	Status  apis.ObjectStatus
 	Message string
-	// Fenced: it defines types, and says that the creation of their instances is fenced off, for a removal that was begun.
+	// Fenced: the object defines types, and a removal that was begun prevents that instances are created.
 	Fenced bool
-	// Volatile: it waits for an object of the same or of a later wave to appear, and therefore holds up no wave: a claim whose
-	// volume is bound when its first consumer comes.
+	// Volatile: the object waits for an object of its own wave or a later one, so no wave waits for it. An example is a
+	// PersistentVolumeClaim that is bound when its first consumer exists.
 	Volatile bool
 }
 
-// ForeignState tells what is known of the instances that others have of a type.
+// ForeignState says what is known of the instances that others have of a type.
 type ForeignState int
 
 const (
-	// ForeignUnchecked: nobody has looked. The plan asks for it (ActionCheck).
+	// ForeignUnchecked: it was not checked. The plan asks for that (ActionCheck).
 	ForeignUnchecked ForeignState = iota
-	// ForeignNone: there are none, and, for the deletion of the component, creation is fenced off as far as can be.
+	// ForeignNone: there are none. If the component is being deleted, none can be created, as far as that can be
+	// prevented.
 	ForeignNone
 	// ForeignBlocking: others have instances.
 	ForeignBlocking
-	// ForeignUnknown: it could not be found out. It blocks, and says so.
+	// ForeignUnknown: it could not be found out. This blocks too.
 	ForeignUnknown
 )
 
-// Use is what is known of how others use the types of one object (a CustomResourceDefinition or an APIService), or of one
-// additional managed type.
+// Use is what is known of how others use the types of one object (a CustomResourceDefinition or an APIService), or of
+// one additional managed type.
 type Use struct {
 	State ForeignState
-	// Instances are some of those that block, in words, sorted.
+	// Instances names some of the instances that block, sorted.
 	Instances []string
-	// More is how many there are besides; -1 if there are more, and nobody counted.
+	// More is how many other instances there are. It is -1 if there are others that were not counted.
 	More int
-	// Reason says why it is not known.
+	// Reason says why the use is not known.
 	Reason string
 }
 
-// Input is what a plan is made from. Make changes none of it.
+// Input is what a plan is made from. Make does not change it.
 type Input struct {
-	// Deleting: the component is going. Desired is then ignored.
+	// Deleting: the component is being deleted. Desired is then ignored.
 	Deleting bool
-	// Desired in the order in which it was generated. Keys are unique.
+	// Desired has the desired objects in the order in which they were generated. Keys are unique.
 	Desired []Desired
-	// Inventory as it is stored, with what was folded in since.
+	// Inventory has the stored records, with the outcomes since folded in.
 	Inventory []apis.InventoryRecord
-	// Observed of each key of Desired and Inventory; a missing one is the zero value.
+	// Observed has an entry for each key of Desired and Inventory. A missing one counts as the zero value.
 	Observed map[Key]Observed
-	// Failed are the keys of operations that failed in this pass, with the error in words. They are not tried again in this
-	// pass. A create that found an object there is none of them, if Observed has that object: what to do about it is for the next plan.
+	// Failed has the keys of operations that failed in this request, with the errors as text. They are not tried again
+	// in this request. Exception: a create that found an existing object did not fail if Observed has that object. The
+	// next plan decides what to do about it.
 	Failed map[Key]string
-	// Uses are, by the key of the object that defines types, what was found out in this pass about the use of these.
+	// Uses has, by the key of the object that defines types, what was found out in this request about their use.
 	Uses map[Key]Use
 	// Patterns are additional managed types.
 	Patterns []Pattern
-	// PatternUses are what is known of the use of Patterns, by index.
+	// PatternUses has what is known of the use of Patterns, by index.
 	PatternUses map[int]Use
 	// Now is the time of the request.
 	Now time.Time
 }
 
-// Pattern is an additional managed type: group and kind, each "*" for all; a group may start with "*.".
+// Pattern is an additional managed type: group and kind, each "*" for all. A group may start with "*.".
 type Pattern struct {
 	Group, Kind string
 }
@@ -196,24 +194,24 @@ type Action string
 const (
 	// ActionCreate creates an object that does not exist.
 	ActionCreate Action = "create"
-	// ActionAdopt makes an existing object ours and writes what is desired.
+	// ActionAdopt makes an existing object ours and writes the desired state.
 	ActionAdopt Action = "adopt"
-	// ActionApply writes what is desired, by the update policy Apply or ApplyOverride.
+	// ActionApply writes the desired state, by the update policy Apply or ApplyOverride.
 	ActionApply Action = "apply"
-	// ActionReplace writes what is desired, by an update.
+	// ActionReplace writes the desired state, by an update.
 	ActionReplace Action = "replace"
-	// ActionRecreate deletes an object that is to be created anew.
+	// ActionRecreate deletes an object that is created again afterwards.
 	ActionRecreate Action = "recreate"
-	// ActionOrphan takes our marks off an object.
+	// ActionOrphan removes our labels and annotations from an object.
 	ActionOrphan Action = "orphan"
 	// ActionDelete deletes an object.
 	ActionDelete Action = "delete"
-	// ActionPurge deletes an object that was only needed for a while.
+	// ActionPurge deletes an object whose purge order is reached.
 	ActionPurge Action = "purge"
 	// ActionDeleteType deletes an object that defines types, by the fence protocol.
 	ActionDeleteType Action = "delete type"
-	// ActionCheck finds out whether others use the types of an object, or of a pattern, and fences off their creation, if the
-	// component is being deleted.
+	// ActionCheck finds out whether others use the types of an object or a pattern. If the component is being
+	// deleted, it also prevents that instances are created.
 	ActionCheck Action = "check"
 )
 
@@ -221,86 +219,86 @@ const (
 type Operation struct {
 	Action Action
 	Key    Key
-	// Version is that of the type to use.
+	// Version is the version of the type to use.
 	Version string
-	// UID is that of the object meant; empty for a create.
+	// UID is the UID of the object. It is empty for a create.
 	UID types.UID
-	// Reason says why, in stable words.
+	// Reason says why, in a stable text.
 	Reason string
-	// Override: the fields of certain managers are taken.
+	// Override: the fields of certain other managers are taken over.
 	Override bool
-	// Pattern is the index of the pattern to check, -1 if Key is what is meant. The Key of a pattern has its group and kind, and no
-	// name.
+	// Pattern is the index of the pattern to check. It is -1 if the operation is about the object with the Key. The Key
+	// of a pattern has its group and kind, and no name.
 	Pattern int
-	// Stamp: the record is to remember when the object was written, since it is to be rewritten periodically.
+	// Stamp: the record keeps the time of the write, since the object is rewritten periodically.
 	Stamp bool
 }
 
-// Stage is operations that may be carried out at the same time, in canonical order.
+// Stage has operations that may run at the same time, in canonical order.
 type Stage struct {
-	// Title says which wave it belongs to, and what part of it.
+	// Title names the wave, and the part of it.
 	Title      string
 	Operations []Operation
 }
 
 // Obstacle is an object that keeps the component from being done.
 type Obstacle struct {
-	Key Key
-	// Kind tells waiting from failure from being blocked by others.
+	Key  Key
 	Kind ObstacleKind
 	// Message says what is waited for or what failed, without the object. It is stable.
 	Message string
 }
 
-// ObstacleKind tells obstacles apart.
+// ObstacleKind says why an object is an obstacle.
 type ObstacleKind string
 
 const (
-	// ObstacleWaiting: it is not ready, or not gone, yet.
+	// ObstacleWaiting: it is not ready yet, or not gone yet.
 	ObstacleWaiting ObstacleKind = "waiting"
-	// ObstacleFailed: it is ready never, or could not be written.
+	// ObstacleFailed: it can never become ready, or could not be written.
 	ObstacleFailed ObstacleKind = "failed"
 	// ObstacleBlocked: others use the type that it defines.
 	ObstacleBlocked ObstacleKind = "blocked"
-	// ObstacleNotOurs: it belongs to somebody else.
+	// ObstacleNotOurs: it may not be written, because of its owner or its adoption policy.
 	ObstacleNotOurs ObstacleKind = "not ours"
 )
 
 // Progress is how far the component is.
 type Progress struct {
-	// Wave is the number of the wave under way, counted from 1; 0 if there is none. Waves is how many there are; when deleting,
-	// how many are left, of which the first is under way.
+	// Wave is the number of the current wave, counted from 1, or 0 if there is none. Waves is how many waves there are.
+	// When deleting, it is how many are left, and the current one is the first of them.
 	Wave, Waves int
-	// Ready of Total objects of that wave are ready; when deleting, gone since the last plan.
+	// Ready of Total objects of the current wave are ready. When deleting, Ready of them are gone since the last plan.
 	Ready, Total int
 }
 
 // Plan is what a component needs next.
 type Plan struct {
-	// Deleting is the input's.
+	// Deleting is the Deleting of the input.
 	Deleting bool
-	// Inventory is the input's, with what was seen folded in: it has a record for all that is desired, and none for what is
-	// gone. It has to be durable, as far as it has keys that the stored one has not, before anything of Next is done. It
-	// is in canonical order for deletion.
+	// Inventory has a record of each desired object, and no record of an object that is gone, in canonical order for
+	// deletion. If it has keys that the stored inventory lacks, it has to be stored before an operation of Next is
+	// done.
 	Inventory []apis.InventoryRecord
-	// Next is what may be done now; without operations if nothing may.
+	// Next is what may be done now. It has no operations if everything has to wait.
 	Next Stage
-	// Obstacles are what is waited for or failed, in canonical order.
+	// Obstacles are the objects that are waited for or failed, in canonical order.
 	Obstacles []Obstacle
-	// Progress says how far the wave is that is under way.
+	// Progress says how far the current wave is.
 	Progress Progress
-	// Reapply is when the next object is to be rewritten although nothing seems to have changed; zero if none is.
+	// Reapply is when the next object is rewritten without a known change. It is zero if none is.
 	Reapply time.Time
-	// Done: there is nothing to do and nothing to wait for. When deleting, the inventory is empty.
+	// Done: there is nothing to do and nothing to wait for. When deleting, the inventory is then empty.
 	Done bool
 }
 
-// Outcome is what became of an operation.
+// Outcome is the result of an operation.
 type Outcome struct {
 	Operation Operation
-	// Err is why it could not be done; nil if it was.
+	// Err says why it could not be done. It is nil on success.
 	Err error
-	// Observed is the object as the answer of the API server shows it. Presence is PresenceUnknown if there is none to be had: after a delete.
+	// Observed is the object in the answer of the API server. Its Presence is PresenceUnknown if the answer has no
+	// object, as after a delete.
 	Observed Observed
 	// Use is the outcome of a check, and of a deletion of a type that is in use.
 	Use Use

@@ -2,83 +2,103 @@ package plan
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/espalier-dev/espalier/apis"
 )
 
-// wave is what has the same apply order.
+// wave has the objects of one apply order.
 type wave struct {
 	order int16
-	// items are those desired, in canonical order.
+	// items are the desired objects, in canonical order.
 	items []*item
-	// purged are those that are purged after the wave, of this or an earlier one.
+	// purged are the objects to purge after the wave. They were applied in this wave, or in an earlier one.
 	purged []*item
-	// before, with and after are objects that the component drops, by prune policy.
+	// before, with and after are objects to prune, by prune policy.
 	before, with, after []*item
-	// ready: all of it is ready, or holds nobody up.
+	// ready: all of its objects are ready, or are not waited for.
 	ready bool
 }
 
-// roll goes through the waves: it holds what has to wait for its turn, and releases what is to be pruned or purged by now.
-func (m *maker) roll() {
-	strays := m.formWaves()
-	under := -1
+// The stages of a wave. Each waits until the objects of the stage before were ready once since they were written.
+const (
+	stageRegular = iota
+	stageAPIServices
+	stageManaged
+)
+
+func (it *item) stage() int {
+	switch {
+	case it.kind.managed:
+		return stageManaged
+	case it.kind.isAPIService:
+		return stageAPIServices
+	default:
+		return stageRegular
+	}
+}
+
+// openWaves goes through the waves in order. It holds the objects of waves that are not open yet. It allows to prune
+// and to purge what is due.
+func (b *builder) openWaves() {
+	afterAll := b.formWaves()
+	current := -1
 	open, ready := true, true
-	for i := range m.waves {
-		w := &m.waves[i]
-		m.turn(w, open)
+	for i := range b.waves {
+		w := &b.waves[i]
+		b.openWave(w, open)
 		ready = ready && w.ready
 		open = open && w.ready && w.purge()
-		if under < 0 && !open {
-			under = i
+		if current < 0 && !open {
+			current = i
 		}
 	}
 	if ready {
-		m.release(strays)
+		allowDeletion(afterAll)
 	}
-	m.plan.Progress.Waves = len(m.waves)
-	if under >= 0 {
-		w := &m.waves[under]
-		m.plan.Progress.Wave, m.plan.Progress.Total = under+1, len(w.items)
-		for _, it := range w.items {
+	progress := &b.plan.Progress
+	progress.Waves = len(b.waves)
+	if current >= 0 {
+		progress.Wave, progress.Total = current+1, len(b.waves[current].items)
+		for _, it := range b.waves[current].items {
 			if it.state == stateDone {
-				m.plan.Progress.Ready++
+				progress.Ready++
 			}
 		}
 	}
 }
 
-// formWaves finds the waves of what is desired, and for each what is to be pruned before, with and after, and purged after it.
-// What was applied in a wave that there is no more goes with the next one, but for what has to serve until its successor does: that
-// is returned, and waits for all waves, since any may hold the successor.
-func (m *maker) formWaves() (strays []*item) {
-	for start := 0; start < len(m.desired); {
-		order := m.desired[start].desired.ApplyOrder
+// formWaves forms the waves, and assigns to each the objects to prune and to purge. If the wave of an object does not
+// exist any more, the object is pruned with the next one. With the policy After, it serves until its successor does,
+// which may be in any wave: it is returned, and waits for all waves.
+func (b *builder) formWaves() (afterAll []*item) {
+	for start := 0; start < len(b.desired); {
+		order := b.desired[start].desired.ApplyOrder
 		end := start
-		for ; end < len(m.desired) && m.desired[end].desired.ApplyOrder == order; end++ {
-			m.desired[end].wave = len(m.waves)
+		for ; end < len(b.desired) && b.desired[end].desired.ApplyOrder == order; end++ {
+			b.desired[end].wave = len(b.waves)
 		}
-		m.waves = append(m.waves, wave{order: order, items: m.desired[start:end]})
-		m.orders = append(m.orders, order)
+		b.waves = append(b.waves, wave{order: order, items: b.desired[start:end]})
 		start = end
 	}
-	for _, it := range m.desired {
-		if i := m.purgeWave(it); i >= 0 {
-			m.waves[i].purged = append(m.waves[i].purged, it)
+	for _, it := range b.desired {
+		if isPurgeable(it.record) {
+			w := &b.waves[b.purgeWave(it)]
+			w.purged = append(w.purged, it)
 		}
 	}
-	if len(m.waves) == 0 {
-		return m.undesired
+	if len(b.waves) == 0 {
+		return b.undesired
 	}
-	for _, it := range m.undesired {
+	for _, it := range b.undesired {
 		order, policy := it.record.ApplyOrder, it.record.PrunePolicy
-		i := max(waveNumber(m.orders, order), 0)
-		if m.orders[i] < order && policy != apis.PruneAfter {
-			i = min(i+1, len(m.waves)-1)
+		i := max(b.lastWave(order), 0)
+		if b.waves[i].order < order && policy != apis.PruneAfter {
+			i = min(i+1, len(b.waves)-1)
 		}
-		switch w := &m.waves[i]; {
+		switch w := &b.waves[i]; {
 		case policy == apis.PruneAfter && w.order != order:
-			strays = append(strays, it)
+			afterAll = append(afterAll, it)
 		case policy == apis.PruneAfter:
 			w.after = append(w.after, it)
 		case policy == apis.PruneBefore:
@@ -87,70 +107,107 @@ func (m *maker) formWaves() (strays []*item) {
 			w.with = append(w.with, it)
 		}
 	}
-	return strays
+	return afterAll
 }
 
-// turn decides about a wave. open: all before it are ready.
-func (m *maker) turn(w *wave, open bool) {
-	if open || !w.pending() {
-		m.release(w.before)
-	}
-	obstructed := m.obstructed(w.before)
+// lastWave returns the index of the last wave whose order is not above order, -1 if there is none.
+func (b *builder) lastWave(order int16) int {
+	return sort.Search(len(b.waves), func(i int) bool { return b.waves[i].order > order }) - 1
+}
 
-	var unready [stages]int
+// purgeWave returns the index of the wave after which the object is purged: the last one that is not above its purge
+// order.
+func (b *builder) purgeWave(it *item) int {
+	return max(it.wave, b.lastWave(*it.record.PurgeOrder))
+}
+
+// openWave decides which objects of the wave have to wait. The wave is open if all waves before it are ready.
+func (b *builder) openWave(w *wave, open bool) {
+	if open || !w.hasUnwritten() {
+		allowDeletion(w.before)
+	}
+	waits := b.waitsForPruning(w.before)
+
+	stage := stageManaged
 	for _, it := range w.items {
-		if !it.passed() {
-			unready[it.stage()]++
+		phase := it.record.Phase
+		wasReady := phase == apis.PhaseReady || phase == apis.PhaseCompleted || isPurging(phase)
+		if !wasReady && !it.volatile {
+			stage = min(stage, it.stage())
 		}
 	}
 	idle := true
 	w.ready = true
 	for _, it := range w.items {
-		stage := it.stage()
-		eligible := open && !obstructed
-		for earlier := range stage {
-			eligible = eligible && unready[earlier] == 0
-		}
-		if it.rollout && !eligible {
+		if it.unwritten && (!open || waits || it.stage() > stage) {
 			it.postpone()
 		}
-		if (it.state == stateAct || it.unseen) && !purging(it.record.Phase) {
+		if isPurging(it.record.Phase) {
+			continue
+		}
+		if it.state == stateAct || it.state == stateWaiting && it.observed.Presence == PresenceUnknown {
 			idle = false
 		}
-		w.ready = w.ready && (it.state == stateDone || it.volatile || purging(it.record.Phase))
+		w.ready = w.ready && (it.state == stateDone || it.volatile)
 	}
 
-	// What cannot be written now must not keep what may be in its way.
-	if idle && !obstructed && (open || !w.pending()) {
-		m.release(w.with)
+	// An object that cannot be written now may need that another one is deleted.
+	if idle && !waits && (open || !w.hasUnwritten()) {
+		allowDeletion(w.with)
 	}
 	if w.ready {
-		m.release(w.after)
+		allowDeletion(w.after)
 	}
 }
 
-// pending tells whether something new is still to be written in the wave.
-func (w *wave) pending() bool {
+// hasUnwritten reports whether a new desired state is still to be written in the wave.
+func (w *wave) hasUnwritten() bool {
 	return slices.ContainsFunc(w.items, func(it *item) bool {
-		return it.rollout && (it.state == stateAct || it.state == stateHeld || it.state == stateWaiting)
+		return it.unwritten && (it.state == stateAct || it.state == stateHeld || it.state == stateWaiting)
 	})
 }
 
-// passed tells whether the object lets the next stage of its wave begin: it was ready once since it was written.
-func (it *item) passed() bool {
-	phase := it.record.Phase
-	return phase == apis.PhaseReady || phase == apis.PhaseCompleted || purging(phase) || it.volatile
+// waitsForPruning reports whether a wave has to wait for objects that are pruned before it. It does not wait for
+// objects that others use, nor for objects that may not be deleted before the wave is written.
+func (b *builder) waitsForPruning(before []*item) bool {
+	return slices.ContainsFunc(before, func(it *item) bool {
+		return it.deletable && it.state != stateGone && it.state != stateBlocked && !b.hasRetainedContents(it)
+	})
 }
 
-// postpone holds an object whose turn has not come. Why it could not be written if it had is not known before then: its type may come
-// with what is before it.
+// postpone holds an object whose wave or stage is not open. A missing type or namespace is no obstacle yet: an
+// earlier wave may create it.
 func (it *item) postpone() {
-	switch {
-	case it.state == stateAct:
-		it.hold()
-	case it.seen.Presence == Absent && !it.failed && (it.state == stateWaiting || it.state == stateFailed):
+	it.hold()
+	if it.observed.Presence == Absent && !it.failed && (it.state == stateWaiting || it.state == stateFailed) {
 		it.state, it.message = stateHeld, ""
 		it.record.Status, it.record.Message = apis.ObjectInProgress, ""
-	default:
 	}
+}
+
+// allowDeletion allows to delete objects, as far as the waves of the desired objects are concerned.
+func allowDeletion(items []*item) {
+	for _, it := range items {
+		if it.deletable || it.aliased || it.state == stateGone {
+			continue
+		}
+		it.deletable = true
+		for _, c := range it.countedIn() {
+			c.retained--
+		}
+	}
+}
+
+// purge begins to purge what is due after the wave, which is ready as all waves before it. It reports whether all of it
+// is gone.
+func (w *wave) purge() (done bool) {
+	done = true
+	for _, it := range w.purged {
+		if phase := it.record.Phase; phase != apis.PhaseCompleted && !isPurging(phase) {
+			it.record.Phase = apis.PhaseScheduledForCompletion
+			it.assessPurge()
+		}
+		done = done && it.state == stateDone
+	}
+	return done
 }

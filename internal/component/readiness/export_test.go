@@ -1,14 +1,10 @@
 package readiness
 
-// MaxPrograms is tested apart, since it does not show how many expressions are kept.
+// MaxPrograms is tested apart, since no result shows how many expressions are kept.
 const MaxPrograms = maxPrograms
 
 // StaticKinds are the kinds that Static knows.
-var StaticKinds = static
+var StaticKinds = staticKinds
 
 // Kept is how many expressions are kept.
-func Kept() int {
-	programs.mu.Lock()
-	defer programs.mu.Unlock()
-	return len(programs.recent) + len(programs.older)
-}
+func Kept() int { return programs.Len() }

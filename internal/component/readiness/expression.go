@@ -8,36 +8,44 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/kinds"
+
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/lru"
 )
 
 const (
 	// maxExpression is the length of the longest expression, in bytes.
 	maxExpression = 8 << 10
-	// maxCost limits what evaluating an expression may cost, in the units of CEL: some ten milliseconds.
+	// maxCost is the highest cost of an evaluation, in the units of CEL. It is reached after some ten milliseconds.
 	maxCost = 100_000
-	// maxPrograms is how many expressions are kept compiled, at least; at most twice as many.
-	maxPrograms = 512
+	// maxPrograms is how many expressions are kept compiled.
+	maxPrograms = 1024
 )
 
-// forbidden are functions of the library for strings whose result may be larger than what they are given by any factor. What they
-// cost is known only afterwards, when the memory is used up.
+// forbidden are functions for strings whose result may be many times as large as their arguments. Their cost is known
+// only afterwards, when the memory is used up.
 var forbidden = []string{"format", "join", "replace"}
+
+// knownErrors are the beginnings of errors that have no value of the object but a key.
+var knownErrors = []string{
+	"no such key: ", "no such overload", "index out of bounds", "division by zero", "modulus by zero",
+}
 
 // readyWhen evaluates an expression.
 func readyWhen(expression string, object *unstructured.Unstructured) Result {
-	program, err := programs.get(expression)
+	program, err := programOf(expression)
 	if err != nil {
 		return failed(err.Error())
 	}
 	value, _, err := program.Eval(map[string]any{"object": object.Object})
 	if err != nil {
-		return inProgress("ready-when: " + complaint(err, object))
+		return inProgress("ready-when: " + evaluationError(err, object))
 	}
 	ready, ok := value.(types.Bool)
 	if !ok {
@@ -49,16 +57,15 @@ func readyWhen(expression string, object *unstructured.Unstructured) Result {
 	return current
 }
 
-// complaint says why an expression has no value. Only texts that are known pass, since others may contain any value of the
-// object; and none in which a value may stand for a key, if the object is a Secret.
-func complaint(err error, object *unstructured.Unstructured) string {
+// evaluationError says why an expression has no value. It shows only known errors, since others may contain any value
+// of the object. It shows none for a Secret, since a value may be in the place of a key.
+func evaluationError(err error, object *unstructured.Unstructured) string {
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) {
 		return "takes too long to evaluate"
 	}
-	kind := object.GroupVersionKind()
-	if secret := kind.Group == "" && kind.Kind == "Secret"; !secret {
-		for _, known := range []string{"no such key: ", "no such overload", "index out of bounds", "division by zero", "modulus by zero"} {
+	if object.GroupVersionKind().GroupKind() != kinds.Secret {
+		for _, known := range knownErrors {
 			if text := err.Error(); strings.HasPrefix(text, known) {
 				return text
 			}
@@ -67,59 +74,27 @@ func complaint(err error, object *unstructured.Unstructured) string {
 	return "cannot be evaluated"
 }
 
-// programs are shared by all, since the same expressions come again with each request, and compiling one takes as long as evaluating
-// it a hundred times.
-var programs cache
-
-// cache keeps compiled expressions, and the errors of those that cannot be compiled. It is safe for concurrent use. When recent
-// is full it becomes older, and what was older is forgotten.
-type cache struct {
-	mu            sync.Mutex
-	recent, older map[string]compiled
-}
+// programs keeps compiled expressions, and the errors of those that cannot be compiled. All components share it: the
+// same expressions come again with each request, and to compile one takes as long as to evaluate it a hundred times.
+var programs = lru.New(maxPrograms)
 
 type compiled struct {
 	program cel.Program
 	err     error
 }
 
-func (c *cache) get(expression string) (cel.Program, error) {
-	found, ok := c.find(expression)
-	if !ok {
-		// Others need not wait. Two may compile the same, which does no harm.
-		found.program, found.err = compile(expression)
-		c.put(expression, found)
+// programOf returns the program of an expression. Two requests may compile the same expression at the same time,
+// which does no harm.
+func programOf(expression string) (cel.Program, error) {
+	if found, ok := programs.Get(expression); ok {
+		return found.(compiled).program, found.(compiled).err
 	}
-	return found.program, found.err
+	program, err := compile(expression)
+	programs.Add(expression, compiled{program, err})
+	return program, err
 }
 
-func (c *cache) find(expression string) (compiled, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if found, ok := c.recent[expression]; ok {
-		return found, true
-	}
-	found, ok := c.older[expression]
-	if ok {
-		c.putLocked(expression, found)
-	}
-	return found, ok
-}
-
-func (c *cache) put(expression string, made compiled) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.putLocked(expression, made)
-}
-
-func (c *cache) putLocked(expression string, made compiled) {
-	if c.recent == nil || len(c.recent) >= maxPrograms {
-		c.recent, c.older = make(map[string]compiled), c.recent
-	}
-	c.recent[expression] = made
-}
-
-// environment is what an expression is written in.
+// environment has the variables and functions of expressions.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("object", cel.DynType),
@@ -129,7 +104,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// compile makes a program of an expression. The error names the annotation.
+// compile returns the program of an expression. The error names the annotation.
 func compile(expression string) (cel.Program, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("ready-when: is longer than %d bytes", maxExpression)
@@ -142,7 +117,7 @@ func compile(expression string) (cel.Program, error) {
 	if issues.Err() != nil {
 		first := issues.Errors()[0]
 		return nil, fmt.Errorf("ready-when: %s (line %d, column %d)",
-			clean(first.Message), first.Location.Line(), first.Location.Column()+1)
+			stableMessage(first.Message), first.Location.Line(), first.Location.Column()+1)
 	}
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("ready-when: must be true or false, not of type %s", out)

@@ -26,14 +26,14 @@ var kinds = []string{
 	"apiextensions.k8s.io/v1 CustomResourceDefinition", "apiregistration.k8s.io/v1 APIService",
 }
 
-// differing is the index of the first kind that kstatus may see in another way.
+// differing is the index of the first kind for which kstatus may give another result.
 var differing = slices.Index(kinds, "v1 Pod")
 
 // FuzzL7MalformedStatus gives each kind any status and spec, and demands that
 //
 //   - Of does not panic, and does not change the object,
 //   - it has a message if and only if the object is not Current, in one line of limited length,
-//   - without hints it is of one mind with kstatus, but for the kinds where that is wrong.
+//   - without hints it agrees with kstatus, except for kinds where kstatus is wrong.
 func FuzzL7MalformedStatus(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, `"x"`, `null`, `{"status":{"conditions":[{"type":"Ready","status":"False","message":"\u0000\n"}]}}`,

@@ -68,7 +68,8 @@ func (r row) each(visit func(state, component.StatusHint)) {
 				for _, test := range r.test {
 					for _, generation := range r.hintGeneration {
 						for _, hintReady := range r.hintReady {
-							hint := component.StatusHint{HasObservedGeneration: generation, HasReadyCondition: hintReady}
+							hint := component.StatusHint{HasObservedGeneration: generation,
+								HasReadyCondition: hintReady}
 							if r.hintTest {
 								hint.Conditions = []string{"Test"}
 							}
@@ -143,7 +144,7 @@ func TestWordsForHints(t *testing.T) {
 	}
 }
 
-// A hint is about the status of any kind, not only of those without rules.
+// A hint works for any kind, also for kinds with rules.
 func TestHintsForKindsWithRules(t *testing.T) {
 	object := parse(t, `
 apiVersion: v1
@@ -155,7 +156,7 @@ metadata: {name: x, generation: 1}`)
 		inProgress("has no condition Synced yet"))
 }
 
-// What a hint adds takes the place of nothing that is there.
+// A hint replaces no part of the status.
 func TestHintsLeaveTheStatusAsItIs(t *testing.T) {
 	object := parse(t, `
 apiVersion: apiextensions.k8s.io/v1

@@ -180,7 +180,7 @@ status: {observedGeneration: 1, desiredNumberScheduled: 0}`,
 	}.run(t, "apps/v1", "DaemonSet")
 }
 
-// TestJob: a suspended Job is ready, and one that failed is not waited for (pitfall G-22).
+// TestJob: a suspended Job is ready, and one that failed is not waited for.
 func TestJob(t *testing.T) {
 	kindTests{
 		"new":              {"spec: {completions: 3}", inProgress("0 of 3 completions")},
@@ -199,7 +199,7 @@ status: {conditions: [{type: Failed, status: "True", reason: BackoffLimitExceede
 	}.run(t, "batch/v1", "Job")
 }
 
-// TestPod: a Pod that failed is not ready (pitfall G-22).
+// TestPod: a Pod that failed is not ready.
 func TestPod(t *testing.T) {
 	kindTests{
 		"new":       {"spec: {}", inProgress("not running yet")},
@@ -234,7 +234,7 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}, {type: Stal
 	}.run(t, "v1", "Pod")
 }
 
-// TestPersistentVolumeClaim: one that is not bound may be left behind by the waves (pitfall G-22).
+// TestPersistentVolumeClaim: one that is not bound may be left behind by the waves.
 func TestPersistentVolumeClaim(t *testing.T) {
 	pending := readiness.Result{Status: apis.ObjectInProgress, Message: "waiting to be bound", Volatile: true}
 	kindTests{
@@ -284,13 +284,14 @@ func TestAPIService(t *testing.T) {
 }
 
 func TestOthersAreCurrentByExisting(t *testing.T) {
-	for _, kind := range []string{"v1/ConfigMap", "v1/Secret", "v1/ServiceAccount", "batch/v1/CronJob", "policy/v1/PodDisruptionBudget"} {
+	for _, kind := range []string{"v1/ConfigMap", "v1/Secret", "v1/ServiceAccount", "batch/v1/CronJob",
+		"policy/v1/PodDisruptionBudget"} {
 		i := strings.LastIndex(kind, "/")
 		kindTests{"": {"", current}}.run(t, kind[:i], kind[i+1:])
 	}
 }
 
-// A message that differs whenever it is written would have the component written whenever it is.
+// A message that is different each time would cause a write of the component each time.
 func TestMessagesAreStableAndShort(t *testing.T) {
 	tests := map[string]struct{ message, want string }{
 		"lines":     {"a\n\tb \u2028 c\x00\x1b[31m", "a b c[31m"},

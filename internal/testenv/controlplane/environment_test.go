@@ -87,6 +87,7 @@ func TestUserMayDoWhatRBACAllows(t *testing.T) {
 
 // TestLifeOfAnEnvironment goes through everything that cannot be done to a shared one.
 func TestLifeOfAnEnvironment(t *testing.T) {
+	controlplanetest.SkipIfShort(t)
 	leaks := goleak.IgnoreCurrent()
 	env, err := controlplane.Start(t.Context(), controlplane.Options{
 		CRDPaths: []string{"testdata/widgets.yaml"}, GarbageCollection: true,

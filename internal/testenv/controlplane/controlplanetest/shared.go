@@ -8,12 +8,15 @@
 //		config, namespace := plane.Config(t), plane.Namespace(t)
 //		...
 //	}
+//
+// A test that asks for a control plane is skipped under "go test -short". How many were is printed after the last test.
 package controlplanetest
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -44,9 +47,9 @@ type Shared struct {
 	err     error
 }
 
-// Main runs the tests of a package, stops the control plane, and returns the exit code. What makes the code non-zero is a
-// test that fails, a control plane that does not stop as it should, or a goroutine that outlives the tests. What
-// controller-runtime logs is discarded, unless the caller has set a logger before; m is a *testing.M.
+// Main runs the tests of a package, stops the control plane, and returns the exit code. The code is not zero after a test that
+// failed, a control plane that did not stop as it should, or a goroutine that outlived the tests. What controller-runtime
+// logs is discarded, unless the caller has set a logger before; m is a *testing.M.
 func (s *Shared) Main(m interface{ Run() int }) int {
 	log.SetLogger(logr.Discard())
 	s.mu.Lock()
@@ -54,6 +57,7 @@ func (s *Shared) Main(m interface{ Run() int }) int {
 	s.mu.Unlock()
 
 	code := m.Run()
+	reportSkipped(os.Stdout)
 	if err := s.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
@@ -78,10 +82,12 @@ func (s *Shared) stop() error {
 	return s.env.Stop()
 }
 
-// Environment returns the control plane. When there is none the test fails at once, with an error that says what to do;
-// it is never skipped. When a process of the control plane ends by itself during the test, the test fails in the end.
+// Environment returns the control plane. The test is skipped if tests are to be short. When there is no control plane the
+// test fails at once, with an error that says what to do. When a process of the control plane ends by itself during the
+// test, the test fails in the end.
 func (s *Shared) Environment(t testing.TB) *controlplane.Environment {
 	t.Helper()
+	SkipIfShort(t)
 	env, err := s.start()
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +134,37 @@ func (s *Shared) Namespace(t testing.TB) string {
 		t.Fatalf("could not create a namespace: %v", err)
 	}
 	return namespace.Name
+}
+
+// skipped are the tests that were skipped for want of a control plane.
+var skipped struct {
+	mu    sync.Mutex
+	tests map[string]bool
+}
+
+// SkipIfShort skips a test that needs a control plane if tests are to be short. It is for tests that start one of their own;
+// the methods of [Shared] call it.
+func SkipIfShort(t testing.TB) {
+	t.Helper()
+	if !testing.Short() {
+		return
+	}
+	skipped.mu.Lock()
+	if skipped.tests == nil {
+		skipped.tests = map[string]bool{}
+	}
+	skipped.tests[t.Name()] = true
+	skipped.mu.Unlock()
+	t.Skip("it needs a control plane")
+}
+
+// reportSkipped prints how many tests were skipped. The script hack/quick adds the numbers of all packages up.
+func reportSkipped(out io.Writer) {
+	skipped.mu.Lock()
+	defer skipped.mu.Unlock()
+	if n := len(skipped.tests); n > 0 {
+		fmt.Fprintf(out, "%d tests need a control plane and were skipped; run make test\n", n)
+	}
 }
 
 // maxPrefix leaves room for what the API server appends to make a name of at most 63 characters.

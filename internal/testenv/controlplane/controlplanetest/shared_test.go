@@ -1,6 +1,7 @@
 package controlplanetest_test
 
 import (
+	"flag"
 	"fmt"
 	"runtime"
 	"strings"
@@ -28,6 +29,7 @@ func TestSharedStartsWhenAskedFor(t *testing.T) {
 }
 
 func TestSharedFailsTheTestWithoutAControlPlane(t *testing.T) {
+	setShort(t, "false")
 	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
 	var plane controlplanetest.Shared
 	plane.Main(run(func() int {
@@ -41,7 +43,42 @@ func TestSharedFailsTheTestWithoutAControlPlane(t *testing.T) {
 	}))
 }
 
+func TestSharedSkipsShortTests(t *testing.T) {
+	setShort(t, "true")
+	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
+	var plane controlplanetest.Shared
+	for _, name := range []string{"one", "two", "two"} {
+		t.Run(name, func(t *testing.T) {
+			outcome := failureOf(t, func(tb testing.TB) { plane.Namespace(tb) })
+			if outcome != "skipped: it needs a control plane" {
+				t.Errorf("the outcome is %q", outcome)
+			}
+		})
+	}
+	var out strings.Builder
+	controlplanetest.ReportSkipped(&out)
+	controlplanetest.ReportSkipped(&out)
+	if want := "3 tests need a control plane and were skipped; run make test\n"; out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
+
+// setShort sets the flag -short for the test.
+func setShort(t *testing.T, short string) {
+	t.Helper()
+	before := fmt.Sprint(testing.Short())
+	if err := flag.Set("test.short", short); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := flag.Set("test.short", before); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestSharedNeedsMain(t *testing.T) {
+	setShort(t, "false")
 	var plane controlplanetest.Shared
 	failure := failureOf(t, func(tb testing.TB) { plane.Namespace(tb) })
 	if !strings.Contains(failure, "call Main of *controlplanetest.Shared in TestMain") {
@@ -74,7 +111,7 @@ func TestNamespaceNamesAreLegal(t *testing.T) {
 	}
 }
 
-// failureOf returns what a test that does f would fail with.
+// failureOf returns what a test that does f would fail with, or why it would be skipped.
 func failureOf(t *testing.T, f func(testing.TB)) string {
 	t.Helper()
 	recorded := &recorder{TB: t}
@@ -95,5 +132,10 @@ type recorder struct {
 
 func (r *recorder) Fatal(args ...any) {
 	r.failure = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Skip(args ...any) {
+	r.failure = "skipped: " + fmt.Sprint(args...)
 	runtime.Goexit()
 }

@@ -1,0 +1,244 @@
+// Package components deploys components: sets of objects that a generator makes for a resource.
+//
+// [ComponentReconciler] is a node like any other, and [NewComponentRoot] returns a root for resources that are one component each.
+// The package is built on what package reconcilers exports, and nothing else of it: a node of your own can do what this one
+// does.
+//
+// # The life of a request
+//
+//	component.go          the node: fields, defaults, set-up
+//	reconcile.go          Reconcile and Plan; what one request does, in order
+//	deployment.go         finds the cluster and the identity that the objects are deployed with
+//	resource_state.go     what is remembered of the resource from request to request
+//	inventory.go          where the inventory is kept
+//	internal/component    the engine: generated objects in, a report out (see its package engine)
+//	condition.go          decides state, reason and message from what was found out
+//	status.go             writes them into the status, in memory
+//	events.go             records what happened as events
+//	event_source.go       brings the resource back when one of its objects changes
+package components
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/validation"
+
+	corev1 "k8s.io/api/core/v1"
+	k8svalidation "k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ComponentReconciler deploys a component: a set of objects that a generator makes for the resource. It keeps the objects as
+// desired, in waves, and deletes them again. It records each object before it creates it, and it does not touch objects of
+// others.
+//
+//   - Runs: the generator; then it writes each object that differs from what is desired, wave by wave. A wave starts when the wave
+//     before is ready. What is not desired any more is pruned. If nothing differs, no request is made.
+//   - Stops: where a wave is not ready yet; it never waits. Watches on the types of the objects bring the resource back when an object
+//     becomes ready, and when somebody changes or deletes one.
+//   - On error: deals with the other objects all the same, and returns the errors. Each names its object, and is in the inventory and
+//     in the condition.
+//   - On deletion: deletes the objects in the order of their delete waves, and instances of types that the component brought first.
+//     While others have instances of such a type nothing is deleted, and the condition names them. The finalizer is removed when
+//     all objects are gone. A resource without the finalizer is left alone.
+//
+// Annotations of an object say how it is dealt with, see [component.Settings]. The resource says so for all objects, see
+// [component.ConfigurationOf].
+//
+// The status of the component is changed in memory, and the root writes it. Set SyncStatusDuringFinalization on the root to have it
+// written during deletion. Unless Inventory keeps it elsewhere, the inventory is part of the status. The request that follows the
+// write of the status then creates the objects of new records.
+//
+// Several ComponentReconcilers may stand in a tree, each with a Prefix and a Status of its own.
+type ComponentReconciler[Type client.Object] struct {
+	// Name identifies the node in paths and logs. Default: ComponentReconciler.
+	Name string
+
+	// Prefix is a DNS subdomain name that is unique in the cluster, such as "platform.example.com". It is the prefix of the labels
+	// and annotations that say whose an object is, and of the annotations that the component reads. It is also the default of FieldManager
+	// and Finalizer. Do not change it later: objects labelled with the old prefix count as objects of somebody else. Required.
+	Prefix string
+
+	// Generator makes the objects. Required.
+	Generator component.Generator
+
+	// Parameters returns what the generator gets. Default: what GetSpec of the resource returns if that is a
+	// [component.Unstructurable], else the field Spec as a map.
+	Parameters func(ctx context.Context, resource Type) (component.Unstructurable, error)
+
+	// Status returns the status of the component within the resource, to be changed. Default: what GetStatus of the resource returns if
+	// that is an [apis.ComponentStatus], else the field Status, or the one embedded in it.
+	Status func(resource Type) *apis.ComponentStatus
+
+	// Configure changes how the component is deployed, after the resource and its spec were read for that. Optional.
+	Configure func(ctx context.Context, resource Type, configuration *component.Configuration) error
+
+	// References returns identities of things that the objects depend on beside the spec, such as the resource version of a
+	// ConfigMap that the generator reads, each under a name. Another identity starts another revision. They must not be
+	// confidential. Optional.
+	References func(ctx context.Context, resource Type) (map[string]string, error)
+
+	// Inventory says where the inventory is kept. Default: in the status of the component.
+	Inventory Inventory
+
+	// FieldManager is the name that objects are written under. Do not change it later. Default: Prefix.
+	FieldManager string
+
+	// ReclaimFrom lists prefixes of names of field managers. The update policy ApplyOverride takes over the fields of these
+	// managers. Default: kubectl.
+	ReclaimFrom []string
+
+	// Finalizer keeps the resource until its objects are gone. Default: Prefix, followed by "/component".
+	Finalizer string
+
+	// Condition is the type of the condition that says how the component is. Default: Ready.
+	Condition string
+
+	// Hooks are called around the work. Optional.
+	Hooks component.Hooks[Type]
+
+	// Reflect copies the status of the component to conditions and fields of the resource. It is called each time the status of the
+	// component was set. Optional.
+	Reflect func(ctx context.Context, resource Type, status *apis.ComponentStatus)
+
+	// Dependents has an object of each type that the component may have. The RBAC rules that are derived from the tree allow what
+	// the node does with these. If it is empty, you must grant these permissions yourself.
+	Dependents []client.Object
+
+	// Parallel is how many requests are made at the same time for one component. Default: 16.
+	Parallel int
+
+	deployments deployments
+	source      eventSource
+	states      reconcilers.ResourceState[*resourceState]
+	initOnce    sync.Once
+}
+
+var (
+	_ reconcilers.SubReconciler[client.Object] = (*ComponentReconciler[client.Object])(nil)
+	_ reconcilers.Describer                    = (*ComponentReconciler[client.Object])(nil)
+	_ validation.Validator                     = (*ComponentReconciler[client.Object])(nil)
+)
+
+func (r *ComponentReconciler[T]) init() {
+	r.initOnce.Do(func() {
+		if r.Name == "" {
+			r.Name = "ComponentReconciler"
+		}
+		if r.FieldManager == "" {
+			r.FieldManager = r.Prefix
+		}
+		if r.Finalizer == "" && r.Prefix != "" {
+			r.Finalizer = r.Prefix + "/component"
+		}
+		if r.Condition == "" {
+			r.Condition = apis.ConditionReady
+		}
+		if r.ReclaimFrom == nil {
+			r.ReclaimFrom = []string{"kubectl"}
+		}
+		if r.Parameters == nil {
+			r.Parameters = defaultParameters[T]
+		}
+		if r.Status == nil {
+			r.Status = defaultStatus[T]
+		}
+	})
+}
+
+var errNoBuilder = errors.New("there is no builder to add a watch to")
+
+// SetupWithManager validates, and adds the watches that bring the resource back.
+func (r *ComponentReconciler[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
+	r.init()
+	ctx = reconcilers.Enter(ctx, r.Name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	if bldr == nil {
+		return errNoBuilder
+	}
+	if _, ok := component.Lookup[component.KubeConfigReference](sampleOf[T](ctx)); ok {
+		if err := reconcilers.WatchTracked(ctx, bldr, &corev1.Secret{}); err != nil {
+			return err
+		}
+	}
+	r.source.onStop(r.deployments.stop)
+	bldr.WatchesRawSource(&r.source)
+	return nil
+}
+
+// sampleOf returns an object of the type that the node sees.
+func sampleOf[T client.Object](ctx context.Context) any {
+	if sample, ok := reconcilers.RetrieveResourceType(ctx).(T); ok {
+		return sample
+	}
+	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
+		return reflect.New(t.Elem()).Interface()
+	}
+	return *new(T)
+}
+
+// maxPrefix leaves room for the keys that follow it, and for a field manager made of it.
+const maxPrefix = 100
+
+// Validate checks that the required fields are set and valid and, if recursive, the generator.
+func (r *ComponentReconciler[T]) Validate(ctx context.Context) error {
+	r.init()
+	if err := r.check(); err != nil {
+		return err
+	}
+	if validator, ok := r.Generator.(validation.Validator); ok && validation.IsRecursive(ctx) {
+		if err := validator.Validate(ctx); err != nil {
+			return fmt.Errorf("ComponentReconciler %q must have a valid Generator: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *ComponentReconciler[T]) check() error {
+	if r.Prefix == "" {
+		return fmt.Errorf("ComponentReconciler %q must define Prefix", r.Name)
+	}
+	if problems := k8svalidation.IsDNS1123Subdomain(r.Prefix); len(problems) > 0 || len(r.Prefix) > maxPrefix {
+		return fmt.Errorf("ComponentReconciler %q must define a Prefix that is a DNS subdomain name of at most %d characters, not %q",
+			r.Name, maxPrefix, r.Prefix)
+	}
+	if r.Prefix == component.SharedPrefix {
+		return fmt.Errorf("ComponentReconciler %q must define a Prefix other than %q, which all share", r.Name, r.Prefix)
+	}
+	if isNil(r.Generator) {
+		return fmt.Errorf("ComponentReconciler %q must define Generator", r.Name)
+	}
+	if err := r.Inventory.validate(); err != nil {
+		return fmt.Errorf("ComponentReconciler %q must have a valid Inventory: %w", r.Name, err)
+	}
+	return nil
+}
+
+// isNil reports whether a generator is missing, or is a nil pointer.
+func isNil(generator component.Generator) bool {
+	v := reflect.ValueOf(generator)
+	return generator == nil || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// Describe shows the prefix, and what the node does with the resource and with the types of Dependents.
+func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
+	r.init()
+	uses := []reconcilers.Access{{Verbs: []string{"patch"}}}
+	uses = append(uses, r.Inventory.uses()...)
+	for _, dependent := range r.Dependents {
+		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
+	}
+	return reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
+}
+
+var dependentVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}

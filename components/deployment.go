@@ -1,0 +1,357 @@
+package components
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/clusters"
+	"github.com/espalier-dev/espalier/internal/component/observe"
+	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// deployment is a cluster as seen with one identity, and the observer of what is there. The components that are deployed there
+// with that identity share it.
+type deployment struct {
+	client    client.Client
+	discovery discovery.DiscoveryInterface
+	observer  observe.Observer
+	// target identifies the API server; empty for that of the operator.
+	target string
+	// unwatched is true if no watch wakes the components, so that they have to come back by themselves.
+	unwatched bool
+	// inMemory is true if the client may be one in memory, without a REST mapper that knows kinds. The scheme then says which kinds
+	// there are.
+	inMemory bool
+	// stop ends what runs in the background; nil if nothing does.
+	stop func()
+	// users are the components that are deployed here, by the UIDs of their resources.
+	users map[types.UID]bool
+}
+
+// deployments are those of one node.
+type deployments struct {
+	mu    sync.Mutex
+	pools map[cluster.Cluster]*clusters.Pool
+	by    map[deploymentKey]*deployment
+}
+
+type deploymentKey struct {
+	home cluster.Cluster
+	// id identifies the clusters.Cluster. One that was dropped from its pool and made anew has the same.
+	id string
+}
+
+// selectCluster finds the cluster that the component is deployed to, with the identity to use there.
+func (j *job[T]) selectCluster(ctx context.Context) error {
+	deployment, err := j.deploymentFor(ctx)
+	if err != nil {
+		return err
+	}
+	if !j.dryRun {
+		j.state.moveTo(&j.deployments, deployment, j.resource.GetUID(), j.component(ctx))
+	}
+	j.deployment = deployment
+	if j.store, err = j.inventoryStore(); err != nil {
+		return err
+	}
+	return j.verifyTarget(ctx)
+}
+
+// verifyTarget makes sure that the objects are where the component is deployed to. Another API server than before must have one of
+// them: in another cluster, all would look as if they were gone.
+func (j *job[T]) verifyTarget(ctx context.Context) error {
+	target := j.deployment.target
+	if j.status.Target == target {
+		return nil
+	}
+	records, err := j.store.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("unable to load the inventory: %w", err)
+	}
+	asked := 0
+	for i := range records {
+		record := &records[i]
+		if record.UID == "" || record.Phase == apis.PhaseCompleted {
+			continue
+		}
+		found := &metav1.PartialObjectMetadata{}
+		found.SetGroupVersionKind(schema.GroupVersionKind{Group: record.Group, Version: record.Version, Kind: record.Kind})
+		key := types.NamespacedName{Namespace: record.Namespace, Name: record.Name}
+		err := j.deployment.client.Get(ctx, key, found)
+		switch {
+		case err == nil && found.UID == record.UID:
+			j.status.Target = target
+			return nil
+		case err != nil && !apierrs.IsNotFound(err) && !meta.IsNoMatchError(err):
+			return fmt.Errorf("unable to find out whether the objects are in the cluster: %w", err)
+		}
+		if asked++; asked == maxLookedFor {
+			break
+		}
+	}
+	if asked > 0 {
+		return errElsewhere
+	}
+	j.status.Target = target
+	return nil
+}
+
+// maxLookedFor is how many objects are looked for in a cluster that may be another one.
+const maxLookedFor = 20
+
+var errElsewhere = errors.New("the objects are in another cluster than the one that the component is to be deployed to now: " +
+	"it stays as it is until the former cluster is named again")
+
+func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
+	identity, err := j.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := len(identity.KubeConfig) == 0 && identity.User == "" && len(identity.Groups) == 0
+	if j.config.Cluster() == nil {
+		if !own {
+			return nil, fmt.Errorf("a kubeconfig or an impersonation needs a config that was made by NewConfig: %w", reconcilers.ErrDurable)
+		}
+		direct := j.direct(j.config.Client, j.config.Discovery)
+		direct.inMemory = true
+		return direct, nil
+	}
+	reached, err := j.deployments.poolFor(j.config.Cluster()).Get(ctx, identity)
+	if err != nil {
+		return nil, fmt.Errorf("unable to reach the cluster of the component: %w", err)
+	}
+	remote := len(identity.KubeConfig) > 0
+	if j.dryRun || !j.source.running() {
+		return j.directly(reached, remote), nil
+	}
+	return j.deployments.get(deploymentKey{j.config.Cluster(), reached.ID}, j.resource.GetUID(), func() (*deployment, error) {
+		if !j.source.running() {
+			// The controller stopped meanwhile, so the watches would never be stopped.
+			return j.directly(reached, remote), nil
+		}
+		return j.watching(reached, remote)
+	})
+}
+
+func (j *job[T]) directly(reached *clusters.Cluster, remote bool) *deployment {
+	deployment := j.direct(reached.Client, reached.Discovery())
+	deployment.target = targetOf(reached, remote)
+	return deployment
+}
+
+// targetOf identifies an API server by where it is, without showing that.
+func targetOf(reached *clusters.Cluster, remote bool) string {
+	if !remote {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.TrimSuffix(reached.Config.Host, "/") + reached.Config.APIPath))
+	return hex.EncodeToString(sum[:8])
+}
+
+// direct is a deployment without watches, for a controller that was not set up, and for tests.
+func (j *job[T]) direct(c client.Client, d discovery.DiscoveryInterface) *deployment {
+	return &deployment{
+		client:    c,
+		discovery: d,
+		observer:  observe.NewDirect(c, j.Prefix, j.FieldManager, readiness.Of),
+		unwatched: true,
+	}
+}
+
+// watching is a deployment whose watches wake the resources.
+func (j *job[T]) watching(reached *clusters.Cluster, remote bool) (*deployment, error) {
+	watching, err := observe.NewWatching(observe.Options{
+		Config:       reached.Config,
+		HTTPClient:   reached.HTTPClient,
+		Mapper:       reached.Client.RESTMapper(),
+		Client:       reached.Client,
+		Prefix:       j.Prefix,
+		FieldManager: j.FieldManager,
+		Evaluate:     readiness.Of,
+		Wake:         j.source.wake,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &deployment{
+		client:    reached.Client,
+		discovery: reached.Discovery(),
+		observer:  watching,
+		target:    targetOf(reached, remote),
+		stop:      watching.Stop,
+		users:     map[types.UID]bool{},
+	}, nil
+}
+
+func (d *deployments) poolFor(home cluster.Cluster) *clusters.Pool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	pool, ok := d.pools[home]
+	if !ok {
+		if d.pools == nil {
+			d.pools = map[cluster.Cluster]*clusters.Pool{}
+		}
+		pool = &clusters.Pool{Home: home.GetConfig()}
+		d.pools[home] = pool
+	}
+	return pool
+}
+
+// get returns the deployment for key, which the component of that UID uses from here on, and so cannot be stopped by another that leaves
+// it.
+func (d *deployments) get(key deploymentKey, user types.UID, empty func() (*deployment, error)) (*deployment, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known, ok := d.by[key]; ok {
+		known.users[user] = true
+		return known, nil
+	}
+	if d.by == nil {
+		d.by = map[deploymentKey]*deployment{}
+	}
+	made, err := empty()
+	if err != nil || made.users == nil {
+		return made, err
+	}
+	made.users[user] = true
+	d.by[key] = made
+	return made, nil
+}
+
+// leave ends the interest of a component in what is at deployment. Without any component, nothing is watched there.
+func (d *deployments) leave(deployment *deployment, user types.UID, of observe.Component) {
+	deployment.observer.Release(of)
+	if deployment.users == nil {
+		return
+	}
+	d.mu.Lock()
+	delete(deployment.users, user)
+	unused := len(deployment.users) == 0
+	if unused {
+		for key, known := range d.by {
+			if known == deployment {
+				delete(d.by, key)
+			}
+		}
+	}
+	d.mu.Unlock()
+	if unused && deployment.stop != nil {
+		deployment.stop()
+	}
+}
+
+// stop stops everything, when the controller stops.
+func (d *deployments) stop() {
+	d.mu.Lock()
+	running := d.by
+	d.by = nil
+	d.mu.Unlock()
+	for _, deployment := range running {
+		if deployment.stop != nil {
+			deployment.stop()
+		}
+	}
+}
+
+// identity is where and as whom the component is deployed.
+func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
+	identity := clusters.Identity{
+		KubeConfig: j.configuration.KubeConfig,
+		User:       j.configuration.User,
+		Groups:     slices.Clone(j.configuration.Groups),
+	}
+	reference := j.configuration.KubeConfigSecret
+	if len(identity.KubeConfig) > 0 || reference == nil {
+		return identity, nil
+	}
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: reference.Name}
+	if err := j.config.TrackAndGet(ctx, key, secret); err != nil {
+		if apierrs.IsNotFound(err) {
+			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig is not there", key))
+		}
+		return identity, fmt.Errorf("unable to read the Secret %s of the kubeconfig: %w", key, err)
+	}
+	kubeconfig, err := reference.Value(secret.Data)
+	if err != nil {
+		return identity, j.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
+	}
+	if len(bytes.TrimSpace(kubeconfig)) == 0 {
+		// Without one, the component would be deployed to the cluster of the operator.
+		return identity, j.missing(fmt.Errorf("the kubeconfig in the Secret %s is empty", key))
+	}
+	identity.KubeConfig = kubeconfig
+	return identity, nil
+}
+
+// missingReferenceDelay is when a missing kubeconfig is looked for again, if no event of its Secret comes before.
+const missingReferenceDelay = 10 * time.Second
+
+// errAbandoned means that the objects of a component are given up, as the resource asks.
+var errAbandoned = errors.New("the cluster of the component is not known any more")
+
+// missing is the error for a kubeconfig that is not there.
+func (j *job[T]) missing(err error) error {
+	if j.facts.deleting && j.configuration.AbandonOnDeletion {
+		return fmt.Errorf("%w: %w", errAbandoned, err)
+	}
+	delay := missingReferenceDelay
+	return component.NewRetriableError(err, &delay)
+}
+
+// namespaced returns a function that reports whether a kind is namespaced. It asks the cluster once for each.
+func (d *deployment) namespaced() func(schema.GroupVersionKind) (namespaced, known bool, err error) {
+	type scope struct{ namespaced, known bool }
+	asked := map[schema.GroupVersionKind]scope{}
+	return func(kind schema.GroupVersionKind) (bool, bool, error) {
+		if s, ok := asked[kind]; ok {
+			return s.namespaced, s.known, nil
+		}
+		var groupMissing *discovery.ErrGroupDiscoveryFailed
+		mapping, err := d.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case meta.IsNoMatchError(err), errors.As(err, &groupMissing):
+			s := scope{}
+			if d.inMemory && d.client.Scheme().Recognizes(kind) {
+				s = scope{namespaced: !clusterScoped.Has(kind.Kind), known: true}
+			}
+			asked[kind] = s
+			return s.namespaced, s.known, nil
+		case err != nil:
+			return false, false, err
+		}
+		s := scope{namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace, known: true}
+		asked[kind] = s
+		return s.namespaced, true, nil
+	}
+}
+
+// clusterScoped are the kinds of client-go's scheme that are in no namespace, for a client in memory, which has no REST mapper.
+var clusterScoped = sets.New(
+	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CSIDriver", "CSINode",
+	"CustomResourceDefinition", "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume",
+	"PriorityClass", "RuntimeClass", "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+	"ValidatingWebhookConfiguration", "VolumeAttachment",
+)

@@ -1,0 +1,467 @@
+package components
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/execute"
+	"github.com/espalier-dev/espalier/internal/component/foreign"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/component/observe"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtime "github.com/espalier-dev/espalier/time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// Reconcile goes as far as the cluster allows, see [ComponentReconciler].
+func (r *ComponentReconciler[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
+	r.init()
+	if err := r.check(); err != nil {
+		return reconcilers.Result{}, err
+	}
+	ctx = reconcilers.Enter(ctx, r.Name)
+	deleting := resource.GetDeletionTimestamp() != nil
+	if deleting && !controllerutil.ContainsFinalizer(resource, r.Finalizer) {
+		return reconcilers.Result{}, nil
+	}
+	job, err := r.begin(ctx, resource)
+	if err != nil {
+		return reconcilers.Result{}, reconcilers.Failed(ctx, nil, err)
+	}
+	job.run(ctx)
+	if job.finished {
+		return reconcilers.Result{}, nil
+	}
+	result, err := job.finishRequest(ctx)
+	return result, reconcilers.Failed(ctx, nil, err)
+}
+
+// Plan returns what Reconcile would do now, and only reads: no hook is called, and neither the resource nor the cluster is
+// changed. It reads each object of the component, and may be called while Reconcile runs.
+func (r *ComponentReconciler[T]) Plan(ctx context.Context, resource T) (*Plan, error) {
+	r.init()
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	ctx = reconcilers.Enter(ctx, r.Name)
+	job, err := r.begin(ctx, resource.DeepCopyObject().(T))
+	if err != nil {
+		return nil, err
+	}
+	// Reconcile may run at the same time and uses the state of the resource.
+	job.dryRun, job.state = true, newResourceState()
+	job.run(ctx)
+	if job.facts.err != nil {
+		return nil, job.facts.err
+	}
+	return newPlan(job.report), nil
+}
+
+// job is one request for a component.
+type job[T client.Object] struct {
+	*ComponentReconciler[T]
+	resource      T
+	config        reconcilers.Config
+	status        *apis.ComponentStatus
+	before        apis.ComponentStatus
+	configuration component.Configuration
+	state         *resourceState
+	deployment    *deployment
+	store         inventory.Store
+	now           time.Time
+	dryRun        bool
+
+	digest string
+	report *engine.Report
+	facts  facts
+	// retryAfter is the delay that a retriable error asks for; nil for the interval.
+	retryAfter *time.Duration
+	// finished is true once the component is gone. The resource is then not touched any more.
+	finished bool
+}
+
+// begin collects what a request needs. Its errors are no state of the component.
+func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T], error) {
+	config, err := reconcilers.RetrieveConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status := r.Status(resource)
+	if status == nil {
+		return nil, fmt.Errorf("ComponentReconciler %q must define Status since %s has none of a component: %w", r.Name, typeOf(resource), reconcilers.ErrDurable)
+	}
+	return &job[T]{
+		ComponentReconciler: r,
+		resource:            resource,
+		config:              config,
+		status:              status,
+		before:              *status,
+		state:               r.states.Of(ctx, resource, newResourceState),
+		now:                 rtime.RetrieveNow(ctx),
+		facts: facts{
+			deleting: resource.GetDeletionTimestamp() != nil,
+			first:    status.ProcessingDigest == "" && status.LastAppliedAt == nil,
+		},
+	}, nil
+}
+
+// run does what the cluster allows and notes what it found out.
+func (j *job[T]) run(ctx context.Context) {
+	err := j.do(ctx)
+	if err == nil {
+		return
+	}
+	j.facts.err = err
+	var retriable *component.RetriableError
+	if errors.As(err, &retriable) {
+		j.facts.retriable = true
+		j.retryAfter = retriable.RetryAfter()
+	}
+}
+
+func (j *job[T]) do(ctx context.Context) error {
+	if err := j.configure(ctx); err != nil {
+		return err
+	}
+	if j.configuration.Suspended && !j.facts.deleting {
+		j.facts.suspended = true
+		return nil
+	}
+	if !j.dryRun && !j.facts.deleting {
+		if err := reconcilers.AddFinalizer(ctx, j.resource, j.Finalizer); err != nil {
+			return err
+		}
+	}
+	if err := j.hooks(ctx, "post-read", j.Hooks.PostRead); err != nil {
+		return err
+	}
+	if err := j.selectCluster(ctx); err != nil {
+		if errors.Is(err, errAbandoned) && !j.dryRun {
+			return j.abandon(ctx)
+		}
+		return err
+	}
+	if j.facts.deleting {
+		return j.remove(ctx)
+	}
+	return j.deploy(ctx)
+}
+
+// configure reads from the resource how the component is deployed.
+func (j *job[T]) configure(ctx context.Context) error {
+	configuration, err := component.ConfigurationOf(j.resource)
+	if err != nil {
+		return fmt.Errorf("the configuration is invalid: %w", err)
+	}
+	if j.Configure != nil {
+		if err := j.Configure(ctx, j.resource, &configuration); err != nil {
+			return err
+		}
+	}
+	j.configuration = configuration
+	return nil
+}
+
+// deploy rolls the component out.
+func (j *job[T]) deploy(ctx context.Context) error {
+	parameters, err := j.Parameters(ctx, j.resource)
+	if err != nil {
+		return fmt.Errorf("unable to find the parameters: %w", err)
+	}
+	if err := j.computeRevision(ctx, parameters); err != nil {
+		return err
+	}
+	if err := j.hooks(ctx, "pre-reconcile", j.Hooks.PreReconcile); err != nil {
+		return err
+	}
+	objects, err := j.generate(ctx, parameters)
+	if err != nil {
+		return err
+	}
+	task := engine.Task{
+		Objects:  objects,
+		Patterns: j.patterns(),
+		DryRun:   j.dryRun,
+		Now:      j.now,
+	}
+	if j.configuration.MissingNamespacesPolicy != apis.MissingNamespacesDoNotCreate {
+		task.Namespaces = manifest.MissingNamespaces(objects)
+		if j.deployment.target == "" {
+			// The resource is in this namespace, so it exists.
+			task.Namespaces = slices.DeleteFunc(task.Namespaces, func(name string) bool { return name == j.resource.GetNamespace() })
+		}
+	}
+	err = j.runEngine(ctx, task)
+	if err == nil && j.facts.done {
+		err = j.hooks(ctx, "post-reconcile", j.Hooks.PostReconcile)
+	}
+	return err
+}
+
+// computeRevision computes the digest of what is rolled out, and counts the revisions.
+func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstructurable) error {
+	var references map[string]string
+	if j.References != nil {
+		var err error
+		if references, err = j.References(ctx, j.resource); err != nil {
+			return fmt.Errorf("unable to find the references: %w", err)
+		}
+	}
+	digest, err := component.ComponentDigest(parameters.ToUnstructured(), j.resource.GetAnnotations(), j.Prefix, references)
+	if err != nil {
+		return fmt.Errorf("the spec has no digest: %w", err)
+	}
+	j.digest = digest
+	j.facts.changed = j.status.ProcessingDigest != "" && j.status.ProcessingDigest != digest
+	if j.status.LastProcessingDigest != digest {
+		j.status.Revision++
+		j.status.LastProcessingDigest = digest
+	}
+	return nil
+}
+
+// generate returns the objects that are desired.
+func (j *job[T]) generate(ctx context.Context, parameters component.Unstructurable) ([]manifest.Object, error) {
+	namespace, name := j.placement()
+	generated, err := j.Generator.Generate(j.generationContext(ctx), namespace, name, parameters)
+	if err != nil {
+		return nil, fmt.Errorf("unable to generate the objects: %w", err)
+	}
+	return manifest.Prepare(generated, manifest.Options{
+		Prefix:          j.Prefix,
+		Namespace:       namespace,
+		ComponentDigest: j.digest,
+		AdoptionPolicy:  j.configuration.AdoptionPolicy,
+		UpdatePolicy:    j.configuration.UpdatePolicy,
+		DeletePolicy:    j.configuration.DeletePolicy,
+		PrunePolicy:     j.configuration.PrunePolicy,
+		ReapplyInterval: j.configuration.ReapplyInterval,
+		Scheme:          j.config.Scheme(),
+		Namespaced:      j.deployment.namespaced(),
+	}, &j.state.engine.Manifests)
+}
+
+// watcher names the resource to wake: the one of the root, whatever type the node sees it as.
+func (j *job[T]) watcher(ctx context.Context) types.NamespacedName {
+	if request := reconcilers.RetrieveRequest(ctx); request.Name != "" {
+		return request.NamespacedName
+	}
+	return client.ObjectKeyFromObject(j.resource)
+}
+
+// kind is the kind of the resource, empty if the scheme does not know it.
+func (j *job[T]) kind() schema.GroupVersionKind {
+	kind, _ := j.config.GroupVersionKindFor(j.resource)
+	return kind
+}
+
+// placement is where the component is deployed, and under which name.
+func (j *job[T]) placement() (namespace, name string) {
+	return cmp.Or(strings.TrimSpace(j.configuration.Namespace), j.resource.GetNamespace()),
+		cmp.Or(strings.TrimSpace(j.configuration.Name), j.resource.GetName())
+}
+
+func (j *job[T]) generationContext(ctx context.Context) context.Context {
+	namespace, name := j.resource.GetNamespace(), j.resource.GetName()
+	generation := component.NewContext(ctx).
+		WithReconcilerName(j.Prefix).
+		WithLocalClient(j.config.Client)
+	if j.deployment != nil {
+		generation = generation.WithClient(j.deployment.client)
+	}
+	return generation.
+		WithComponent(j.resource).
+		WithComponentNamespace(namespace).
+		WithComponentName(name).
+		WithComponentDigest(j.digest).
+		WithComponentRevision(j.status.Revision)
+}
+
+func (j *job[T]) patterns() []plan.Pattern {
+	patterns := make([]plan.Pattern, 0, len(j.configuration.AdditionalManagedTypes))
+	for _, t := range j.configuration.AdditionalManagedTypes {
+		patterns = append(patterns, plan.Pattern{Group: t.Group, Kind: t.Kind})
+	}
+	return patterns
+}
+
+// remove deletes the component.
+func (j *job[T]) remove(ctx context.Context) error {
+	err := j.runEngine(ctx, engine.Task{
+		Deleting: true,
+		Patterns: j.patterns(),
+		DryRun:   j.dryRun,
+		Now:      j.now,
+		BeforeDelete: func(ctx context.Context) error {
+			return j.hooks(ctx, "pre-delete", j.Hooks.PreDelete)
+		},
+	})
+	if err != nil || !j.facts.done || j.dryRun {
+		return err
+	}
+	return j.finish(ctx)
+}
+
+// abandon lets the resource go although its objects may still exist: their cluster cannot be reached any more.
+func (j *job[T]) abandon(ctx context.Context) error {
+	store, err := j.inventoryStore()
+	if err != nil {
+		return err
+	}
+	if _, err := store.Load(ctx); err != nil {
+		return fmt.Errorf("unable to load the inventory: %w", err)
+	}
+	if _, err := store.Save(ctx, nil); err != nil {
+		return fmt.Errorf("unable to give up the inventory: %w", err)
+	}
+	j.store = store
+	j.recordEvent(ctx, event{corev1.EventTypeWarning, "Abandoned",
+		"The objects are given up, since the kubeconfig of their cluster is not there any more"})
+	return j.finish(ctx)
+}
+
+// finish lets the resource go, once its objects are gone.
+func (j *job[T]) finish(ctx context.Context) error {
+	if err := j.hooks(ctx, "post-delete", j.Hooks.PostDelete); err != nil {
+		return err
+	}
+	if err := j.store.Remove(ctx); err != nil {
+		return fmt.Errorf("unable to remove the inventory: %w", err)
+	}
+	j.finished = true
+	if err := reconcilers.ClearFinalizer(ctx, j.resource, j.Finalizer); err != nil {
+		j.finished = false
+		return err
+	}
+	j.states.Forget(j.resource.GetUID())
+	return j.state.Close()
+}
+
+// hooks calls the hooks of one sort in order, until one fails.
+func (j *job[T]) hooks(ctx context.Context, sort string, hooks []component.Hook[T]) error {
+	if j.dryRun || len(hooks) == 0 {
+		return nil
+	}
+	hooked := j.generationContext(ctx)
+	for i, hook := range hooks {
+		if err := hook(hooked, j.config.Client, j.resource); err != nil {
+			return fmt.Errorf("%s hook %d failed: %w", sort, i, err)
+		}
+	}
+	return nil
+}
+
+// finishRequest sets the status and decides when to come back.
+func (j *job[T]) finishRequest(ctx context.Context) (reconcilers.Result, error) {
+	if err := j.facts.err; err != nil && (errors.Is(err, reconcilers.ErrQuiet) && !errors.Is(err, reconcilers.ErrDurable) || apierrs.IsConflict(err) && !j.objectsFailed()) {
+		// A conflict with another writer, or a quiet error of another node, is no state of the component.
+		return reconcilers.Result{}, err
+	}
+	reasonBefore := j.reason()
+	if j.waitingForWatches() {
+		return j.requeueAfter(condition{reason: reasonBefore}), nil
+	}
+	c := j.updateStatus(ctx)
+	j.recordEvents(ctx, reasonBefore, c)
+	if j.facts.err != nil && !j.facts.retriable {
+		return reconcilers.Result{}, j.facts.err
+	}
+	if c.reason == ReasonTimeout && reasonBefore != ReasonTimeout && j.facts.err == nil {
+		return reconcilers.Result{}, fmt.Errorf("the component is not ready: %s", c.message)
+	}
+	return j.requeueAfter(c), nil
+}
+
+// objectsFailed reports whether an operation on an object failed.
+func (j *job[T]) objectsFailed() bool {
+	return j.report != nil && slices.ContainsFunc(j.report.Results, func(r execute.Result) bool { return r.Err != nil })
+}
+
+// waitingForWatches reports whether the request found out nothing but that watches have to start first, as after a restart. The
+// state of the component has not changed by that.
+func (j *job[T]) waitingForWatches() bool {
+	s, report := j.facts, j.report
+	return s.err == nil && report != nil && len(report.Syncing) > 0 && len(report.Results) == 0 && !s.recorded && !s.deleting &&
+		j.before.State != "" && j.before.ProcessingDigest == j.digest &&
+		!slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool { return o.Kind != plan.ObstacleWaiting })
+}
+
+// runEngine runs the engine and notes how far it came.
+func (j *job[T]) runEngine(ctx context.Context, task engine.Task) error {
+	owner := j.component(ctx)
+	machine := &engine.Engine{
+		Client:   j.deployment.client,
+		Observer: j.deployment.observer,
+		Store:    j.store,
+		Guard: &foreign.Guard{
+			Client:       j.deployment.client,
+			Discovery:    j.deployment.discovery,
+			OwnerLabel:   j.Prefix + "/" + component.LabelOwnerID,
+			OwnerID:      owner.OwnerID,
+			FieldManager: j.FieldManager,
+		},
+		Memory:       &j.state.engine,
+		Component:    owner,
+		Mark:         execute.Mark{Prefix: j.Prefix, ID: owner.OwnerID, Owner: owner.Owner},
+		FieldManager: j.FieldManager,
+		Reclaim:      j.ReclaimFrom,
+		Parallel:     j.Parallel,
+	}
+	// The writes of the request itself must not wake the resource.
+	defer j.deployment.observer.Pause(owner)()
+	report, err := machine.Run(ctx, task)
+	j.report = report
+	j.facts.recorded = report.Recorded > 0
+	// An object that is in the way has no labels of ours, so no watch shows it.
+	report.Waits = report.Waits || hasObstacle(report, plan.ObstacleNotOurs)
+	j.facts.done = err == nil && report.Plan.Done && !j.facts.recorded
+	j.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
+	j.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
+	if !j.dryRun {
+		j.source.setCoalesceDelay(owner.Watcher, len(report.Inventory))
+	}
+	if err == nil && j.state.recordedInVain(j.facts.recorded) {
+		return errInventoryLost
+	}
+	return err
+}
+
+// hasObstacle reports whether an obstacle of the kind is left.
+func hasObstacle(report *engine.Report, kind plan.ObstacleKind) bool {
+	return slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool { return o.Kind == kind })
+}
+
+// errInventoryLost means that the inventory never becomes durable.
+var errInventoryLost = errors.New("the status does not keep the inventory: " +
+	"the CustomResourceDefinition of the resource has to define the status of a component, and the root has to write it")
+
+// maxRemarks, in bytes, is how much room is left in a message for remarks about types that cannot be watched.
+const maxRemarks = 256
+
+// component identifies the component for the engine.
+func (j *job[T]) component(ctx context.Context) observe.Component {
+	text := engine.OwnerText(j.kind().GroupKind(), client.ObjectKeyFromObject(j.resource), j.resource.GetUID())
+	return observe.Component{
+		Watcher: j.watcher(ctx),
+		UID:     j.resource.GetUID(),
+		OwnerID: engine.OwnerID(text),
+		Owner:   text,
+		Now:     j.now,
+	}
+}

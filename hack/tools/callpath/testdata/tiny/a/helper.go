@@ -1,0 +1,5 @@
+package a
+
+import "example.test/tiny/skipped"
+
+func helper() { func() { skipped.Skipped(); generated() }() }

@@ -1,0 +1,5 @@
+package b
+
+func One() {}
+
+func Two() { One() }

@@ -1,0 +1,4 @@
+package b
+
+// Nothing is called here.
+const Nothing = 0

@@ -1,0 +1,2 @@
+// Package component has no annotations.
+package component

@@ -1,0 +1,421 @@
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var removals = []plan.Action{plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate}
+
+func TestDelete(t *testing.T) {
+	var options client.DeleteOptions
+	b := newBench(t, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			options = client.DeleteOptions{}
+			options.ApplyOptions(opts)
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	for _, action := range removals {
+		o := b.desire(configMap, "d1")
+		o.SetUID(b.create(o).GetUID())
+		// What is deleted need not be desired any more.
+		if action != plan.ActionRecreate {
+			delete(b.executor.Objects, keyOf(o))
+		}
+		if b.do(operation(action, o), 1).Gone {
+			t.Errorf("%s: the object counts as gone, which is not known", action)
+		}
+		b.absent(o)
+		if p := options.PropagationPolicy; p == nil || *p != metav1.DeletePropagationBackground {
+			t.Errorf("%s: the dependents were treated by %v", action, p)
+		}
+		if !b.do(operation(action, o), 1).Gone {
+			t.Errorf("%s: the object does not count as gone", action)
+		}
+	}
+}
+
+// A finalizer holds the object, which does not count as gone.
+func TestDeleteOfWhatLingers(t *testing.T) {
+	b := newBench(t)
+	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, finalizers: [example.com/f]}}`, "d1")
+	o.SetUID(b.create(o).GetUID())
+	for range 2 {
+		if b.do(operation(plan.ActionDelete, o), 1).Gone {
+			t.Error("the object counts as gone")
+		}
+	}
+	if b.live(o).GetDeletionTimestamp() == nil {
+		t.Error("the object is not being deleted")
+	}
+}
+
+func TestDeleteOfTypeThatIsNotServed(t *testing.T) {
+	b := newBench(t)
+	o := b.object(`{apiVersion: nobody.example.com/v1, kind: Thing, metadata: {name: x, uid: "1"}}`)
+	for _, action := range append(removals, plan.ActionOrphan) {
+		if result := b.run(operation(action, o)); result.Err != nil || !result.Gone {
+			t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
+		}
+	}
+}
+
+// A conflict about the object that is meant is tried again, a few times, as long as the object is ours.
+func TestDeleteConflicts(t *testing.T) {
+	conflicts, calls := 4, 0
+	b := newBench(t, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if calls++; calls <= conflicts {
+				return conflict("x")
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	o := b.desire(configMap, "d1")
+	o.SetUID(b.create(o).GetUID())
+	conflicts = 1000
+	if result := b.run(operation(plan.ActionDelete, o)); !isConflict(result.Err) || result.Gone || calls != 5 {
+		t.Errorf("got the error %v after %d calls", result.Err, calls)
+	}
+	conflicts, calls = 4, 0
+	if result := b.run(operation(plan.ActionDelete, o)); result.Err != nil || calls != 5 {
+		t.Errorf("got the error %v after %d calls", result.Err, calls)
+	}
+	b.absent(o)
+	calls = 0
+	theirs := b.put(configMap, ownedBy(otherID, otherOwner))
+	wantOwner(t, b.run(operation(plan.ActionDelete, theirs)), plan.Foreign)
+}
+
+// A delete whose answer is lost is an error; trying again finds that the object is gone.
+func TestDeleteWhoseAnswerIsLost(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := c.Delete(ctx, o, opts...); err != nil {
+				return err
+			}
+			return errors.New("the answer was lost")
+		},
+	})
+	o := b.desire(configMap, "d1")
+	o.SetUID(b.create(o).GetUID())
+	op := operation(plan.ActionRecreate, o)
+	result := b.run(op)
+	b.wantText(result.Err, "unable to delete ConfigMap NS/x to create it anew: the answer was lost")
+	if result.Gone {
+		t.Error("the object counts as gone")
+	}
+	if result := b.run(op); result.Err != nil || !result.Gone {
+		t.Errorf("got the error %v, and gone is %t", result.Err, result.Gone)
+	}
+}
+
+// An orphan has no marks.
+func TestOrphan(t *testing.T) {
+	b := newBench(t)
+	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {app: web}, annotations: {note: text}},
+		data: {a: "1"}}`, "d1")
+	o.SetUID(b.create(o).GetUID())
+	delete(b.executor.Objects, keyOf(o))
+	result := b.do(operation(plan.ActionOrphan, o), 2)
+	live := b.live(o)
+	if got, want := live.GetLabels(), map[string]string{"app": "web"}; !maps.Equal(got, want) {
+		t.Errorf("got the labels %v, want %v", got, want)
+	}
+	if got, want := live.GetAnnotations(), map[string]string{"note": "text"}; !maps.Equal(got, want) {
+		t.Errorf("got the annotations %v, want %v", got, want)
+	}
+	if got, want := dataOf(live), map[string]string{"a": "1"}; !maps.Equal(got, want) {
+		t.Errorf("got the data %v, want %v", got, want)
+	}
+	if result.Gone || result.Object == nil || result.Object.GetResourceVersion() != live.GetResourceVersion() {
+		t.Errorf("got the object %v, and gone is %t", result.Object, result.Gone)
+	}
+	// Once more, there is nothing to do.
+	b.do(operation(plan.ActionOrphan, o), 1)
+}
+
+func TestOrphanOfWhatIsNotOurs(t *testing.T) {
+	b := newBench(t)
+	there := b.put(configMap, ownedBy(otherID, otherOwner))
+	if b.do(operation(plan.ActionOrphan, there), 1).Gone {
+		t.Error("the object counts as gone")
+	}
+	if b.live(there).GetResourceVersion() != there.GetResourceVersion() {
+		t.Error("the object was written")
+	}
+}
+
+// An object that another component adopts between the read and the write keeps the marks of that component.
+func TestOrphanRace(t *testing.T) {
+	var b *bench
+	var disturb func(ctx context.Context, o client.Object)
+	b = newBench(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
+			disturb(ctx, o)
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	o := b.desire(configMap, "d1")
+	o.SetUID(b.create(o).GetUID())
+	disturb = func(ctx context.Context, o client.Object) {
+		b.patch(ctx, o, "another",
+			`{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
+	}
+	if result := b.run(operation(plan.ActionOrphan, o)); result.Err != nil || result.Gone {
+		t.Errorf("got the error %v, and gone is %t", result.Err, result.Gone)
+	}
+	if live := b.live(o); live.GetLabels()[ownerLabel] != otherID || live.GetAnnotations()[ownerNote] != otherOwner {
+		t.Errorf("got the metadata %v", live.Object["metadata"])
+	}
+	b.patch(t.Context(), o, "another", `{"metadata":{"labels":{"`+ownerLabel+`":"`+myID+`"}}}`)
+	disturb = func(ctx context.Context, o client.Object) {
+		if err := b.Delete(ctx, named(o)); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	}
+	if result := b.run(operation(plan.ActionOrphan, o)); result.Err != nil || !result.Gone {
+		t.Errorf("got the error %v, and gone is %t", result.Err, result.Gone)
+	}
+}
+
+// The fence of an object that is orphaned is lifted first, once. If that fails, the object keeps its marks.
+func TestOrphanOfWhatIsFenced(t *testing.T) {
+	b := newBench(t)
+	o := b.desire(configMap, "d1")
+	o.SetUID(b.create(o).GetUID())
+	g := &guard{fenced: true, err: errors.New("because")}
+	b.executor.Guard = g
+	b.wantText(b.run(operation(plan.ActionOrphan, o)).Err, "unable to orphan ConfigMap NS/x: because")
+	if b.live(o).GetLabels()[ownerLabel] != myID {
+		t.Error("the marks are gone, and the fence is not")
+	}
+	for _, fenced := range []bool{true, false} {
+		b.patch(t.Context(), o, "us", `{"metadata":{"labels":{"`+ownerLabel+`":"`+myID+`"}}}`)
+		*g = guard{fenced: fenced}
+		if result := b.run(operation(plan.ActionOrphan, o)); result.Err != nil {
+			t.Errorf("fenced %t: got the error %v", fenced, result.Err)
+		}
+		want := ""
+		if fenced {
+			want = "lift ConfigMap " + b.namespace + "/x"
+		}
+		if got := strings.Join(g.calls, "\n"); got != want {
+			t.Errorf("fenced %t: the guard was asked %q, want %q", fenced, got, want)
+		}
+		if b.live(o).GetLabels()[ownerLabel] != "" {
+			t.Errorf("fenced %t: the marks are left", fenced)
+		}
+	}
+}
+
+// guard records its calls.
+type guard struct {
+	calls  []string
+	use    plan.Use
+	err    error
+	fenced bool
+}
+
+func (g *guard) Check(_ context.Context, key plan.Key, fence bool) (plan.Use, error) {
+	call := "check " + key.String()
+	if fence {
+		call += " with fence"
+	}
+	g.calls = append(g.calls, call)
+	return g.use, g.err
+}
+
+func (g *guard) CheckPattern(_ context.Context, pattern plan.Pattern) (plan.Use, error) {
+	g.calls = append(g.calls, "check pattern "+pattern.Kind+"."+pattern.Group)
+	return g.use, g.err
+}
+
+func (g *guard) Delete(_ context.Context, key plan.Key, uid types.UID) (plan.Use, error) {
+	g.calls = append(g.calls, "delete "+key.String()+" "+string(uid))
+	return g.use, g.err
+}
+
+func (g *guard) Fenced(plan.Key, metav1.Object) bool { return g.fenced }
+
+func (g *guard) Lift(_ context.Context, key plan.Key) error {
+	g.calls = append(g.calls, "lift "+key.String())
+	return g.err
+}
+
+// The guard deletes types for each action, unless the record says that foreign instances do not matter. Types are not
+// purged.
+func TestTypes(t *testing.T) {
+	b := newBench(t)
+	for _, text := range []string{
+		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+			metadata: {name: widgets.test.espalier.dev, uid: u}}`,
+		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.test.espalier.dev, uid: u}}`,
+	} {
+		o := b.object(text)
+		b.requests.Reset()
+		for _, action := range []plan.Action{plan.ActionDelete, plan.ActionDeleteType, plan.ActionRecreate} {
+			g := &guard{use: plan.Use{State: plan.ForeignBlocking, Instances: []string{"a"}}}
+			b.executor.Guard = g
+			result := b.run(operation(action, o))
+			if result.Err != nil || !equal(result.Use, g.use) || result.Gone {
+				t.Errorf("%s: got %+v", action, result)
+			}
+			if got, want := strings.Join(g.calls, "\n"), "delete "+keyOf(o).String()+" u"; got != want {
+				t.Errorf("%s: the guard was asked %q, want %q", action, got, want)
+			}
+		}
+		g := &guard{err: errors.New("because")}
+		b.executor.Guard = g
+		b.wantText(b.run(operation(plan.ActionDeleteType, o)).Err, "unable to delete "+keyOf(o).String()+": because")
+		g.calls = nil
+		b.wantText(b.run(operation(plan.ActionPurge, o)).Err,
+			"unable to purge "+keyOf(o).String()+": types are not purged")
+		if len(g.calls) != 0 {
+			t.Errorf("the guard was asked %v", g.calls)
+		}
+		b.executor.Guard = nil
+		for _, action := range []plan.Action{plan.ActionDelete, plan.ActionCheck} {
+			if b.run(operation(action, o)).Err == nil {
+				t.Errorf("%s: without guard, there was no error", action)
+			}
+		}
+		if got := b.requests.Total(); got != 0 {
+			t.Errorf("made %d requests:\n%s", got, b.requests)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	b := newBench(t)
+	g := &guard{use: plan.Use{State: plan.ForeignUnknown, Reason: "because"}}
+	b.executor.Guard = g
+	b.executor.Patterns = []plan.Pattern{{Group: "*.example.com", Kind: "*"}, {Group: "", Kind: "Pod"}}
+	o := b.object(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: c}}`)
+	check := operation(plan.ActionCheck, o)
+	pattern, none := check, check
+	pattern.Pattern, none.Pattern = 1, 2
+	for _, op := range []plan.Operation{check, pattern} {
+		if result := b.run(op); result.Err != nil || !equal(result.Use, g.use) {
+			t.Errorf("got %+v", result)
+		}
+	}
+	b.executor.Deleting = true
+	b.run(check)
+	if b.run(none).Err == nil {
+		t.Error("no error for a pattern that is not there")
+	}
+	want := "check CustomResourceDefinition c\ncheck pattern Pod.\ncheck CustomResourceDefinition c with fence"
+	if got := strings.Join(g.calls, "\n"); got != want {
+		t.Errorf("the guard was asked\n%s\nwant\n%s", got, want)
+	}
+	g.err = errors.New("because")
+	b.wantText(b.run(check).Err, "unable to find out who uses the types of CustomResourceDefinition c: because")
+	b.wantText(b.run(pattern).Err, "unable to find out who uses Pod: because")
+	pattern.Pattern = 0
+	b.wantText(b.run(pattern).Err, "unable to find out who uses *.*.example.com: because")
+}
+
+// An object that is being deleted, or was restored with our marks under another UID, is deleted again without an
+// error.
+func TestDeleteAgain(t *testing.T) {
+	b := newBench(t)
+	o := b.desire(configMap, "d1")
+	created := b.create(o)
+	o.SetUID(created.GetUID())
+	b.do(operation(plan.ActionDelete, o), 1)
+	restored := b.put(configMap, ownedBy(myID, myOwner))
+	if result := b.run(operation(plan.ActionDelete, o)); result.Err != nil || !result.Gone {
+		t.Errorf("the one that is gone: got the error %v, and gone is %t", result.Err, result.Gone)
+	}
+	if b.live(o).GetUID() != restored.GetUID() {
+		t.Error("the restored object was deleted in the place of the one that is gone")
+	}
+	o.SetUID(restored.GetUID())
+	b.do(operation(plan.ActionDelete, o), 1)
+	b.absent(o)
+}
+
+// A type is deleted without the guard, by its UID, if the record says that foreign instances do not matter.
+func TestTypeWhoseForeignInstancesDoNotMatter(t *testing.T) {
+	b := newBench(t)
+	there := b.put(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+		metadata: {name: plains.test.espalier.dev},
+		spec: {group: test.espalier.dev, scope: Namespaced, names: {plural: plains, kind: Plain}, versions: [
+		{name: v1, served: true, storage: true,
+		schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
+	t.Cleanup(func() { _ = b.Delete(context.Background(), named(there)) })
+	g := &guard{use: plan.Use{State: plan.ForeignBlocking}}
+	b.executor.Guard = g
+	record := apis.InventoryRecord{}
+	for _, test := range []struct {
+		ignore bool
+		action plan.Action
+		asked  int
+	}{{false, plan.ActionDelete, 1}, {true, plan.ActionDeleteType, 1}, {true, plan.ActionRecreate, 1},
+		{true, plan.ActionDelete, 0}} {
+		record.IgnoreForeignInstances = test.ignore
+		b.executor.Records[keyOf(there)], g.calls = record, nil
+		if result := b.run(operation(test.action, there)); result.Err != nil || len(g.calls) != test.asked {
+			t.Errorf("%s (%t): got the error %v, and the guard was asked %q", test.action, test.ignore, result.Err,
+				g.calls)
+		}
+		live := named(there)
+		if err := b.Get(t.Context(), client.ObjectKeyFromObject(there), live); test.asked == 1 &&
+			(err != nil || live.GetDeletionTimestamp() != nil) {
+			t.Errorf("%s (%t): it was deleted (%v)", test.action, test.ignore, err)
+		} else if test.asked == 0 && err == nil && live.GetDeletionTimestamp() == nil {
+			t.Errorf("%s (%t): it was not deleted", test.action, test.ignore)
+		}
+	}
+}
+
+// An orphan that cannot be read, or keeps changing, is an error, and keeps its marks.
+func TestOrphanThatFails(t *testing.T) {
+	var read error
+	patches := 0
+	b := newBench(t, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
+			if read != nil {
+				return read
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			patches++
+			return conflict("x")
+		},
+	})
+	o := b.desire(configMap, "d1")
+	o.SetUID(b.create(o).GetUID())
+	if result := b.run(operation(plan.ActionOrphan, o)); !isConflict(result.Err) || result.Gone || patches != 5 {
+		t.Errorf("got the error %v after %d patches", result.Err, patches)
+	}
+	read, patches = apierrs.NewForbidden(configMaps, "x", errors.New("because")), 0
+	result := b.run(operation(plan.ActionOrphan, o))
+	b.wantText(result.Err, `unable to orphan ConfigMap NS/x: configmaps "x" is forbidden: because`)
+	if result.Gone || patches != 0 || b.live(o).GetLabels()[ownerLabel] != myID {
+		t.Errorf("gone is %t, after %d patches", result.Gone, patches)
+	}
+	// What cannot be read is not written either.
+	for _, action := range []plan.Action{plan.ActionApply, plan.ActionAdopt, plan.ActionReplace} {
+		if result := b.run(operation(action, o)); !apierrs.IsForbidden(result.Err) || result.Gone {
+			t.Errorf("%s: got the error %v", action, result.Err)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package execute
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/served"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Mark is the label and the annotation that show that an object belongs to the component.
+type Mark struct {
+	// Prefix is the prefix of the keys.
+	Prefix string
+	// ID is the value of the label, Owner the clear text in the annotation.
+	ID, Owner string
+}
+
+func (m Mark) key(name string) string { return m.Prefix + "/" + name }
+
+// ownership returns to whom an object belongs, and the owner in clear text without its UID, as far as the object says
+// it.
+func (m Mark) ownership(object client.Object) (ownership plan.Ownership, owner string) {
+	owner = withoutUID(object.GetAnnotations()[m.key(component.AnnotationOwnerID)])
+	switch object.GetLabels()[m.key(component.LabelOwnerID)] {
+	case "":
+		return plan.Unowned, owner
+	case m.ID:
+		return plan.Ours, owner
+	}
+	if owner != "" && owner == withoutUID(m.Owner) {
+		return plan.Predecessor, owner
+	}
+	return plan.Foreign, owner
+}
+
+// withoutUID returns the clear text of an owner without its UID, or nothing if the text does not name an owner.
+func withoutUID(owner string) string {
+	if strings.Count(owner, "/") != 3 {
+		return ""
+	}
+	return owner[:strings.LastIndexByte(owner, '/')]
+}
+
+// readCurrent reads the object of the operation into live. It returns an error if the object was replaced by another
+// one, or if its ownership does not allow the operation.
+func (e *Executor) readCurrent(ctx context.Context, op plan.Operation, live client.Object) error {
+	err := e.Client.Get(ctx, types.NamespacedName{Namespace: op.Key.Namespace, Name: op.Key.Name}, live)
+	switch {
+	case served.IsNotFound(err):
+		return &StaleError{}
+	case err != nil:
+		return err
+	case live.GetUID() != op.UID:
+		return &StaleError{Replaced: true}
+	}
+	if ownership, owner := e.Mark.ownership(live); !e.mayWrite(op, ownership) {
+		return &OwnerError{Ownership: ownership, Owner: owner}
+	}
+	return nil
+}
+
+// mayWrite reports whether the operation may write or delete an object of that ownership. The object has to be ours,
+// unless the operation adopts it, which needs the adoption policy of a desired object. Recreating an object is a way to
+// adopt it.
+func (e *Executor) mayWrite(op plan.Operation, ownership plan.Ownership) bool {
+	object := e.Objects[op.Key]
+	adopts := object != nil && (op.Action == plan.ActionAdopt || op.Action == plan.ActionRecreate)
+	if ownership == plan.Ours || !adopts {
+		return ownership == plan.Ours
+	}
+	switch object.Desired.AdoptionPolicy {
+	case apis.AdoptAlways:
+		return true
+	case apis.AdoptIfUnowned, "":
+		return ownership != plan.Foreign
+	}
+	return false
+}
+
+// serverMetadata are the metadata fields that only the API server sets.
+var serverMetadata = []string{
+	"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp",
+	"deletionGracePeriodSeconds",
+}
+
+// body returns what is written of an object: its manifest with our marks. What it shares with the manifest must not be
+// changed; its metadata, labels and annotations are not shared.
+func (e *Executor) body(object *manifest.Object, content map[string]any) *unstructured.Unstructured {
+	body := maps.Clone(content)
+	metadata := cloneMap(body["metadata"])
+	for _, name := range serverMetadata {
+		delete(metadata, name)
+	}
+	labels, annotations := cloneMap(metadata["labels"]), cloneMap(metadata["annotations"])
+	labels[e.Mark.key(component.LabelOwnerID)] = e.Mark.ID
+	annotations[e.Mark.key(component.AnnotationOwnerID)] = e.Mark.Owner
+	annotations[e.Mark.key(component.AnnotationDigest)] = object.Desired.Digest
+	metadata["labels"], metadata["annotations"] = labels, annotations
+	body["metadata"] = metadata
+	return &unstructured.Unstructured{Object: body}
+}
+
+// cloneMap returns a shallow copy of v, or an empty map if v is not a map.
+func cloneMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	if m == nil {
+		return map[string]any{}
+	}
+	return maps.Clone(m)
+}

@@ -1,0 +1,355 @@
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/execute"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var adoptions = []struct {
+	name      string
+	id, owner string
+	ownership plan.Ownership
+	allowed   map[apis.AdoptionPolicy]bool
+}{
+	{"without owner", "", "", plan.Unowned, map[apis.AdoptionPolicy]bool{apis.AdoptIfUnowned: true,
+		apis.AdoptAlways: true}},
+	{"ours", myID, myOwner, plan.Ours, map[apis.AdoptionPolicy]bool{apis.AdoptNever: true, apis.AdoptIfUnowned: true,
+		apis.AdoptAlways: true}},
+	{"a predecessor's", predecessorID, predecessor, plan.Predecessor,
+		map[apis.AdoptionPolicy]bool{apis.AdoptIfUnowned: true, apis.AdoptAlways: true}},
+	{"another's", otherID, otherOwner, plan.Foreign, map[apis.AdoptionPolicy]bool{apis.AdoptAlways: true}},
+	{"another's, without name", otherID, "", plan.Foreign, map[apis.AdoptionPolicy]bool{apis.AdoptAlways: true}},
+}
+
+// Whose object may be adopted, by each policy, and what it is then; one that would be recreated can be
+// adopted too.
+func TestAdopt(t *testing.T) {
+	b := newBench(t)
+	b.nothingToMerge()
+	for i, test := range adoptions {
+		for _, policy := range []apis.AdoptionPolicy{apis.AdoptNever, apis.AdoptIfUnowned, apis.AdoptAlways} {
+			for _, update := range []apis.UpdatePolicy{apis.UpdateApply, apis.UpdateReplace, apis.UpdateRecreate} {
+				t.Run(test.name+" "+string(policy)+" "+string(update), func(t *testing.T) {
+					name := strings.ToLower(string(policy)+string(update)) + string(rune('a'+i))
+					there := b.put(`{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`, finalizers: [example.com/f]},
+						data: {a: theirs, z: "9"}}`, func(o *unstructured.Unstructured) {
+						if test.id != "" {
+							ownedBy(test.id, test.owner)(o)
+						}
+					})
+					o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`}, data: {a: "1"}}`, "d1",
+						func(m *manifest.Object) {
+							m.Desired.AdoptionPolicy, m.Desired.UpdatePolicy = policy, update
+						})
+					o.SetUID(there.GetUID())
+					op := operation(plan.ActionAdopt, o)
+					if !test.allowed[policy] {
+						result := b.run(op)
+						wantOwner(t, result, test.ownership)
+						if result.Gone || b.live(o).GetResourceVersion() != there.GetResourceVersion() {
+							t.Error("the object was written, or counts as gone")
+						}
+						return
+					}
+					b.do(op, 2)
+					live := b.live(o)
+					want := map[string]string{"a": "1", "z": "9"}
+					if update == apis.UpdateReplace {
+						want = map[string]string{"a": "1"}
+					}
+					if got := dataOf(live); !maps.Equal(got, want) {
+						t.Errorf("got the data %v, want %v", got, want)
+					}
+					if live.GetLabels()[ownerLabel] != myID || live.GetAnnotations()[ownerNote] != myOwner ||
+						live.GetUID() != there.GetUID() || len(live.GetFinalizers()) != 1 {
+						t.Errorf("got the metadata %v", live.Object["metadata"])
+					}
+				})
+			}
+		}
+	}
+}
+
+// Whose an object is, is looked at whenever it is written.
+func TestAdoptRefusals(t *testing.T) {
+	b := newBench(t)
+	there := b.put(configMap, ownedBy(otherID, otherOwner))
+	o := b.desire(configMap, "d1")
+	o.SetUID(there.GetUID())
+	op := operation(plan.ActionAdopt, o)
+	b.wantText(b.run(op).Err, "unable to adopt ConfigMap NS/x: it belongs to App.example.com/shop/db")
+	b.patch(t.Context(), there, "somebody", `{"metadata":{"annotations":{"`+ownerNote+`":"nonsense"}}}`)
+	b.wantText(b.run(op).Err, "unable to adopt ConfigMap NS/x: it belongs to another component")
+	// An object that is applied because the plan says that it is ours has to be ours, with any adoption policy.
+	b.executor.Objects[op.Key].Desired.AdoptionPolicy = apis.AdoptAlways
+	op.Action = plan.ActionApply
+	wantOwner(t, b.run(op), plan.Foreign)
+	op.Action = plan.ActionReplace
+	wantOwner(t, b.run(op), plan.Foreign)
+	b.patch(t.Context(), there, "somebody", `{"metadata":{"labels":{"`+ownerLabel+`":null}}}`)
+	result := b.run(op)
+	wantOwner(t, result, plan.Unowned)
+	b.wantText(result.Err, "unable to replace ConfigMap NS/x: it does not belong to the component")
+}
+
+// Of two components that adopt an object at the same time, one does.
+func TestAdoptionRace(t *testing.T) {
+	for _, update := range []apis.UpdatePolicy{apis.UpdateApply, apis.UpdateReplace} {
+		t.Run(string(update), func(t *testing.T) {
+			var b *bench
+			others := func(ctx context.Context) {
+				there, err := b.executor.Objects[plan.Key{Kind: "ConfigMap", Namespace: b.namespace,
+					Name: "x"}].Manifest()
+				if err != nil {
+					t.Error(err)
+				}
+				b.patch(ctx, there, "another",
+					`{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},`+
+						`"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
+			}
+			b = newBench(t, interceptor.Funcs{
+				Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
+					opts ...client.ApplyOption) error {
+					others(ctx)
+					return c.Apply(ctx, o, opts...)
+				},
+				Update: func(ctx context.Context, c client.WithWatch, o client.Object,
+					opts ...client.UpdateOption) error {
+					others(ctx)
+					return c.Update(ctx, o, opts...)
+				},
+			})
+			there := b.put(configMap)
+			o := b.desire(configMap, "d1", func(m *manifest.Object) { m.Desired.UpdatePolicy = update })
+			o.SetUID(there.GetUID())
+			wantOwner(t, b.run(operation(plan.ActionAdopt, o)), plan.Foreign)
+			if b.live(o).GetLabels()[ownerLabel] != otherID {
+				t.Error("the object was taken from the other component")
+			}
+		})
+	}
+}
+
+// What is adopted by being recreated need not be ours, and not even on a conflict becomes an error about its
+// owner.
+func TestRecreateOfWhatIsAdopted(t *testing.T) {
+	conflicts, calls := 0, 0
+	b := newBench(t, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if calls++; calls <= conflicts {
+				return conflict("x")
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	for _, test := range adoptions {
+		for policy := range map[apis.AdoptionPolicy]bool{apis.AdoptIfUnowned: true, apis.AdoptAlways: true} {
+			there := b.put(configMap, ownedBy(test.id, test.owner))
+			o := b.desire(configMap, "d1", func(m *manifest.Object) {
+				m.Desired.AdoptionPolicy, m.Desired.UpdatePolicy = policy, apis.UpdateRecreate
+			})
+			o.SetUID(there.GetUID())
+			conflicts, calls = 1, 0
+			result := b.run(operation(plan.ActionRecreate, o))
+			if !test.allowed[policy] {
+				wantOwner(t, result, test.ownership)
+				if err := b.Delete(t.Context(), named(o)); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			if result.Err != nil || calls != 2 {
+				t.Fatalf("%s, %s: got the error %v after %d calls", test.name, policy, result.Err, calls)
+			}
+			b.absent(o)
+			if created := b.create(o); created.GetUID() == there.GetUID() || created.GetLabels()[ownerLabel] != myID {
+				t.Errorf("%s, %s: got the metadata %v", test.name, policy, created.Object["metadata"])
+			}
+			if err := b.Delete(t.Context(), named(o)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Components of one name and different kinds are two owners.
+func TestKindIsPartOfTheOwner(t *testing.T) {
+	b := newBench(t)
+	for owner, want := range map[string]plan.Ownership{
+		"Web.example.com/shop/web/0003": plan.Foreign,
+		"App.example.org/shop/web/0003": plan.Foreign,
+		"App.example.com/mall/web/0003": plan.Foreign,
+		"App.example.com/shop/web/0003": plan.Predecessor,
+	} {
+		there := b.put(configMap, ownedBy(otherID, owner))
+		o := b.desire(configMap, "d1", func(m *manifest.Object) { m.Desired.AdoptionPolicy = apis.AdoptNever })
+		o.SetUID(there.GetUID())
+		wantOwner(t, b.run(operation(plan.ActionAdopt, o)), want)
+		if err := b.Delete(t.Context(), named(o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An unknown policy allows nothing.
+func TestUnknownPolicyAdoptsNothing(t *testing.T) {
+	b := newBench(t)
+	there := b.put(configMap)
+	o := b.desire(configMap, "d1", func(m *manifest.Object) { m.Desired.AdoptionPolicy = "Sometimes" })
+	o.SetUID(there.GetUID())
+	wantOwner(t, b.run(operation(plan.ActionAdopt, o)), plan.Unowned)
+}
+
+// Another component adopts what was orphaned as an object without owner. The first component cannot orphan it again.
+func TestSuccessorAdoptsAnOrphan(t *testing.T) {
+	b := newBench(t)
+	o := b.desire(configMap, "d1")
+	o.SetUID(b.create(o).GetUID())
+	b.do(operation(plan.ActionOrphan, o), 2)
+	first := b.executor.Mark
+	b.executor.Mark = execute.Mark{Prefix: prefix, ID: otherID, Owner: otherOwner}
+	if result := b.run(operation(plan.ActionAdopt, o)); result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	b.executor.Mark = first
+	b.do(operation(plan.ActionOrphan, o), 1)
+	if got := b.live(o); got.GetLabels()[ownerLabel] != otherID || got.GetUID() != o.GetUID() {
+		t.Errorf("got the metadata %v", got.Object["metadata"])
+	}
+}
+
+// L4: each attempt to write or delete an object names its UID.
+func TestEveryWriteNamesTheUID(t *testing.T) {
+	var uids []string
+	note := func(uid string) { uids = append(uids, uid) }
+	b := newBench(t, interceptor.Funcs{
+		Apply: func(_ context.Context, _ client.WithWatch, o runtime.ApplyConfiguration,
+			_ ...client.ApplyOption) error {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			if err != nil {
+				return err
+			}
+			note(field(&unstructured.Unstructured{Object: content}, "metadata", "uid"))
+			return conflict("x")
+		},
+		Update: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.UpdateOption) error {
+			note(string(o.GetUID()))
+			return conflict("x")
+		},
+		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, p client.Patch,
+			_ ...client.PatchOption) error {
+			data, err := p.Data(o)
+			content := &unstructured.Unstructured{}
+			if err = errors.Join(err, content.UnmarshalJSON(append([]byte(`{"apiVersion":"v1","kind":"ConfigMap",`),
+				data[1:]...))); err != nil {
+				return err
+			}
+			note(field(content, "metadata", "uid"))
+			return conflict("x")
+		},
+		Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.DeleteOption) error {
+			options := client.DeleteOptions{}
+			options.ApplyOptions(opts)
+			if options.Preconditions == nil || options.Preconditions.UID == nil {
+				note("")
+			} else {
+				note(string(*options.Preconditions.UID))
+			}
+			return conflict("x")
+		},
+	})
+	o := b.desire(configMap, "d1")
+	created := b.create(o)
+	o.SetUID(created.GetUID())
+	b.nothingToMerge()
+	for _, action := range []plan.Action{
+		plan.ActionApply, plan.ActionAdopt, plan.ActionReplace, plan.ActionOrphan, plan.ActionDelete, plan.ActionPurge,
+		plan.ActionRecreate,
+	} {
+		uids = nil
+		if result := b.run(operation(action, o)); !isConflict(result.Err) {
+			t.Errorf("%s: got the error %v", action, result.Err)
+		}
+		if len(uids) != 5 {
+			t.Errorf("%s was tried %d times", action, len(uids))
+		}
+		for _, uid := range uids {
+			if uid != string(created.GetUID()) {
+				t.Errorf("%s names the UID %q", action, uid)
+			}
+		}
+	}
+	if got := b.live(o); got.GetResourceVersion() != created.GetResourceVersion() ||
+		!maps.Equal(dataOf(got), dataOf(created)) {
+		t.Error("the object was written")
+	}
+}
+
+// No operation touches another object of the same name.
+func TestAnotherObjectOfTheName(t *testing.T) {
+	b := newBench(t)
+	created := b.create(b.desire(configMap, "d1"))
+	b.observeManaged(created)
+	there := b.another(created)
+	o := b.desire(configMap, "d2")
+	o.SetUID(created.GetUID())
+	for _, action := range []plan.Action{plan.ActionApply, plan.ActionAdopt, plan.ActionReplace} {
+		result := b.run(operation(action, o))
+		wantStale(t, result, true)
+		b.wantText(result.Err, "unable to "+string(action)+" ConfigMap NS/x: another object has taken its place")
+	}
+	for _, action := range []plan.Action{plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionOrphan} {
+		if result := b.run(operation(action, o)); result.Err != nil || !result.Gone {
+			t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
+		}
+	}
+	if live := b.live(o); live.GetUID() != there.GetUID() || live.GetResourceVersion() != there.GetResourceVersion() {
+		t.Error("the object was written")
+	}
+	if err := b.Delete(t.Context(), named(o)); err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range []plan.Action{plan.ActionApply, plan.ActionAdopt, plan.ActionReplace} {
+		result := b.run(operation(action, o))
+		wantStale(t, result, false)
+		b.wantText(result.Err, "unable to "+string(action)+" ConfigMap NS/x: it does not exist any more")
+	}
+	for _, action := range []plan.Action{plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionOrphan} {
+		if result := b.run(operation(action, o)); result.Err != nil || !result.Gone {
+			t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
+		}
+	}
+	b.absent(o)
+}
+
+// An operation without a UID is an error.
+func TestNoUID(t *testing.T) {
+	b := newBench(t)
+	created := b.create(b.desire(configMap, "d1"))
+	o := b.desire(configMap, "d2")
+	b.requests.Reset()
+	for _, action := range []plan.Action{
+		plan.ActionApply, plan.ActionAdopt, plan.ActionReplace, plan.ActionDelete, plan.ActionPurge,
+		plan.ActionRecreate, plan.ActionOrphan, plan.ActionDeleteType,
+	} {
+		if result := b.run(operation(action, o)); result.Err == nil || result.Gone {
+			t.Errorf("%s: got the error %v", action, result.Err)
+		}
+	}
+	if b.requests.Total() != 0 || b.live(o).GetResourceVersion() != created.GetResourceVersion() {
+		t.Error("something was done")
+	}
+}

@@ -1,0 +1,193 @@
+package foreign_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// backend is a server of an aggregated API.
+type backend struct {
+	group  string
+	down   atomic.Bool
+	server *httptest.Server
+	// things is how many instances of others there are.
+	things atomic.Int64
+}
+
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if b.down.Load() {
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return
+	}
+	gv := b.group + "/v1"
+	var answer any
+	switch r.URL.Path {
+	case "/apis/" + gv:
+		resources := []metav1.APIResource{
+			{Name: "things", SingularName: "thing", Kind: "Thing", Namespaced: true,
+				Verbs: metav1.Verbs{"list", "create", "get"}},
+			{Name: "things/scale", Kind: "Scale", Namespaced: true, Verbs: metav1.Verbs{"list", "create", "get"}},
+			{Name: "usages", SingularName: "usage", Kind: "Usage", Namespaced: true,
+				Verbs: metav1.Verbs{"list", "get"}},
+			{Name: "reviews", SingularName: "review", Kind: "Review", Verbs: metav1.Verbs{"create"}},
+		}
+		answer = &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
+			GroupVersion: gv, APIResources: resources}
+	case "/apis/" + b.group:
+		version := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: "v1"}
+		answer = &metav1.APIGroup{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroup"}, Name: b.group,
+			Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}
+	case "/apis/" + gv + "/things", "/apis/" + gv + "/usages":
+		list := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1",
+			Kind: "PartialObjectMetadataList"}}
+		n := b.things.Load()
+		if strings.HasSuffix(r.URL.Path, "usages") {
+			n = 7
+		}
+		if r.URL.Query().Get("labelSelector") != ownerLabel+"!="+ours {
+			n = 99
+		}
+		for i := range n {
+			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "app",
+				Name: fmt.Sprintf("t%d", i)}})
+		}
+		answer = &list
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// aggregate registers an API with a server of its own, or, if it is not served, without a server.
+func aggregate(t *testing.T, group string, served bool) (*backend, plan.Key, *unstructured.Unstructured) {
+	t.Helper()
+	b := &backend{group: group}
+	port := int32(1)
+	if served {
+		b.server = httptest.NewTLSServer(b)
+		t.Cleanup(b.server.Close)
+		u, err := url.Parse(b.server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.ParseInt(u.Port(), 10, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		port = int32(n)
+	}
+	namespace := plane.Namespace(t)
+	create(t, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "backend"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
+	})
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+		"metadata": map[string]any{"name": "v1." + group},
+		"spec": map[string]any{
+			"group": group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
+			"insecureSkipTLSVerify": true,
+			"service":               map[string]any{"namespace": namespace, "name": "backend", "port": int64(port)},
+		},
+	}}
+	create(t, service)
+	t.Cleanup(func() {
+		if err := live(t).Delete(context.Background(), service); client.IgnoreNotFound(err) != nil {
+			t.Errorf("could not clean up: %v", err)
+		}
+	})
+	return b, plan.Key{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1." + group}, service
+}
+
+// Subresources and types that are not stored do not block. A server that is down makes the use unknown.
+func TestAPIService(t *testing.T) {
+	t.Parallel()
+	b, key, service := aggregate(t, "things.aggregated.example.com", true)
+	b.things.Store(1)
+	g, requests := guarded(t, interceptor.Funcs{})
+	eventually(t, "the API is not served", func(ctx context.Context) error {
+		use, err := newGuard(t, plane.Config(t)).Check(ctx, key, false)
+		if err == nil && use.State != plan.ForeignBlocking {
+			err = fmt.Errorf("%+v", use)
+		}
+		return err
+	})
+	requests.Reset()
+	use, err := g.Check(t.Context(), key, true)
+	assertUse(t, use, err, blocking(0, "Thing app/t0"))
+	use, err = g.Delete(t.Context(), key, service.GetUID())
+	assertUse(t, use, err, blocking(0, "Thing app/t0"))
+
+	// Types that the server makes up, subresources, and types that are not stored do not block.
+	b.things.Store(0)
+	use, err = g.Check(t.Context(), key, true)
+	assertUse(t, use, err, none)
+
+	b.down.Store(true)
+	const down = "the types of things.aggregated.example.com/v1 " +
+		"could not be discovered: the server behind it is not available"
+	use, err = g.Check(t.Context(), key, false)
+	assertUse(t, use, err, unknown(down))
+	use, err = g.Delete(t.Context(), key, service.GetUID())
+	assertUse(t, use, err, unknown(down))
+	b.down.Store(false)
+
+	use, err = g.Delete(t.Context(), key, types.UID("another"))
+	assertUse(t, use, err, none)
+	if n := requests.Writes(); n != 0 {
+		t.Errorf("%d writes: %v", n, requests.Counts())
+	}
+	use, err = g.Delete(t.Context(), key, service.GetUID())
+	assertUse(t, use, err, none)
+	eventually(t, "the APIService does not go", func(ctx context.Context) error {
+		if err := live(t).Get(ctx, client.ObjectKeyFromObject(service), service); client.IgnoreNotFound(err) != nil ||
+			err == nil {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+}
+
+// An instance that appears between the two checks blocks.
+func TestAPIServiceSecondCheck(t *testing.T) {
+	t.Parallel()
+	b, key, service := aggregate(t, "late.aggregated.example.com", true)
+	eventually(t, "the API is not served", func(ctx context.Context) error {
+		use, err := newGuard(t, plane.Config(t)).Check(ctx, key, false)
+		if err == nil && use.State != plan.ForeignNone {
+			err = fmt.Errorf("%+v", use)
+		}
+		return err
+	})
+	g, requests := guarded(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch,
+		list client.ObjectList, opts ...client.ListOption) error {
+		defer b.things.Store(1)
+		return c.List(ctx, list, opts...)
+	}})
+	use, err := g.Delete(t.Context(), key, service.GetUID())
+	assertUse(t, use, err, blocking(0, "Thing app/t0"))
+	if n := requests.Writes(); n != 0 {
+		t.Errorf("%d writes: %v", n, requests.Counts())
+	}
+}

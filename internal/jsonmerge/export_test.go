@@ -1,0 +1,4 @@
+package jsonmerge
+
+// PatchTree makes the patch of trees.
+var PatchTree = patchTree

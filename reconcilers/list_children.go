@@ -1,0 +1,262 @@
+package reconcilers
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/espalier-dev/espalier/internal/resourcestate"
+	rtime "github.com/espalier-dev/espalier/time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A request keeps the lists of children that its nodes asked for: what the cache shows, corrected by what the controller wrote and
+// the cache does not show yet. The nodes share them, so that the cache is asked once, whatever the number of nodes. The objects
+// are copies of the request, sorted by namespace and name. A list is replaced and not changed.
+
+// childListKey tells lists apart. The same type in another cluster is another list, and so are the children that a node finds
+// with list options of its own.
+type childListKey struct {
+	reader client.Client
+	listed reflect.Type
+	kind   schema.GroupVersionKind
+	// node is nil for the children that the resource controls. Nodes share these.
+	node any
+}
+
+func (k *children[T, CT, CLT]) listKey(config Config) childListKey {
+	key := childListKey{
+		reader: config.Client,
+		listed: reflect.TypeOf(k.listType),
+		kind:   k.listType.GetObjectKind().GroupVersionKind(),
+	}
+	if k.listOptions != nil {
+		key.node = k.node
+	}
+	return key
+}
+
+// keepsChildren reports whether there is a request to keep lists of children in: below a root, with a client that can be the
+// key of a map.
+func keepsChildren(ctx context.Context) bool {
+	return stateOf(ctx) != nil && contextOf(ctx).comparable
+}
+
+// find returns the objects that are the node's children, sorted by namespace and name. They are for reading.
+func (k *children[T, CT, CLT]) find(ctx context.Context, config Config, resource T) ([]CT, error) {
+	candidates, err := k.candidates(ctx, config, resource)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]CT, 0, len(candidates))
+	for _, candidate := range candidates {
+		if child, ok := candidate.(CT); ok && k.isOwn(resource, child) {
+			found = append(found, child)
+		}
+	}
+	return found, nil
+}
+
+// candidates returns objects among which the children are. A resource that is terminating must not lose a child that the cache
+// does not show and that garbage collection would not delete either, so the API server is asked then.
+func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
+	candidates, err := k.known(ctx, config, resource)
+	isOwn := func(obj client.Object) bool {
+		child, ok := obj.(CT)
+		return ok && k.isOwn(resource, child)
+	}
+	outlivesResource := k.unowned && resource.GetDeletionTimestamp() != nil
+	if err != nil || !outlivesResource || config.APIReader == nil || slices.ContainsFunc(candidates, isOwn) {
+		return candidates, err
+	}
+	live, err := listObjects(ctx, config.APIReader, k.listType, k.listOptions(ctx, resource)...)
+	if apierrs.IsBadRequest(err) {
+		// Only the cache understands these options.
+		return candidates, nil
+	}
+	return live, err
+}
+
+// known returns the candidates by what the cache shows and what the controller wrote. A node that is called by itself has no
+// request to keep them in, and each call lists.
+func (k *children[T, CT, CLT]) known(ctx context.Context, config Config, resource T) ([]client.Object, error) {
+	if !keepsChildren(ctx) {
+		return k.list(ctx, config, resource)
+	}
+	key := k.listKey(config)
+	request := contextOf(ctx).state
+	if known, ok := request.childList(key); ok && key.node == nil {
+		return known, nil
+	}
+	// References into the cache will do, because they are copied below.
+	listed, err := k.list(ctx, config, resource, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, err
+	}
+	now := rtime.RetrieveNow(ctx)
+	writes, _ := resourcestate.Load[*resourcestate.OwnWrites](request.resource, key)
+	objects := make([]client.Object, 0, len(listed))
+	kind := kindOf(config.Client, k.childType)
+	for _, cached := range listed {
+		obj := cached
+		if writes != nil {
+			obj = writes.Resolve(cached, now)
+		}
+		if obj == nil {
+			continue
+		}
+		if obj == cached {
+			obj = cached.DeepCopyObject().(client.Object)
+		}
+		if carried := obj.GetObjectKind(); carried.GroupVersionKind().Empty() {
+			// A cache sets the kind only on its copies.
+			carried.SetGroupVersionKind(kind)
+		}
+		objects = append(objects, obj)
+	}
+	if writes != nil {
+		unseen, err := writes.Unseen(ctx, config.APIReader, listed, now)
+		if err != nil {
+			return nil, err
+		}
+		if len(unseen) > 0 {
+			objects = append(objects, unseen...)
+			sortObjects(objects)
+		}
+	}
+	request.setChildList(key, objects)
+	return objects, nil
+}
+
+// recordWrite notes what a call of Manage did: before is the object that it was called with, and written what it returned, nil
+// if the object was deleted.
+func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, before, written CT) {
+	if !keepsChildren(ctx) {
+		return
+	}
+	deleted, absent := isNil(written), isAbsent(before)
+	if deleted && absent || !deleted && !absent && (client.Object(written) == client.Object(before) || sameVersion(written, before)) {
+		return
+	}
+	key := k.listKey(config)
+	request := contextOf(ctx).state
+	known, ok := request.childList(key)
+	if !ok {
+		return
+	}
+	writes := resourcestate.LoadOrStore(request.resource, key, func() *resourcestate.OwnWrites { return &resourcestate.OwnWrites{} })
+	now := rtime.RetrieveNow(ctx)
+	objects := slices.DeleteFunc(slices.Clone(known), func(obj client.Object) bool { return obj == client.Object(before) })
+	if deleted {
+		writes.Deleted(before, now)
+	} else {
+		// The functions of the author get the object, and may change it.
+		writes.Wrote(written.DeepCopyObject().(client.Object), absent, now)
+		objects = append(objects, written)
+		sortObjects(objects)
+	}
+	request.setChildList(key, objects)
+}
+
+func (s *requestState) childList(key childListKey) ([]client.Object, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.children[key]
+	return known, ok
+}
+
+func (s *requestState) setChildList(key childListKey, list []client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.children == nil {
+		s.children = map[childListKey][]client.Object{}
+	}
+	s.children[key] = list
+}
+
+// list returns what the cache has. With list options of the author, the objects of others are left out, so that they are not
+// kept.
+func (k *children[T, CT, CLT]) list(ctx context.Context, config Config, resource T, opts ...client.ListOption) ([]client.Object, error) {
+	if k.listOptions == nil {
+		return listControlled(ctx, config, resource, k.childType, k.listType, opts...)
+	}
+	listed, err := listObjects(ctx, config.Client, k.listType, slices.Concat(k.listOptions(ctx, resource), opts)...)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(listed, func(obj client.Object) bool {
+		child, ok := obj.(CT)
+		return !ok || !k.isOwn(resource, child)
+	}), nil
+}
+
+// isOwn reports whether an object is a child of the node.
+func (k *children[T, CT, CLT]) isOwn(resource T, child CT) bool {
+	if !k.unowned && !metav1.IsControlledBy(child, resource) {
+		return false
+	}
+	return k.ourChild == nil || k.ourChild(resource, child)
+}
+
+// listControlled lists the objects that resource controls: by the owner index if the type has one, else by listing the
+// resource's namespace.
+func listControlled(
+	ctx context.Context, config Config, resource, sample client.Object, list client.ObjectList, opts ...client.ListOption,
+) ([]client.Object, error) {
+	read := func(opts ...client.ListOption) ([]client.Object, error) {
+		listed, err := listObjects(ctx, config.Client, list, opts...)
+		return slices.DeleteFunc(listed, func(obj client.Object) bool { return !metav1.IsControlledBy(obj, resource) }), err
+	}
+	opts = append(opts, client.InNamespace(resource.GetNamespace()))
+	if !config.owners.covers(ctx, config.Client, sample) {
+		return read(opts...)
+	}
+	found, err := read(append(opts, owned(resource))...)
+	if err == nil {
+		return found, nil
+	}
+	// The client may read the type past the cache, which alone has the index: by the options of the manager, or because the
+	// author replaced the client of the config.
+	found, listErr := read(opts...)
+	if listErr != nil {
+		return nil, err
+	}
+	config.owners.drop(config.Client, sample)
+	return found, nil
+}
+
+// listObjects lists into a new list of the type of list, and returns the objects sorted by namespace and name.
+func listObjects(ctx context.Context, reader client.Reader, list client.ObjectList, opts ...client.ListOption) ([]client.Object, error) {
+	list = list.DeepCopyObject().(client.ObjectList)
+	if err := reader.List(ctx, list, opts...); err != nil {
+		return nil, err
+	}
+	objects := make([]client.Object, 0, meta.LenList(list))
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok {
+			objects = append(objects, obj)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	sortObjects(objects)
+	return objects, nil
+}
+
+func sortObjects(objects []client.Object) {
+	slices.SortFunc(objects, func(a, b client.Object) int {
+		if order := strings.Compare(a.GetNamespace(), b.GetNamespace()); order != 0 {
+			return order
+		}
+		return strings.Compare(a.GetName(), b.GetName())
+	})
+}
