@@ -106,4 +106,3 @@ func (r *patchRecorder) Patch(ctx context.Context, obj client.Object, patch clie
 	}
 	return r.Client.Patch(ctx, obj, patch, opts...)
 }
-

@@ -78,8 +78,9 @@ func object(kind, namespace, name string) *unstructured.Unstructured {
 	return object
 }
 
-// Whoever is impersonated may do what the roles allow, and no more, here and elsewhere (pitfall G-18).
+// An impersonated user may do what the roles allow, and no more, in the cluster of the operator and in others.
 func TestAPIServerEnforcesImpersonation(t *testing.T) {
+	t.Parallel()
 	config := plane.Config(t)
 	for name, kubeconfig := range map[string][]byte{"home": nil, "kubeconfig": kubeConfigOf(config)} {
 		t.Run(name, func(t *testing.T) {
@@ -111,11 +112,12 @@ func TestAPIServerEnforcesImpersonation(t *testing.T) {
 }
 
 func TestAPIServerKnowsImpersonatedGroups(t *testing.T) {
+	t.Parallel()
 	pool := &clusters.Pool{Home: plane.Config(t)}
 	namespace := plane.Namespace(t)
-	nobody := get(t, t.Context(), pool, clusters.Identity{User: "ada"})
+	anyone := get(t, t.Context(), pool, clusters.Identity{User: "ada"})
 	master := get(t, t.Context(), pool, clusters.Identity{User: "ada", Groups: []string{"system:masters"}})
-	if err := nobody.Client.Create(t.Context(), object("ConfigMap", namespace, "a")); !apierrors.IsForbidden(err) {
+	if err := anyone.Client.Create(t.Context(), object("ConfigMap", namespace, "a")); !apierrors.IsForbidden(err) {
 		t.Errorf("want it forbidden, got %v", err)
 	}
 	if err := master.Client.Create(t.Context(), object("ConfigMap", namespace, "a")); err != nil {
@@ -125,6 +127,7 @@ func TestAPIServerKnowsImpersonatedGroups(t *testing.T) {
 
 // The client learns of types as they are asked for, and others can be made of the same config.
 func TestAPIServerClients(t *testing.T) {
+	t.Parallel()
 	made := get(t, t.Context(), &clusters.Pool{Home: plane.Config(t)}, clusters.Identity{})
 	namespace := plane.Namespace(t)
 

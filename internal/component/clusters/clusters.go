@@ -1,4 +1,10 @@
 // Package clusters makes and keeps clients for the clusters and identities that components are deployed with.
+//
+// The life of a client: [Pool.Get] (clusters.go) looks the [Identity] up. The first time it reads the kubeconfig
+// (kubeconfig.go), adds impersonation and the time limit of requests (deadline.go), and makes the HTTP client, the REST
+// mapper and the client (connect.go). The mapper and the client can be reset together when a type turns out to be
+// served elsewhere (resettable.go). A later Get finds the same [Cluster], and drops clusters that were not asked for
+// during 15 minutes.
 package clusters
 
 import (
@@ -9,6 +15,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -21,104 +28,107 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Identity is where and as whom a component is deployed.
+// Identity names a cluster, and the user as whom a component is deployed to it.
 type Identity struct {
-	// KubeConfig is that of another cluster; empty for the cluster of the operator.
+	// KubeConfig leads to another cluster. If it is empty, the cluster is the operator's own.
 	KubeConfig []byte
-	// User and Groups are whom to impersonate; none if empty. In another cluster, the user of the kubeconfig impersonates them.
-	// Groups need a user; their order does not matter.
+	// User and Groups are impersonated unless they are empty. In another cluster, the user of the kubeconfig
+	// impersonates them. Groups need a user; their order does not matter.
 	User   string
 	Groups []string
 }
 
-// Cluster is a cluster seen with an identity. It is safe for concurrent use, and stays usable after the [Pool] has let it go.
+// Cluster is a cluster seen with an identity. It is safe for concurrent use, and stays usable after the [Pool] has
+// dropped it.
 type Cluster struct {
-	// ID tells clusters of one [Pool] apart. Two of the same ID are interchangeable, also if the pool had made the one, let it
-	// go, and made the other. It shows nothing of the identity, and is another one in each process.
+	// ID identifies the cluster among those of one [Pool]. Two clusters with the same ID are interchangeable, also if
+	// the pool dropped one and made it anew. It shows nothing of the identity, and differs from process to process.
 	ID string
-	// Config is what requests are made with. It must not be changed.
+	// Config is the configuration of all requests. It must not be changed.
 	Config *rest.Config
-	// HTTPClient belongs to Config: what is made with both shares the connections of the cluster.
+	// HTTPClient belongs to Config: a client made with both shares the connections of the cluster.
 	HTTPClient *http.Client
-	// Client reads past any cache. Its REST mapper is shared by all who use this Cluster, and asks the API server for what it
-	// does not know yet. What it knows it believes until it is reset (MaybeResetRESTMapper of apimachinery), which lets the client forget
-	// as well where types are served. Its scheme has the types of client-go, and CustomResourceDefinitions.
+	// Client reads past any cache. All users of this Cluster share its REST mapper, which asks the API server for types
+	// that it does not know yet. It trusts what it knows until it is reset (MaybeResetRESTMapper of apimachinery). A
+	// reset makes the client forget as well where types are served. Its scheme has the types of client-go and
+	// CustomResourceDefinitions.
 	Client client.Client
 
 	discovery discovery.DiscoveryInterface
 }
 
-// Discovery tells what the API server serves. It asks it each time.
+// Discovery returns a client that asks the API server for what it serves, each time.
 func (c *Cluster) Discovery() discovery.DiscoveryInterface { return c.discovery }
 
-// Pool keeps one [Cluster] for each identity, until nobody has asked for it for 15 minutes. It is safe for concurrent use, and
-// has no goroutines. It must not be copied after first use.
+// Pool keeps one [Cluster] for each identity, until it was not asked for during 15 minutes. It is safe for concurrent
+// use, and has no goroutines. It must not be copied after first use.
 //
-// A request that takes longer than 30 seconds fails; if Home has a timeout of its own, that is how long a request to the
-// operator's cluster may take. It does not hold for watches. There is no limit to the rate of requests, unless Home has one, for the operator's cluster: the API
-// server defends itself.
+// A request that takes longer than 30 seconds fails. If Home has a timeout of its own, that is the limit for the
+// operator's cluster. Watches have no limit. The rate of requests is not limited either, unless Home limits it for the
+// operator's cluster: the API server defends itself.
 type Pool struct {
-	// Home is the config of the operator's own cluster. It must not be changed after first use. Required, but for identities
-	// with a kubeconfig; these take the user agent from it, and nothing else.
+	// Home is the config of the operator's own cluster. It must not be changed after first use. It is required for
+	// identities without a kubeconfig. Those with a kubeconfig take nothing from it but the user agent.
 	Home *rest.Config
-	// Wrap goes around the transport to all clusters, to count requests for instance. It must not add credentials: those of one
-	// cluster would be sent to another. Optional.
+	// Wrap goes around the transport to all clusters, to count requests for instance. It must not add credentials:
+	// those of one cluster would be sent to another. Optional.
 	Wrap func(http.RoundTripper) http.RoundTripper
 
 	mu      sync.Mutex
-	entries map[string]*entry
-	swept   time.Time
+	pooled  map[string]*pooled
+	evicted time.Time
 }
 
 const (
-	// maxIdle is how long a cluster is kept that nobody asks for.
+	// maxIdle is how long a cluster is kept that is not asked for.
 	maxIdle = 15 * time.Minute
-	// sweepEvery keeps Get from looking at all clusters each time.
-	sweepEvery = time.Minute
+	// evictEvery keeps Get from looking at all clusters each time.
+	evictEvery = time.Minute
 )
 
-type entry struct {
+type pooled struct {
 	// cluster makes the Cluster at the first call, and returns the same from then on.
 	cluster func() (*Cluster, error)
 	used    time.Time
 }
 
-// Get returns the cluster for an identity. It makes no request. The same identity has the same Cluster, as long as the pool
-// keeps it. An error never shows what is in a kubeconfig, and trying again does not help.
+// Get returns the cluster for an identity. It makes no request. The same identity has the same Cluster for as long as
+// the pool keeps it. An error never shows what is in a kubeconfig, and it does not help to try again.
 func (p *Pool) Get(ctx context.Context, identity Identity) (*Cluster, error) {
 	if identity.User == "" && len(identity.Groups) > 0 {
 		return nil, errors.New("groups can only be impersonated together with a user")
 	}
 	id := identity.id()
-	e := p.enter(id, identity, rtime.RetrieveNow(ctx))
-	// Whoever wants another identity need not wait for this one to be made.
-	cluster, err := e.cluster()
+	entry := p.entry(id, identity, rtime.RetrieveNow(ctx))
+	// The lock is not held, so that requests for other identities need not wait.
+	cluster, err := entry.cluster()
 	if err != nil {
-		p.forget(id, e)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.pooled[id] == entry {
+			delete(p.pooled, id)
+		}
 		return nil, err
 	}
 	return cluster, nil
 }
 
-// enter returns the entry of an identity, used now.
-func (p *Pool) enter(id string, identity Identity, now time.Time) *entry {
+// entry returns the entry of an identity, and drops entries that were not used for too long.
+func (p *Pool) entry(id string, identity Identity, now time.Time) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now.Sub(p.swept) >= sweepEvery {
-		p.swept = now
-		for id, e := range p.entries {
-			if e.expired(now) {
-				delete(p.entries, id)
-			}
-		}
+	expired := func(e *pooled) bool { return now.Sub(e.used) > maxIdle }
+	if now.Sub(p.evicted) >= evictEvery {
+		p.evicted = now
+		maps.DeleteFunc(p.pooled, func(_ string, e *pooled) bool { return expired(e) })
 	}
-	e, ok := p.entries[id]
-	if !ok || e.expired(now) {
-		if p.entries == nil {
-			p.entries = make(map[string]*entry)
+	e, ok := p.pooled[id]
+	if !ok || expired(e) {
+		if p.pooled == nil {
+			p.pooled = make(map[string]*pooled)
 		}
-		e = &entry{used: now, cluster: sync.OnceValues(func() (*Cluster, error) { return p.connect(id, identity) })}
-		p.entries[id] = e
+		e = &pooled{used: now, cluster: sync.OnceValues(func() (*Cluster, error) { return p.connect(id, identity) })}
+		p.pooled[id] = e
 	}
 	// Requests run side by side, and one that began earlier may come later.
 	if now.After(e.used) {
@@ -127,18 +137,7 @@ func (p *Pool) enter(id string, identity Identity, now time.Time) *entry {
 	return e
 }
 
-func (e *entry) expired(now time.Time) bool { return now.Sub(e.used) > maxIdle }
-
-// forget lets an entry go, unless there is another one by now.
-func (p *Pool) forget(id string, e *entry) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.entries[id] == e {
-		delete(p.entries, id)
-	}
-}
-
-// idKey makes IDs from which nobody can guess a kubeconfig by trying.
+// idKey keys the hash of an ID, so that a kubeconfig cannot be found by trying.
 var idKey = sync.OnceValue(func() []byte {
 	key := make([]byte, sha256.Size)
 	// It never fails.

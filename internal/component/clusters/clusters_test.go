@@ -74,7 +74,8 @@ func TestEachIdentityHasItsCluster(t *testing.T) {
 	}
 }
 
-// TestConfigs: a cluster has no limit of requests that the operator does not have, and each request has a deadline (pitfall G-29).
+// TestConfigs: a cluster has no limit of requests that the operator does not have, and each request has a deadline
+// .
 func TestConfigs(t *testing.T) {
 	kubeconfig := kubeConfig(user{"token": "remote-token"}, cluster{"tls-server-name": "api"})
 	tests := map[string]struct {
@@ -171,7 +172,7 @@ func TestHomeIsNotChanged(t *testing.T) {
 	}
 }
 
-// TestWrongIdentities: a client that cannot be made is an error, and is not kept (pitfall G-33).
+// TestWrongIdentities: a client that cannot be made is an error, and is not kept.
 func TestWrongIdentities(t *testing.T) {
 	impersonating := home()
 	impersonating.Impersonate.Groups = []string{"dev"}
@@ -206,8 +207,8 @@ func TestWrongIdentities(t *testing.T) {
 	}
 }
 
-// What counts is the time of the requests, not that of the wall.
-func TestL10ClustersGoWhenNobodyAsksForThem(t *testing.T) {
+// The time of the requests counts, not the time of the wall clock.
+func TestL10ClustersThatAreNotAskedForGo(t *testing.T) {
 	ada, bob := clusters.Identity{User: "ada"}, clusters.Identity{User: "bob"}
 	pool := &clusters.Pool{Home: home()}
 	first := get(t, at(t, 0), pool, ada)
@@ -234,7 +235,7 @@ func TestL10ClustersGoWhenNobodyAsksForThem(t *testing.T) {
 	}
 }
 
-// Even between two sweeps, nobody gets one that has expired.
+// A cluster that has expired is not returned, also between two evictions.
 func TestAnExpiredClusterIsNotReturned(t *testing.T) {
 	ada := clusters.Identity{User: "ada"}
 	pool := &clusters.Pool{Home: home()}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // connect makes the cluster of an identity. It makes no request.
@@ -21,7 +23,7 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 	}
 	scheme, err := newScheme()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("could not make a scheme: %w", err)
 	}
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -31,14 +33,25 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("could not make a discovery client: %w", err)
 	}
-	types, err := newKnowledge(config, httpClient, scheme, discoverer.RESTClient())
-	if err != nil {
+	types := &resettable{discovery: discoverer.RESTClient(), empty: func() (*typeInfo, error) {
+		mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+		if err != nil {
+			return nil, fmt.Errorf("could not make a REST mapper: %w", err)
+		}
+		c, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper})
+		if err != nil {
+			return nil, fmt.Errorf("could not make a client: %w", err)
+		}
+		return &typeInfo{mapper: mapper, client: c}, nil
+	}}
+	if err := types.reset(); err != nil {
 		return nil, err
 	}
-	return &Cluster{ID: id, Config: config, HTTPClient: httpClient, Client: liveClient{types}, discovery: discoverer}, nil
+	c := liveClient{types}
+	return &Cluster{ID: id, Config: config, HTTPClient: httpClient, Client: c, discovery: discoverer}, nil
 }
 
-// config returns what requests of an identity are made with.
+// config returns the configuration of the requests of an identity.
 func (p *Pool) config(identity Identity) (*rest.Config, error) {
 	var config *rest.Config
 	switch {
@@ -56,7 +69,8 @@ func (p *Pool) config(identity Identity) (*rest.Config, error) {
 		return nil, errors.New("there is neither a kubeconfig, nor a config of the operator's own cluster")
 	}
 	if identity.User != "" {
-		if already := config.Impersonate; already.UserName != "" || already.UID != "" || len(already.Groups) > 0 || len(already.Extra) > 0 {
+		as := config.Impersonate
+		if as.UserName != "" || as.UID != "" || len(as.Groups) > 0 || len(as.Extra) > 0 {
 			return nil, errors.New("the client impersonates somebody already, and cannot impersonate another user")
 		}
 		config.Impersonate = rest.ImpersonationConfig{UserName: identity.User, Groups: identity.Groups}
@@ -77,11 +91,6 @@ func (p *Pool) config(identity Identity) (*rest.Config, error) {
 // newScheme returns the scheme that all clients share.
 var newScheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("could not make a scheme: %w", err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("could not make a scheme: %w", err)
-	}
-	return scheme, nil
+	builder := runtime.SchemeBuilder{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme}
+	return scheme, builder.AddToScheme(scheme)
 })

@@ -9,10 +9,10 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// requestTimeout is how long a request may take, with its answer, if nothing else is said.
+// requestTimeout limits a request and its answer, unless the config of the operator's cluster has a timeout.
 const requestTimeout = 30 * time.Second
 
-// deadline ends requests that take too long, but for those that are meant to last.
+// deadline ends requests that take too long, except those that are meant to last.
 type deadline struct {
 	next    http.RoundTripper
 	timeout time.Duration
@@ -43,21 +43,15 @@ func (d *deadline) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper gives client-go the transport underneath.
 func (d *deadline) WrappedRoundTripper() http.RoundTripper { return d.next }
 
-// lasts tells whether a request is a watch, follows a log, or leaves HTTP.
+// lasts reports whether a request is a watch, follows a log, or leaves HTTP.
 func lasts(request *http.Request) bool {
-	if request.Header.Get("Upgrade") != "" {
-		return true
-	}
 	query := request.URL.Query()
-	return isTrue(query["watch"]) || isTrue(query["follow"])
+	// The API server reads parameters in this way.
+	isTrue := func(values []string) bool { return len(values) > 0 && values[0] != "0" && values[0] != "false" }
+	return request.Header.Get("Upgrade") != "" || isTrue(query["watch"]) || isTrue(query["follow"])
 }
 
-// isTrue reads a parameter as the API server does.
-func isTrue(values []string) bool {
-	return len(values) > 0 && values[0] != "0" && values[0] != "false"
-}
-
-// body ends the context of its request when the answer was read, or is given up.
+// body ends the context of its request once the answer is read or closed.
 type body struct {
 	io.ReadCloser
 	cancel context.CancelFunc

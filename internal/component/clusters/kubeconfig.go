@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -12,9 +13,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// parse makes a config of the current context of a kubeconfig. Only what it takes from there, field by field, can have any effect:
-// the author of a kubeconfig must not be able to run programs next to the operator, or to read its files. No error shows what the
-// kubeconfig says, but for which fields it uses.
+// parse makes a config of the current context of a kubeconfig. It copies single fields, so that no other field has an
+// effect: the author of a kubeconfig must not be able to run programs next to the operator, or to read its files. An
+// error may name the fields that are used, but never shows their values.
 func parse(kubeconfig []byte) (*rest.Config, error) {
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -25,7 +26,7 @@ func parse(kubeconfig []byte) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := refuse(cluster, user); err != nil {
+	if err := checkAllowed(cluster, user); err != nil {
 		return nil, err
 	}
 	server, err := address("cluster.server", cluster.Server, "https", "http")
@@ -36,7 +37,8 @@ func parse(kubeconfig []byte) (*rest.Config, error) {
 		return nil, errors.New("cluster.server must not contain credentials")
 	}
 	if server.Scheme == "http" && authenticates(user) {
-		return nil, errors.New("cluster.server must be an https URL, or the credentials of the user could be read on the way")
+		return nil, errors.New("cluster.server must be an https URL, " +
+			"or the credentials of the user could be read on the way")
 	}
 	server.RawQuery, server.Fragment = "", ""
 	config := &rest.Config{
@@ -69,7 +71,7 @@ func parse(kubeconfig []byte) (*rest.Config, error) {
 		config.Proxy = http.ProxyURL(proxy)
 	}
 	if _, err := rest.TLSConfigFor(config); err != nil {
-		// What is wrong with a key or a certificate does not say what it is.
+		// The cause does not quote a key or a certificate.
 		return nil, fmt.Errorf("the certificates or the key cannot be used: %w", err)
 	}
 	return config, nil
@@ -97,8 +99,8 @@ func selected(parsed *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi
 	return cluster, user, nil
 }
 
-// refuse names all fields that are not allowed.
-func refuse(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
+// checkAllowed returns an error that names all fields that are not allowed.
+func checkAllowed(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	var refused []string
 	for _, field := range []struct {
 		used   bool
@@ -107,9 +109,11 @@ func refuse(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 		{user.Exec != nil, "user.exec would run a program next to the operator, use token or client-certificate-data"},
 		{user.AuthProvider != nil, "user.auth-provider is not supported, use token or client-certificate-data"},
 		{user.TokenFile != "", "user.tokenFile would read a file of the operator, use token"},
-		{user.ClientCertificate != "", "user.client-certificate would read a file of the operator, use client-certificate-data"},
+		{user.ClientCertificate != "",
+			"user.client-certificate would read a file of the operator, use client-certificate-data"},
 		{user.ClientKey != "", "user.client-key would read a file of the operator, use client-key-data"},
-		{cluster.CertificateAuthority != "", "cluster.certificate-authority would read a file of the operator, use certificate-authority-data"},
+		{cluster.CertificateAuthority != "",
+			"cluster.certificate-authority would read a file of the operator, use certificate-authority-data"},
 	} {
 		if field.used {
 			refused = append(refused, field.reason)
@@ -121,7 +125,7 @@ func refuse(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// authenticates tells whether the user sends something that others should not see.
+// authenticates reports whether the user sends credentials.
 func authenticates(user *clientcmdapi.AuthInfo) bool {
 	return user.Token != "" || user.Username != "" || user.Password != "" ||
 		len(user.ClientCertificateData) > 0 || len(user.ClientKeyData) > 0
@@ -130,12 +134,8 @@ func authenticates(user *clientcmdapi.AuthInfo) bool {
 // address parses a URL without quoting it in the error.
 func address(field, value string, schemes ...string) (*url.URL, error) {
 	parsed, err := url.Parse(value)
-	if err == nil && parsed.Host != "" {
-		for _, scheme := range schemes {
-			if parsed.Scheme == scheme {
-				return parsed, nil
-			}
-		}
+	if err == nil && parsed.Host != "" && slices.Contains(schemes, parsed.Scheme) {
+		return parsed, nil
 	}
 	return nil, fmt.Errorf("%s must be a URL that begins with %s://", field, strings.Join(schemes, ":// or "))
 }

@@ -38,7 +38,8 @@ func encode(config map[string]any) []byte {
 // hidden is in all that must not be in an error.
 const hidden = "hunter2"
 
-// TestRefusedKubeConfigs: a kubeconfig neither runs a program nor reads a file of the operator, and no error shows what is in it (pitfall G-18).
+// TestRefusedKubeConfigs: a kubeconfig neither runs a program nor reads a file of the operator, and no error shows what
+// is in it (pitfall G-18).
 func TestRefusedKubeConfigs(t *testing.T) {
 	const url = "kubeconfig: cluster.server must be a URL that begins with https:// or http://"
 	contexts := func(current string, context map[string]any) []byte {
@@ -146,7 +147,8 @@ func TestAcceptedKubeConfigs(t *testing.T) {
 	})
 }
 
-// FuzzL7KubeConfig has anything for a kubeconfig: there is no panic, and what comes of it neither runs a program nor reads a file.
+// FuzzL7KubeConfig has anything for a kubeconfig: there is no panic, and what comes of it neither runs a program nor
+// reads a file.
 func FuzzL7KubeConfig(f *testing.F) {
 	f.Add([]byte("{}"))
 	f.Add(kubeConfig(user{"exec": map[string]any{"command": "x"}}, cluster{"certificate-authority": "/x"}))

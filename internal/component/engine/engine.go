@@ -229,7 +229,7 @@ func (r *run) observe(ctx context.Context) error {
 		record := &r.in.Inventory[i]
 		key := plan.KeyOf(*record)
 		if err := add(observe.Interest{
-			Key: key, Version: record.Version, Written: record.Generation, UID: record.UID,
+			Key: key, Version: record.Version, UID: record.UID,
 			Fresh: record.UID == "" && r.Memory.fresh[key],
 		}); err != nil {
 			return err

@@ -31,7 +31,7 @@ func (e *Executor) delete(ctx context.Context, result *Result, target *unstructu
 		}
 		err = e.Client.Delete(ctx, target, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		switch {
-		case served.Absent(err):
+		case served.IsNotFound(err):
 			return &StaleError{}
 		case !apierrs.IsConflict(err):
 			return err

@@ -165,7 +165,7 @@ func explain(err error, namespace string) error {
 	if hasOwnText(err) {
 		return err
 	}
-	if served.Refused(err) {
+	if served.IsNotServed(err) {
 		return &WaitError{TypeMissing: true, Err: err}
 	}
 	if apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

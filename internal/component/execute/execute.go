@@ -142,7 +142,7 @@ func (e *Executor) execute(ctx context.Context, op plan.Operation) Result {
 		err = e.dispatch(ctx, &result)
 	}
 	if err != nil {
-		if served.Elsewhere(err) {
+		if served.IsVersionGone(err) {
 			e.forgetVersion(op.Key.GroupKind())
 		}
 		result.Gone = isStale(err)

@@ -56,7 +56,7 @@ func withoutUID(owner string) string {
 func (e *Executor) readCurrent(ctx context.Context, op plan.Operation, live client.Object) error {
 	err := e.Client.Get(ctx, types.NamespacedName{Namespace: op.Key.Namespace, Name: op.Key.Name}, live)
 	switch {
-	case served.Absent(err):
+	case served.IsNotFound(err):
 		return &StaleError{}
 	case err != nil:
 		return err

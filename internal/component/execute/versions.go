@@ -35,7 +35,7 @@ func (e *Executor) inServedVersion(ctx context.Context, result *Result,
 		target = named(op.Key, kind.GroupKind().WithVersion(version))
 	}
 	err := do(ctx, result, target)
-	if !known && served.Refused(err) {
+	if !known && served.IsNotServed(err) {
 		version, failure := e.findVersion(ctx, kind.GroupKind())
 		switch {
 		case failure != nil:

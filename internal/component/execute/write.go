@@ -60,7 +60,7 @@ func (e *Executor) create(ctx context.Context, result *Result) error {
 		case err == nil:
 			result.Object = live
 			return &ExistsError{Key: op.Key}
-		case !served.Absent(err):
+		case !served.IsNotFound(err):
 			return fmt.Errorf("%w, and cannot be read: %w", &ExistsError{Key: op.Key}, err)
 		}
 	}
@@ -109,7 +109,7 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 // conflicts reports whether a write failed because the object has changed, was replaced by another one, or is gone.
 // Reading the current object then helps.
 func conflicts(err error) bool {
-	return served.Absent(err) || apierrs.IsConflict(managedfields.AsConflict(err))
+	return served.IsNotFound(err) || apierrs.IsConflict(managedfields.AsConflict(err))
 }
 
 // mayOwnExtraFields reports whether we may own fields that are not in content, so that managed fields have to be merged

@@ -24,6 +24,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -51,10 +52,21 @@ type online struct {
 	woken map[string]int
 }
 
+// adminScheme returns a scheme with CustomResourceDefinitions.
+func adminScheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	builder := runtime.SchemeBuilder{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme}
+	if err := builder.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
 func newOnline(t testing.TB, config *rest.Config) *online {
 	t.Helper()
 	o := &online{t: t, namespace: plane.Namespace(t), woken: map[string]int{}}
-	admin, err := client.New(plane.Config(t), client.Options{Scheme: clientgoscheme.Scheme})
+	admin, err := client.New(plane.Config(t), client.Options{Scheme: adminScheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +101,8 @@ func (o *online) wake(watcher types.NamespacedName, low bool) {
 	o.woken[fmt.Sprint(watcher.Name, " ", low)]++
 }
 
-// calm forgets who was woken.
-func (o *online) calm() {
+// resetWakes forgets which components were woken.
+func (o *online) resetWakes() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.woken)
@@ -134,8 +146,8 @@ func (o *online) observe(interests ...observe.Interest) *observe.Observation {
 	return got
 }
 
-// settle observes until all types are live.
-func (o *online) settle(interests ...observe.Interest) *observe.Observation {
+// awaitLive observes until all types are live.
+func (o *online) awaitLive(interests ...observe.Interest) *observe.Observation {
 	o.t.Helper()
 	var got *observe.Observation
 	o.eventually("the watches begin", func() error {
@@ -144,7 +156,7 @@ func (o *online) settle(interests ...observe.Interest) *observe.Observation {
 		}
 		return nil
 	})
-	o.calm()
+	o.resetWakes()
 	return got
 }
 
@@ -203,10 +215,10 @@ func (o *online) create(object *unstructured.Unstructured) *unstructured.Unstruc
 	return object
 }
 
-// patch merges into an object as somebody else.
+// patch merges into an object as another field manager.
 func (o *online) patch(object client.Object, patch string, opts ...client.PatchOption) {
 	o.t.Helper()
-	err := o.admin.Patch(o.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch)), append(opts, client.FieldOwner("somebody"))...)
+	err := o.admin.Patch(o.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch)), append(opts, client.FieldOwner("another-manager"))...)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -220,10 +232,11 @@ func (o *online) delete(object client.Object) {
 }
 
 func TestLiveChangesAreSeen(t *testing.T) {
+	t.Parallel()
 	o := newOnline(t, nil)
 	in, deploy := o.interest(configMaps, "a"), o.interest(deployments, "d", wanting)
 	made, deployed := o.create(o.configMap("a", "1")), o.create(o.deployment("d"))
-	before := o.settle(in, deploy)
+	before := o.awaitLive(in, deploy)
 	was := before.Objects[in.Key]
 	want := plan.Observed{
 		Presence: plan.Present, UID: made.GetUID(), Ownership: plan.Ours, Owner: o.component.Owner, Digest: "d1",
@@ -246,8 +259,8 @@ func TestLiveChangesAreSeen(t *testing.T) {
 	if drifted.Fields == was.Fields || drifted.Digest != was.Digest {
 		t.Errorf("the drift does not show: %+v", drifted)
 	}
-	o.calm()
-	o.patch(made, `{"data":{"b":"somebody's own"}}`)
+	o.resetWakes()
+	o.patch(made, `{"data":{"b":"a field of another manager"}}`)
 
 	status := deployed.DeepCopy()
 	if err := o.admin.Status().Patch(t.Context(), status, client.RawPatch(types.MergePatchType,
@@ -263,17 +276,17 @@ func TestLiveChangesAreSeen(t *testing.T) {
 		t.Errorf("%d requests to read a status:\n%s", n, o.requests)
 	}
 	if n := o.wakes("shop", false); n != 1 {
-		t.Errorf("woken %d times, want once: somebody's own field is none of our business", n)
+		t.Errorf("woken %d times, want once: a field of another manager does not matter", n)
 	}
 
 	in.UID = made.GetUID()
-	o.calm()
+	o.resetWakes()
 	o.patch(made, `{"metadata":{"labels":{"`+prefix+`/owner-id":null}}}`)
 	o.awaitWake("shop", false)
 	if got := o.observe(in, deploy).Objects[in.Key]; got.Presence != plan.Present || got.Ownership != plan.Unowned || got.UID != in.UID {
 		t.Errorf("without a label: %+v", got)
 	}
-	o.calm()
+	o.resetWakes()
 	o.patch(deployed, `{"metadata":{"finalizers":["x.example.com/y"]}}`)
 	o.delete(deployed)
 	o.until("the deletion shows", deploy, func(got plan.Observed) bool { return got.Terminating && got.Status == apis.ObjectTerminating }, in)
@@ -282,6 +295,7 @@ func TestLiveChangesAreSeen(t *testing.T) {
 }
 
 func TestOwnWritesDoNotWakeLive(t *testing.T) {
+	t.Parallel()
 	o := newOnline(t, nil)
 	var interests []observe.Interest
 	for i := range 20 {
@@ -289,7 +303,7 @@ func TestOwnWritesDoNotWakeLive(t *testing.T) {
 	}
 	other := o.interest(configMaps, "other")
 	all := append(interests, other)
-	o.settle(all...)
+	o.awaitLive(all...)
 	resume := o.Pause(o.component)
 	for _, in := range interests {
 		made := o.create(o.configMap(in.Key.Name, "1"))
@@ -330,6 +344,7 @@ func TestOwnWritesDoNotWakeLive(t *testing.T) {
 }
 
 func TestSecretsAreComparedLive(t *testing.T) {
+	t.Parallel()
 	o := newOnline(t, nil)
 	secrets := schema.GroupKind{Kind: "Secret"}
 	enc := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
@@ -337,7 +352,7 @@ func TestSecretsAreComparedLive(t *testing.T) {
 		in.Confidential, in.Data = true, map[string]string{"password": enc("geheim")}
 	})
 	made := o.create(o.ours(secrets.WithVersion("v1"), "s", map[string]any{"data": map[string]any{"password": enc("geheim")}}))
-	if got := o.settle(in).Objects[in.Key]; got.Content != plan.ContentSame || got.Fields == "" {
+	if got := o.awaitLive(in).Objects[in.Key]; got.Content != plan.ContentSame || got.Fields == "" {
 		t.Errorf("got %+v", got)
 	}
 	changed := in
@@ -362,13 +377,13 @@ func TestComponentsShareAWatch(t *testing.T) {
 	o := newOnline(t, nil)
 	o.create(o.configMap("a", "1"))
 	// Connections stay open.
-	o.settle(o.interest(configMaps, "a"))
+	o.awaitLive(o.interest(configMaps, "a"))
 	o.Release(o.component)
 	leaks := goleak.IgnoreCurrent()
 	o.requests.Reset()
 
 	in := o.interest(configMaps, "a")
-	o.settle(in)
+	o.awaitLive(in)
 	other := o.component
 	other.Watcher.Name, other.UID, other.OwnerID = "other", "uid-2", "other-id"
 	got, err := o.Observe(t.Context(), other, []observe.Interest{in})
@@ -387,12 +402,13 @@ func TestComponentsShareAWatch(t *testing.T) {
 	o.Release(other)
 	goleak.VerifyNone(t, leaks)
 
-	o.settle(in)
+	o.awaitLive(in)
 	o.Stop()
 	goleak.VerifyNone(t, leaks)
 }
 
 func TestManyStatusesAreListedLive(t *testing.T) {
+	t.Parallel()
 	o := newOnline(t, nil)
 	var interests []observe.Interest
 	for i := range 12 {
@@ -400,7 +416,7 @@ func TestManyStatusesAreListedLive(t *testing.T) {
 		interests = append(interests, o.interest(deployments, name, wanting))
 		o.create(o.deployment(name))
 	}
-	o.settle(interests[0])
+	o.awaitLive(interests[0])
 	o.requests.Reset()
 	got := o.observe(interests...)
 	for _, in := range interests {
@@ -415,13 +431,14 @@ func TestManyStatusesAreListedLive(t *testing.T) {
 
 var gadgets = schema.GroupKind{Group: "observe.test", Kind: "Gadget"}
 
-func gadgetDefinition() *apiextensionsv1.CustomResourceDefinition {
+// gadgetDefinition defines gadgets in a group. Tests that run in parallel have a group each.
+func gadgetDefinition(group string) *apiextensionsv1.CustomResourceDefinition {
 	preserve := true
 	return &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: "gadgets.observe.test"},
+		ObjectMeta: metav1.ObjectMeta{Name: "gadgets." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "observe.test", Scope: apiextensionsv1.NamespaceScoped,
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
@@ -434,10 +451,8 @@ func gadgetDefinition() *apiextensionsv1.CustomResourceDefinition {
 }
 
 func TestTypesComeAndGo(t *testing.T) {
+	t.Parallel()
 	o := newOnline(t, nil)
-	if err := apiextensionsv1.AddToScheme(o.admin.Scheme()); err != nil {
-		t.Fatal(err)
-	}
 	in := o.interest(gadgets, "g")
 	missing := func(got plan.Observed) bool { return got.Presence == plan.Absent && got.TypeMissing }
 	if got := o.observe(in); !missing(got.Objects[in.Key]) || got.Syncing != nil || got.Polled != nil {
@@ -449,7 +464,7 @@ func TestTypesComeAndGo(t *testing.T) {
 	if n := o.requests.Total(); n != 0 {
 		t.Errorf("%d requests within a second:\n%s", n, o.requests)
 	}
-	if err := o.admin.Create(t.Context(), gadgetDefinition()); err != nil {
+	if err := o.admin.Create(t.Context(), gadgetDefinition(gadgets.Group)); err != nil {
 		t.Fatal(err)
 	}
 	o.until("the type appears", in, func(got plan.Observed) bool {
@@ -459,17 +474,17 @@ func TestTypesComeAndGo(t *testing.T) {
 	made := o.create(o.ours(gadgets.WithVersion("v1"), "g", nil))
 	in.UID = made.GetUID()
 	o.until("the object appears", in, func(got plan.Observed) bool { return got.Presence == plan.Present && got.UID == in.UID })
-	o.calm()
+	o.resetWakes()
 
-	o.delete(gadgetDefinition())
+	o.delete(gadgetDefinition(gadgets.Group))
 	o.awaitWake("shop", false)
 	o.until("the type goes", in, missing)
 
 	// One that the component itself brings is not waited for.
 	definition := schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	brings := interest(definition, "gadgets.observe.test", func(in *observe.Interest) { in.Key.Namespace = "" })
-	o.settle(brings, in)
-	crd := gadgetDefinition()
+	o.awaitLive(brings, in)
+	crd := gadgetDefinition(gadgets.Group)
 	crd.Labels = map[string]string{prefix + "/owner-id": o.component.OwnerID}
 	o.eventually("the definition can be created", func() error { return o.admin.Create(t.Context(), crd.DeepCopy()) })
 	o.eventually("the type is there", func() error {
@@ -478,11 +493,12 @@ func TestTypesComeAndGo(t *testing.T) {
 		}
 		return nil
 	})
-	o.settle(brings, in)
-	o.delete(gadgetDefinition())
+	o.awaitLive(brings, in)
+	o.delete(gadgetDefinition(gadgets.Group))
 }
 
 func TestATypeThatMayNotBeListedIsPolled(t *testing.T) {
+	t.Parallel()
 	namespace := plane.Namespace(t)
 	user, err := plane.Environment(t).User(namespace)
 	if err != nil {
@@ -526,10 +542,10 @@ func TestATypeThatMayNotBeListedIsPolled(t *testing.T) {
 		}
 		return nil
 	})
-	o.calm()
+	o.resetWakes()
 	allow("-watch", "watch")
 	o.awaitWake("shop", true)
-	o.settle(in)
+	o.awaitLive(in)
 	o.patch(made, `{"data":{"a":"2"}}`)
 	o.awaitWake("shop", false)
 }
@@ -574,7 +590,7 @@ func TestTheAPIServerMayGoAway(t *testing.T) {
 	a, b := o.interest(configMaps, "a", recorded("x")), o.interest(configMaps, "b")
 	made := o.create(o.configMap("a", "1"))
 	a.UID = made.GetUID()
-	o.settle(a, b)
+	o.awaitLive(a, b)
 	if o.Managed(o.component, a.Key) == nil {
 		t.Error("nothing is known of the managed fields while the watch is open")
 	}
@@ -590,10 +606,10 @@ func TestTheAPIServerMayGoAway(t *testing.T) {
 	})
 	got := o.observe(a, b)
 	if got.Objects[a.Key].Presence != plan.Present || got.Objects[b.Key].Presence != plan.Absent || got.Polled != nil {
-		t.Errorf("while nobody answers: %+v", got)
+		t.Errorf("while there is no answer: %+v", got)
 	}
 	if o.Managed(o.component, a.Key) != nil {
-		t.Error("what may be old passes for the present while nobody answers")
+		t.Error("what may be old counts as up to date while there is no answer")
 	}
 	if err := env.StartAPIServer(); err != nil {
 		t.Fatal(err)

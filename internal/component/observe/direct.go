@@ -3,7 +3,6 @@ package observe
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/component/served"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,199 +18,178 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Direct is an [Observer] that watches nothing and reads each time: one list for each type and namespace of what carries the label
-// of the component, and by name what is not in it but may exist all the same. Requests are made one after the other, in the order
-// of the interests. Nobody is ever woken.
+// Direct is an [Observer] that watches nothing and reads each time. It makes one list for each type and namespace, of
+// the objects with the owner label of the component. It reads by name what is not in a list but may exist all the same,
+// and types that may not be listed. It makes requests one after the other, in the order of the interests, and never
+// wakes a component.
 //
-// Types that may not be listed are read by name. An error that tells nothing about the objects is returned.
+// Observe returns an error of a request that says nothing about the objects.
 type Direct struct {
-	client   client.Client
-	lens     lens
-	evaluate Evaluate
+	client    client.Client
+	extractor extractor
+	evaluate  Evaluate
 
 	mu sync.Mutex
-	// seen is what was seen last of the objects of each component.
-	seen map[types.NamespacedName]*seen
+	// lastSeen are the objects of each component as they were read or written last.
+	lastSeen map[types.NamespacedName]*lastSeen
 }
 
-// seen is what was seen of the objects of one component.
-type seen struct {
+type lastSeen struct {
 	uid     types.UID
-	objects map[plan.Key]*sight
+	objects map[plan.Key]*snapshot
 }
 
 var _ Observer = (*Direct)(nil)
 
 // NewDirect returns an observer that reads with c, which should not be cached. evaluate may be nil.
 func NewDirect(c client.Client, prefix, manager string, evaluate Evaluate) *Direct {
-	return &Direct{client: c, lens: newLens(prefix, manager), evaluate: evaluate, seen: map[types.NamespacedName]*seen{}}
+	seen := map[types.NamespacedName]*lastSeen{}
+	return &Direct{client: c, extractor: newExtractor(prefix, manager), evaluate: evaluate, lastSeen: seen}
 }
 
-// directList is what one list is to show.
+// directRead is one Observe.
+type directRead struct {
+	*Direct
+	component   *Component
+	observation *Observation
+	seen        *lastSeen
+	// missing are types that are not served.
+	missing map[schema.GroupKind]bool
+	// versions are the versions of types that are not served in the version that was asked for first.
+	versions map[schema.GroupKind]string
+}
+
+// directList is one list.
 type directList struct {
 	gvk       schema.GroupVersionKind
 	namespace string
 }
 
-// direct is one Observe.
-type direct struct {
-	*Direct
-	component   Component
-	observation *Observation
-	objects     map[plan.Key]*sight
-	// missing are types that are not served.
-	missing map[schema.GroupKind]bool
-	// versions are those in which types are served that are not served in the version that was asked for first.
-	versions map[schema.GroupKind]string
-}
-
 // Observe implements [Observer].
 func (d *Direct) Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error) {
-	o := &direct{
+	r := &directRead{
 		Direct:      d,
-		component:   c,
+		component:   &c,
 		observation: &Observation{Objects: make(map[plan.Key]plan.Observed, len(interests))},
-		objects:     map[plan.Key]*sight{},
+		seen:        &lastSeen{uid: c.UID, objects: map[plan.Key]*snapshot{}},
 		missing:     map[schema.GroupKind]bool{},
 		versions:    map[schema.GroupKind]string{},
 	}
 	var lists []directList
-	members := map[directList]map[string]*Interest{}
+	wanted := map[directList]map[string]*Interest{}
 	for i := range interests {
 		in := &interests[i]
 		list := directList{gvk: in.Key.GroupKind().WithVersion(in.Version), namespace: in.Key.Namespace}
-		if members[list] == nil {
-			members[list] = map[string]*Interest{}
+		if wanted[list] == nil {
+			wanted[list] = map[string]*Interest{}
 			lists = append(lists, list)
 		}
-		members[list][in.Key.Name] = in
+		wanted[list][in.Key.Name] = in
 	}
 	for _, list := range lists {
-		if err := o.list(ctx, list, members[list]); err != nil {
-			return nil, err
+		if err := r.list(ctx, list, wanted[list]); err != nil {
+			return nil, fmt.Errorf("cannot list objects of kind %s: %w", list.gvk.Kind, err)
 		}
 	}
 	for i := range interests {
-		if err := o.lookFor(ctx, &interests[i]); err != nil {
-			return nil, err
+		in := &interests[i]
+		if _, listed := r.observation.Objects[in.Key]; listed {
+			continue
+		}
+		if err := r.get(ctx, in); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", in.Key, err)
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.seen[c.Watcher] = &seen{uid: c.UID, objects: o.objects}
-	return o.observation, nil
+	d.lastSeen[c.Watcher] = r.seen
+	return r.observation, nil
 }
 
 // list reads what the component owns of a type in a namespace.
-func (o *direct) list(ctx context.Context, at directList, wanted map[string]*Interest) error {
-	gk := at.gvk.GroupKind()
-	if o.missing[gk] {
-		return nil
-	}
-	token := ""
-	for {
+func (r *directRead) list(ctx context.Context, of directList, wanted map[string]*Interest) error {
+	gk := of.gvk.GroupKind()
+	for token := ""; !r.missing[gk]; {
 		var list *unstructured.UnstructuredList
-		err := o.inVersion(ctx, at.gvk, func(gvk schema.GroupVersionKind) error {
-			list = &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-			return o.client.List(ctx, list, client.InNamespace(at.namespace),
-				client.MatchingLabels{o.lens.label: o.component.OwnerID}, client.Limit(readPage), client.Continue(token))
+		err := r.request(ctx, of.gvk, func(ctx context.Context, gvk schema.GroupVersionKind) (err error) {
+			list, err = listPage(ctx, r.client, gvk, of.namespace,
+				client.MatchingLabels{r.extractor.label: r.component.OwnerID}, client.Continue(token))
+			return err
 		})
-		switch found := diagnose(err); {
-		case err == nil:
-		case found == forbidden, o.missing[gk]:
+		if classify(err) == forbidden || r.missing[gk] {
 			return nil
-		default:
-			return fmt.Errorf("cannot list objects of kind %s: %w", at.gvk.Kind, err)
+		}
+		if err != nil {
+			return err
 		}
 		for i := range list.Items {
 			if in := wanted[list.Items[i].GetName()]; in != nil {
-				o.observation.Objects[in.Key] = o.shows(o.component, in, &list.Items[i], o.objects)
+				r.observation.Objects[in.Key] = r.observed(r.component, in, &list.Items[i], r.seen)
 			}
 		}
 		if token = list.GetContinue(); token == "" {
 			return nil
 		}
 	}
+	return nil
 }
 
-// lookFor finds out about an object that no list has shown.
-func (o *direct) lookFor(ctx context.Context, in *Interest) error {
-	if _, known := o.observation.Objects[in.Key]; known {
-		return nil
-	}
+// get finds out about an object that no list has shown.
+func (r *directRead) get(ctx context.Context, in *Interest) error {
 	gk := in.Key.GroupKind()
-	switch {
-	case o.missing[gk]:
-		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent, TypeMissing: true}
-		return nil
-	case in.Fresh && in.UID == "":
-		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent}
+	absent := plan.Observed{Presence: plan.Absent, TypeMissing: r.missing[gk]}
+	if absent.TypeMissing || in.Fresh && in.UID == "" {
+		r.observation.Objects[in.Key] = absent
 		return nil
 	}
+	gvk, name := gk.WithVersion(in.Version), types.NamespacedName{Namespace: in.Key.Namespace, Name: in.Key.Name}
 	var object *unstructured.Unstructured
-	err := o.inVersion(ctx, gk.WithVersion(in.Version), func(gvk schema.GroupVersionKind) error {
-		object = &unstructured.Unstructured{}
-		object.SetGroupVersionKind(gvk)
-		return o.client.Get(ctx, types.NamespacedName{Namespace: in.Key.Namespace, Name: in.Key.Name}, object)
+	err := r.request(ctx, gvk, func(ctx context.Context, gvk schema.GroupVersionKind) (err error) {
+		object, err = getObject(ctx, r.client, gvk, name)
+		return err
 	})
-	switch found := diagnose(err); {
+	switch class := classify(err); {
 	case err == nil:
-		o.observation.Objects[in.Key] = o.shows(o.component, in, object, o.objects)
-	case served.Absent(err):
-		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent}
-	case o.missing[gk]:
-		o.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent, TypeMissing: true}
-	case found == forbidden:
-		o.observation.Objects[in.Key] = plan.Observed{}
-		if o.observation.Polled == nil {
-			o.observation.Polled = map[schema.GroupKind]string{}
-		}
-		o.observation.Polled[gk] = found.reading()
+		r.observation.Objects[in.Key] = r.observed(r.component, in, object, r.seen)
+	case served.IsNotFound(err), r.missing[gk]:
+		r.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent, TypeMissing: r.missing[gk]}
+	case class == forbidden:
+		r.observation.Objects[in.Key] = plan.Observed{}
+		r.observation.poll(gk, class.readReason())
 	default:
-		return fmt.Errorf("cannot read %s: %w", in.Key, err)
+		return err
 	}
 	return nil
 }
 
-// inVersion makes a request in a version, or, if the type is not served in that, in one in which it is. A type that is served in none
-// is missing from then on.
-func (o *direct) inVersion(ctx context.Context, gvk schema.GroupVersionKind, request func(gvk schema.GroupVersionKind) error) error {
+// request makes a request in a version, or in the version in which the type is served. A type that is not served in any
+// version is missing from then on.
+func (r *directRead) request(ctx context.Context, gvk schema.GroupVersionKind, do request) error {
 	gk := gvk.GroupKind()
-	err := request(gk.WithVersion(cmp.Or(o.versions[gk], gvk.Version)))
-	if !served.Refused(err) {
-		return err
+	versions := []string{cmp.Or(r.versions[gk], gvk.Version)}
+	version, err, undecided := inServedVersion(ctx, r.client.RESTMapper(), gk, versions, do)
+	if undecided != nil {
+		return undecided
 	}
-	mapper := o.client.RESTMapper()
-	var unknown *meta.NoKindMatchError
-	if _, asks := mapper.(served.Discoverer); !asks && meta.IsNoMatchError(err) && !errors.As(err, &unknown) {
-		// An API could not be asked for what it serves, and the mapper would not tell.
-		return err
+	if version != versions[0] {
+		r.versions[gk] = version
 	}
-	version, ok, found := served.Version(ctx, mapper, gk)
-	switch {
-	case found != nil:
-		return found
-	case !ok:
-		o.missing[gk] = true
-		return err
-	}
-	o.versions[gk] = version
-	return request(gk.WithVersion(version))
+	r.missing[gk] = version == "" && served.IsNotServed(err)
+	return err
 }
 
-// shows returns what an object shows, and notes it.
-func (d *Direct) shows(c Component, in *Interest, object *unstructured.Unstructured, into map[plan.Key]*sight) plan.Observed {
-	shown := d.lens.object(object, confidential(in.Key))
-	into[in.Key] = shown
-	o := shown.observed(c.OwnerID, c.Owner)
-	o.Fields = shown.fieldsDigest(in.Settings.IgnoreFields)
+// observed returns what an object means to the component, and keeps its snapshot.
+func (d *Direct) observed(c *Component, in *Interest, object *unstructured.Unstructured, seen *lastSeen) plan.Observed {
+	s := d.extractor.snapshot(object)
+	seen.objects[in.Key] = s
+	o := s.observed(c)
+	o.Fields = s.fieldsDigest(in.Settings.IgnoreFields)
 	if in.Confidential {
-		o.Content = compareContent(in.Data, in.Settings.IgnoreFields, shown.data)
+		o.Content = compareContent(in.Data, in.Settings.IgnoreFields, s.data)
 	}
 	switch {
 	case !in.Readiness:
-	case shown.terminating:
+	case s.terminating:
 		o.Status = apis.ObjectTerminating
 	case readiness.Static(in.Key.GroupKind(), in.Settings):
 		o.Status = apis.ObjectCurrent
@@ -223,6 +200,14 @@ func (d *Direct) shows(c Component, in *Interest, object *unstructured.Unstructu
 	return o
 }
 
+// of returns what was seen of the objects of a component, nil if that is nothing. The lock is held.
+func (d *Direct) of(c *Component) *lastSeen {
+	if seen := d.lastSeen[c.Watcher]; seen != nil && seen.uid == c.UID {
+		return seen
+	}
+	return nil
+}
+
 // Wrote implements [Observer].
 func (d *Direct) Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed {
 	if object == nil {
@@ -230,24 +215,22 @@ func (d *Direct) Wrote(c Component, interest Interest, object *unstructured.Unst
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.seen[c.Watcher]
-	if s == nil || s.uid != c.UID {
-		s = &seen{uid: c.UID, objects: map[plan.Key]*sight{}}
-		d.seen[c.Watcher] = s
+	seen := d.of(&c)
+	if seen == nil {
+		seen = &lastSeen{uid: c.UID, objects: map[plan.Key]*snapshot{}}
+		d.lastSeen[c.Watcher] = seen
 	}
-	return d.shows(c, &interest, object, s.objects)
+	return d.observed(&c, &interest, object, seen)
 }
 
 // Deleted implements [Observer].
 func (d *Direct) Deleted(c Component, key plan.Key, uid types.UID, gone bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.seen[c.Watcher]
-	if s == nil || s.uid != c.UID || !gone {
-		return
-	}
-	if shown := s.objects[key]; shown != nil && (uid == "" || shown.uid == uid) {
-		delete(s.objects, key)
+	if seen := d.of(&c); seen != nil && gone {
+		if s := seen.objects[key]; s != nil && (uid == "" || s.uid == uid) {
+			delete(seen.objects, key)
+		}
 	}
 }
 
@@ -255,21 +238,20 @@ func (d *Direct) Deleted(c Component, key plan.Key, uid types.UID, gone bool) {
 func (d *Direct) Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.seen[c.Watcher]
-	if s == nil || s.uid != c.UID {
-		return nil
+	if seen := d.of(&c); seen != nil {
+		return seen.objects[key].managedFields(d.extractor.manager)
 	}
-	return s.objects[key].entries(d.lens.manager)
+	return nil
 }
 
-// Pause implements [Observer]. There is nothing to pause.
+// Pause implements [Observer]. It does nothing, since no component is ever woken.
 func (d *Direct) Pause(Component) (resume func()) { return func() {} }
 
 // Release implements [Observer].
 func (d *Direct) Release(c Component) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.seen[c.Watcher]; s != nil && (c.UID == "" || s.uid == c.UID) {
-		delete(d.seen, c.Watcher)
+	if seen := d.lastSeen[c.Watcher]; seen != nil && (c.UID == "" || seen.uid == c.UID) {
+		delete(d.lastSeen, c.Watcher)
 	}
 }

@@ -1,7 +1,7 @@
 package observe
 
 import (
-	"slices"
+	"hash/maphash"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -10,206 +10,245 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 const (
-	// answerLimit is how long a watch may lag behind a write before it is believed all the same: resource versions go back
-	// when a cluster is restored from a backup.
-	answerLimit = 10 * time.Minute
-	// invisibleLimit is how long the answer about an object is believed that the watch never shows.
+	// ownRequestLimit is how long the component's own requests count against a watch that does not show them. Without a
+	// limit, the watch would never count again after the cluster was restored from a backup: resource versions then go
+	// back.
+	ownRequestLimit = 10 * time.Minute
+	// invisibleLimit is how long the response about an object counts that no watch can show, or not in an order that is
+	// known.
 	invisibleLimit = 10 * time.Second
 	// retryAfter is how long an object is not read again that could not be read.
 	retryAfter = 10 * time.Second
 )
 
-// entry is the interest of one component in one object, and what it knows of it beyond what the watch shows.
+// entry is the interest of one component in one object, with what its own requests say about the object. It is guarded
+// by the lock of the [Watching].
+//
+// What is believed of the object (see latest) depends on the phase of its type, on what the watch shows, and on the
+// response of the last request. The watch selects objects by the owner label.
+//
+//	phase       the watch shows  the response says       believed is
+//	missing     –                –                       absent
+//	live        an object        an object, newer        the response, for ownRequestLimit
+//	live        nothing          labelled, newer than    the response, for ownRequestLimit
+//	                             all that was shown
+//	live        nothing          without the label       the response, for invisibleLimit
+//	live        nothing          that none exists        absent
+//	live        object u         that u is gone          absent, for ownRequestLimit
+//	starting    any              labelled, or gone       the response
+//	starting    any              without the label       the response, for invisibleLimit
+//	polled      any              an object, not older    the response, which is read again after Options.Poll
+//	polled      any              that none exists        absent, the same
+//	any other   an object        an older object, none   what the watch shows, if it ever was live
+//	any other   nothing          none                    absent if the component never created it, else unknown
+//
+// The phase unresolved is like starting. A response that does not count any more is dropped when it is looked at
+// (latest), or when the watch shows something newer (onEvent).
 type entry struct {
-	state *state
-	kind  *kind
-	cell  *cell
-	// next is the interest of another component in the same object.
-	next *entry
+	state *componentState
+	typ   *watchedType
+	// slot is nil once the interest has ended.
+	slot *slot
 	name types.NamespacedName
-	// round is that of the last Observe that was interested.
+	// round is the round of the last Observe that named the object.
 	round uint64
 
 	uid types.UID
-	// wanted are the settings that matter; nil if none is set.
-	wanted *wanted
-	// readiness: how ready it is matters. static: it is ready as soon as it exists.
+	// settings is the hash of the settings that matter here; 0 before they are known.
+	settings uint64
+	// readiness: it matters how ready the object is. static: it is ready as soon as it exists.
 	readiness, static bool
 	fresh             bool
-	// again: it has to be read again by name although it was read lately. Only for types that are polled.
-	again bool
+	// readAgain: the object has to be read again although it was read lately. It matters only for types that are
+	// polled.
+	readAgain bool
 
-	// answer is what a request told last, as long as that may be newer than what the watch shows.
-	answer *answer
-	// going is an object that was deleted by us, and may linger.
-	going *going
-	// verdict is how ready it was last.
-	verdict *verdict
-	// failure is why it could not be read last.
-	failure *failure
-	// fields identifies the fields of ours in the sight fieldsOf.
+	// response is what a request said last, while that may be newer than what the watch shows.
+	response *response
+	// deletion is a delete of the component's own, after which the object may linger.
+	deletion *deletion
+	// evaluation is how ready the object was last.
+	evaluation *evaluation
+	// failure is why the object could not be read last.
+	failure *readFailure
+	// fields is the digest of the fields of our manager in the snapshot fieldsOf.
 	fields   string
-	fieldsOf *sight
+	fieldsOf *snapshot
 }
 
-// wanted are the settings of an object that matter here.
-type wanted struct {
-	readyWhen string
-	hint      component.StatusHint
-	ignore    []string
-}
-
-// answer is what a request told of an object.
-type answer struct {
-	// sight is nil if the object did not exist.
-	sight *sight
-	// gone is the UID that the object had that does not exist any more; empty if not known.
+// response is what a request said about an object.
+type response struct {
+	// snapshot is nil if the object did not exist.
+	snapshot *snapshot
+	// gone is the UID of the object that does not exist any more; empty if it is not known.
 	gone types.UID
-	// at is the time of the request in which it was asked.
+	// at is the time of the request.
 	at time.Time
 }
 
-type going struct {
+type deletion struct {
 	uid types.UID
 	at  time.Time
 }
 
-// verdict is how ready the version of an object is.
-type verdict struct {
+// evaluation is how ready one version of an object is.
+type evaluation struct {
 	uid     types.UID
 	version string
 	result  readiness.Result
 }
 
-type failure struct {
-	trouble trouble
-	at      time.Time
+type readFailure struct {
+	class errorClass
+	at    time.Time
 }
 
-// settingsOf returns the settings that matter, nil if none is set.
-func settingsOf(settings *component.Settings) *wanted {
-	hint := &settings.StatusHint
-	if settings.ReadyWhen == "" && len(settings.IgnoreFields) == 0 &&
+var settingsSeed = maphash.MakeSeed()
+
+// hashSettings covers the settings that readiness and the digest of the fields depend on. It is never 0.
+func hashSettings(s *component.Settings) uint64 {
+	hint := &s.StatusHint
+	if s.ReadyWhen == "" && len(s.IgnoreFields) == 0 &&
 		!hint.HasObservedGeneration && !hint.HasReadyCondition && len(hint.Conditions) == 0 {
-		return nil
+		return 1
 	}
-	return &wanted{readyWhen: settings.ReadyWhen, hint: *hint, ignore: settings.IgnoreFields}
+	var h maphash.Hash
+	h.SetSeed(settingsSeed)
+	maphash.WriteComparable(&h, [2]bool{hint.HasObservedGeneration, hint.HasReadyCondition})
+	maphash.WriteComparable(&h, s.ReadyWhen)
+	for _, texts := range [][]string{hint.Conditions, s.IgnoreFields} {
+		maphash.WriteComparable(&h, len(texts))
+		for _, text := range texts {
+			maphash.WriteComparable(&h, text)
+		}
+	}
+	return h.Sum64() | 2
 }
 
-func (w *wanted) equal(other *wanted) bool {
-	if w == nil || other == nil {
-		return w == other
-	}
-	return w.readyWhen == other.readyWhen && slices.Equal(w.ignore, other.ignore) &&
-		w.hint.HasObservedGeneration == other.hint.HasObservedGeneration &&
-		w.hint.HasReadyCondition == other.hint.HasReadyCondition && slices.Equal(w.hint.Conditions, other.hint.Conditions)
-}
-
-// set takes over what the component says of the object. first tells that the entry is new.
-func (e *entry) set(in *Interest, first bool) {
+// set stores what the component says of the object.
+func (e *entry) set(in *Interest) {
 	e.uid, e.readiness, e.fresh = in.UID, in.Readiness, in.Fresh
-	if shown := e.cell.sight; shown != nil && shown.uid == in.UID {
-		// There is no need to keep the same text twice.
+	if shown := e.slot.shown; shown != nil && shown.uid == in.UID {
+		// This keeps one text in memory rather than two.
 		e.uid = shown.uid
 	}
-	wanted := settingsOf(&in.Settings)
-	if !first && wanted.equal(e.wanted) {
-		return
+	if settings := hashSettings(&in.Settings); settings != e.settings {
+		e.settings, e.static = settings, readiness.Static(e.typ.GroupKind, in.Settings)
+		e.evaluation, e.fieldsOf = nil, nil
 	}
-	e.wanted = wanted
-	e.static = readiness.Static(e.kind.GroupKind, in.Settings)
-	e.verdict, e.fieldsOf = nil, nil
 }
 
 func (e *entry) is(key plan.Key) bool {
-	return e.name.Name == key.Name && e.name.Namespace == key.Namespace && e.kind.Kind == key.Kind && e.kind.Group == key.Group
+	return e.name.Name == key.Name && e.name.Namespace == key.Namespace && e.typ.GroupKind == key.GroupKind()
 }
 
-// unmade tells that nothing of ours can exist that was not seen.
-func (e *entry) unmade() bool { return e.fresh && e.uid == "" }
+// neverCreated reports whether the component cannot have created the object.
+func (e *entry) neverCreated() bool { return e.fresh && e.uid == "" }
 
-func (e *entry) ignore() []string {
-	if e.wanted == nil {
-		return nil
-	}
-	return e.wanted.ignore
-}
-
-// believe returns the version of the object that is believed at a time, and whether it is there.
-func (e *entry) believe(now time.Time) (*sight, plan.Presence) {
-	k, shown := e.kind, e.cell.sight
-	if a := e.answer; a != nil {
-		if a.counts(k, shown, now) {
-			if a.sight == nil {
+// latest returns the version of the object that is believed at a time, nil if there is none, and whether the object
+// exists.
+func (e *entry) latest(now time.Time) (*snapshot, plan.Presence) {
+	shown := e.slot.shown
+	if r := e.response; r != nil {
+		if r.counts(e.typ, shown, now) {
+			if r.snapshot == nil {
 				return nil, plan.Absent
 			}
-			return a.sight, plan.Present
+			return r.snapshot, plan.Present
 		}
-		e.answer = nil
+		e.response = nil
 	}
 	switch {
-	case k.phase == missing:
+	case e.typ.phase == missing:
 		return nil, plan.Absent
-	case shown != nil && k.known:
+	case shown != nil && e.typ.wasLive:
 		return shown, plan.Present
-	case e.unmade():
+	case e.neverCreated():
 		return nil, plan.Absent
 	}
-	// That the watch does not show it does not tell that it is not there: it may have lost its label, and the list that the watch
-	// began with may be older than the object.
 	return nil, plan.PresenceUnknown
 }
 
-// current tells whether what is believed is as good as the present: the watch is open, or the object was read at that time.
+// current reports whether what is believed is up to date: the watch is open, or the object was read at that time.
 func (e *entry) current(now time.Time) bool {
-	return e.kind.current() || e.answer != nil && e.answer.sight != nil && e.answer.at.Equal(now)
+	return e.typ.phase == live && e.typ.listed && e.typ.stream != nil ||
+		e.response != nil && e.response.snapshot != nil && e.response.at.Equal(now)
 }
 
-// counts tells whether an answer is newer than what the watch shows.
-func (a *answer) counts(k *kind, shown *sight, now time.Time) bool {
-	age := now.Sub(a.at)
-	switch k.phase {
+// counts reports whether a response is newer than what the watch shows; see the table of entry.
+func (r *response) counts(t *watchedType, shown *snapshot, now time.Time) bool {
+	age := now.Sub(r.at)
+	said := r.snapshot
+	switch t.phase {
 	case missing:
 		return false
 	case live:
-		if a.sight == nil {
-			return shown == nil || a.gone != "" && shown.uid == a.gone && age <= answerLimit
+		switch {
+		case said == nil:
+			return shown == nil || r.gone != "" && shown.uid == r.gone && age <= ownRequestLimit
+		case shown != nil:
+			return older(shown.version, said.version) && age <= ownRequestLimit
 		}
-		if shown != nil {
-			return older(shown.version, a.sight.version) && age <= answerLimit
-		}
-		if a.sight.label == "" {
+		order, err := resourceversion.CompareResourceVersion(t.progress, said.version)
+		if said.label == "" || err != nil {
 			return age <= invisibleLimit
 		}
-		order, ok := compareVersions(k.progress, a.sight.version)
-		return ok && order < 0 && age <= answerLimit || !ok && age <= invisibleLimit
+		return order < 0 && age <= ownRequestLimit
 	case polled:
-		return a.sight == nil || shown == nil || !older(a.sight.version, shown.version)
+		return said == nil || shown == nil || !older(said.version, shown.version)
 	}
-	return a.sight == nil || a.sight.label != "" || age <= invisibleLimit
+	return said == nil || said.label != "" || age <= invisibleLimit
 }
 
-// matters tells whether it is news to the component that the watch, which showed old, now shows an object as shown, at a version.
-// Nil stands for no object.
-func (e *entry) matters(old, shown *sight, version string) bool {
-	a := e.answer
-	before := old
-	if a != nil {
-		switch {
-		case a.sight == nil && (old == nil || old.uid == a.gone):
-			before = nil
-		case a.sight != nil && (old == nil || older(old.version, a.sight.version)):
-			before = a.sight
+// onEvent handles an event of the watch at a resource version: the watch showed old before, and shows shown now. Nil
+// stands for no object. onEvent reports whether that is news to the component, and drops what the event is newer than.
+func (e *entry) onEvent(old, shown *snapshot, version string) (news bool) {
+	news = e.isNews(old, shown, version)
+	r := e.response
+	e.failure = nil
+	switch {
+	case shown == nil && old != nil && (old.terminating || e.deletion != nil && e.deletion.uid == old.uid):
+		// It was deleted and did not only lose the label, so it need not be read.
+		if r == nil || r.snapshot == nil || r.snapshot.uid == old.uid {
+			e.response = &response{gone: old.uid}
 		}
+		e.deletion = nil
+	case r == nil:
+	case shown == nil:
+		if r.snapshot != nil && r.snapshot.label != "" && !older(version, r.snapshot.version) {
+			e.response = nil
+		}
+	case r.snapshot == nil:
+		if shown.uid != r.gone {
+			e.response = nil
+		}
+	case !older(shown.version, r.snapshot.version):
+		e.response = nil
 	}
-	if shown == nil {
-		return before != nil && (before == old || !older(version, before.version) && before.label != "")
+	if d := e.deletion; d != nil && shown != nil && (shown.uid != d.uid || shown.terminating) {
+		e.deletion = nil
+	}
+	return news
+}
+
+// isNews compares an event with the newer of what the watch showed and of what the last request said.
+func (e *entry) isNews(old, shown *snapshot, version string) bool {
+	before, r := old, e.response
+	switch {
+	case r == nil:
+	case r.snapshot == nil && (old == nil || old.uid == r.gone):
+		before = nil
+	case r.snapshot != nil && (old == nil || older(old.version, r.snapshot.version)):
+		before = r.snapshot
 	}
 	switch {
-	case a != nil && a.sight == nil && shown.uid == a.gone:
+	case shown == nil:
+		return before != nil && (before == old || !older(version, before.version) && before.label != "")
+	case r != nil && r.snapshot == nil && shown.uid == r.gone:
 		return false
 	case before == nil:
 		return true
@@ -221,97 +260,83 @@ func (e *entry) matters(old, shown *sight, version string) bool {
 	return e.readiness && !e.static && !shown.terminating
 }
 
-// settle forgets what the watch has caught up with.
-func (e *entry) settle(old, shown *sight, version string) {
-	a := e.answer
-	e.failure = nil
-	switch {
-	case shown == nil && old != nil && (old.terminating || e.going != nil && e.going.uid == old.uid):
-		// It went by being deleted, not by losing the label, so there is no need to look.
-		if a == nil || a.sight == nil || a.sight.uid == old.uid {
-			e.answer = &answer{gone: old.uid}
-		}
-		e.going = nil
-	case a == nil:
-	case shown == nil:
-		if a.sight != nil && a.sight.label != "" && !older(version, a.sight.version) {
-			e.answer = nil
-		}
-	case a.sight == nil:
-		if shown.uid != a.gone {
-			e.answer = nil
-		}
-	case !older(shown.version, a.sight.version):
-		e.answer = nil
+// accept records that a request returned the object.
+func (e *entry) accept(s *snapshot, result *evaluation, now time.Time) {
+	e.failure, e.readAgain = nil, false
+	if e.deletion != nil && e.deletion.uid != s.uid {
+		e.deletion = nil
 	}
-	if g := e.going; g != nil && shown != nil && (shown.uid != g.uid || shown.terminating) {
-		e.going = nil
+	if result != nil {
+		e.evaluation = result
+	}
+	if shown := e.slot.shown; shown == nil || e.typ.phase != live || older(shown.version, s.version) {
+		e.response = &response{snapshot: s, at: now}
 	}
 }
 
-// judged tells whether it is known how ready the version of the object is.
-func (e *entry) judged(s *sight) bool {
-	v := e.verdict
+// evaluated reports whether it is known how ready the version of the object is.
+func (e *entry) evaluated(s *snapshot) bool {
+	v := e.evaluation
 	return v != nil && v.uid == s.uid && v.version == s.version
 }
 
-// terminating tells whether the object is going.
-func (e *entry) terminating(s *sight, now time.Time) bool {
-	return s.terminating || e.going != nil && e.going.uid == s.uid && now.Sub(e.going.at) <= answerLimit
+// terminating reports whether the object is being deleted.
+func (e *entry) terminating(s *snapshot, now time.Time) bool {
+	return s.terminating || e.deletion != nil && e.deletion.uid == s.uid && now.Sub(e.deletion.at) <= ownRequestLimit
 }
 
-// unjudged tells whether the object has to be read to know how ready it is.
-func (e *entry) unjudged(s *sight, now time.Time) bool {
-	return e.readiness && !e.static && !e.terminating(s, now) && !e.judged(s)
-}
-
-// judge fills in how ready the object is.
-func (e *entry) judge(o *plan.Observed, s *sight) {
+// setStatus fills in how ready the object is.
+func (e *entry) setStatus(o *plan.Observed, s *snapshot) {
 	switch {
 	case !e.readiness:
 	case o.Terminating:
 		o.Status = apis.ObjectTerminating
 	case e.static:
 		o.Status = apis.ObjectCurrent
-	case e.judged(s):
-		o.Status, o.Message, o.Volatile = e.verdict.result.Status, e.verdict.result.Message, e.verdict.result.Volatile
+	case e.evaluated(s):
+		result := &e.evaluation.result
+		o.Status, o.Message, o.Volatile = result.Status, result.Message, result.Volatile
 	case e.failure != nil:
-		o.Status, o.Message = apis.ObjectUnknown, e.failure.trouble.reading()
+		o.Status, o.Message = apis.ObjectUnknown, e.failure.class.readReason()
 	}
 }
 
-// reading tells why the object has to be read, if at all.
-func (e *entry) reading(s *sight, now time.Time, poll time.Duration) purpose {
-	if e.failure != nil && now.Sub(e.failure.at) < min(retryAfter, poll) {
-		return nothing
-	}
-	switch e.kind.phase {
-	case polled:
-		if e.again || e.answer != nil && now.Sub(e.answer.at) >= poll || e.answer == nil && (!e.unmade() || s != nil) {
-			return toPoll
-		}
-	case live:
-		if s == nil && e.answer == nil && !e.unmade() {
-			return toFind
-		}
-	case missing, unresolved:
-		return nothing
-	}
-	if s != nil && e.unjudged(s, now) {
-		return toJudge
-	}
-	return nothing
-}
-
-// purpose is what an object is read for.
+// purpose is why an object is read.
 type purpose int
 
 const (
-	nothing purpose = iota
-	// toPoll: its type cannot be watched.
-	toPoll
-	// toFind: it may exist, and the watch does not show it.
-	toFind
-	// toJudge: how ready it is.
-	toJudge
+	noRead purpose = iota
+	// forPoll: its type cannot be watched.
+	forPoll
+	// forPresence: it may exist, and the watch does not show it.
+	forPresence
+	// forStatus: it is not known how ready it is.
+	forStatus
 )
+
+// purpose returns why the object has to be read now, if at all. s is what is believed of it.
+func (e *entry) purpose(s *snapshot, now time.Time, poll time.Duration) purpose {
+	if e.failure != nil && now.Sub(e.failure.at) < min(retryAfter, poll) {
+		return noRead
+	}
+	switch e.typ.phase {
+	case polled:
+		due := !e.neverCreated() || s != nil
+		if e.response != nil {
+			due = now.Sub(e.response.at) >= poll
+		}
+		if e.readAgain || due {
+			return forPoll
+		}
+	case live:
+		if s == nil && e.response == nil && !e.neverCreated() {
+			return forPresence
+		}
+	case missing, unresolved:
+		return noRead
+	}
+	if s != nil && e.readiness && !e.static && !e.terminating(s, now) && !e.evaluated(s) {
+		return forStatus
+	}
+	return noRead
+}

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// WatchingTrouble and ReadingTrouble say what an error means.
-func WatchingTrouble(err error, verb string) string { return diagnose(err).watching(verb) }
-func ReadingTrouble(err error) string               { return diagnose(err).reading() }
+// WatchReason and ReadReason say what an error means.
+func WatchReason(err error, verb string) string { return classify(err).watchReason(verb) }
+func ReadReason(err error) string               { return classify(err).readReason() }
 
 // CompareContent compares what is desired with data, which it wipes.
 func CompareContent(desired map[string]string, ignore []string, data map[string][]byte) plan.Content {
@@ -21,38 +21,38 @@ func CompareContent(desired map[string]string, ignore []string, data map[string]
 
 // Offline keeps the observer from watching anything by itself. What the watches show comes from the methods below.
 func (w *Watching) Offline() {
-	w.launch = func(ctx context.Context, _ *kind) { <-ctx.Done() }
+	w.watchType = func(ctx context.Context, _ *watchedType) { <-ctx.Done() }
 }
 
 // Listed is a list that a watch of a type begins with.
 func (w *Watching) Listed(gk schema.GroupKind, version string, objects ...any) {
 	w.mu.Lock()
-	k := w.kinds[gk]
+	k := w.types[gk]
 	w.mu.Unlock()
-	_ = (&store{watching: w, kind: k}).Replace(objects, version)
+	_ = (&reflectorStore{watching: w, typ: k}).Replace(objects, version)
 }
 
 // Opened is that the watch of a type is open.
 func (w *Watching) Opened(gk schema.GroupKind) {
-	w.locked(func(b *bell) {
-		w.kinds[gk].opened, w.kinds[gk].stream = true, &stream{}
-		w.enliven(w.kinds[gk], b)
+	w.locked(func(wake *wakeups) {
+		w.types[gk].stream = &stream{}
+		w.setLive(w.types[gk], wake)
 	})
 }
 
 // Interrupted is that the watch of a type ends, and is not open again yet.
 func (w *Watching) Interrupted(gk schema.GroupKind) {
 	w.mu.Lock()
-	open := w.kinds[gk].stream
+	open := w.types[gk].stream
 	w.mu.Unlock()
-	open.Interface, open.watching, open.kind = watch.NewEmptyWatch(), w, w.kinds[gk]
+	open.Interface, open.watching, open.typ = watch.NewEmptyWatch(), w, w.types[gk]
 	open.Stop()
 }
 
 // Failed is that a type could not be watched.
 func (w *Watching) Failed(gk schema.GroupKind, err error) {
 	w.mu.Lock()
-	k := w.kinds[gk]
+	k := w.types[gk]
 	w.mu.Unlock()
 	w.unwatchable(k, err, "listed")
 }
@@ -60,7 +60,7 @@ func (w *Watching) Failed(gk schema.GroupKind, err error) {
 // Lost is that a type is not served any more.
 func (w *Watching) Lost(gk schema.GroupKind) {
 	w.mu.Lock()
-	k := w.kinds[gk]
+	k := w.types[gk]
 	w.mu.Unlock()
 	w.lost(k)
 }
@@ -68,18 +68,18 @@ func (w *Watching) Lost(gk schema.GroupKind) {
 // Shown and Gone are events of a watch.
 func (w *Watching) Shown(gk schema.GroupKind, object metav1.Object) {
 	w.mu.Lock()
-	k := w.kinds[gk]
+	k := w.types[gk]
 	w.mu.Unlock()
-	s := &store{watching: w, kind: k}
+	s := &reflectorStore{watching: w, typ: k}
 	_ = s.Update(object)
 	s.UpdateResourceVersion(object.GetResourceVersion())
 }
 
 func (w *Watching) Gone(gk schema.GroupKind, object metav1.Object) {
 	w.mu.Lock()
-	k := w.kinds[gk]
+	k := w.types[gk]
 	w.mu.Unlock()
-	s := &store{watching: w, kind: k}
+	s := &reflectorStore{watching: w, typ: k}
 	_ = s.Delete(object)
 	s.UpdateResourceVersion(object.GetResourceVersion())
 }
@@ -87,16 +87,16 @@ func (w *Watching) Gone(gk schema.GroupKind, object metav1.Object) {
 // Progressed is a bookmark.
 func (w *Watching) Progressed(gk schema.GroupKind, version string) {
 	w.mu.Lock()
-	k := w.kinds[gk]
+	k := w.types[gk]
 	w.mu.Unlock()
-	(&store{watching: w, kind: k}).UpdateResourceVersion(version)
+	(&reflectorStore{watching: w, typ: k}).UpdateResourceVersion(version)
 }
 
 // Types is how many types are watched, Components how many components are known.
 func (w *Watching) Types() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.kinds)
+	return len(w.types)
 }
 
 func (w *Watching) Components() int {

@@ -1,5 +1,23 @@
-// Package observe tells what the cluster holds of the objects of a component: from metadata-only watches that select the objects
-// of all components of one prefix, one for each type, and from what was written last, whichever is newer.
+// Package observe finds out what the cluster holds of the objects of a component. It watches the metadata of the
+// objects that carry the owner label, with one watch for each type, and knows what the component's own requests
+// returned. The newer of both counts.
+//
+// The life of an observation:
+//
+//   - [Watching.Observe] (watching.go) takes the interests of a component and keeps one entry for each object
+//     (component_state.go).
+//   - A new type is located by discovery, and a goroutine watches it (watch_loop.go). Until the watch has shown what
+//     there is, the type is in [Observation.Syncing].
+//   - Each event of a watch becomes a snapshot of the object (snapshot.go), for a Secret with keyed hashes of its
+//     values (secret_data.go). It replaces the snapshot that the type keeps of the object (watched_type.go).
+//   - Each entry of the object decides whether the event is news, and forgets what it is newer than (entry.go). News
+//     wakes the component, unless it is paused (component_state.go).
+//   - The next Observe returns for each object the newest of the snapshot and of what the last request returned
+//     (entry.go). It reads objects by name or with a list only where neither says enough (read.go): a status, an object
+//     of a type that cannot be watched, or an object that may exist without the label.
+//   - An error is sorted by what it says about the type (errorclass.go).
+//
+// [Direct] (direct.go) is the observer without watches.
 package observe
 
 import (
@@ -17,30 +35,37 @@ import (
 )
 
 // Interest is one object that a component wants to know about.
+//
+// UID and Fresh say what to do about an object that neither a watch nor a list shows. It may exist all the same: it may
+// have lost its owner label, or the list may be older than the object.
+//
+//	UID    Fresh   the object
+//	set    any     was seen, so it is read once by name
+//	empty  false   may have been created by a request whose answer was lost, so it is read once by name
+//	empty  true    was not created by this component, so it is absent, and no request is made
+//
+// A first roll-out makes no request to observe, since all of its objects are fresh.
 type Interest struct {
 	Key     plan.Key
 	Version string
-	// Confidential: it is a Secret; Data is what is desired of its data, base64 as in the manifest. The values do not outlive the call.
+	// Confidential is true for a Secret. Data is its desired data, base64 as in the manifest. The values are not kept.
 	Confidential bool
 	Data         map[string]string
-	// Settings are those of its annotations; zero for one that is not desired any more.
+	// Settings are the settings of the object's annotations. They are empty for an object that is not desired any more.
 	Settings component.Settings
-	// Readiness: how ready it is matters.
+	// Readiness asks how ready the object is.
 	Readiness bool
-	// Written is the generation that our last write returned.
-	Written int64
-	// UID is the one of the record; empty if it was never seen.
+	// UID is the UID in the record of the object. It is empty if the object was never seen.
 	UID types.UID
-	// Fresh: the record of the object was first made by this process, and nothing was requested since that may have made it, so
-	// nothing of ours can exist unseen. With neither this nor a UID, an object that no watch shows is looked for once.
+	// Fresh is true if this process first recorded the object, and has made no request since that may have created it.
 	Fresh bool
 }
 
-// Component is on whose behalf objects are observed.
+// Component is the component on whose behalf objects are observed.
 type Component struct {
 	// Watcher is the resource to be woken.
 	Watcher types.NamespacedName
-	// UID is that of the resource: one of the same name with another UID starts anew.
+	// UID is the UID of the resource. Nothing is kept from a resource with the same name and another UID.
 	UID types.UID
 	// OwnerID is the value of the owner label, Owner the clear text of the owner annotation.
 	OwnerID, Owner string
@@ -51,33 +76,36 @@ type Component struct {
 // Observation is what is known of the objects that were asked for.
 type Observation struct {
 	Objects map[plan.Key]plan.Observed
-	// Syncing are types whose watch has only begun: what is there is not known yet. The watcher is woken once it is.
+	// Syncing are types whose watch has not shown yet what there is. The watcher is woken once it has.
 	Syncing []schema.GroupKind
-	// Polled are types that cannot be watched, with the reason in stable words. They are read by name, and the caller has to come
-	// back.
+	// Polled are types that cannot be watched, with the reason in stable words. Their objects are read by name, and the
+	// caller has to come back.
 	Polled map[schema.GroupKind]string
 }
 
-// Observer tells what there is. It is safe for concurrent use. The Observes of one component wait for each other, but for those
-// that are read-only.
+// Observer observes the objects of components. It is safe for concurrent use. The calls of Observe for one component
+// wait for each other, except those of an observer that keeps no interests.
 type Observer interface {
-	// Observe returns what is known of the objects. It makes no request when nothing has changed since the last call. The
-	// types that the component is not interested in any more are not watched for it any longer.
+	// Observe returns what is known of the objects. It makes no request when nothing has changed since the last call.
+	// It ends the interest in objects that the last call named and this one does not.
 	Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error)
-	// Wrote notes the answer to a write, which is believed until something newer is seen, and returns what it shows.
+	// Wrote records the object that a write returned, and returns what it shows. It counts until something newer is
+	// seen.
 	Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed
-	// Deleted notes that the object of that UID was deleted by us. gone tells that it does not exist any more; else it may linger.
+	// Deleted records that the component deleted the object of that UID. If gone is false, the object may linger.
 	Deleted(c Component, key plan.Key, uid types.UID, gone bool)
-	// Managed returns the managed fields entries of ours, without subresources, of an object. There are none if what is known of
-	// it may be old: its watch is interrupted, or its type cannot be watched, and it was not read in the request of that time.
+	// Managed returns the entries of the managed fields of an object that belong to the field manager and to no
+	// subresource. It returns none if they may be out of date: the watch of the type is interrupted or there is none,
+	// and the object was not read in the request of that time.
 	Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntry
-	// Pause keeps the component from being woken until resume is called: it is then woken if something was seen in between
-	// that neither an Observe since nor a Wrote or Deleted explains. A request that brackets its work with it is not woken by
-	// what it writes itself, although the watch may show a write before the answer to it is noted.
+	// Pause keeps the component from being woken until resume is called. On resume the component is woken if an event
+	// arrived meanwhile that was not caused by its own writes and has not been returned by Observe. A request that
+	// pauses while it works is not woken by its own writes, although the watch may show a write before the answer to it
+	// is recorded.
 	Pause(c Component) (resume func())
-	// Release ends all interest of a component. Without a UID, it is that of whichever component has the name.
+	// Release ends all interest of a component. Without a UID, c means any component with the name.
 	Release(c Component)
 }
 
-// Evaluate tells how ready an object is.
+// Evaluate returns how ready an object is.
 type Evaluate func(object *unstructured.Unstructured, settings component.Settings) readiness.Result

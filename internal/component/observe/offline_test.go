@@ -37,7 +37,7 @@ var (
 	epoch       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// evaluate tells that an object is ready if its status says so.
+// evaluate returns that an object is ready if its status says so.
 func evaluate(object *unstructured.Unstructured, _ component.Settings) readiness.Result {
 	if ready, _, _ := unstructured.NestedBool(object.Object, "status", "ready"); ready {
 		return readiness.Result{Status: apis.ObjectCurrent}
@@ -59,7 +59,7 @@ type offline struct {
 	mu    sync.Mutex
 	world map[string]*unstructured.Unstructured
 	fault error
-	// refuse tells of versions that are not served.
+	// refuse returns the error for a version that is not served.
 	refuse func(version string) error
 	reads  []string
 	woken  []string
@@ -164,7 +164,7 @@ func (o *offline) observe(reads []string, interests ...observe.Interest) *observ
 	return observation
 }
 
-// wakes checks who was woken since the last call.
+// wakes checks which components were woken since the last call.
 func (o *offline) wakes(want ...string) {
 	o.t.Helper()
 	o.mu.Lock()

@@ -97,7 +97,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-func TestTrouble(t *testing.T) {
+func TestErrorClass(t *testing.T) {
 	gr := schema.GroupResource{Resource: "widgets"}
 	unserved := apierrors.NewGenericServerResponse(404, "get", gr, "x", "404 page not found", 0, true)
 	for name, test := range map[string]struct {
@@ -117,13 +117,13 @@ func TestTrouble(t *testing.T) {
 		"busy":          {apierrors.NewTooManyRequests("x", 1), "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := observe.WatchingTrouble(test.err, "listed"); got != test.watching {
+			if got := observe.WatchReason(test.err, "listed"); got != test.watching {
 				t.Errorf("got %q, want %q", got, test.watching)
 			}
-			if got := observe.ReadingTrouble(test.err); got != test.reading {
+			if got := observe.ReadReason(test.err); got != test.reading {
 				t.Errorf("got %q, want %q", got, test.reading)
 			}
-			if got := served.Absent(test.err); got != test.absent {
+			if got := served.IsNotFound(test.err); got != test.absent {
 				t.Errorf("absent: got %v, want %v", got, test.absent)
 			}
 		})

@@ -1,10 +1,12 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,46 +25,59 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options are what a [Watching] is made from.
+// Options are the options of a [Watching].
 type Options struct {
-	// Config is what to watch with. Its rate limit does not count. Required.
+	// Config is the configuration of the watches. Its rate limit does not count. Required.
 	Config *rest.Config
-	// HTTPClient is used for all requests that are not made by Client. A time-out of it is left out, as it would end watches.
+	// HTTPClient makes all requests that are not made by Client. Its timeout is left out, as it would end watches.
 	// Default: one made from Config.
 	HTTPClient *http.Client
-	// Mapper finds where a type is served. It is reset, if it can be, when it turns out to be wrong. Required.
+	// Mapper finds where a type is served. If it can be reset, it is reset when it turns out to be wrong. Required.
 	Mapper meta.RESTMapper
 	// Client reads objects by name, past any cache. Required.
 	Client client.Client
-	// Prefix is that of the keys on the objects. Required.
+	// Prefix is the prefix of the keys on the objects. Required.
 	Prefix string
-	// FieldManager is the one that objects are written as. Required.
+	// FieldManager is the field manager that writes the objects. Required.
 	FieldManager string
-	// Evaluate tells how ready an object is. Default: nobody can tell.
+	// Evaluate returns how ready an object is. Default: this is not known.
 	Evaluate Evaluate
-	// Wake is called when there is news for a component, with low if nobody is in a hurry for it. It must not block, and may be
-	// called at any time, from any goroutine, also during a call of the observer. Optional.
+	// Wake is called when there is news for a component; low is true if the news is not urgent. It must not block. It
+	// is called from any goroutine, also during a call of the observer. Optional.
 	Wake func(watcher types.NamespacedName, low bool)
-	// Poll is how old what is known of an object may be whose type cannot be watched, in terms of Component.Now. Default:
-	// 30 seconds.
+	// Poll is how long, by Component.Now, an object is not read again whose type cannot be watched. Default: 30
+	// seconds.
 	Poll time.Duration
-	// Log is told which types cannot be watched, and why. Default: nothing is logged.
+	// Log reports types that cannot be watched, and why. Default: nothing is logged.
 	Log logr.Logger
 }
 
-const defaultPoll = 30 * time.Second
+const (
+	defaultPoll = 30 * time.Second
+	// askAfter is how long a type that is not served is not asked for again, unless what defines types has changed.
+	askAfter = time.Second
+	// maxReads is how often an Observe reads what has changed while it was reading.
+	maxReads = 3
+	// maxDigests is how many digests of fields are kept.
+	maxDigests = 4096
+)
 
-// Watching is an [Observer] that watches, for each type that a component is interested in, the metadata of the objects of all
-// components of its prefix. It serves all components that are deployed to one cluster with one identity.
+var errStopped = errors.New("the observer is stopped")
+
+// Watching is an [Observer] that watches the metadata of objects, with one watch for each type that a component is
+// interested in. It serves all components that are deployed to one cluster with one identity.
 //
-// It keeps nothing of an object but what it takes to tell whether somebody changed it: for Secrets this includes a keyed hash
-// of each value, and never the value.
+// It drives the reflectors of client-go itself. A metadata cache of controller-runtime would need less code, but it
+// does not say whether a watch is open now ([Observer].Managed), it does not separate news from the component's own
+// writes, it does not poll types that cannot be watched, and it keeps the whole metadata of an object rather than a
+// snapshot of about 300 bytes.
 type Watching struct {
 	options   Options
-	lens      lens
+	extractor extractor
 	metadata  metadata.Interface
 	core      corev1client.CoreV1Interface
 	discovery rest.Interface
@@ -71,32 +86,40 @@ type Watching struct {
 	root    context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	// launch starts the goroutine that watches a type.
-	launch func(ctx context.Context, k *kind)
+	// watchType watches a type until the context is done. It is run, except in tests.
+	watchType func(ctx context.Context, t *watchedType)
 
 	mu      sync.Mutex
 	stopped bool
-	kinds   map[schema.GroupKind]*kind
-	states  map[types.NamespacedName]*state
+	types   map[schema.GroupKind]*watchedType
+	states  map[types.NamespacedName]*componentState
 	// epoch counts changes to the objects that define types.
 	epoch int
-	memo  map[memoKey]string
+	// digests are the digests of the fields of objects that were made alike. They save most of the time of a cold
+	// start.
+	digests *lru.Cache
+}
+
+type digestKey struct {
+	fields unique.Handle[string]
+	ignore string
 }
 
 var _ Observer = (*Watching)(nil)
 
-// NewWatching returns an observer without any interest. Stop ends what it starts.
+// NewWatching returns an observer without any interest. Stop ends the goroutines that it starts.
 func NewWatching(options Options) (*Watching, error) {
-	if options.Config == nil || options.Mapper == nil || options.Client == nil || options.Prefix == "" || options.FieldManager == "" {
+	if options.Config == nil || options.Mapper == nil || options.Client == nil ||
+		options.Prefix == "" || options.FieldManager == "" {
 		return nil, errors.New("an observer needs a config, a REST mapper, a client, a prefix and a field manager")
 	}
 	if options.Poll <= 0 {
 		options.Poll = defaultPoll
 	}
 	config := rest.CopyConfig(options.Config)
-	// A watch is one request, and what is read is bounded; the API server knows best how much it can bear.
+	// A watch is one request, and the number of reads is limited. The API server protects itself.
 	config.QPS, config.Burst, config.RateLimiter = -1, -1, nil
-	// It would end watches.
+	// A timeout, of the config or of the client, would end watches.
 	config.Timeout = 0
 	if options.HTTPClient == nil {
 		made, err := rest.HTTPClientFor(config)
@@ -104,36 +127,31 @@ func NewWatching(options Options) (*Watching, error) {
 			return nil, fmt.Errorf("cannot watch: %w", err)
 		}
 		options.HTTPClient = made
-	} else if options.HTTPClient.Timeout != 0 {
-		lasting := *options.HTTPClient
-		lasting.Timeout = 0
-		options.HTTPClient = &lasting
 	}
+	withoutTimeout := *options.HTTPClient
+	withoutTimeout.Timeout = 0
+	options.HTTPClient = &withoutTimeout
 	w := &Watching{
-		options: options,
-		lens:    newLens(options.Prefix, options.FieldManager),
-		kinds:   map[schema.GroupKind]*kind{},
-		states:  map[types.NamespacedName]*state{},
-		memo:    map[memoKey]string{},
+		options:   options,
+		extractor: newExtractor(options.Prefix, options.FieldManager),
+		types:     map[schema.GroupKind]*watchedType{},
+		states:    map[types.NamespacedName]*componentState{},
+		digests:   lru.New(maxDigests),
 	}
-	var err error
-	if w.metadata, err = metadata.NewForConfigAndClient(config, options.HTTPClient); err != nil {
+	var metadataErr, coreErr error
+	w.metadata, metadataErr = metadata.NewForConfigAndClient(config, options.HTTPClient)
+	w.core, coreErr = corev1client.NewForConfigAndClient(config, options.HTTPClient)
+	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, options.HTTPClient)
+	if err := cmp.Or(metadataErr, coreErr, err); err != nil {
 		return nil, fmt.Errorf("cannot watch: %w", err)
 	}
-	if w.core, err = corev1client.NewForConfigAndClient(config, options.HTTPClient); err != nil {
-		return nil, fmt.Errorf("cannot watch: %w", err)
-	}
-	found, err := discovery.NewDiscoveryClientForConfigAndClient(config, options.HTTPClient)
-	if err != nil {
-		return nil, fmt.Errorf("cannot watch: %w", err)
-	}
-	w.discovery = found.RESTClient()
+	w.discovery = discoverer.RESTClient()
 	w.root, w.cancel = context.WithCancel(context.Background())
-	w.launch = w.run
+	w.watchType = w.run
 	return w, nil
 }
 
-// Stop ends all watches, and returns when nothing runs any more. The observer cannot be used afterwards.
+// Stop ends all watches, and returns when no goroutine runs any more. The observer cannot be used afterwards.
 func (w *Watching) Stop() {
 	w.mu.Lock()
 	w.stopped = true
@@ -142,35 +160,177 @@ func (w *Watching) Stop() {
 	w.running.Wait()
 }
 
-// locked runs f under the lock, and wakes whom f says after it.
-func (w *Watching) locked(f func(b *bell)) {
-	var b bell
-	func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		f(&b)
-	}()
-	b.ring(w.options.Wake)
+// Observe implements [Observer].
+func (w *Watching) Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error) {
+	s, unlocated, err := w.begin(ctx, &c, interests)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { <-s.sem }()
+	for _, t := range unlocated {
+		if err := w.resolve(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	for reads := 0; ; reads++ {
+		observation, tasks := w.observation(s, &c, interests)
+		if len(tasks) == 0 {
+			return observation, nil
+		}
+		if reads == maxReads {
+			// Objects change faster than they can be read. If no other event follows, only this wakes the component.
+			if slices.ContainsFunc(tasks, func(t task) bool { return t.purpose == forStatus }) {
+				w.locked(func(wake *wakeups) {
+					wake.low = true
+					s.notify(nil, wake)
+				})
+			}
+			return observation, nil
+		}
+		if err := w.read(ctx, &c, tasks); err != nil {
+			return nil, err
+		}
+	}
 }
 
-// stateOf returns the state of a component, nil if it has none. One of another UID is dropped.
-func (w *Watching) stateOf(c Component) *state {
-	s := w.states[c.Watcher]
-	if s != nil && s.uid != c.UID {
-		w.drop(s)
+// begin waits until no other Observe is under way for the component, and stores the interests. It returns the types to
+// be resolved. The caller has to release the semaphore of the state.
+func (w *Watching) begin(
+	ctx context.Context, c *Component, interests []Interest,
+) (*componentState, []*watchedType, error) {
+	for {
+		w.mu.Lock()
+		if w.stopped {
+			w.mu.Unlock()
+			return nil, nil, errStopped
+		}
+		s := w.stateOf(c)
+		w.mu.Unlock()
+		select {
+		case s.sem <- struct{}{}:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+		w.mu.Lock()
+		// The component may have been released meanwhile.
+		if !w.stopped && w.states[c.Watcher] == s {
+			w.setInterests(s, interests)
+			unlocated := w.toResolve(s, c.Now)
+			w.mu.Unlock()
+			return s, unlocated, nil
+		}
+		w.mu.Unlock()
+		<-s.sem
+	}
+}
+
+// toResolve returns the types of a component that the API server has to be asked for now.
+func (w *Watching) toResolve(s *componentState, now time.Time) []*watchedType {
+	var found []*watchedType
+	for _, t := range w.types {
+		if t.users[s] == 0 {
+			continue
+		}
+		late := t.phase == missing && (t.epoch != w.epoch || now.Sub(t.asked) >= askAfter)
+		if t.phase == unresolved || late {
+			t.asked, t.epoch = now, w.epoch
+			found = append(found, t)
+		}
+	}
+	slices.SortFunc(found, func(a, b *watchedType) int { return compareKinds(a.GroupKind, b.GroupKind) })
+	return found
+}
+
+func compareKinds(a, b schema.GroupKind) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+}
+
+// task is an object to be read.
+type task struct {
+	entry   *entry
+	purpose purpose
+	in      *Interest
+}
+
+// observation returns what is known of the objects, and the objects that have to be read to know more.
+func (w *Watching) observation(s *componentState, c *Component, interests []Interest) (*Observation, []task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	result := &Observation{Objects: make(map[plan.Key]plan.Observed, len(interests))}
+	var tasks []task
+	for i, e := range s.entries[:min(len(s.entries), len(interests))] {
+		in := &interests[i]
+		believed, presence := e.latest(c.Now)
+		if why := e.purpose(believed, c.Now, w.options.Poll); why != noRead {
+			tasks = append(tasks, task{entry: e, purpose: why, in: in})
+		}
+		if believed == nil {
+			result.Objects[in.Key] = plan.Observed{Presence: presence, TypeMissing: e.typ.phase == missing}
+		} else {
+			result.Objects[in.Key] = w.observed(e, believed, c, in)
+		}
+		if e.failure != nil {
+			result.poll(e.typ.GroupKind, e.failure.class.readReason())
+		}
+	}
+	for gk, t := range w.types {
+		switch {
+		case t.users[s] == 0:
+		case t.phase == unresolved, t.phase == starting:
+			result.Syncing = append(result.Syncing, gk)
+		case t.phase == polled:
+			result.poll(gk, t.reason)
+		}
+	}
+	slices.SortFunc(result.Syncing, compareKinds)
+	clear(s.pending)
+	s.pendingLow = false
+	return result, tasks
+}
+
+func (o *Observation) poll(gk schema.GroupKind, reason string) {
+	if o.Polled == nil {
+		o.Polled = map[schema.GroupKind]string{}
+	}
+	o.Polled[gk] = reason
+}
+
+// observed returns what a version of an object means to the component.
+func (w *Watching) observed(e *entry, s *snapshot, c *Component, in *Interest) plan.Observed {
+	o := s.observed(c)
+	o.Terminating = e.terminating(s, c.Now)
+	if e.fieldsOf != s {
+		e.fields, e.fieldsOf = w.fieldsDigest(s, in.Settings.IgnoreFields), s
+	}
+	o.Fields = e.fields
+	if in.Confidential {
+		o.Content = compareContent(in.Data, in.Settings.IgnoreFields, s.data)
+	}
+	e.setStatus(&o, s)
+	return o
+}
+
+// fieldsDigest is [managedfields.Digest] of a snapshot. It computes the digest of objects that were made alike once.
+func (w *Watching) fieldsDigest(s *snapshot, ignore []string) string {
+	if len(s.entries) != 1 {
+		return s.fieldsDigest(ignore)
+	}
+	key := digestKey{fields: s.entries[0].fields, ignore: strings.Join(ignore, "\n")}
+	if digest, ok := w.digests.Get(key); ok {
+		return digest.(string)
+	}
+	digest := s.fieldsDigest(ignore)
+	w.digests.Add(key, digest)
+	return digest
+}
+
+// evaluate returns how ready an object is, nil if that does not matter, or if it is known without the status.
+func (w *Watching) evaluate(object *unstructured.Unstructured, s *snapshot, in *Interest) *evaluation {
+	if !in.Readiness || s.terminating || w.options.Evaluate == nil ||
+		readiness.Static(in.Key.GroupKind(), in.Settings) {
 		return nil
 	}
-	return s
-}
-
-// stateFor returns the state of a component, which is made if need be.
-func (w *Watching) stateFor(c Component) *state {
-	s := w.stateOf(c)
-	if s == nil {
-		s = &state{watcher: c.Watcher, uid: c.UID, unseen: map[*entry]struct{}{}, turn: make(chan struct{}, 1)}
-		w.states[c.Watcher] = s
-	}
-	return s
+	return &evaluation{uid: s.uid, version: s.version, result: w.options.Evaluate(object, in.Settings)}
 }
 
 // Wrote implements [Observer].
@@ -178,180 +338,68 @@ func (w *Watching) Wrote(c Component, interest Interest, object *unstructured.Un
 	if object == nil {
 		return plan.Observed{}
 	}
-	shown := w.lens.object(object, confidential(interest.Key))
-	var result readiness.Result
-	judged := interest.Readiness && !shown.terminating && w.options.Evaluate != nil
-	if judged {
-		result = w.options.Evaluate(object, interest.Settings)
+	said := w.extractor.snapshot(object)
+	result := w.evaluate(object, said, &interest)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.stateOf(&c)
+	e := w.find(s, interest.Key)
+	if e == nil {
+		e = w.addEntry(s, interest.Key)
+		s.entries = append(s.entries, e)
 	}
-	var o plan.Observed
-	w.locked(func(b *bell) {
-		s := w.stateFor(c)
-		e := w.find(s, interest.Key)
-		first := e == nil
-		if first {
-			e = w.newEntry(s, interest.Key)
-			s.extra = append(s.extra, e)
-		}
-		e.set(&interest, first)
-		e.failure, e.again = nil, false
-		if e.going != nil && e.going.uid != shown.uid {
-			e.going = nil
-		}
-		if judged && !e.static {
-			e.verdict = &verdict{uid: shown.uid, version: shown.version, result: result}
-		}
-		w.note(e, shown, c.Now)
-		w.bringing(e.kind)
-		o = w.describe(e, shown, c, &interest)
-	})
-	return o
-}
-
-// note takes in the answer to a request that shows an object.
-func (w *Watching) note(e *entry, shown *sight, now time.Time) {
-	seen := e.cell.sight
-	if seen == nil || e.kind.phase != live || older(seen.version, shown.version) {
-		e.answer = &answer{sight: shown, at: now}
-	} else {
-		e.answer = nil
+	e.set(&interest)
+	e.accept(said, result, c.Now)
+	if shown := e.slot.shown; shown == nil || !older(said.version, shown.version) {
+		delete(s.pending, e)
 	}
-	if seen == nil || !older(shown.version, seen.version) {
-		delete(e.state.unseen, e)
-	}
+	w.typesChanged(e.typ)
+	return w.observed(e, said, &c, &interest)
 }
 
 // Deleted implements [Observer].
 func (w *Watching) Deleted(c Component, key plan.Key, uid types.UID, gone bool) {
-	w.locked(func(b *bell) {
-		s := w.stateOf(c)
-		if s == nil {
-			return
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.lookUp(&c)
+	e := w.find(s, key)
+	if e == nil {
+		return
+	}
+	w.typesChanged(e.typ)
+	believed, _ := e.latest(c.Now)
+	if uid == "" && believed != nil {
+		uid = believed.uid
+	}
+	shown := e.slot.shown
+	if shown != nil && shown.uid == uid || gone && shown == nil {
+		delete(s.pending, e)
+	}
+	switch {
+	case gone:
+		if believed == nil || believed.uid == uid {
+			e.response, e.deletion, e.evaluation = &response{gone: uid, at: c.Now}, nil, nil
 		}
-		e := w.find(s, key)
-		if e == nil {
-			return
-		}
-		w.bringing(e.kind)
-		believed, _ := e.believe(c.Now)
-		if uid == "" && believed != nil {
-			uid = believed.uid
-		}
-		seen := e.cell.sight
-		if gone {
-			if believed == nil || believed.uid == uid {
-				e.answer, e.going, e.verdict = &answer{gone: uid, at: c.Now}, nil, nil
-			}
-			if seen == nil || seen.uid == uid {
-				delete(s.unseen, e)
-			}
-			return
-		}
-		e.again = true
-		switch {
-		case believed != nil && believed.uid == uid:
-			e.going = &going{uid: uid, at: c.Now}
-		case believed == nil && e.answer == nil && e.kind.phase == live:
-			// The watch was faster than the answer.
-			e.answer = &answer{gone: uid, at: c.Now}
-		}
-		if seen != nil && seen.uid == uid {
-			delete(s.unseen, e)
-		}
-	})
+		return
+	case believed != nil && believed.uid == uid:
+		e.deletion = &deletion{uid: uid, at: c.Now}
+	case believed == nil && e.response == nil && e.typ.phase == live:
+		// The watch was faster than the answer.
+		e.response = &response{gone: uid, at: c.Now}
+	}
+	e.readAgain = true
 }
 
 // Managed implements [Observer].
 func (w *Watching) Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.stateOf(c)
-	if s == nil {
-		return nil
-	}
-	e := w.find(s, key)
+	e := w.find(w.lookUp(&c), key)
 	if e == nil {
 		return nil
 	}
-	shown, _ := e.believe(c.Now)
-	if !e.current(c.Now) {
-		return nil
+	if believed, _ := e.latest(c.Now); e.current(c.Now) {
+		return believed.managedFields(w.options.FieldManager)
 	}
-	return shown.entries(w.options.FieldManager)
-}
-
-// Pause implements [Observer].
-func (w *Watching) Pause(c Component) (resume func()) {
-	var s *state
-	w.locked(func(*bell) {
-		s = w.stateFor(c)
-		s.paused++
-	})
-	return sync.OnceFunc(func() {
-		w.locked(func(b *bell) {
-			if w.states[c.Watcher] != s {
-				return
-			}
-			s.resume(b)
-		})
-	})
-}
-
-// Release implements [Observer].
-func (w *Watching) Release(c Component) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if s := w.states[c.Watcher]; s != nil && (c.UID == "" || s.uid == c.UID) {
-		w.drop(s)
-	}
-}
-
-// bringing takes in that an object may have changed which types there are. Those who wait for one look again.
-func (w *Watching) bringing(k *kind) {
-	if !k.brings() {
-		return
-	}
-	w.epoch++
-	for _, other := range w.kinds {
-		if other.phase == missing {
-			other.poke()
-		}
-	}
-}
-
-// memoKey are the sets of fields that a digest was made of, of up to two entries.
-type memoKey struct {
-	first, second unique.Handle[string]
-	count         int
-	ignore        string
-}
-
-const maxMemo = 4096
-
-// fieldsOf is [Fields] of a sight. Objects that were made alike are worked out once.
-func (w *Watching) fieldsOf(s *sight, ignore []string) string {
-	if !s.tracked || len(s.shares) > 2 {
-		return s.fieldsDigest(ignore)
-	}
-	key := memoKey{count: len(s.shares), ignore: strings.Join(ignore, "\n")}
-	if len(s.shares) > 0 {
-		key.first = s.shares[0].fields
-	}
-	if len(s.shares) > 1 {
-		key.second = s.shares[1].fields
-	}
-	text, ok := w.memo[key]
-	if !ok {
-		text = s.fieldsDigest(ignore)
-		if len(w.memo) >= maxMemo {
-			clear(w.memo)
-		}
-		w.memo[key] = text
-	}
-	return text
-}
-
-// confidential tells whether an object is a Secret.
-func confidential(key plan.Key) bool {
-	return key.Group == "" && key.Kind == "Secret"
+	return nil
 }

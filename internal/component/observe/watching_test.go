@@ -238,7 +238,7 @@ func TestReadinessIsReadOnceForAVersion(t *testing.T) {
 	o.wakes("shop")
 	o.Shown(deployments, object(deployments, "a", "1", "16", terminating))
 	o.wakes()
-	// Nobody wants to know.
+	// It does not matter how ready it is.
 	in.Readiness = false
 	check(nil, "")
 }
@@ -351,7 +351,7 @@ func TestEventsWake(t *testing.T) {
 	}
 }
 
-func TestForeignObjectsWakeWhoWaitsForThem(t *testing.T) {
+func TestForeignObjectsWakeTheComponentThatWaits(t *testing.T) {
 	o := newOffline(t)
 	in := interest(configMaps, "a")
 	foreign := func(u *unstructured.Unstructured) {
@@ -481,12 +481,12 @@ func TestAWatchThatFailsForAWhileIsBelieved(t *testing.T) {
 		errors []error
 		want   string
 	}{
-		"live, not for long":         {true, []error{unavailable, unavailable, unavailable}, ""},
-		"live, for long":             {true, []error{unavailable, unavailable, unavailable, unavailable}, "cannot be watched: the API is unavailable"},
-		"live, nobody answers":       {true, []error{unreachable, unreachable, unreachable, unreachable, unreachable}, ""},
-		"starting":                   {false, []error{unavailable}, "cannot be watched: the API is unavailable"},
-		"starting, nobody answers":   {false, []error{unreachable, unreachable, unreachable}, ""},
-		"starting, nobody, for long": {false, []error{unreachable, unreachable, unreachable, unreachable}, "cannot be watched: the API server cannot be reached"},
+		"live, not for long":           {true, []error{unavailable, unavailable, unavailable}, ""},
+		"live, for long":               {true, []error{unavailable, unavailable, unavailable, unavailable}, "cannot be watched: the API is unavailable"},
+		"live, no answer":              {true, []error{unreachable, unreachable, unreachable, unreachable, unreachable}, ""},
+		"starting":                     {false, []error{unavailable}, "cannot be watched: the API is unavailable"},
+		"starting, no answer":          {false, []error{unreachable, unreachable, unreachable}, ""},
+		"starting, no answer for long": {false, []error{unreachable, unreachable, unreachable, unreachable}, "cannot be watched: the API server cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffline(t)
@@ -611,7 +611,7 @@ func TestInterestsInAnyOrder(t *testing.T) {
 		}
 		if len(names) == 0 {
 			if o.Types() != 0 {
-				t.Error("a type is watched that nobody is interested in")
+				t.Error("a type is watched that no component is interested in")
 			}
 			o.observe(nil, name("a")...)
 			o.live(configMaps, "10", object(configMaps, "a", "1", "1"), object(configMaps, "b", "2", "2"),

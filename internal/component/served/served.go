@@ -1,66 +1,105 @@
-// Package served tells a type that the API server does not serve from an object that does not exist, and in which version a type
-// is served now.
+// Package served finds out whether, and in which version, the API server serves a type. It separates the error for a
+// type that is not served from the error for an object that does not exist.
 package served
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
-// Absent tells whether an error says that the object asked for does not exist, rather than that its type is not served: then
-// nobody has answered who knows the type.
-func Absent(err error) bool {
+// IsNotFound reports whether an error says that the object does not exist. It is false if the type is not served: such
+// an answer says nothing about the object.
+func IsNotFound(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Elsewhere tells whether the API server, asked where the type was known to be served, knew nothing of it. What was known is
-// then worth being forgotten.
-func Elsewhere(err error) bool {
-	return apierrors.IsNotFound(err) && !Absent(err)
-}
+// IsVersionGone reports whether the API server no longer has the path at which the type was served. What the client
+// knows of the type is then out of date.
+func IsVersionGone(err error) bool { return apierrors.IsNotFound(err) && !IsNotFound(err) }
 
-// Refused tells whether an error says that the type is not served in the version, or not there, where it was asked for. It may
-// be served in another one, so that the error tells nothing about the object.
-func Refused(err error) bool {
-	return meta.IsNoMatchError(err) || Elsewhere(err)
-}
+// IsNotServed reports whether an error says that the type is not served in the requested version. Another version may
+// be served, so the error says nothing about the object.
+func IsNotServed(err error) bool { return meta.IsNoMatchError(err) || IsVersionGone(err) }
 
-// Discoverer is a REST mapper that can ask the API server itself: of an API that does not answer, a mapper cannot tell that it
-// exists.
+// Discoverer is a REST mapper that can also ask the API server itself. A mapper alone cannot separate an API that does
+// not answer from an API that does not exist.
 type Discoverer interface {
 	// Discover is [Discover].
-	Discover(ctx context.Context, gk schema.GroupKind) (at schema.GroupVersionResource, ok bool, err error)
+	Discover(ctx context.Context, gk schema.GroupKind) (schema.GroupVersionResource, error)
 }
 
-// Version returns the version in which a type is served now. ok is false if it is served in none; the error is that this could not
-// be found out. The mapper is reset first, if it can be, and believed if it is no [Discoverer].
+// Version returns the version in which a type is served now. ok is false if no version is served. The error says that
+// this could not be found out. Version resets the mapper if it can be reset, and trusts a mapper that is not a
+// [Discoverer].
 func Version(ctx context.Context, mapper meta.RESTMapper, gk schema.GroupKind) (version string, ok bool, err error) {
 	meta.MaybeResetRESTMapper(mapper)
 	if discoverer, can := mapper.(Discoverer); can {
-		at, ok, err := discoverer.Discover(ctx, gk)
-		if err != nil {
-			return "", false, fmt.Errorf("unable to find out in which version the type is served: %w", err)
+		var at schema.GroupVersionResource
+		if at, err = discoverer.Discover(ctx, gk); err == nil {
+			return at.Version, !at.Empty(), nil
 		}
-		return at.Version, ok, nil
-	}
-	mapping, err := mapper.RESTMapping(gk)
-	// That an API did not say what it serves is another error, although it counts as no match as well.
-	var unknown *meta.NoKindMatchError
-	switch {
-	case err == nil:
-		return mapping.GroupVersionKind.Version, true, nil
-	case errors.As(err, &unknown):
-		return "", false, nil
-	case meta.IsNoMatchError(err):
-		err = errSilent
+	} else {
+		var mapping *meta.RESTMapping
+		if mapping, err = mapper.RESTMapping(gk); err == nil {
+			return mapping.GroupVersionKind.Version, true, nil
+		}
+		// A mapper also answers "no match" when an API of the group did not say what it serves. That is another error
+		// type.
+		var unknown *meta.NoKindMatchError
+		if errors.As(err, &unknown) {
+			return "", false, nil
+		}
+		if meta.IsNoMatchError(err) {
+			err = errors.New("not every API of its group tells what it serves")
+		}
 	}
 	return "", false, fmt.Errorf("unable to find out in which version the type is served: %w", err)
 }
 
-var errSilent = errors.New("not every API of its group tells what it serves")
+// Discover asks the API server where it serves a type. The result is empty if it does not serve the type. The error
+// says that this could not be found out: an API that does not answer may still exist.
+func Discover(ctx context.Context, api rest.Interface, gk schema.GroupKind) (schema.GroupVersionResource, error) {
+	var none schema.GroupVersionResource
+	path, versions := "/api", []string{"v1"}
+	if gk.Group != "" {
+		path, versions = "/apis/"+gk.Group, nil
+		var group metav1.APIGroup
+		err := api.Get().AbsPath(path).Do(ctx).Into(&group)
+		if apierrors.IsNotFound(err) {
+			return none, nil
+		}
+		if err != nil {
+			return none, err
+		}
+		if preferred := group.PreferredVersion.Version; preferred != "" {
+			versions = append(versions, preferred)
+		}
+		for _, version := range group.Versions {
+			if version.Version != group.PreferredVersion.Version {
+				versions = append(versions, version.Version)
+			}
+		}
+	}
+	var errs []error
+	for _, version := range versions {
+		var list metav1.APIResourceList
+		err := api.Get().AbsPath(path, version).Do(ctx).Into(&list)
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+		for _, resource := range list.APIResources {
+			if resource.Kind == gk.Kind && !strings.Contains(resource.Name, "/") {
+				return schema.GroupVersion{Group: gk.Group, Version: version}.WithResource(resource.Name), nil
+			}
+		}
+	}
+	return none, errors.Join(errs...)
+}

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// An object that was recorded, but whose creation was never seen to succeed, may exist although the watch does not show it: its list
-// may come from a cache that lags behind. It is looked for, once.
+// An object that was recorded, but whose creation was never seen to succeed, may exist although the watch does not show
+// it: its list may come from a cache that lags behind. It is looked for, once.
 func TestWhatMayHaveBeenMadeIsLookedForOnce(t *testing.T) {
 	o := newOffline(t)
 	made, lost, none := interest(configMaps, "made", fresh), interest(configMaps, "lost"), interest(configMaps, "none")
@@ -64,15 +64,15 @@ func TestWhatCannotBeLookedAtIsNotAbsent(t *testing.T) {
 			got := o.observe([]string{"get a"}, in)
 			o.presence(got, in, plan.PresenceUnknown)
 			if got.Polled[configMaps] == "" {
-				t.Error("the type is not polled, so this test tells nothing")
+				t.Error("the type is not polled, so this test shows nothing")
 			}
 		})
 	}
 }
 
-// While the watch of a type is interrupted, what it showed may be old. Nothing is then known of the managed fields, so that an object
-// is looked at before anything is done to it.
-func TestAnInterruptedWatchDoesNotTellThePresent(t *testing.T) {
+// While the watch of a type is interrupted, what it showed may be old. Nothing is then known of the managed fields, so
+// that an object is looked at before anything is done to it.
+func TestAnInterruptedWatchIsNotUpToDate(t *testing.T) {
 	o := newOffline(t)
 	in := interest(configMaps, "a", recorded("1"))
 	there := object(configMaps, "a", "1", "10")
@@ -102,7 +102,7 @@ func TestAnInterruptedWatchDoesNotTellThePresent(t *testing.T) {
 	}
 }
 
-// Two Observes of one component wait for each other, so that none is told what the other is interested in.
+// Two Observes of one component wait for each other, so that none returns the objects of the other.
 func TestObservesOfOneComponentWaitForEachOther(t *testing.T) {
 	o := newOffline(t)
 	a, b := interest(configMaps, "a", recorded("1")), interest(configMaps, "b", recorded("2"))
@@ -159,7 +159,7 @@ func TestObservesOfOneComponentWaitForEachOther(t *testing.T) {
 	<-read
 }
 
-// An object is read in the version in which its type is served, whatever was recorded.
+// An object is read in the version in which its type is served, also if another version was recorded.
 func TestReadingInTheServedVersion(t *testing.T) {
 	refusals := map[string]error{
 		"unknown to the mapper":     &meta.NoKindMatchError{GroupKind: configMaps, SearchedVersions: []string{"v1alpha1"}},

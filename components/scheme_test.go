@@ -1,4 +1,4 @@
-package reconcilers_test
+package components_test
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/components"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
-	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,7 +72,7 @@ func TestComponentKnowsTypesOfItsGenerator(t *testing.T) {
 func TestComponentNeedsTheTypesOfItsGenerator(t *testing.T) {
 	generator := newRoleGenerator()
 	generator.err = errors.New("out of types")
-	node := &reconcilers.ComponentReconciler[*resources.Assembly]{Prefix: componentPrefix, Generator: generator}
+	node := &components.ComponentReconciler[*resources.Assembly]{Prefix: componentPrefix, Generator: generator}
 	if err := node.Validate(t.Context()); err == nil || !strings.Contains(err.Error(), "out of types") {
 		t.Errorf("got %v", err)
 	}

@@ -92,8 +92,8 @@ func (s *shifting) answer(path string) any {
 	return nil
 }
 
-// What was learned of a type can be forgotten, by the mapper and by the client: it may be served in other versions, elsewhere,
-// or not at all by now.
+// What was learned of a type can be forgotten, by the mapper and by the client: it may be served in other versions,
+// elsewhere, or not at all by now.
 func TestTheMapperCanBeReset(t *testing.T) {
 	api := &shifting{}
 	server := httptest.NewServer(api)
@@ -141,7 +141,7 @@ func TestTheMapperCanBeReset(t *testing.T) {
 	// The same version, elsewhere: it is the client that has to forget.
 	api.serve("things", true, "v1")
 	if err := read("v1"); err == nil {
-		t.Error("the client knows by itself where the type is served, so this test tells nothing")
+		t.Error("the client knows by itself where the type is served, so this test shows nothing")
 	}
 	meta.MaybeResetRESTMapper(mapper)
 	if err := read("v1"); err != nil {

@@ -1,0 +1,267 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/component/served"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// readParallel is how many requests are under way at the same time.
+	readParallel = 16
+	// readTogether is the number of objects of one type and namespace above which they are listed.
+	readTogether = 8
+	// readPage is how many objects are listed with one request.
+	readPage = 500
+	// readTimeout limits one request: an API that does not answer must not hold up the caller.
+	readTimeout = 15 * time.Second
+)
+
+// reader reads objects for one Observe.
+type reader struct {
+	*Watching
+	component *Component
+	// lock guards the maps.
+	lock sync.Mutex
+	// broken are types whose requests all fail now.
+	broken map[*watchedType]error
+	// versions are the versions of types that are not served in the version that was asked for first.
+	versions map[*watchedType]string
+}
+
+// batch are objects of one type in one namespace.
+type batch struct {
+	typ                *watchedType
+	namespace, version string
+}
+
+// read reads the objects of tasks, first those that can be listed. It records in the entries what it finds, and what it
+// cannot read. It fails only if ctx is done.
+func (w *Watching) read(ctx context.Context, c *Component, tasks []task) error {
+	r := &reader{Watching: w, component: c, broken: map[*watchedType]error{}, versions: map[*watchedType]string{}}
+	batches := map[batch][]task{}
+	var single []task
+	w.mu.Lock()
+	for _, t := range tasks {
+		e := t.entry
+		// An object that has lost its label is in no list.
+		if t.purpose == forPresence || e.typ.unlistable[e.name.Namespace] {
+			single = append(single, t)
+			continue
+		}
+		b := batch{typ: e.typ, namespace: e.name.Namespace, version: t.in.Version}
+		batches[b] = append(batches[b], t)
+	}
+	w.mu.Unlock()
+	var missed []task
+	var lists errgroup.Group
+	lists.SetLimit(readParallel)
+	for b, members := range batches {
+		if len(members) <= readTogether {
+			single = append(single, members...)
+			continue
+		}
+		lists.Go(func() error {
+			unlisted := r.list(ctx, b, members)
+			r.lock.Lock()
+			defer r.lock.Unlock()
+			missed = append(missed, unlisted...)
+			return nil
+		})
+	}
+	_ = lists.Wait()
+	var gets errgroup.Group
+	gets.SetLimit(readParallel)
+	for _, t := range append(single, missed...) {
+		gets.Go(func() error {
+			r.get(ctx, t)
+			return nil
+		})
+	}
+	_ = gets.Wait()
+	return ctx.Err()
+}
+
+// list reads the objects of a batch, and returns the tasks whose objects have to be read one by one.
+func (r *reader) list(ctx context.Context, b batch, tasks []task) (missed []task) {
+	wanted := make(map[string]task, len(tasks))
+	for _, t := range tasks {
+		wanted[t.entry.name.Name] = t
+	}
+	for token := ""; ; {
+		var list *unstructured.UnstructuredList
+		err := r.request(ctx, b.typ, b.version, func(ctx context.Context, gvk schema.GroupVersionKind) (err error) {
+			list, err = listPage(ctx, r.options.Client, gvk, b.namespace,
+				client.MatchingLabels{r.extractor.label: r.component.OwnerID}, client.Continue(token))
+			return err
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case classify(err) == forbidden:
+			r.locked(func(*wakeups) {
+				if b.typ.unlistable == nil {
+					b.typ.unlistable = map[string]bool{}
+				}
+				b.typ.unlistable[b.namespace] = true
+			})
+		case err != nil:
+			for _, t := range wanted {
+				r.failed(t, err)
+			}
+			return nil
+		default:
+			for i := range list.Items {
+				name := list.Items[i].GetName()
+				if t, ok := wanted[name]; ok {
+					delete(wanted, name)
+					r.found(t, &list.Items[i])
+				}
+			}
+			if token = list.GetContinue(); token != "" {
+				continue
+			}
+		}
+		return slices.DeleteFunc(tasks, func(t task) bool { _, left := wanted[t.entry.name.Name]; return !left })
+	}
+}
+
+// get reads one object.
+func (r *reader) get(ctx context.Context, t task) {
+	e := t.entry
+	var object *unstructured.Unstructured
+	err := r.request(ctx, e.typ, t.in.Version, func(ctx context.Context, gvk schema.GroupVersionKind) (err error) {
+		object, err = getObject(ctx, r.options.Client, gvk, e.name)
+		return err
+	})
+	switch {
+	case err == nil:
+		r.found(t, object)
+	case served.IsNotFound(err):
+		r.notFound(t)
+	case ctx.Err() == nil:
+		r.failed(t, err)
+	}
+}
+
+// request is a request about a type in a version of it.
+type request func(ctx context.Context, gvk schema.GroupVersionKind) error
+
+// request makes a request about a type, in the version asked for or in one that is served. It makes none if the
+// requests of the type all fail.
+func (r *reader) request(ctx context.Context, t *watchedType, version string, do request) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	r.mu.Lock()
+	watched := t.resource.Version
+	r.mu.Unlock()
+	r.lock.Lock()
+	known, broken := r.versions[t], r.broken[t]
+	r.lock.Unlock()
+	if broken != nil {
+		return broken
+	}
+	versions := []string{cmp.Or(known, version, watched)}
+	if watched != "" {
+		versions = append(versions, watched)
+	}
+	version, err, _ := inServedVersion(ctx, r.options.Mapper, t.GroupKind, versions, do)
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if version != versions[0] {
+		r.versions[t] = version
+	}
+	if classify(err).affectsType() && !served.IsNotFound(err) {
+		r.broken[t] = err
+	}
+	return err
+}
+
+// inServedVersion makes a request about a type in the first of some versions that is served, or else in the version
+// that is served now. It returns the version and the error of the last request. The version is empty if the type is not
+// served in any version; undecided says why it could not be found out in which one.
+func inServedVersion(
+	ctx context.Context, mapper meta.RESTMapper, gk schema.GroupKind, versions []string, do request,
+) (version string, err, undecided error) {
+	for i := range versions {
+		if version = versions[i]; slices.Contains(versions[:i], version) {
+			continue
+		}
+		if err = do(ctx, gk.WithVersion(version)); !served.IsNotServed(err) {
+			return version, err, nil
+		}
+	}
+	var unknown *meta.NoKindMatchError
+	if _, asks := mapper.(served.Discoverer); !asks && meta.IsNoMatchError(err) && !errors.As(err, &unknown) {
+		// An API could not be asked for what it serves, and the mapper would not say so.
+		return version, err, err
+	}
+	now, ok, undecided := served.Version(ctx, mapper, gk)
+	if undecided != nil {
+		return version, err, undecided
+	}
+	if !ok {
+		return "", err, nil
+	}
+	return now, do(ctx, gk.WithVersion(now)), nil
+}
+
+func listPage(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string,
+	opts ...client.ListOption,
+) (*unstructured.UnstructuredList, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return list, c.List(ctx, list, append(opts, client.InNamespace(namespace), client.Limit(readPage))...)
+}
+
+func getObject(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, name types.NamespacedName,
+) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	return object, c.Get(ctx, name, object)
+}
+
+// update changes the entry of a task, unless the interest has ended.
+func (r *reader) update(t task, change func(e *entry)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.entry.slot != nil {
+		change(t.entry)
+	}
+}
+
+// found records an object that was read.
+func (r *reader) found(t task, object *unstructured.Unstructured) {
+	s := r.extractor.snapshot(object)
+	result := r.evaluate(object, s, t.in)
+	r.update(t, func(e *entry) { e.accept(s, result, r.component.Now) })
+}
+
+// notFound records that an object does not exist.
+func (r *reader) notFound(t task) {
+	r.update(t, func(e *entry) {
+		uid := e.uid
+		if believed, _ := e.latest(r.component.Now); believed != nil {
+			uid = believed.uid
+		}
+		e.failure, e.readAgain, e.deletion = nil, false, nil
+		e.response = &response{gone: uid, at: r.component.Now}
+	})
+}
+
+// failed records that an object could not be read. What was known of it stays.
+func (r *reader) failed(t task, err error) {
+	r.update(t, func(e *entry) { e.failure = &readFailure{class: classify(err), at: r.component.Now} })
+}

@@ -1,0 +1,190 @@
+package observe
+
+import (
+	"path"
+	"slices"
+	"unique"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/foreign"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/managedfields"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// snapshot is what is kept of one version of an object, in about 300 bytes. It never changes.
+type snapshot struct {
+	uid         types.UID
+	version     string
+	generation  int64
+	terminating bool
+	// label is the value of the owner label. owner and digest are the values of the annotations.
+	label, owner, digest string
+	// fenced: see [foreign.Fenced].
+	fenced bool
+	// tracked: the object has managed fields, of any manager.
+	tracked bool
+	// entries are the managed fields of our manager, without subresources.
+	entries []ownEntry
+	// data stands for the data of a Secret.
+	data []fingerprint
+}
+
+// ownEntry is an entry of the managed fields. Objects that were made alike have the same fields, which are kept once.
+type ownEntry struct {
+	operation  metav1.ManagedFieldsOperationType
+	apiVersion unique.Handle[string]
+	fields     unique.Handle[string]
+	// time is in seconds, as in managed fields; 0 for none.
+	time int64
+}
+
+// extractor makes snapshots of objects.
+type extractor struct {
+	// label, owner and digest are keys.
+	label, owner, digest string
+	prefix, manager      string
+}
+
+func newExtractor(prefix, manager string) extractor {
+	return extractor{
+		label:   prefix + "/" + component.LabelOwnerID,
+		owner:   prefix + "/" + component.AnnotationOwnerID,
+		digest:  prefix + "/" + component.AnnotationDigest,
+		prefix:  prefix,
+		manager: manager,
+	}
+}
+
+// snapshot returns the snapshot of an object. It wipes the data of a typed Secret, which no one else holds.
+func (x extractor) snapshot(object metav1.Object) *snapshot {
+	annotations := object.GetAnnotations()
+	entries := object.GetManagedFields()
+	s := &snapshot{
+		uid:         object.GetUID(),
+		version:     object.GetResourceVersion(),
+		generation:  object.GetGeneration(),
+		terminating: object.GetDeletionTimestamp() != nil,
+		label:       unique.Make(object.GetLabels()[x.label]).Value(),
+		owner:       unique.Make(annotations[x.owner]).Value(),
+		digest:      annotations[x.digest],
+		fenced:      foreign.Fenced(object, x.prefix),
+		tracked:     len(entries) > 0,
+	}
+	for _, entry := range managedfields.Entries(entries, x.manager) {
+		own := ownEntry{
+			operation:  entry.Operation,
+			apiVersion: unique.Make(entry.APIVersion),
+			fields:     unique.Make(entry.FieldsV1.GetRawString()),
+		}
+		if entry.Time != nil {
+			own.time = entry.Time.Unix()
+		}
+		s.entries = append(s.entries, own)
+	}
+	s.entries = slices.Clip(s.entries)
+	switch o := object.(type) {
+	case *corev1.Secret:
+		s.data = takeFingerprints(o.Data)
+		o.Data = nil
+	case *unstructured.Unstructured:
+		if o.GroupVersionKind().GroupKind() == kinds.Secret {
+			s.data = takeFingerprints(dataOf(o))
+		}
+	}
+	return s
+}
+
+// managedFields returns the managed fields of our manager.
+func (s *snapshot) managedFields(manager string) []metav1.ManagedFieldsEntry {
+	if s == nil {
+		return nil
+	}
+	var entries []metav1.ManagedFieldsEntry
+	for _, own := range s.entries {
+		entry := metav1.ManagedFieldsEntry{
+			Manager:    manager,
+			Operation:  own.operation,
+			APIVersion: own.apiVersion.Value(),
+			FieldsType: "FieldsV1",
+		}
+		if fields := own.fields.Value(); fields != "" {
+			entry.FieldsV1 = metav1.NewFieldsV1(fields)
+		}
+		if own.time != 0 {
+			entry.Time = new(metav1.Unix(own.time, 0))
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// fieldsDigest is [managedfields.Digest] of the object.
+func (s *snapshot) fieldsDigest(ignore []string) string {
+	if !s.tracked {
+		return ""
+	}
+	sets := make([]string, len(s.entries))
+	for i, own := range s.entries {
+		sets[i] = own.fields.Value()
+	}
+	return managedfields.Digest(sets, ignore)
+}
+
+// observed returns what a snapshot alone says about the object.
+func (s *snapshot) observed(c *Component) plan.Observed {
+	o := plan.Observed{
+		Presence:    plan.Present,
+		UID:         s.uid,
+		Generation:  s.generation,
+		Terminating: s.terminating,
+		Ownership:   OwnershipOf(s.label, s.owner, c.OwnerID, c.Owner),
+		Digest:      s.digest,
+		Fenced:      s.fenced,
+	}
+	if o.Ownership != plan.Unowned {
+		o.Owner = s.owner
+	}
+	return o
+}
+
+// alike reports whether two snapshots of an object differ in nothing but the resource version and the times.
+func (s *snapshot) alike(other *snapshot) bool {
+	return s.uid == other.uid && s.generation == other.generation && s.terminating == other.terminating &&
+		s.label == other.label && s.owner == other.owner && s.digest == other.digest &&
+		s.fenced == other.fenced && s.tracked == other.tracked &&
+		slices.EqualFunc(s.entries, other.entries, func(a, b ownEntry) bool {
+			return a.operation == b.operation && a.apiVersion == b.apiVersion && a.fields == b.fields
+		}) && slices.Equal(s.data, other.data)
+}
+
+// older reports whether one resource version is known to be older than another. It is false if they cannot be compared.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
+
+// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the
+// component with that id and that owner in clear text. The label decides. The annotation only separates a predecessor,
+// which differs in the UID alone, from other owners.
+func OwnershipOf(label, annotation, id, owner string) plan.Ownership {
+	switch {
+	case label == "":
+		return plan.Unowned
+	case label == id:
+		return plan.Ours
+	}
+	// The clear text of an owner ends with its UID; the rest stays when the owner is created again.
+	theirs, theirUID := path.Split(annotation)
+	ours, ourUID := path.Split(owner)
+	if theirs != "" && theirs == ours && theirUID != "" && ourUID != "" && theirUID != ourUID {
+		return plan.Predecessor
+	}
+	return plan.Foreign
+}

@@ -1,0 +1,248 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/kinds"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// phase is how objects of a type are known.
+type phase int
+
+const (
+	// unresolved: it is not known yet whether the API server serves the type.
+	unresolved phase = iota
+	// starting: the watch has not shown yet what there is.
+	starting
+	// live: the watch shows the objects. They are believed also while it is interrupted.
+	live
+	// polled: there is no watch; objects are read by name.
+	polled
+	// missing: the API server does not serve the type.
+	missing
+)
+
+// watchedType is what is known of one type. It is guarded by the lock of the [Watching].
+//
+//	from        to         when
+//	unresolved  starting   an Observe finds where the type is served (resolve)
+//	unresolved  polled     an Observe cannot find that out
+//	any         missing    the API server does not serve the type (lost)
+//	missing     starting   an Observe or the goroutine finds that it is served now (resolve, awaitServed)
+//	any         live       the watch has shown what there is, and is open (setLive)
+//	any         polled     the watch fails (unwatchable): at once, or maxFailures times if it was live before or if
+//	                       there was no answer; never if it was live before and there is no answer
+type watchedType struct {
+	schema.GroupKind
+	phase phase
+	// reason says why it is polled.
+	reason string
+	// resource is where it is served; empty if not known.
+	resource schema.GroupVersionResource
+	// doubted: the API server answered that the resource is not served there.
+	doubted bool
+	// slots are the objects that the watch shows or that a component is interested in.
+	slots map[types.NamespacedName]*slot
+	// users are the components with interest in the type, with the number of their objects.
+	users map[*componentState]int
+	// progress is the resource version up to which the watch has shown everything.
+	progress string
+	// listed: the watch has shown what there is. stream is the open watch; nil while there is none. Both make a working
+	// watch.
+	listed bool
+	stream *stream
+	// wasLive: it was live since it was last missing.
+	wasLive bool
+	// failures counts attempts to watch since a watch last worked.
+	failures int
+	// asked is when an Observe last asked whether the type is served, and epoch the epoch of the [Watching] then.
+	asked time.Time
+	epoch int
+	// signal wakes the goroutine that waits for the type to be served.
+	signal chan struct{}
+	// stop ends the goroutine; nil if there is none. stopped: no component is interested any more.
+	stop    context.CancelFunc
+	stopped bool
+	// unlistable are namespaces in which the type may not be listed.
+	unlistable map[string]bool
+}
+
+// slot is the place of one object.
+type slot struct {
+	// shown is what the watch shows; nil if it shows nothing.
+	shown *snapshot
+	// entries are the interests in the object, seldom more than one.
+	entries []*entry
+}
+
+// slotOf returns the slot of an object, and makes it if there is none.
+func (t *watchedType) slotOf(name types.NamespacedName) *slot {
+	at := t.slots[name]
+	if at == nil {
+		at = &slot{}
+		t.slots[name] = at
+	}
+	return at
+}
+
+// dropEmpty drops a slot that has no content.
+func (t *watchedType) dropEmpty(name types.NamespacedName) {
+	if at := t.slots[name]; at != nil && at.shown == nil && len(at.entries) == 0 {
+		delete(t.slots, name)
+	}
+}
+
+// wakeUp lets the goroutine go on that waits for the type to be served.
+func (t *watchedType) wakeUp() {
+	select {
+	case t.signal <- struct{}{}:
+	default:
+	}
+}
+
+// notifyUsers notifies all components with interest in the type that its phase has changed.
+func (t *watchedType) notifyUsers(wake *wakeups) {
+	for s := range t.users {
+		s.notify(nil, wake)
+	}
+}
+
+// show stores what the watch shows of an object from a resource version on; nil stands for no object.
+func (t *watchedType) show(name types.NamespacedName, shown *snapshot, version string, wake *wakeups) {
+	at := t.slotOf(name)
+	old := at.shown
+	at.shown = shown
+	for _, e := range at.entries {
+		if e.onEvent(old, shown, version) {
+			e.state.notify(e, wake)
+		}
+	}
+	t.dropEmpty(name)
+}
+
+// typesChanged handles that an object of a type has changed. If such objects define types, the missing types may be
+// served now.
+func (w *Watching) typesChanged(t *watchedType) {
+	if !kinds.DefinesTypes(t.GroupKind) {
+		return
+	}
+	w.epoch++
+	for _, other := range w.types {
+		if other.phase == missing {
+			other.wakeUp()
+		}
+	}
+}
+
+// reflectorStore receives the events of the watch of a type.
+type reflectorStore struct {
+	watching *Watching
+	typ      *watchedType
+}
+
+var (
+	_ cache.TransformingStore      = (*reflectorStore)(nil)
+	_ cache.ResourceVersionUpdater = (*reflectorStore)(nil)
+)
+
+// watchedObject is what is kept of an object on its way from the API server to a slot.
+type watchedObject struct {
+	name     types.NamespacedName
+	snapshot *snapshot
+}
+
+// transform replaces an object by what is kept of it.
+func (s *reflectorStore) transform(object any) (any, error) {
+	switch o := object.(type) {
+	case *watchedObject:
+		return o, nil
+	case metav1.Object:
+		return &watchedObject{
+			name:     types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
+			snapshot: s.watching.extractor.snapshot(o),
+		}, nil
+	}
+	return nil, errors.New("an object without metadata")
+}
+
+// Transformer lets client-go keep as little of an object as the store does.
+func (s *reflectorStore) Transformer() cache.TransformFunc { return s.transform }
+
+// Add implements [cache.ReflectorStore].
+func (s *reflectorStore) Add(object any) error { return s.event(object, false) }
+
+// Update implements [cache.ReflectorStore].
+func (s *reflectorStore) Update(object any) error { return s.event(object, false) }
+
+// Delete implements [cache.ReflectorStore].
+func (s *reflectorStore) Delete(object any) error { return s.event(object, true) }
+
+func (s *reflectorStore) event(object any, deleted bool) error {
+	transformed, err := s.transform(object)
+	if err != nil {
+		return err
+	}
+	o := transformed.(*watchedObject)
+	shown := o.snapshot
+	if deleted {
+		shown = nil
+	}
+	s.apply(func(wake *wakeups) { s.typ.show(o.name, shown, o.snapshot.version, wake) })
+	return nil
+}
+
+// Replace implements [cache.ReflectorStore].
+func (s *reflectorStore) Replace(objects []any, version string) error {
+	all := make(map[types.NamespacedName]*snapshot, len(objects))
+	for _, object := range objects {
+		transformed, err := s.transform(object)
+		if err != nil {
+			return err
+		}
+		o := transformed.(*watchedObject)
+		all[o.name] = o.snapshot
+	}
+	s.apply(func(wake *wakeups) {
+		s.typ.progress, s.typ.listed = version, true
+		for name := range s.typ.slots {
+			// A list also refutes a response that says that an object exists.
+			if all[name] == nil {
+				s.typ.show(name, nil, version, wake)
+			}
+		}
+		for name, shown := range all {
+			s.typ.show(name, shown, shown.version, wake)
+		}
+		s.watching.setLive(s.typ, wake)
+	})
+	return nil
+}
+
+// apply changes the type, unless its watch has ended. News is not urgent before the type was live.
+func (s *reflectorStore) apply(change func(wake *wakeups)) {
+	s.watching.locked(func(wake *wakeups) {
+		if s.typ.stopped {
+			return
+		}
+		wake.low = !s.typ.wasLive
+		change(wake)
+		s.watching.typesChanged(s.typ)
+	})
+}
+
+// Resync implements [cache.ReflectorStore]. There is nothing to do: no component is notified twice.
+func (s *reflectorStore) Resync() error { return nil }
+
+// UpdateResourceVersion implements [cache.ResourceVersionUpdater].
+func (s *reflectorStore) UpdateResourceVersion(version string) {
+	s.watching.mu.Lock()
+	defer s.watching.mu.Unlock()
+	s.typ.progress = version
+}
