@@ -97,10 +97,9 @@ func enqueue(requests ...reconcilers.Request) handler.EventHandler {
 func TestSetupOfATree(t *testing.T) {
 	renamed := owned.With(func(c *corev1.ConfigMap) { c.Name = "other" })
 	rtesting.SetupTests{
-		"a type is watched and indexed once": {
+		"a type is watched once": {
 			Metadata:      sets(child("a"), child("b"), reconcilers.Sequence[*resources.Widget]{child("c")}),
 			ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
-			ExpectIndexes: []rtesting.IndexRef{{Object: &corev1.ConfigMap{}, Field: rtesting.OwnerIndex}},
 			Events: []rtesting.SetupEvent{
 				{Created: widget, ExpectRequests: []reconcilers.Request{gadget}},
 				{Updated: widget, ExpectRequests: []reconcilers.Request{gadget}},

@@ -29,16 +29,9 @@ func requests(names ...types.NamespacedName) []reconcilers.Request {
 }
 
 var (
-	acme       = types.NamespacedName{Name: "acme"}
-	globex     = types.NamespacedName{Name: "globex"}
-	listOfAll  = types.NamespacedName{Namespace: "platform", Name: "tenants"}
-	ownerIndex = []rtesting.IndexRef{
-		{Object: &corev1.LimitRange{}, Field: rtesting.OwnerIndex},
-		{Object: &corev1.Namespace{}, Field: rtesting.OwnerIndex},
-		{Object: &corev1.ResourceQuota{}, Field: rtesting.OwnerIndex},
-		{Object: &networkingv1.NetworkPolicy{}, Field: rtesting.OwnerIndex},
-		{Object: &rbacv1.RoleBinding{}, Field: rtesting.OwnerIndex},
-	}
+	acme      = types.NamespacedName{Name: "acme"}
+	globex    = types.NamespacedName{Name: "globex"}
+	listOfAll = types.NamespacedName{Namespace: "platform", Name: "tenants"}
 	// watched is each type once, however many nodes deal with it.
 	watched = []object{
 		&v1alpha1.Tenant{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &corev1.LimitRange{},
@@ -60,7 +53,6 @@ func TestSetup(t *testing.T) {
 			Metadata:      map[string]any{"setup": func(c reconcilers.Config) rtesting.Setup { return controller.New(c, options) }},
 			GivenTracks:   []rtesting.TrackRequest{tracksDefaults("defaults", acme), tracksDefaults("defaults", globex), tracksDefaults("others", globex)},
 			ExpectWatches: watched,
-			ExpectIndexes: ownerIndex,
 			Events: []rtesting.SetupEvent{
 				{Created: tenant, ExpectRequests: requests(acme)},
 				{Created: defaults, ExpectRequests: requests(acme, globex)},
@@ -91,7 +83,6 @@ func TestSetup(t *testing.T) {
 				})
 			}},
 			ExpectWatches: watched,
-			ExpectIndexes: ownerIndex,
 			Events: []rtesting.SetupEvent{
 				{Updated: others, ExpectRequests: requests(acme)},
 				{Name: "of that name, but not on the hub", Updated: defaults},
