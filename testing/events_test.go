@@ -29,14 +29,12 @@ func TestEventsSeeThroughBuilders(t *testing.T) {
 	built := &die{built: settings.Object()}
 	records := does(func(ctx context.Context, _ *corev1.ConfigMap) error {
 		c := reconcilers.RetrieveConfigOrDie(ctx)
-		//lint:ignore SA1019 Both recorders are tested.
 		c.Recorder.Event(built, corev1.EventTypeNormal, "Old", "of a builder")
 		c.Eventf(built, built, corev1.EventTypeNormal, "New", "Acted", "of a builder")
 		return nil
 	})
 	expected := func(obj client.Object) []rtesting.Event {
 		return []rtesting.Event{
-			//lint:ignore SA1019 Both recorders are tested.
 			rtesting.NewEvent(obj, scheme, corev1.EventTypeNormal, "Old", "of a builder"),
 			rtesting.NewEventf(obj, obj, scheme, corev1.EventTypeNormal, "New", "Acted", "of a builder"),
 		}

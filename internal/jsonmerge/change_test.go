@@ -123,7 +123,8 @@ type One struct {
 	Tag   string
 	Name  string `json:"name"`
 	First string `json:"-"`
-	Dash  string `json:"-,"`
+	//lint:ignore SA5008 encoding/json calls this member "-"
+	Dash string `json:"-,"`
 }
 
 type Two struct {
