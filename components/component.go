@@ -1,8 +1,8 @@
 // Package components deploys components: sets of objects that a generator makes for a resource.
 //
-// [ComponentReconciler] is a node like any other, and [NewComponentRoot] returns a root for resources that are one component each.
-// The package is built on what package reconcilers exports, and nothing else of it: a node of your own can do what this one
-// does.
+// [ComponentReconciler] is a node like any other, and [NewComponentRoot] returns a root for resources that are one
+// component each. The package is built on what package reconcilers exports, and nothing else of it: a node of your own
+// can do what this one does.
 //
 // # The life of a request
 //
@@ -38,35 +38,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ComponentReconciler deploys a component: a set of objects that a generator makes for the resource. It keeps the objects as
-// desired, in waves, and deletes them again. It records each object before it creates it, and it does not touch objects of
-// others.
+// ComponentReconciler deploys a component: a set of objects that a generator makes for the resource. It keeps the
+// objects as desired, in waves, and deletes them again. It records each object before it creates it, and it does not
+// touch objects of others.
 //
-//   - Runs: the generator; then it writes each object that differs from what is desired, wave by wave. A wave starts when the wave
-//     before is ready. What is not desired any more is pruned. If nothing differs, no request is made.
-//   - Stops: where a wave is not ready yet; it never waits. Watches on the types of the objects bring the resource back when an object
-//     becomes ready, and when somebody changes or deletes one.
-//   - On error: deals with the other objects all the same, and returns the errors. Each names its object, and is in the inventory and
-//     in the condition.
-//   - On deletion: deletes the objects in the order of their delete waves, and instances of types that the component brought first.
-//     While others have instances of such a type nothing is deleted, and the condition names them. The finalizer is removed when
-//     all objects are gone. A resource without the finalizer is left alone.
+//   - Runs: the generator; then it writes each object that differs from what is desired, wave by wave. A wave starts
+//     when the wave before is ready. What is not desired any more is pruned. If nothing differs, no request is made.
+//   - Stops: where a wave is not ready yet; it never waits. Watches on the types of the objects bring the resource back
+//     when an object becomes ready, and when somebody changes or deletes one.
+//   - On error: deals with the other objects all the same, and returns the errors. Each names its object, and is in the
+//     inventory and in the condition.
+//   - On deletion: deletes the objects in the order of their delete waves, and instances of types that the component
+//     brought first. While others have instances of such a type nothing is deleted, and the condition names them. The
+//     finalizer is removed when all objects are gone. A resource without the finalizer is left alone.
 //
-// Annotations of an object say how it is dealt with, see [component.Settings]. The resource says so for all objects, see
-// [component.ConfigurationOf].
+// Annotations of an object say how it is dealt with, see [component.Settings]. The resource says so for all objects,
+// see [component.ConfigurationOf].
 //
-// The status of the component is changed in memory, and the root writes it. Set SyncStatusDuringFinalization on the root to have it
-// written during deletion. Unless Inventory keeps it elsewhere, the inventory is part of the status. The request that follows the
-// write of the status then creates the objects of new records.
+// The status of the component is changed in memory, and the root writes it. Set SyncStatusDuringFinalization on the
+// root to have it written during deletion. Unless Inventory keeps it elsewhere, the inventory is part of the status.
+// The request that follows the write of the status then creates the objects of new records.
 //
 // Several ComponentReconcilers may stand in a tree, each with a Prefix and a Status of its own.
 type ComponentReconciler[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: ComponentReconciler.
 	Name string
 
-	// Prefix is a DNS subdomain name that is unique in the cluster, such as "platform.example.com". It is the prefix of the labels
-	// and annotations that say whose an object is, and of the annotations that the component reads. It is also the default of FieldManager
-	// and Finalizer. Do not change it later: objects labelled with the old prefix count as objects of somebody else. Required.
+	// Prefix is a DNS subdomain name that is unique in the cluster, such as "platform.example.com". It is the prefix of
+	// the labels and annotations that say whose an object is, and of the annotations that the component reads. It is
+	// also the default of FieldManager and Finalizer. Do not change it later: objects labelled with the old prefix
+	// count as objects of somebody else. Required.
 	Prefix string
 
 	// Generator makes the objects. Required.
@@ -76,16 +77,16 @@ type ComponentReconciler[Type client.Object] struct {
 	// [component.Unstructurable], else the field Spec as a map.
 	Parameters func(ctx context.Context, resource Type) (component.Unstructurable, error)
 
-	// Status returns the status of the component within the resource, to be changed. Default: what GetStatus of the resource returns if
-	// that is an [apis.ComponentStatus], else the field Status, or the one embedded in it.
+	// Status returns the status of the component within the resource, to be changed. Default: what GetStatus of the
+	// resource returns if that is an [apis.ComponentStatus], else the field Status, or the one embedded in it.
 	Status func(resource Type) *apis.ComponentStatus
 
 	// Configure changes how the component is deployed, after the resource and its spec were read for that. Optional.
 	Configure func(ctx context.Context, resource Type, configuration *component.Configuration) error
 
-	// References returns identities of things that the objects depend on beside the spec, such as the resource version of a
-	// ConfigMap that the generator reads, each under a name. Another identity starts another revision. They must not be
-	// confidential. Optional.
+	// References returns identities of things that the objects depend on beside the spec, such as the resource version
+	// of a ConfigMap that the generator reads, each under a name. Another identity starts another revision. They must
+	// not be confidential. Optional.
 	References func(ctx context.Context, resource Type) (map[string]string, error)
 
 	// Inventory says where the inventory is kept. Default: in the status of the component.
@@ -94,8 +95,8 @@ type ComponentReconciler[Type client.Object] struct {
 	// FieldManager is the name that objects are written under. Do not change it later. Default: Prefix.
 	FieldManager string
 
-	// ReclaimFrom lists prefixes of names of field managers. The update policy ApplyOverride takes over the fields of these
-	// managers. Default: kubectl.
+	// ReclaimFrom lists prefixes of names of field managers. The update policy ApplyOverride takes over the fields of
+	// these managers. Default: kubectl.
 	ReclaimFrom []string
 
 	// Finalizer keeps the resource until its objects are gone. Default: Prefix, followed by "/component".
@@ -107,12 +108,12 @@ type ComponentReconciler[Type client.Object] struct {
 	// Hooks are called around the work. Optional.
 	Hooks component.Hooks[Type]
 
-	// Reflect copies the status of the component to conditions and fields of the resource. It is called each time the status of the
-	// component was set. Optional.
+	// Reflect copies the status of the component to conditions and fields of the resource. It is called each time the
+	// status of the component was set. Optional.
 	Reflect func(ctx context.Context, resource Type, status *apis.ComponentStatus)
 
-	// Dependents has an object of each type that the component may have. The RBAC rules that are derived from the tree allow what
-	// the node does with these. If it is empty, you must grant these permissions yourself.
+	// Dependents has an object of each type that the component may have. The RBAC rules that are derived from the tree
+	// allow what the node does with these. If it is empty, you must grant these permissions yourself.
 	Dependents []client.Object
 
 	// Parallel is how many requests are made at the same time for one component. Default: 16.

@@ -117,8 +117,8 @@ type rolloutTimer struct {
 	since  time.Time
 }
 
-// tick returns the clock after a request. A roll-out begins when the component digest changes, and when what was ready is not any more;
-// it ends when the component is ready. The time of errors counts as well.
+// tick returns the clock after a request. A roll-out begins when the component digest changes, and when what was ready
+// is not any more; it ends when the component is ready. The time of errors counts as well.
 func (c rolloutTimer) tick(digest string, ready, deleting bool, now time.Time) rolloutTimer {
 	switch {
 	case deleting:

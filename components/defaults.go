@@ -40,8 +40,8 @@ func defaultParameters[T client.Object](_ context.Context, resource T) (componen
 
 var errNoSpec = errors.New("there is no spec")
 
-// defaultStatus returns what GetStatus of the resource returns, else its field Status, or what is embedded there; nil if there is
-// none.
+// defaultStatus returns what GetStatus of the resource returns, else its field Status, or what is embedded there; nil
+// if there is none.
 func defaultStatus[T client.Object](resource T) *apis.ComponentStatus {
 	if stated, ok := any(resource).(interface{ GetStatus() *apis.ComponentStatus }); ok {
 		return stated.GetStatus()

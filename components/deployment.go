@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// deployment is a cluster as seen with one identity, and the observer of what is there. The components that are deployed there
-// with that identity share it.
+// deployment is a cluster as seen with one identity, and the observer of what is there. The components that are
+// deployed there with that identity share it.
 type deployment struct {
 	client    client.Client
 	discovery discovery.DiscoveryInterface
@@ -41,8 +41,8 @@ type deployment struct {
 	target string
 	// unwatched is true if no watch wakes the components, so that they have to come back by themselves.
 	unwatched bool
-	// inMemory is true if the client may be one in memory, without a REST mapper that knows kinds. The scheme then says which kinds
-	// there are.
+	// inMemory is true if the client may be one in memory, without a REST mapper that knows kinds. The scheme then says
+	// which kinds there are.
 	inMemory bool
 	// stop ends what runs in the background; nil if nothing does.
 	stop func()
@@ -79,8 +79,8 @@ func (j *job[T]) selectCluster(ctx context.Context) error {
 	return j.verifyTarget(ctx)
 }
 
-// verifyTarget makes sure that the objects are where the component is deployed to. Another API server than before must have one of
-// them: in another cluster, all would look as if they were gone.
+// verifyTarget makes sure that the objects are where the component is deployed to. Another API server than before must
+// have one of them: in another cluster, all would look as if they were gone.
 func (j *job[T]) verifyTarget(ctx context.Context) error {
 	target := j.deployment.target
 	if j.status.Target == target {
@@ -219,8 +219,8 @@ func (d *deployments) poolFor(home cluster.Cluster) *clusters.Pool {
 	return pool
 }
 
-// get returns the deployment for key, which the component of that UID uses from here on, and so cannot be stopped by another that leaves
-// it.
+// get returns the deployment for key, which the component of that UID uses from here on, and so cannot be stopped by
+// another that leaves it.
 func (d *deployments) get(key deploymentKey, user types.UID, empty func() (*deployment, error)) (*deployment, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -348,7 +348,8 @@ func (d *deployment) namespaced() func(schema.GroupVersionKind) (namespaced, kno
 	}
 }
 
-// clusterScoped are the kinds of client-go's scheme that are in no namespace, for a client in memory, which has no REST mapper.
+// clusterScoped are the kinds of client-go's scheme that are in no namespace, for a client in memory, which has no REST
+// mapper.
 var clusterScoped = sets.New(
 	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CSIDriver", "CSINode",
 	"CustomResourceDefinition", "IngressClass", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume",

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// eventSource brings a resource back when one of its objects changes. It is a source of the controller. Events that come before the
-// controller starts it are delivered then.
+// eventSource brings a resource back when one of its objects changes. It is a source of the controller. Events that
+// come before the controller starts it are delivered then.
 type eventSource struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcilers.Request]
@@ -28,7 +28,8 @@ type eventSource struct {
 
 var _ source.Source = (*eventSource)(nil)
 
-// Start is called by the controller. A source that several controllers start (one node in several trees) serves the last.
+// Start is called by the controller. A source that several controllers start (one node in several trees) serves the
+// last.
 func (s *eventSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcilers.Request]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +66,8 @@ func (s *eventSource) stop() {
 	}
 }
 
-// setCoalesceDelay notes how many objects a resource has. A resource with many is woken after a delay, once for many events.
+// setCoalesceDelay notes how many objects a resource has. A resource with many is woken after a delay, once for many
+// events.
 func (s *eventSource) setCoalesceDelay(name types.NamespacedName, objects int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

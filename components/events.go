@@ -24,8 +24,8 @@ type event struct {
 // eventWindow is how long the same event is not recorded again.
 const eventWindow = 5 * time.Minute
 
-// recordEvents records what happened as events on the resource: one for the component if its reason changed or an error is left, and one
-// for each sort of operation on its objects, whatever the number of objects.
+// recordEvents records what happened as events on the resource: one for the component if its reason changed or an error
+// is left, and one for each sort of operation on its objects, whatever the number of objects.
 func (j *job[T]) recordEvents(ctx context.Context, reasonBefore string, c condition) {
 	eventType := corev1.EventTypeNormal
 	if c.state == apis.ComponentError {

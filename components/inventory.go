@@ -13,14 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Inventory says where the inventory of a component is kept. The zero value keeps it in the status of the component, which
-// holds about three thousand objects.
+// Inventory says where the inventory of a component is kept. The zero value keeps it in the status of the component,
+// which holds about three thousand objects.
 type Inventory struct {
-	// Kind is the kind of the objects that keep it: "Secret" or "ConfigMap". They are in the namespace of the resource, are owned by
-	// it, and hold more than 10,000 records. Empty for the status. When Kind is set later, the records move from the status to the
-	// objects. After that, another Kind is an error.
+	// Kind is the kind of the objects that keep it: "Secret" or "ConfigMap". They are in the namespace of the resource,
+	// are owned by it, and hold more than 10,000 records. Empty for the status. When Kind is set later, the records
+	// move from the status to the objects. After that, another Kind is an error.
 	Kind string
-	// Namespace is the namespace of these objects if the resource has none. Required for resources without a namespace, and ignored for others.
+	// Namespace is the namespace of these objects if the resource has none. Required for resources without a namespace,
+	// and ignored for others.
 	Namespace string
 }
 
@@ -45,8 +46,8 @@ func (i Inventory) uses() []reconcilers.Access {
 
 var errNoInventoryNamespace = errors.New("the resource has no namespace, so Inventory must define one")
 
-// inventoryStore returns where the inventory is. Records move from the status to objects when Kind is set. Moving back is refused:
-// the objects recorded there would be forgotten.
+// inventoryStore returns where the inventory is. Records move from the status to objects when Kind is set. Moving back
+// is refused: the objects recorded there would be forgotten.
 func (j *job[T]) inventoryStore() (inventory.Store, error) {
 	if known := j.status.InventoryKind; known != "" && known != j.Inventory.Kind {
 		return nil, fmt.Errorf("the inventory is kept in a %s, so the Kind of Inventory must be %s and not %q: %w",

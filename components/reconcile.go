@@ -52,8 +52,8 @@ func (r *ComponentReconciler[T]) Reconcile(ctx context.Context, resource T) (rec
 	return result, reconcilers.Failed(ctx, nil, err)
 }
 
-// Plan returns what Reconcile would do now, and only reads: no hook is called, and neither the resource nor the cluster is
-// changed. It reads each object of the component, and may be called while Reconcile runs.
+// Plan returns what Reconcile would do now, and only reads: no hook is called, and neither the resource nor the cluster
+// is changed. It reads each object of the component, and may be called while Reconcile runs.
 func (r *ComponentReconciler[T]) Plan(ctx context.Context, resource T) (*Plan, error) {
 	r.init()
 	if err := r.check(); err != nil {
@@ -394,8 +394,8 @@ func (j *job[T]) objectsFailed() bool {
 	return j.report != nil && slices.ContainsFunc(j.report.Results, func(r execute.Result) bool { return r.Err != nil })
 }
 
-// waitingForWatches reports whether the request found out nothing but that watches have to start first, as after a restart. The
-// state of the component has not changed by that.
+// waitingForWatches reports whether the request found out nothing but that watches have to start first, as after a
+// restart. The state of the component has not changed by that.
 func (j *job[T]) waitingForWatches() bool {
 	s, report := j.facts, j.report
 	return s.err == nil && report != nil && len(report.Syncing) > 0 && len(report.Results) == 0 && !s.recorded && !s.deleting &&

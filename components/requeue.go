@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// requeueAfter decides when the component is looked at again, if nothing wakes it before. Requests of other resources go first.
+// requeueAfter decides when the component is looked at again, if nothing wakes it before. Requests of other resources
+// go first.
 func (j *job[T]) requeueAfter(c condition) reconcilers.Result {
 	delay := j.delay(c)
 	if delay <= 0 {
@@ -67,8 +68,8 @@ func (j *job[T]) untilReapply(delay time.Duration) time.Duration {
 // pollInterval is how often a component with objects that no watch shows is looked at.
 const pollInterval = 10 * time.Second
 
-// backoffDelay is how long to wait where no event ends the wait, after so many requests that found nothing new: 50 to 800 ms,
-// then 1 s, then 2 s, then longest.
+// backoffDelay is how long to wait where no event ends the wait, after so many requests that found nothing new: 50 to
+// 800 ms, then 1 s, then 2 s, then longest.
 func backoffDelay(tries int, longest time.Duration) time.Duration {
 	switch {
 	case tries < 5:
@@ -81,8 +82,8 @@ func backoffDelay(tries int, longest time.Duration) time.Duration {
 	return longest
 }
 
-// jittered adds 1 to 5 percent to a delay, so that components that started together do not come back together. The same seed gives
-// the same delay.
+// jittered adds 1 to 5 percent to a delay, so that components that started together do not come back together. The same
+// seed gives the same delay.
 func jittered(delay time.Duration, seed string) time.Duration {
 	if delay <= 0 {
 		return delay

@@ -68,7 +68,8 @@ func (s *resourceState) resetWaits(reason string) {
 	s.reason, s.tries = reason, 0
 }
 
-// recordedInVain counts a request, and reports whether too many in a row recorded objects without finding the records kept.
+// recordedInVain counts a request, and reports whether too many in a row recorded objects without finding the records
+// kept.
 func (s *resourceState) recordedInVain(recorded bool) bool {
 	if !recorded {
 		s.unkept = 0

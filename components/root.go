@@ -25,11 +25,11 @@ type Options[Type client.Object] struct {
 	Parallel     int
 }
 
-// NewComponentRoot returns a root for resources that are one component each: a [reconcilers.ResourceReconciler] whose tree is a
-// [ComponentReconciler] with the Prefix name.
+// NewComponentRoot returns a root for resources that are one component each: a [reconcilers.ResourceReconciler] whose
+// tree is a [ComponentReconciler] with the Prefix name.
 //
-// The root writes the status during deletion too, keeps delays, and leaves the events to the component. Set other fields on the
-// root that is returned.
+// The root writes the status during deletion too, keeps delays, and leaves the events to the component. Set other
+// fields on the root that is returned.
 func NewComponentRoot[Type client.Object](
 	name string, generator component.Generator, options Options[Type],
 ) *reconcilers.ResourceReconciler[Type] {

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Advice runs functions before, around and after a node, which need not know of them: to measure it, to run it again, to run
-// it only sometimes, to look at what it returns.
+// Advice runs functions before, around and after a node, which need not know of them: to measure it, to run it again,
+// to run it only sometimes, to look at what it returns.
 //
 //   - Runs: Before, Around, which runs the node, and After, in this order.
 //   - Stops: at an error of Before; neither Around nor After runs then.
@@ -32,8 +32,8 @@ type Advice[Type client.Object] struct {
 	// Around runs the nested node, which it is given: once, several times or not at all. Default: once.
 	Around func(ctx context.Context, resource Type, reconciler SubReconciler[Type]) (Result, error)
 
-	// After gets the results of Before and Around, aggregated, and the error of Around, and returns the outcome of the node.
-	// Default: returns what it gets.
+	// After gets the results of Before and Around, aggregated, and the error of Around, and returns the outcome of the
+	// node. Default: returns what it gets.
 	After func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
 	initOnce sync.Once

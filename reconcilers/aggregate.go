@@ -14,52 +14,54 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// AggregateReconciler is the root of a tree that reconciles one object, which it makes itself: what one knows of many others, say
-// a summary, a registry, a merged configuration. It is an ordinary [reconcile.Reconciler].
+// AggregateReconciler is the root of a tree that reconciles one object, which it makes itself: what one knows of many
+// others, say a summary, a registry, a merged configuration. It is an ordinary [reconcile.Reconciler].
 //
 // For each request it reads the object, or starts with an empty one of its name, runs the tree with a fresh stash, asks
 // DesiredResource, and has the object manager make the cluster agree:
 //
-//   - Runs: the tree, whether or not the object exists; then DesiredResource, and the object manager. Requests for other names
-//     do nothing.
-//   - Stops: when BeforeReconcile, the tree or DesiredResource return an error. A halt of the tree is none: what is desired is made
-//     so, and the result of the tree is kept.
-//   - On error: the error is returned, without a delay, which controller-runtime does not heed beside one, and the object stays as it
-//     is. Quiet errors become a requeue, durable ones nothing but the delay that was asked for. An error of the tree comes as an [Error]
-//     that says where it came up.
-//   - On deletion: does nothing while the object is terminating, so a [WithFinalizer] has no place in the tree. When it is gone, it is
-//     made anew, if it is desired.
+//   - Runs: the tree, whether or not the object exists; then DesiredResource, and the object manager. Requests for
+//     other names do nothing.
+//   - Stops: when BeforeReconcile, the tree or DesiredResource return an error. A halt of the tree is none: what is
+//     desired is made so, and the result of the tree is kept.
+//   - On error: the error is returned, without a delay, which controller-runtime does not heed beside one, and the
+//     object stays as it is. Quiet errors become a requeue, durable ones nothing but the delay that was asked for. An
+//     error of the tree comes as an [Error] that says where it came up.
+//   - On deletion: does nothing while the object is terminating, so a [WithFinalizer] has no place in the tree. When it
+//     is gone, it is made anew, if it is desired.
 //
-// The request is due once at the start of the controller, after each event of the object, and whenever nodes have it woken: by
-// what they track ([Config.TrackAndList]) and by children.
+// The request is due once at the start of the controller, after each event of the object, and whenever nodes have it
+// woken: by what they track ([Config.TrackAndList]) and by children.
 //
-// Changes that the tree makes to the object are what is desired, unless DesiredResource says otherwise. Defaults are not filled in,
-// conditions are not initialised, and the status is not written: it goes with the object if MergeBeforeUpdate copies it, and
-// its type has no separate status.
+// Changes that the tree makes to the object are what is desired, unless DesiredResource says otherwise. Defaults are
+// not filled in, conditions are not initialised, and the status is not written: it goes with the object if
+// MergeBeforeUpdate copies it, and its type has no separate status.
 //
-// An object that does not exist has no UID, and nothing can be owned by what has none: the API server refuses such a child. Put
-// nodes with owned children under an [IfThen] that asks for the UID; they run when the event of the new object comes.
+// An object that does not exist has no UID, and nothing can be owned by what has none: the API server refuses such a
+// child. Put nodes with owned children under an [IfThen] that asks for the UID; they run when the event of the new
+// object comes.
 //
-// While nothing changes, it makes no request. A cache that lags behind the root's own write is noticed: the object is not made twice.
+// While nothing changes, it makes no request. A cache that lags behind the root's own write is noticed: the object is
+// not made twice.
 type AggregateReconciler[Type client.Object] struct {
 	// Name identifies the root in paths and logs; it is not the name of the controller. Default: the kind followed by
 	// AggregateReconciler.
 	Name string
 
-	// ControllerName is the name of the controller in metrics and logs, which controller-runtime wants to be unique within a program. Two
-	// roots for one kind need one. Default: that of controller-runtime, the kind in lower case.
+	// ControllerName is the name of the controller in metrics and logs, which controller-runtime wants to be unique
+	// within a program. Two roots for one kind need one. Default: that of controller-runtime, the kind in lower case.
 	ControllerName string
 
 	// Setup adds watches and indexes, before those of the tree. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// SetupForOptions are given to the builder for the watch of the object itself, of which no other name gets through. An
-	// option of another package that is none for other watches too takes the place of that filter, and other names are sorted out
-	// later. Optional.
+	// SetupForOptions are given to the builder for the watch of the object itself, of which no other name gets through.
+	// An option of another package that is none for other watches too takes the place of that filter, and other names
+	// are sorted out later. Optional.
 	SetupForOptions []builder.ForOption
 
-	// Type is an object of the resource's type. It is required for unstructured and duck types, which have to carry their
-	// kind. Default: an empty Type.
+	// Type is an object of the resource's type. It is required for unstructured and duck types, which have to carry
+	// their kind. Default: an empty Type.
 	Type Type
 
 	// Request names the object. Its name is required; the namespace is empty for a type that has none.
@@ -68,25 +70,27 @@ type AggregateReconciler[Type client.Object] struct {
 	// Reconciler is the tree. Default: an empty [Sequence].
 	Reconciler SubReconciler[Type]
 
-	// DesiredResource returns the object as it should be, or nil if there should be none. It gets a copy of the object as the tree left
-	// it, which it may change and return, and must return one of the same name. It must not depend on the time, or on chance,
-	// else the object is written in each request. What it tracks wakes the object, as what the tree tracks. Default: returns what it
-	// gets.
+	// DesiredResource returns the object as it should be, or nil if there should be none. It gets a copy of the object
+	// as the tree left it, which it may change and return, and must return one of the same name. It must not depend on
+	// the time, or on chance, else the object is written in each request. What it tracks wakes the object, as what the
+	// tree tracks. Default: returns what it gets.
 	DesiredResource func(ctx context.Context, resource Type) (Type, error)
 
-	// AggregateObjectManager creates, updates and deletes the object. It compares what is desired with the object as it was read. What it
-	// tracks goes nowhere, as the object is watched anyway. An [ApplyingObjectManager] needs a DesiredResource that makes the object from
-	// scratch: it would claim all fields of a copy. Required, unless the short form is used.
+	// AggregateObjectManager creates, updates and deletes the object. It compares what is desired with the object as it
+	// was read. What it tracks goes nowhere, as the object is watched anyway. An [ApplyingObjectManager] needs a
+	// DesiredResource that makes the object from scratch: it would claim all fields of a copy. Required, unless the
+	// short form is used.
 	AggregateObjectManager ObjectManager[Type]
 
-	// MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as AggregateObjectManager, which must then be
-	// nil. MergeBeforeUpdate copies onto current what is desired.
+	// MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as AggregateObjectManager, which
+	// must then be nil. MergeBeforeUpdate copies onto current what is desired.
 	MergeBeforeUpdate func(current, desired Type)
 	// Sanitize returns what may be logged of the object. See MergeBeforeUpdate.
 	Sanitize func(resource Type) interface{}
 
-	// BeforeReconcile is called before the object is read, with a context that has all but the object. The context it returns,
-	// if not nil, is used from there on; its result is aggregated with the tree's. An error ends the request. Optional.
+	// BeforeReconcile is called before the object is read, with a context that has all but the object. The context it
+	// returns, if not nil, is used from there on; its result is aggregated with the tree's. An error ends the request.
+	// Optional.
 	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
 
 	// AfterReconcile is called last and may replace the outcome. It is not called if BeforeReconcile returned an error.
@@ -167,8 +171,8 @@ func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manag
 	return err
 }
 
-// SetupWithManagerYieldingController is [AggregateReconciler.SetupWithManager] for those who need the controller, to add
-// watches while it runs. The whole tree is validated first, the object manager included.
+// SetupWithManagerYieldingController is [AggregateReconciler.SetupWithManager] for those who need the controller, to
+// add watches while it runs. The whole tree is validated first, the object manager included.
 func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
 	r.init()
 	r.identify(r.Name)
@@ -194,8 +198,8 @@ func (r *AggregateReconciler[T]) validateAll(ctx context.Context) error {
 	return nil
 }
 
-// Validate checks that the required fields are set and, if recursive, the tree. The object manager is validated when it is set
-// up.
+// Validate checks that the required fields are set and, if recursive, the tree. The object manager is validated when it
+// is set up.
 func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	parts := r.parts()

@@ -110,8 +110,8 @@ func (untracked) GetObservers(client.Object) ([]types.NamespacedName, error) {
 	return []types.NamespacedName{}, nil
 }
 
-// read returns the object as the API server has it, as far as is known; an empty one of its name if there is none; and nil if the
-// root deleted it and the cache does not show that yet. It belongs to the caller.
+// read returns the object as the API server has it, as far as is known; an empty one of its name if there is none; and
+// nil if the root deleted it and the cache does not show that yet. It belongs to the caller.
 func (r *AggregateReconciler[T]) read(ctx context.Context, config Config, req Request) (T, error) {
 	actual := copyOf(r.Type)
 	err := config.Get(ctx, req.NamespacedName, actual)
@@ -139,12 +139,13 @@ func (r *AggregateReconciler[T]) readUnseen(ctx context.Context, config Config, 
 	return absent, nil
 }
 
-// remember keeps what the server answered last, so that a cache that lags behind is noticed. Version is that of the object as it
-// was read.
+// remember keeps what the server answered last, so that a cache that lags behind is noticed. Version is that of the
+// object as it was read.
 func (r *AggregateReconciler[T]) remember(ctx context.Context, req Request, p *requestState, version string, managed T) {
 	written := p.stored
 	if !isNil(managed) {
-		// What was learned when the object was made would go with the next request, which finds an object of another UID.
+		// What was learned when the object was made would go with the next request, which finds an object of another
+		// UID.
 		r.states.SetUID(req.NamespacedName, p.resource, managed.GetUID())
 		written = managed
 	}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// watch has the request due once at the start, as nothing else makes an object that is not there, and after each event of the
-// object.
+// watch has the request due once at the start, as nothing else makes an object that is not there, and after each event
+// of the object.
 func (r *AggregateReconciler[T]) watch(mgr Manager, bldr *Builder) {
 	start := func(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
 		queue.Add(r.Request)
@@ -30,9 +30,9 @@ func (r *AggregateReconciler[T]) watch(mgr Manager, bldr *Builder) {
 		bldr.For(obj, r.SetupForOptions...)
 		return
 	}
-	// A watch has the predicates that were given last, and those of the author cannot be read. So the object is watched once
-	// more, with the author's options and a handler that knows the name, and the watch that makes it the controller's own
-	// lets nothing through.
+	// A watch has the predicates that were given last, and those of the author cannot be read. So the object is watched
+	// once more, with the author's options and a handler that knows the name, and the watch that makes it the
+	// controller's own lets nothing through.
 	nothing := builder.WithPredicates(predicate.NewPredicateFuncs(func(client.Object) bool { return false }))
 	bldr.For(obj, append(append([]builder.ForOption{}, r.SetupForOptions...), nothing)...)
 	bldr.Watches(obj, handler.EnqueueRequestsFromMapFunc(r.requestsOf), options...)

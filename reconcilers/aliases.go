@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Names of controller-runtime and of this module's lower rooms that stand in signatures of this package, so that a file of
-// reconcilers needs few imports.
+// Names of controller-runtime and of this module's lower rooms that stand in signatures of this package, so that a file
+// of reconcilers needs few imports.
 type (
 	// Builder is controller-runtime's builder of a controller.
 	Builder = builder.Builder

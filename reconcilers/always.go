@@ -12,19 +12,20 @@ import (
 //
 //   - Runs: every node, in order.
 //   - Stops: never.
-//   - On error: runs the other nodes all the same, and returns the errors, joined if there are several, with the aggregated
-//     results of all nodes. A quiet error counts only if all errors are quiet: it would silence the others. Of one that is left
-//     out, the wish that the status is not written stays.
+//   - On error: runs the other nodes all the same, and returns the errors, joined if there are several, with the
+//     aggregated results of all nodes. A quiet error counts only if all errors are quiet: it would silence the others.
+//     Of one that is left out, the wish that the status is not written stays.
 //   - On deletion: runs the nodes in the same order.
 //
 // The results are aggregated, see [AggregateResults]. An empty Always does nothing. Always nests without changing what
-// runs and what is returned: it does not matter how a long one is split. A node that is missing is an error of its own, which
-// does not keep the others from running. A panic does.
+// runs and what is returned: it does not matter how a long one is split. A node that is missing is an error of its own,
+// which does not keep the others from running. A panic does.
 type Always[Type client.Object] []SubReconciler[Type]
 
 var _ SubReconciler[client.Object] = Always[client.Object]{}
 
-// SetupWithManager sets up the nodes in order, and stops at the first error: a tree that is set up in part does not start.
+// SetupWithManager sets up the nodes in order, and stops at the first error: a tree that is set up in part does not
+// start.
 func (a Always[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	for i, node := range a {
 		if isNilNode(node) {
@@ -73,8 +74,8 @@ func (a Always[Type]) Describe() Description {
 	return Description{Kind: "Always", Nodes: describeList(a)}
 }
 
-// joinAll makes one error of those of several nodes. Beside one that is not quiet, of a quiet one only the mark that may stand
-// beside any error is kept, in its place.
+// joinAll makes one error of those of several nodes. Beside one that is not quiet, of a quiet one only the mark that
+// may stand beside any error is kept, in its place.
 func joinAll(errs []error) error {
 	quiet := 0
 	for _, err := range errs {

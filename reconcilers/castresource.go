@@ -16,24 +16,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CastResource lets a node that is written for CastType work on resources of Type: a duck type, say, that has what several
-// types have in common.
+// CastResource lets a node that is written for CastType work on resources of Type: a duck type, say, that has what
+// several types have in common.
 //
-//   - Runs: the nested node, always, with the resource as a CastType. What that changes is then carried over to the resource.
+//   - Runs: the nested node, always, with the resource as a CastType. What that changes is then carried over to the
+//     resource.
 //   - Stops: if the resource cannot be converted; the nested node then does not run.
-//   - On error: returns the nested node's error and result, after its changes were carried over; an error of that is joined.
+//   - On error: returns the nested node's error and result, after its changes were carried over; an error of that is
+//     joined.
 //   - On deletion: the same.
 //
-// A resource that is a CastType already, as it is whenever CastType is an interface that it implements, is handed on as it
-// is. Any other is converted by its JSON form, so that members match by their JSON names: the nested node sees what CastType
-// has a field for. Of that only what the nested node changed is carried over. All else about the resource is not touched:
-// neither members that CastType lacks, nor unexported fields. A changed member that the resource has no field for is dropped. A
-// list that changed is decoded anew as a whole, with what CastType lacks of the items that are still in it. If what changed
-// does not fit the resource, the resource stays as it was before.
+// A resource that is a CastType already, as it is whenever CastType is an interface that it implements, is handed on as
+// it is. Any other is converted by its JSON form, so that members match by their JSON names: the nested node sees what
+// CastType has a field for. Of that only what the nested node changed is carried over. All else about the resource is
+// not touched: neither members that CastType lacks, nor unexported fields. A changed member that the resource has no
+// field for is dropped. A list that changed is decoded anew as a whole, with what CastType lacks of the items that are
+// still in it. If what changed does not fit the resource, the resource stays as it was before.
 //
-// The resource keeps its identity under the cast. Its finalizers are patched, its children owned, its events recorded and its
-// watches made as those of the resource that the root loaded, whatever kind CastType is registered as. What is handed to
-// functions of this package must be the object that the nested node was given, not a copy.
+// The resource keeps its identity under the cast. Its finalizers are patched, its children owned, its events recorded
+// and its watches made as those of the resource that the root loaded, whatever kind CastType is registered as. What is
+// handed to functions of this package must be the object that the nested node was given, not a copy.
 //
 // A conversion marshals and unmarshals the resource once in each request; one that changes nothing costs nothing more.
 type CastResource[Type, CastType client.Object] struct {

@@ -9,26 +9,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ChildReconciler keeps one child object of the resource as it should be: it creates the child, updates it, deletes it when
-// it is not desired any more, and deletes extra ones.
+// ChildReconciler keeps one child object of the resource as it should be: it creates the child, updates it, deletes it
+// when it is not desired any more, and deletes extra ones.
 //
-//   - Runs: looks the child up through the cache, asks DesiredChild, has the object manager make them agree, and reflects the
-//     child on the resource.
+//   - Runs: looks the child up through the cache, asks DesiredChild, has the object manager make them agree, and
+//     reflects the child on the resource.
 //   - Stops: never on its own.
-//   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected on the resource and not returned: it
-//     is for the user to mend, and another attempt would fail alike. Every other error is returned, and not reflected.
-//   - On deletion: deletes the child, without asking DesiredChild, and reflects nothing. An owned child would go with the
-//     resource anyway; one without an owner reference needs a Finalizer.
+//   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected on the resource and not
+//     returned: it is for the user to mend, and another attempt would fail alike. Every other error is returned, and
+//     not reflected.
+//   - On deletion: deletes the child, without asking DesiredChild, and reflects nothing. An owned child would go with
+//     the resource anyway; one without an owner reference needs a Finalizer.
 //
-// The resource controls its child by an owner reference, and only what it controls counts as its child. Several children of
-// one type need OurChild, to tell whose is whose. If more than one object is ours, all are deleted and the desired one is
-// created anew. A child that is being deleted is left to go: it is reflected as long as it is there, counts only if it is the only
-// one, and the desired one is created when it is gone.
+// The resource controls its child by an owner reference, and only what it controls counts as its child. Several
+// children of one type need OurChild, to tell whose is whose. If more than one object is ours, all are deleted and the
+// desired one is created anew. A child that is being deleted is left to go: it is reflected as long as it is there,
+// counts only if it is the only one, and the desired one is created when it is gone.
 //
-// While nothing changes, it makes no request: the child is read from the cache, through an index by owner where [NewConfig]
-// made the config, else by listing the namespace. Nodes with children of one type share what was read in a request. A type that the
-// manager's client reads past its cache costs a request each time: unstructured and duck types, unless the client's cache options
-// say otherwise, and those that they disable the cache for.
+// While nothing changes, it makes no request: the child is read from the cache, through an index by owner where
+// [NewConfig] made the config, else by listing the namespace. Nodes with children of one type share what was read in a
+// request. A type that the manager's client reads past its cache costs a request each time: unstructured and duck
+// types, unless the client's cache options say otherwise, and those that they disable the cache for.
 //
 // An object of the desired name that belongs to somebody else is left alone: the error is reflected, with reason
 // AlreadyExists, and the resource is woken when that object changes; without owner references only in the short form.
@@ -36,14 +37,14 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// Name identifies the node in paths and logs. Default: the child's kind followed by ChildReconciler.
 	Name string
 
-	// ChildType is an object of the child's type. It is required for unstructured and duck types, which have to carry their
-	// kind. Default: an empty ChildType.
+	// ChildType is an object of the child's type. It is required for unstructured and duck types, which have to carry
+	// their kind. Default: an empty ChildType.
 	ChildType ChildType
 	// ChildListType is a list of the child's type, required where ChildType is. Default: an empty ChildListType.
 	ChildListType ChildListType
 
-	// Finalizer, MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as ChildObjectManager, which
-	// must then be nil. Finalizer implies SkipOwnerReference, and the child is tracked instead.
+	// Finalizer, MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as ChildObjectManager,
+	// which must then be nil. Finalizer implies SkipOwnerReference, and the child is tracked instead.
 	Finalizer string
 	// MergeBeforeUpdate copies onto current what is desired. See Finalizer.
 	MergeBeforeUpdate func(current, desired ChildType)
@@ -57,19 +58,21 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// Setup adds watches and indexes beyond that of the child's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time, or
-	// on chance, else the child is written in each request. [OnlyReconcileChildStatus] leaves the child as it is and reflects it. The
-	// object returned belongs to this node; it is not called for a terminating resource. Required.
+	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time,
+	// or on chance, else the child is written in each request. [OnlyReconcileChildStatus] leaves the child as it is and
+	// reflects it. The object returned belongs to this node; it is not called for a terminating resource. Required.
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
-	// ReflectChildStatusOnParent writes onto the resource what the child tells: child is nil if there is none, and err is an error
-	// to reflect. It must not change the child. One of the three ReflectChildStatusOnParent functions is required.
+	// ReflectChildStatusOnParent writes onto the resource what the child tells: child is nil if there is none, and err
+	// is an error to reflect. It must not change the child. One of the three ReflectChildStatusOnParent functions is
+	// required.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
-	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent for those who may fail. It wins over ReflectChildStatusOnParent.
+	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent for those who may fail. It wins over
+	// ReflectChildStatusOnParent.
 	ReflectChildStatusOnParentWithError func(ctx context.Context, parent Type, child ChildType, err error) error
 
-	// ReflectChildStatusOnParentWithResult is ReflectChildStatusOnParentWithError for those who also ask for a delay: a child that
-	// tells nobody when it is ready, or that expires. It wins over the others.
+	// ReflectChildStatusOnParentWithResult is ReflectChildStatusOnParentWithError for those who also ask for a delay: a
+	// child that tells nobody when it is ready, or that expires. It wins over the others.
 	ReflectChildStatusOnParentWithResult func(ctx context.Context, parent Type, child ChildType, err error) (Result, error)
 
 	// ReflectedChildErrorReasons are the API reasons of errors that are reflected rather than returned. Default (nil):
@@ -79,11 +82,12 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// ChildObjectManager creates, updates and deletes the child. Required, unless the short form is used.
 	ChildObjectManager ObjectManager[ChildType]
 
-	// ListOptions narrow where the child is looked for. Default: the resource's namespace. Required with SkipOwnerReference.
+	// ListOptions narrow where the child is looked for. Default: the resource's namespace. Required with
+	// SkipOwnerReference.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild tells whether an object is this node's child. It must not change the object. Default: whatever the resource
-	// controls. Required with SkipOwnerReference.
+	// OurChild tells whether an object is this node's child. It must not change the object. Default: whatever the
+	// resource controls. Required with SkipOwnerReference.
 	OurChild func(resource Type, child ChildType) bool
 
 	initOnce sync.Once
@@ -168,8 +172,8 @@ func (r *ChildReconciler[T, CT, CLT]) check() error {
 	return r.children.checkTypes()
 }
 
-// Reconcile makes the child as it should be, see [ChildReconciler]. The result is that of ReflectChildStatusOnParentWithResult, empty
-// without it.
+// Reconcile makes the child as it should be, see [ChildReconciler]. The result is that of
+// ReflectChildStatusOnParentWithResult, empty without it.
 func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	if r.invalid != nil {

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// children is how a node deals with its children of one type: it finds them, owns them, has the object manager make them agree
-// with what is desired, and tells which errors are for the user to see. [ChildReconciler] does so with one child,
-// [ChildSetReconciler] with many.
+// children is how a node deals with its children of one type: it finds them, owns them, has the object manager make
+// them agree with what is desired, and tells which errors are for the user to see. [ChildReconciler] does so with one
+// child, [ChildSetReconciler] with many.
 type children[T, CT client.Object, CLT client.ObjectList] struct {
 	// kind and name are those of the node, for errors.
 	kind, name string
@@ -127,8 +127,8 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 	return nil
 }
 
-// converge makes the cluster agree with what is desired of one child, or with the error that came in its place. found are the objects that are
-// this child: one, as a rule. It returns the child as it is now.
+// converge makes the cluster agree with what is desired of one child, or with the error that came in its place. found
+// are the objects that are this child: one, as a rule. It returns the child as it is now.
 func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, resource T, found []CT, desired CT, err error) (CT, error) {
 	var none CT
 	actual, extras := pickChild(found)
@@ -153,7 +153,8 @@ func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, reso
 			}
 		}
 		if isNil(desired) {
-			// That they were asked to go does not mean that they are gone: a finalizer has to wait for the next request.
+			// That they were asked to go does not mean that they are gone: a finalizer has to wait for the next
+			// request.
 			return none, nil
 		}
 		actual = none
@@ -167,8 +168,8 @@ func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, reso
 	return k.manage(ctx, config, resource, actual, desired)
 }
 
-// pickChild picks the object that counts as the child, and returns the others that do too. One that is about to go counts only if
-// there is no other: it makes way.
+// pickChild picks the object that counts as the child, and returns the others that do too. One that is about to go
+// counts only if there is no other: it makes way.
 func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 	for _, child := range found {
 		switch {
@@ -208,8 +209,8 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 	return nil
 }
 
-// checkScope finds a child without the namespace that its type needs, which the API server would refuse in words that do
-// not name the object.
+// checkScope finds a child without the namespace that its type needs, which the API server would refuse in words that
+// do not name the object.
 func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 	if isNil(desired) || desired.GetNamespace() != "" {
 		return nil
@@ -237,8 +238,8 @@ func (k *children[T, CT, CLT]) uses() []Access {
 	return append(uses, finalizerAccess("", !k.unowned)...)
 }
 
-// managerAccess is what an object manager does with objects of the type of managed. One that does not say may do all that there
-// is to do.
+// managerAccess is what an object manager does with objects of the type of managed. One that does not say may do all
+// that there is to do.
 func managerAccess(manager any, managed client.Object) []Access {
 	if d, ok := manager.(Describer); ok && !isNilNode(manager) {
 		return d.Describe().Uses
@@ -292,8 +293,8 @@ func (k *children[T, CT, CLT]) judge(ctx context.Context, config Config, resourc
 	return outcome[CT]{reflected: err}
 }
 
-// blockedByForeign reads the object that has the name of the desired child, past the cache, and tells whether it belongs to
-// somebody else. If so, the resource is woken when it changes.
+// blockedByForeign reads the object that has the name of the desired child, past the cache, and tells whether it
+// belongs to somebody else. If so, the resource is woken when it changes.
 func (k *children[T, CT, CLT]) blockedByForeign(ctx context.Context, config Config, resource T, desired CT, err error) (bool, error) {
 	blocker := copyOf(k.childType)
 	key := blockerKey(resource, desired, err)
@@ -323,8 +324,8 @@ func (k *children[T, CT, CLT]) blockedByForeign(ctx context.Context, config Conf
 	return true, nil
 }
 
-// blockerKey names the object in the way of desired. The server names it in the details of its answer, which matters for a
-// generated name; an error made elsewhere may have none.
+// blockerKey names the object in the way of desired. The server names it in the details of its answer, which matters
+// for a generated name; an error made elsewhere may have none.
 func blockerKey(resource, desired client.Object, err error) client.ObjectKey {
 	var key client.ObjectKey
 	if !isNil(desired) {

@@ -13,77 +13,83 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ChildSetReconciler keeps a set of children of one type as it should be: it creates, updates and deletes each of them as
-// [ChildReconciler] does with one. Children are told apart by an identity that IdentifyChild reads from them.
+// ChildSetReconciler keeps a set of children of one type as it should be: it creates, updates and deletes each of them
+// as [ChildReconciler] does with one. Children are told apart by an identity that IdentifyChild reads from them.
 //
-//   - Runs: looks the children up through the cache, asks DesiredChildren once, has the object manager make each child agree, in the
-//     order of the identities, and reflects all of them on the resource at once.
+//   - Runs: looks the children up through the cache, asks DesiredChildren once, has the object manager make each child
+//     agree, in the order of the identities, and reflects all of them on the resource at once.
 //   - Stops: at the first child whose error is returned. What came of those before is reflected.
-//   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected with its child, and the others go on. Every
-//     other error is returned. An error of DesiredChildren, and identities that are empty or not unique, are returned before anything
-//     is changed, and nothing is reflected.
-//   - On deletion: deletes all children, without asking DesiredChildren, and reflects an empty result. Owned children would go with the
-//     resource anyway; those without an owner reference need a Finalizer.
+//   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected with its child, and the
+//     others go on. Every other error is returned. An error of DesiredChildren, and identities that are empty or not
+//     unique, are returned before anything is changed, and nothing is reflected.
+//   - On deletion: deletes all children, without asking DesiredChildren, and reflects an empty result. Owned children
+//     would go with the resource anyway; those without an owner reference need a Finalizer.
 //
-// The identity has to be one that the child carries: its name, or a label. A known child whose identity is not desired is deleted, the empty identity
-// included. If several known children have one identity, all of them are deleted and the desired one is created anew.
+// The identity has to be one that the child carries: its name, or a label. A known child whose identity is not desired
+// is deleted, the empty identity included. If several known children have one identity, all of them are deleted and the
+// desired one is created anew.
 //
-// With a Finalizer, the resource stays until the last child is gone: not only asked to go. The children are tracked while it waits.
+// With a Finalizer, the resource stays until the last child is gone: not only asked to go. The children are tracked
+// while it waits.
 //
 // While nothing changes, it makes no request, and it costs as much as there are children.
 type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
-	// Name identifies the node in paths and logs; each child's identity is a segment below it. Default: the child's kind followed
-	// by ChildSetReconciler.
+	// Name identifies the node in paths and logs; each child's identity is a segment below it. Default: the child's
+	// kind followed by ChildSetReconciler.
 	Name string
 
-	// ChildType is an object of the children's type. It is required for unstructured and duck types, which have to carry their
-	// kind. Default: an empty ChildType.
+	// ChildType is an object of the children's type. It is required for unstructured and duck types, which have to
+	// carry their kind. Default: an empty ChildType.
 	ChildType ChildType
 	// ChildListType is a list of the children's type, required where ChildType is. Default: an empty ChildListType.
 	ChildListType ChildListType
 
-	// Finalizer is put on the resource before any child is created, and taken off when the last child is gone. It is for children that
-	// the resource does not own, and implies SkipOwnerReference. Optional.
+	// Finalizer is put on the resource before any child is created, and taken off when the last child is gone. It is
+	// for children that the resource does not own, and implies SkipOwnerReference. Optional.
 	Finalizer string
 
-	// SkipOwnerReference leaves the owner reference away, for children that may not have it: those in another namespace or
-	// cluster, or those that are to outlive the resource. ListOptions and OurChild then have to find them. Default: false.
+	// SkipOwnerReference leaves the owner reference away, for children that may not have it: those in another namespace
+	// or cluster, or those that are to outlive the resource. ListOptions and OurChild then have to find them. Default:
+	// false.
 	SkipOwnerReference bool
 
 	// Setup adds watches and indexes beyond that of the children's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time, or on chance. It can
-	// see what there is by [RetrieveKnownChildren]. [OnlyReconcileChildStatus] leaves all children as they are and reflects them. The objects
-	// returned belong to this node; it is not called for a terminating resource. Required.
+	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time, or on
+	// chance. It can see what there is by [RetrieveKnownChildren]. [OnlyReconcileChildStatus] leaves all children as
+	// they are and reflects them. The objects returned belong to this node; it is not called for a terminating
+	// resource. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 
 	// ChildObjectManager creates, updates and deletes the children. Required, unless the short form is used.
 	ChildObjectManager ObjectManager[ChildType]
-	// MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as ChildObjectManager, which must then be nil.
+	// MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as ChildObjectManager, which must
+	// then be nil.
 	MergeBeforeUpdate func(current, desired ChildType)
 	// Sanitize returns what may be logged of a child. See MergeBeforeUpdate.
 	Sanitize func(child ChildType) interface{}
 
-	// ReflectChildrenStatusOnParent writes onto the resource what the children tell, sorted by identity. It must not change the children. One of the
-	// three ReflectChildrenStatusOnParent functions is required.
+	// ReflectChildrenStatusOnParent writes onto the resource what the children tell, sorted by identity. It must not
+	// change the children. One of the three ReflectChildrenStatusOnParent functions is required.
 	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
 	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent for those who may fail. It wins over
 	// ReflectChildrenStatusOnParent.
 	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
-	// ReflectChildrenStatusOnParentWithResult is ReflectChildrenStatusOnParentWithError for those who also ask for a delay. It wins
-	// over the others.
+	// ReflectChildrenStatusOnParentWithResult is ReflectChildrenStatusOnParentWithError for those who also ask for a
+	// delay. It wins over the others.
 	ReflectChildrenStatusOnParentWithResult func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) (Result, error)
 
 	// ReflectedChildErrorReasons are the API reasons of errors that are reflected rather than returned. Default (nil):
 	// AlreadyExists, Forbidden, Invalid. Empty: none.
 	ReflectedChildErrorReasons []metav1.StatusReason
 
-	// ListOptions narrow where the children are looked for. Default: the resource's namespace. Required without owner references.
+	// ListOptions narrow where the children are looked for. Default: the resource's namespace. Required without owner
+	// references.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild tells whether an object is one of this node's children. It must not change the object. Default: whatever the resource
-	// controls. Required without owner references.
+	// OurChild tells whether an object is one of this node's children. It must not change the object. Default: whatever
+	// the resource controls. Required without owner references.
 	OurChild func(resource Type, child ChildType) bool
 
 	// IdentifyChild returns the identity of a child, desired or known. It must not change the child. Required.
@@ -274,8 +280,8 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 	return result, nil
 }
 
-// trackLast has a terminating resource woken when its children go. It comes before they are deleted: the event of one that goes at once
-// may be there before the request ends.
+// trackLast has a terminating resource woken when its children go. It comes before they are deleted: the event of one
+// that goes at once may be there before the request ends.
 func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config Config, resource T, known []CT) error {
 	if r.Finalizer == "" || resource.GetDeletionTimestamp() == nil || config.Tracker == nil || r.MergeBeforeUpdate != nil {
 		// The manager of the short form tracks what it deletes.
@@ -290,7 +296,8 @@ func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config C
 	return nil
 }
 
-// release takes the finalizer off a terminating resource once no child is left, known being those that were there at the start of the request.
+// release takes the finalizer off a terminating resource once no child is left, known being those that were there at
+// the start of the request.
 func (r *ChildSetReconciler[T, CT, CLT]) release(ctx context.Context, config Config, resource T, known []CT) (Result, error) {
 	switch {
 	case r.Finalizer == "":

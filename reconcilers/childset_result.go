@@ -25,8 +25,8 @@ type ChildSetPartialResult[T client.Object] struct {
 	Err error
 }
 
-// AggregateError returns the errors of all children as one, nil if there are none. Its text does not repeat itself, and errors.Is and
-// errors.As, and with them the functions for the reasons of API errors, see the members.
+// AggregateError returns the errors of all children as one, nil if there are none. Its text does not repeat itself, and
+// errors.Is and errors.As, and with them the functions for the reasons of API errors, see the members.
 func (r *ChildSetResult[T]) AggregateError() error {
 	var errs []error
 	for _, child := range r.Children {
@@ -54,8 +54,8 @@ func stashKnownChildren[T client.Object](ctx context.Context, known []T) context
 	return context.WithValue(ctx, knownChildrenKey{}, known)
 }
 
-// RetrieveKnownChildren returns copies of the children that the [ChildSetReconciler] around the caller found, sorted by namespace and name: an empty slice if it
-// found none, nil outside of one or if its children are of another type.
+// RetrieveKnownChildren returns copies of the children that the [ChildSetReconciler] around the caller found, sorted by
+// namespace and name: an empty slice if it found none, nil outside of one or if its children are of another type.
 func RetrieveKnownChildren[T client.Object](ctx context.Context) []T {
 	known, ok := ctx.Value(knownChildrenKey{}).([]T)
 	if !ok {

@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// Config is what a tree works with: the clients of one cluster, and who is told about what. It is comparable, and copied
-// by value.
+// Config is what a tree works with: the clients of one cluster, and who is told about what. It is comparable, and
+// copied by value.
 //
-// [NewConfig] makes one for the manager's cluster. One made by hand works too, for a controller that exists already or for
-// a test: what it leaves out is not there for the nodes to use, and children are then looked up by listing the namespace,
-// not by an index.
+// [NewConfig] makes one for the manager's cluster. One made by hand works too, for a controller that exists already or
+// for a test: what it leaves out is not there for the nodes to use, and children are then looked up by listing the
+// namespace, not by an index.
 type Config struct {
 	// Client reads through the manager's cache and writes to the API server. It understands duck types.
 	client.Client
@@ -47,8 +47,8 @@ type Config struct {
 	owners *ownerIndex
 }
 
-// NewConfig returns the config for the manager's own cluster. apiType is not used; it stays for compatibility. syncPeriod
-// is that of the manager's cache; it bounds how long a track lives that was made outside a root reconciler.
+// NewConfig returns the config for the manager's own cluster. apiType is not used; it stays for compatibility.
+// syncPeriod is that of the manager's cache; it bounds how long a track lives that was made outside a root reconciler.
 func NewConfig(mgr Manager, apiType client.Object, syncPeriod time.Duration) Config {
 	return Config{syncPeriod: syncPeriod}.WithCluster(mgr).WithTracker()
 }
@@ -100,8 +100,8 @@ func (c Config) WithDangerousDuckClientOperations() Config {
 }
 
 // TrackAndGet reads an object and has the resource of the request woken whenever that object changes, or comes into
-// being: the track stands also when the object is not found. Outside a request, or for an object that cannot be tracked, it
-// returns an error and reads nothing.
+// being: the track stands also when the object is not found. Outside a request, or for an object that cannot be
+// tracked, it returns an error and reads nothing.
 func (c Config) TrackAndGet(ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption) error {
 	watcher, err := watcherOf(ctx)
 	if err != nil {
@@ -117,9 +117,9 @@ func (c Config) TrackAndGet(ctx context.Context, key types.NamespacedName, obj c
 }
 
 // TrackAndList reads a list and has the resource of the request woken whenever an object changes that the list would
-// have, or comes into being. The track is made from the namespace and the label selector of opts; field selectors narrow the
-// list but not the track. It stands also when the list fails. Outside a request, or for a list whose kind is not known,
-// it returns an error and reads nothing.
+// have, or comes into being. The track is made from the namespace and the label selector of opts; field selectors
+// narrow the list but not the track. It stands also when the list fails. Outside a request, or for a list whose kind is
+// not known, it returns an error and reads nothing.
 func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	watcher, err := watcherOf(ctx)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// treeContext is a context with everything that the nodes of one request share. It is one value and not many context values,
-// because every request makes it and every node reads it (numbers of an idle request).
+// treeContext is a context with everything that the nodes of one request share. It is one value and not many context
+// values, because every request makes it and every node reads it (numbers of an idle request).
 //
 // It is not changed once it is made. A node that replaces a part of it derives a new one for the nodes below.
 type treeContext struct {
@@ -59,8 +59,8 @@ func (s *treeContext) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// contextOf returns the innermost treeContext of ctx. Without one it returns an empty treeContext, so that callers need no
-// check.
+// contextOf returns the innermost treeContext of ctx. Without one it returns an empty treeContext, so that callers need
+// no check.
 func contextOf(ctx context.Context) *treeContext {
 	if s, ok := ctx.Value(treeContextKey{}).(*treeContext); ok {
 		return s
@@ -93,8 +93,8 @@ func RetrieveRequest(ctx context.Context) Request {
 	return contextOf(ctx).request
 }
 
-// StashConfig returns a context in which config is the current one. A root sets it; [RetrieveConfig] reads it. In a dry run
-// (see [IsDryRun]) its client makes dry-run requests only.
+// StashConfig returns a context in which config is the current one. A root sets it; [RetrieveConfig] reads it. In a dry
+// run (see [IsDryRun]) its client makes dry-run requests only.
 func StashConfig(ctx context.Context, config Config) context.Context {
 	return derive(ctx, func(s *treeContext) { s.setConfig(s.fitting(config)) })
 }
@@ -134,8 +134,8 @@ func RetrieveOriginalConfig(ctx context.Context) (Config, error) {
 	return s.originalConfig, nil
 }
 
-// RetrieveOriginalConfigOrDie is [RetrieveOriginalConfig] for nodes, which always run below a root: it panics when there
-// is no config.
+// RetrieveOriginalConfigOrDie is [RetrieveOriginalConfig] for nodes, which always run below a root: it panics when
+// there is no config.
 func RetrieveOriginalConfigOrDie(ctx context.Context) Config {
 	config, err := RetrieveOriginalConfig(ctx)
 	if err != nil {
@@ -217,8 +217,8 @@ func RetrieveHTTPRequest(ctx context.Context) *http.Request {
 	return contextOf(ctx).httpRequest
 }
 
-// castFrame says that the nodes below see original as object. Both are known by their identity: a copy of object is just
-// some object.
+// castFrame says that the nodes below see original as object. Both are known by their identity: a copy of object is
+// just some object.
 type castFrame struct {
 	object   client.Object
 	original client.Object
@@ -234,8 +234,8 @@ func withCast(ctx context.Context, cast, resource client.Object) context.Context
 	})
 }
 
-// resourceBehindCast returns the resource that obj stands for, as the root loaded it, and true if obj is a cast object. Any other
-// object stands for itself.
+// resourceBehindCast returns the resource that obj stands for, as the root loaded it, and true if obj is a cast object.
+// Any other object stands for itself.
 //
 // It tells the kind. Of what is in it, obj may know better: the changes of nodes are carried over when the cast ends.
 func resourceBehindCast(ctx context.Context, obj client.Object) (client.Object, bool) {
@@ -264,8 +264,8 @@ func kindOfOriginal(ctx context.Context, obj client.Object) schema.GroupVersionK
 	}
 }
 
-// nodePath is a context that knows where in the tree the code below it runs. The names are joined only when the path is asked
-// for: a request that neither logs nor fails never does.
+// nodePath is a context that knows where in the tree the code below it runs. The names are joined only when the path is
+// asked for: a request that neither logs nor fails never does.
 type nodePath struct {
 	context.Context
 
@@ -275,9 +275,9 @@ type nodePath struct {
 
 type nodePathKey struct{}
 
-// Enter returns the context of a node called name. A node calls it first, in SetupWithManager and in Reconcile, and uses the
-// context it returns from there on. The name is the last segment of the path that [RetrievePath] returns, that errors of the
-// node carry (see [Failed]), and that loggers taken from the context are named after.
+// Enter returns the context of a node called name. A node calls it first, in SetupWithManager and in Reconcile, and
+// uses the context it returns from there on. The name is the last segment of the path that [RetrievePath] returns, that
+// errors of the node carry (see [Failed]), and that loggers taken from the context are named after.
 func Enter(ctx context.Context, name string) context.Context {
 	return &nodePath{Context: ctx, name: name, parent: pathOf(ctx)}
 }
@@ -287,8 +287,8 @@ func pathOf(ctx context.Context) *nodePath {
 	return p
 }
 
-// Value adds the name to a logger. It does so when the logger is taken from the context, because an idle request takes none, and a
-// logger with a name costs allocations.
+// Value adds the name to a logger. It does so when the logger is taken from the context, because an idle request takes
+// none, and a logger with a name costs allocations.
 func (p *nodePath) Value(key any) any {
 	if key == (nodePathKey{}) {
 		return p
@@ -310,8 +310,8 @@ func (p *nodePath) String() string {
 	return strings.Join(names, "/")
 }
 
-// RetrievePath returns where in the tree the code below ctx runs: the names of the nodes from the root, joined by slashes,
-// with the index of each element of a sequence. It is empty outside a tree.
+// RetrievePath returns where in the tree the code below ctx runs: the names of the nodes from the root, joined by
+// slashes, with the index of each element of a sequence. It is empty outside a tree.
 func RetrievePath(ctx context.Context) string {
 	return pathOf(ctx).String()
 }

@@ -8,14 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Describer is implemented by a node that can say what it is. All nodes of this package do; a node that does not appears
-// in the printed tree by its Go type, and without any access to the API.
+// Describer is implemented by a node that can say what it is. All nodes of this package do; a node that does not
+// appears in the printed tree by its Go type, and without any access to the API.
 type Describer interface {
 	Describe() Description
 }
 
-// Description is what a node says about itself and about the nodes nested in it. From it come the printed tree, the RBAC
-// rules that a controller needs, and the paths that loggers and errors name.
+// Description is what a node says about itself and about the nodes nested in it. From it come the printed tree, the
+// RBAC rules that a controller needs, and the paths that loggers and errors name.
 type Description struct {
 	// Kind is the sort of node: the name of its Go type without type parameters, such as "ChildReconciler".
 	Kind string
@@ -27,7 +27,8 @@ type Description struct {
 	Role string
 	// Index is the place in the enclosing list of nodes, as the path has it; empty outside a list.
 	Index string
-	// Resource is an object of the type that the node fetches and hands to the nodes nested in it, nil if it is no root.
+	// Resource is an object of the type that the node fetches and hands to the nodes nested in it, nil if it is no
+	// root.
 	Resource client.Object
 	// Uses is what the node itself, without those nested in it, does with the API.
 	Uses []Access
@@ -64,8 +65,8 @@ func describeAs(role string, node any) Description {
 }
 
 // Walk visits d and all descriptions nested in it, each before those nested in it, with its path: what [RetrievePath]
-// returns while the node is set up and while it runs. Below a loop ([While], [ForEach]) that has, while the node runs, also the
-// number of the iteration.
+// returns while the node is set up and while it runs. Below a loop ([While], [ForEach]) that has, while the node runs,
+// also the number of the iteration.
 func (d Description) Walk(visit func(path string, d Description)) {
 	d.walk("", visit)
 }

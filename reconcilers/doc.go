@@ -16,8 +16,8 @@
 //
 // # Children
 //
-// To keep an object as it should be, say what it should be, how to merge that into what is there, and what it tells about
-// the resource:
+// To keep an object as it should be, say what it should be, how to merge that into what is there, and what it tells
+// about the resource:
 //
 //	&reconcilers.ChildReconciler[*v1.Tenant, *corev1.ResourceQuota, *corev1.ResourceQuotaList]{
 //		DesiredChild:               func(ctx context.Context, tenant *v1.Tenant) (*corev1.ResourceQuota, error) { ... },
@@ -25,9 +25,10 @@
 //		ReflectChildStatusOnParent: func(ctx context.Context, tenant *v1.Tenant, quota *corev1.ResourceQuota, err error) { ... },
 //	}
 //
-// As many children as the resource says are a [ChildSetReconciler]. How a child is written is the matter of an [ObjectManager]:
-// by whole updates ([UpdatingObjectManager], which MergeBeforeUpdate is short for), or by server-side apply
-// ([ApplyingObjectManager]). One object that is made of many others has a root of its own, the [AggregateReconciler].
+// As many children as the resource says are a [ChildSetReconciler]. How a child is written is the matter of an
+// [ObjectManager]: by whole updates ([UpdatingObjectManager], which MergeBeforeUpdate is short for), or by server-side
+// apply ([ApplyingObjectManager]). One object that is made of many others has a root of its own, the
+// [AggregateReconciler].
 //
 // # A tree
 //
@@ -46,15 +47,15 @@
 //		},
 //	}
 //
-// [Sequence] and [Always] run lists of nodes, [IfThen], [While] and [ForEach] choose and repeat, [TryCatch], [SuppressTransientErrors] and
-// [WithFinalizer] guard, [Advice], [OverrideSetup], [WithConfig] and [CastResource] adapt. Each node says in its doc comment what it
-// runs, when it stops, what happens on an error and what on deletion. [Describe] prints the tree back, and
-// [Description.PolicyRules] derives the RBAC rules that it needs.
+// [Sequence] and [Always] run lists of nodes, [IfThen], [While] and [ForEach] choose and repeat, [TryCatch],
+// [SuppressTransientErrors] and [WithFinalizer] guard, [Advice], [OverrideSetup], [WithConfig] and [CastResource]
+// adapt. Each node says in its doc comment what it runs, when it stops, what happens on an error and what on deletion.
+// [Describe] prints the tree back, and [Description.PolicyRules] derives the RBAC rules that it needs.
 //
 // # A webhook
 //
-// The same nodes answer admission requests. What they change of the resource is the patch, and their errors are the reasons for
-// which a request is denied:
+// The same nodes answer admission requests. What they change of the resource is the patch, and their errors are the
+// reasons for which a request is denied:
 //
 //	webhook, err := (&reconcilers.AdmissionWebhookAdapter[*v1.Tenant]{
 //		Reconciler: &reconcilers.SyncReconciler[*v1.Tenant]{
@@ -72,18 +73,18 @@
 // # Values between nodes, and the world
 //
 // Nodes share values through the stash of the request (package stash), and read and write through the [Config] on the
-// context ([RetrieveConfigOrDie]), so that a test, or a node further out, can replace it. [Config.TrackAndGet] reads an object that
-// is not the tree's own, and has the resource reconciled again when it changes.
+// context ([RetrieveConfigOrDie]), so that a test, or a node further out, can replace it. [Config.TrackAndGet] reads an
+// object that is not the tree's own, and has the resource reconciled again when it changes.
 //
 // # Tests
 //
-// Package testing runs a single node, a whole tree, a webhook, or the set-up of any of them, against a table of cases, without a
-// cluster.
+// Package testing runs a single node, a whole tree, a webhook, or the set-up of any of them, against a table of cases,
+// without a cluster.
 //
 // # Adopting it
 //
-// A root is an ordinary reconcile.Reconciler, and may stand beside others in one manager. A node can also be called from a
-// reconciler written by hand: put the config and the resource on the context and call it.
+// A root is an ordinary reconcile.Reconciler, and may stand beside others in one manager. A node can also be called
+// from a reconciler written by hand: put the config and the resource on the context and call it.
 //
 //	ctx = reconcilers.StashConfig(ctx, config)
 //	ctx = reconcilers.StashOriginalConfig(ctx, config)
@@ -92,6 +93,6 @@
 //	ctx = reconcilers.StashRequest(ctx, request)
 //	result, err := node.Reconcile(ctx, tenant)
 //
-// Such a context serves the set-up of the node too. What only a root can do is then missing: the status is not written, what was learned
-// is not tied to the life of the resource, and errors do not tell the path.
+// Such a context serves the set-up of the node too. What only a root can do is then missing: the status is not written,
+// what was learned is not tied to the life of the resource, and errors do not tell the path.
 package reconcilers

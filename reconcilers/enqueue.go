@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// EnqueueTracked returns an event handler that wakes the resources which track the object of the event. The context must
-// be that of a set-up: its config has the tracker, its resource type says whom to wake. It panics if there is no config, and
-// wakes nobody if that has no tracker.
+// EnqueueTracked returns an event handler that wakes the resources which track the object of the event. The context
+// must be that of a set-up: its config has the tracker, its resource type says whom to wake. It panics if there is no
+// config, and wakes nobody if that has no tracker.
 //
 //	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 //

@@ -8,15 +8,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Error is what a root returns for an error of one of its nodes: where it came up, about which object, and what may help.
-// It unwraps to the error as the node returned it. Nodes return errors as they are; only the root adds this.
+// Error is what a root returns for an error of one of its nodes: where it came up, about which object, and what may
+// help. It unwraps to the error as the node returned it. Nodes return errors as they are; only the root adds this.
 //
-// Its text is stable: it has no time, no generated name and no order that changes from run to run, as far as the cause has
-// none.
+// Its text is stable: it has no time, no generated name and no order that changes from run to run, as far as the cause
+// has none.
 type Error struct {
 	// Path is where in the tree the error came up, see [RetrievePath].
 	Path string
-	// Object is what the node dealt with: kind, and namespace and name where they are known and not generated. It may be empty.
+	// Object is what the node dealt with: kind, and namespace and name where they are known and not generated. It may
+	// be empty.
 	Object string
 	// Class says what may help.
 	Class Class

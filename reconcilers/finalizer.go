@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// AddFinalizer puts finalizer on resource, in the cluster and in memory. It does nothing if the finalizer is empty or there
-// already.
+// AddFinalizer puts finalizer on resource, in the cluster and in memory. It does nothing if the finalizer is empty or
+// there already.
 //
-// It is a merge patch of the finalizers alone, made with the config that the resource was loaded with, and refused by the
-// API server if the resource has changed since it was read. The outcome is recorded as an event, unless the error is quiet. After an error
-// the resource in memory is as before.
+// It is a merge patch of the finalizers alone, made with the config that the resource was loaded with, and refused by
+// the API server if the resource has changed since it was read. The outcome is recorded as an event, unless the error
+// is quiet. After an error the resource in memory is as before.
 func AddFinalizer(ctx context.Context, resource client.Object, finalizer string) error {
 	if finalizer == "" || controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
@@ -23,8 +23,8 @@ func AddFinalizer(ctx context.Context, resource client.Object, finalizer string)
 	return patchFinalizers(ctx, resource, finalizer, "adding finalizer", append(slices.Clone(resource.GetFinalizers()), finalizer))
 }
 
-// ClearFinalizer takes finalizer off resource, in the cluster and in memory, and leaves those of others. It does nothing if
-// the finalizer is empty or not there. It works as [AddFinalizer] does.
+// ClearFinalizer takes finalizer off resource, in the cluster and in memory, and leaves those of others. It does
+// nothing if the finalizer is empty or not there. It works as [AddFinalizer] does.
 func ClearFinalizer(ctx context.Context, resource client.Object, finalizer string) error {
 	if finalizer == "" || !controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
@@ -61,7 +61,8 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 
 	contextOf(ctx).state.finalizersPatched(desired)
 
-	// Only what the patch was about is taken over: the rest of resource may have been changed in memory by the nodes before.
+	// Only what the patch was about is taken over: the rest of resource may have been changed in memory by the nodes
+	// before.
 	resource.SetFinalizers(desired.GetFinalizers())
 	resource.SetResourceVersion(desired.GetResourceVersion())
 	resource.SetGeneration(desired.GetGeneration())

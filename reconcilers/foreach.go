@@ -17,14 +17,14 @@ import (
 //
 //   - Runs: Items once, then the nested node for each item, in order.
 //   - Stops: at the first error.
-//   - On error: an error of Items is returned alone. An error of the nested node is returned with the aggregated results of the
-//     items so far, its own included.
+//   - On error: an error of Items is returned alone. An error of the nested node is returned with the aggregated
+//     results of the items so far, its own included.
 //   - On deletion: the same. A node that cleans up needs the same items then.
 //
-// Without an error the results are aggregated, see [AggregateResults]. Paths and logs name the index of the item below the
-// node. The cursor is there only while the nested node runs: afterwards, also after an error or a panic, the stash holds what it
-// held before, so loops over items of one type nest. The context must have a stash, unless there are no items, as that of a root
-// has.
+// Without an error the results are aggregated, see [AggregateResults]. Paths and logs name the index of the item below
+// the node. The cursor is there only while the nested node runs: afterwards, also after an error or a panic, the stash
+// holds what it held before, so loops over items of one type nest. The context must have a stash, unless there are no
+// items, as that of a root has.
 type ForEach[Type client.Object, Item any] struct {
 	// Name identifies the node in paths and logs. Default: ForEach.
 	Name string
@@ -54,16 +54,16 @@ type Cursor[I any] struct {
 	Item I
 }
 
-// CursorStasher reads the cursor of the innermost [ForEach] over items of type I. Each type has a cursor of its own, types of
-// the same name in different packages included.
+// CursorStasher reads the cursor of the innermost [ForEach] over items of type I. Each type has a cursor of its own,
+// types of the same name in different packages included.
 //
 //	cursor := reconcilers.CursorStasher[corev1.ServicePort]().RetrieveOrDie(ctx)
 func CursorStasher[I any]() stash.Stasher[Cursor[I]] {
 	return stash.New[Cursor[I]](cursorKey[I]())
 }
 
-// cursorKey names the type I in full. Only as an argument of another type does a type tell all of its package paths, and tell
-// apart types that are local to functions.
+// cursorKey names the type I in full. Only as an argument of another type does a type tell all of its package paths,
+// and tell apart types that are local to functions.
 func cursorKey[I any]() stash.Key {
 	_, name, _ := strings.Cut(reflect.TypeFor[Cursor[I]]().Name(), "[")
 	return stash.Key("reconciler.io/runtime:cursor:" + strings.TrimSuffix(name, "]"))

@@ -16,7 +16,8 @@ import (
 //   - On deletion: the same. A node that must clean up has to run, so the condition should hold for a resource that is
 //     terminating, or the children be owned, so that they go with it.
 //
-// A child under Then is not deleted when the condition stops holding: a [ChildReconciler] that desires no child does that.
+// A child under Then is not deleted when the condition stops holding: a [ChildReconciler] that desires no child does
+// that.
 type IfThen[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: IfThen.
 	Name string

@@ -51,9 +51,9 @@ func hashOfDesired(desired any) desiredHash {
 	return desiredHash{digest: sum, known: ok}
 }
 
-// hashOfDesiredFor is hashOfDesired for an object that may be made from a copy of actual, as an aggregate is by default. Such an
-// object repeats what the server and others say about it. Without what it repeats, its hash does not change whenever they say
-// something else.
+// hashOfDesiredFor is hashOfDesired for an object that may be made from a copy of actual, as an aggregate is by
+// default. Such an object repeats what the server and others say about it. Without what it repeats, its hash does not
+// change whenever they say something else.
 func hashOfDesiredFor(desired, actual client.Object) desiredHash {
 	if desired.GetResourceVersion() == "" || desired.GetUID() != actual.GetUID() {
 		return hashOfDesired(desired)
@@ -81,8 +81,8 @@ func hashOfDesiredFor(desired, actual client.Object) desiredHash {
 	return hashOfDesired([]any{own, repeats})
 }
 
-// newAdditions returns the difference between what was desired (merged into base) and what the server made of it. It applies to
-// desired, whose generation is not the one of an object in the cluster.
+// newAdditions returns the difference between what was desired (merged into base) and what the server made of it. It
+// applies to desired, whose generation is not the one of an object in the cluster.
 func newAdditions(base, written, desired client.Object) (*Patch, error) {
 	patch, err := NewPatch(base, written)
 	if err != nil {
@@ -95,8 +95,9 @@ func newAdditions(base, written, desired client.Object) (*Patch, error) {
 	return patch, nil
 }
 
-// lastWrites are the last writes of one object manager, by the UID of the object. Below a root they belong to one resource, and a
-// write that is not looked up in 64 requests in a row is dropped: its object is gone, or not managed by the tree any more.
+// lastWrites are the last writes of one object manager, by the UID of the object. Below a root they belong to one
+// resource, and a write that is not looked up in 64 requests in a row is dropped: its object is gone, or not managed by
+// the tree any more.
 type lastWrites struct {
 	mu      sync.Mutex
 	byUID   map[types.UID]usedWrite
@@ -120,8 +121,8 @@ const (
 
 var _ resourcestate.Evictor = (*lastWrites)(nil)
 
-// lastWritesOf returns the last writes that the root keeps for a manager with the reconciled resource, and the manager's own where there
-// is no root.
+// lastWritesOf returns the last writes that the root keeps for a manager with the reconciled resource, and the
+// manager's own where there is no root.
 func lastWritesOf(ctx context.Context, standalone *lastWrites) *lastWrites {
 	if kept := stateOf(ctx); kept != nil {
 		return resourcestate.LoadOrStore(kept, standalone, func() *lastWrites { return &lastWrites{} })

@@ -17,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A request keeps the lists of children that its nodes asked for: what the cache shows, corrected by what the controller wrote and
-// the cache does not show yet. The nodes share them, so that the cache is asked once, whatever the number of nodes. The objects
-// are copies of the request, sorted by namespace and name. A list is replaced and not changed.
+// A request keeps the lists of children that its nodes asked for: what the cache shows, corrected by what the
+// controller wrote and the cache does not show yet. The nodes share them, so that the cache is asked once, whatever the
+// number of nodes. The objects are copies of the request, sorted by namespace and name. A list is replaced and not
+// changed.
 
-// childListKey tells lists apart. The same type in another cluster is another list, and so are the children that a node finds
-// with list options of its own.
+// childListKey tells lists apart. The same type in another cluster is another list, and so are the children that a node
+// finds with list options of its own.
 type childListKey struct {
 	reader client.Client
 	listed reflect.Type
@@ -43,8 +44,8 @@ func (k *children[T, CT, CLT]) listKey(config Config) childListKey {
 	return key
 }
 
-// keepsChildren reports whether there is a request to keep lists of children in: below a root, with a client that can be the
-// key of a map.
+// keepsChildren reports whether there is a request to keep lists of children in: below a root, with a client that can
+// be the key of a map.
 func keepsChildren(ctx context.Context) bool {
 	return stateOf(ctx) != nil && contextOf(ctx).comparable
 }
@@ -64,8 +65,8 @@ func (k *children[T, CT, CLT]) find(ctx context.Context, config Config, resource
 	return found, nil
 }
 
-// candidates returns objects among which the children are. A resource that is terminating must not lose a child that the cache
-// does not show and that garbage collection would not delete either, so the API server is asked then.
+// candidates returns objects among which the children are. A resource that is terminating must not lose a child that
+// the cache does not show and that garbage collection would not delete either, so the API server is asked then.
 func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
 	candidates, err := k.known(ctx, config, resource)
 	isOwn := func(obj client.Object) bool {
@@ -84,8 +85,8 @@ func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, re
 	return live, err
 }
 
-// known returns the candidates by what the cache shows and what the controller wrote. A node that is called by itself has no
-// request to keep them in, and each call lists.
+// known returns the candidates by what the cache shows and what the controller wrote. A node that is called by itself
+// has no request to keep them in, and each call lists.
 func (k *children[T, CT, CLT]) known(ctx context.Context, config Config, resource T) ([]client.Object, error) {
 	if !keepsChildren(ctx) {
 		return k.list(ctx, config, resource)
@@ -135,8 +136,8 @@ func (k *children[T, CT, CLT]) known(ctx context.Context, config Config, resourc
 	return objects, nil
 }
 
-// recordWrite notes what a call of Manage did: before is the object that it was called with, and written what it returned, nil
-// if the object was deleted.
+// recordWrite notes what a call of Manage did: before is the object that it was called with, and written what it
+// returned, nil if the object was deleted.
 func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, before, written CT) {
 	if !keepsChildren(ctx) {
 		return
@@ -181,8 +182,8 @@ func (s *requestState) setChildList(key childListKey, list []client.Object) {
 	s.children[key] = list
 }
 
-// list returns what the cache has. With list options of the author, the objects of others are left out, so that they are not
-// kept.
+// list returns what the cache has. With list options of the author, the objects of others are left out, so that they
+// are not kept.
 func (k *children[T, CT, CLT]) list(ctx context.Context, config Config, resource T, opts ...client.ListOption) ([]client.Object, error) {
 	if k.listOptions == nil {
 		return listControlled(ctx, config, resource, k.childType, k.listType, opts...)
@@ -222,8 +223,8 @@ func listControlled(
 	if err == nil {
 		return found, nil
 	}
-	// The client may read the type past the cache, which alone has the index: by the options of the manager, or because the
-	// author replaced the client of the config.
+	// The client may read the type past the cache, which alone has the index: by the options of the manager, or because
+	// the author replaced the client of the config.
 	found, listErr := read(opts...)
 	if listErr != nil {
 		return nil, err

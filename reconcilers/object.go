@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// isNil tells whether obj is nil or an interface that holds a nil pointer, which is how a node says that there is no object.
+// isNil tells whether obj is nil or an interface that holds a nil pointer, which is how a node says that there is no
+// object.
 func isNil(obj any) bool {
 	if obj == nil {
 		return true
@@ -38,8 +39,8 @@ func isAbsent(obj client.Object) bool {
 
 var errNoEmptyValue = errors.New("no empty value can be made of it")
 
-// emptyOf makes an empty T, which must be a pointer type. For an interface there is nothing to make: the author has to give
-// an object of the type.
+// emptyOf makes an empty T, which must be a pointer type. For an interface there is nothing to make: the author has to
+// give an object of the type.
 func emptyOf[T any]() (T, error) {
 	var none T
 	t := reflect.TypeFor[T]()
@@ -49,8 +50,8 @@ func emptyOf[T any]() (T, error) {
 	return reflect.New(t.Elem()).Interface().(T), nil
 }
 
-// defaultType makes an empty value for a type that the author did not give. Where none can be made it stays nil, for the
-// check of the node to report.
+// defaultType makes an empty value for a type that the author did not give. Where none can be made it stays nil, for
+// the check of the node to report.
 func defaultType[T any](given T) T {
 	if !isNil(given) {
 		return given

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// objectWriter is one call of Manage. It does what object managers have in common: which step comes when, and what is logged,
-// recorded and tracked.
+// objectWriter is one call of Manage. It does what object managers have in common: which step comes when, and what is
+// logged, recorded and tracked.
 type objectWriter[Type client.Object] struct {
 	// config reads, writes and tracks the object.
 	config Config
@@ -37,7 +37,8 @@ type objectWriter[Type client.Object] struct {
 type objectStrategy[Type client.Object] interface {
 	// create creates desired, and returns the object as the server has it.
 	create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error)
-	// update makes actual agree with desired, and returns the object as the server has it. Actual exists and is not terminating.
+	// update makes actual agree with desired, and returns the object as the server has it. Actual exists and is not
+	// terminating.
 	update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error)
 }
 
@@ -101,7 +102,8 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 	}
 	w.succeeded(creating, created)
 	if w.tracks {
-		// The name may have been generated, so it can be tracked only now. The object is there whatever becomes of that.
+		// The name may have been generated, so it can be tracked only now. The object is there whatever becomes of
+		// that.
 		return created, w.config.track(ctx, created, w.resource)
 	}
 	return created, nil
@@ -140,8 +142,8 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	return none, nil
 }
 
-// deleteOptions have preconditions for the object that was decided on, as it was then. Another object of its name, or one that has
-// changed since, is not deleted.
+// deleteOptions have preconditions for the object that was decided on, as it was then. Another object of its name, or
+// one that has changed since, is not deleted.
 func deleteOptions(obj client.Object, propagation metav1.DeletionPropagation) []client.DeleteOption {
 	if propagation == "" {
 		// What the API server does without being told differs from type to type: Jobs leave their Pods behind.

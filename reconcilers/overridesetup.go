@@ -15,13 +15,14 @@ import (
 //   - On error: returns the nested node's error and result, unchanged.
 //   - On deletion: the same.
 //
-// What the set-up of the nested node would have added is missing: the watches that wake the resource, and the index by which
-// children are found. Children are then found by listing their namespace.
+// What the set-up of the nested node would have added is missing: the watches that wake the resource, and the index by
+// which children are found. Children are then found by listing their namespace.
 type OverrideSetup[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: SkipSetup.
 	Name string
 
-	// Setup adds watches and indexes, in place of the nested node's set-up. Required without a Reconciler. Default: adds none.
+	// Setup adds watches and indexes, in place of the nested node's set-up. Required without a Reconciler. Default:
+	// adds none.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
 	// Reconciler is the nested node. Its set-up is never run. Required without a Setup. Default: does nothing.

@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ownerIndexField is the name under which objects are indexed in the cache by the UID of their controller. It is no field of
-// any object; the cache only needs it to be unique.
+// ownerIndexField is the name under which objects are indexed in the cache by the UID of their controller. It is no
+// field of any object; the cache only needs it to be unique.
 const ownerIndexField = ".espalier.dev/controller-uid"
 
-// ownerIndex finds the children of an owner in a cache, at a cost that does not depend on how many other objects there are. It has
-// the types that were registered at set-up. Other types are found by listing their namespace.
+// ownerIndex finds the children of an owner in a cache, at a cost that does not depend on how many other objects there
+// are. It has the types that were registered at set-up. Other types are found by listing their namespace.
 //
-// The index of a type is added to the cache when its children are listed first, not at set-up: the cache asks the API server for the
-// type, and a missing CustomResourceDefinition must not keep the manager from starting.
+// The index of a type is added to the cache when its children are listed first, not at set-up: the cache asks the API
+// server for the type, and a missing CustomResourceDefinition must not keep the manager from starting.
 type ownerIndex struct {
 	indexer client.FieldIndexer
 
@@ -39,7 +39,8 @@ type indexedType struct {
 type indexStatus int
 
 const (
-	// indexUnused is the status of types that have no index: they were not registered, or the client does not read them from the cache.
+	// indexUnused is the status of types that have no index: they were not registered, or the client does not read them
+	// from the cache.
 	indexUnused indexStatus = iota
 	indexRegistered
 	indexReady
@@ -66,8 +67,9 @@ func (x *ownerIndex) register(c client.Client, obj client.Object) {
 	}
 }
 
-// covers reports whether objects of the type of obj are indexed. It adds the index if the type is registered. If that fails, the type
-// counts as not indexed, and the next call tries again: the caller's own listing will tell what is wrong with the type.
+// covers reports whether objects of the type of obj are indexed. It adds the index if the type is registered. If that
+// fails, the type counts as not indexed, and the next call tries again: the caller's own listing will tell what is
+// wrong with the type.
 func (x *ownerIndex) covers(ctx context.Context, c client.Client, obj client.Object) bool {
 	if x == nil {
 		return false
@@ -92,8 +94,8 @@ func (x *ownerIndex) covers(ctx context.Context, c client.Client, obj client.Obj
 	return true
 }
 
-// isIndexConflict reports whether the index was there already, because another controller of the same manager added it. The cache
-// has no error type for that, but its error names the index, and the name is ours.
+// isIndexConflict reports whether the index was there already, because another controller of the same manager added it.
+// The cache has no error type for that, but its error names the index, and the name is ours.
 func isIndexConflict(err error) bool {
 	return strings.Contains(err.Error(), ownerIndexField)
 }
@@ -121,8 +123,8 @@ func owned(owner client.Object) client.ListOption {
 	return client.MatchingFields{ownerIndexField: string(owner.GetUID())}
 }
 
-// setController makes owner the controller of child by ref, which refers to owner. A controller that child names already is
-// respected as given.
+// setController makes owner the controller of child by ref, which refers to owner. A controller that child names
+// already is respected as given.
 //
 // The rules are those of Kubernetes garbage collection: an owner is cluster-scoped or in the namespace of the child.
 func setController(owner client.Object, ref metav1.OwnerReference, child client.Object) error {
@@ -147,8 +149,8 @@ type ownerIdentity struct {
 	reader client.Client
 }
 
-// controllerRef returns a reference to owner as controller, or an error if the kind of owner is not known. Below a root it is
-// made once in a request.
+// controllerRef returns a reference to owner as controller, or an error if the kind of owner is not known. Below a root
+// it is made once in a request.
 func controllerRef(ctx context.Context, config Config, owner client.Object) (metav1.OwnerReference, error) {
 	owner, _ = resourceBehindCast(ctx, owner)
 	p := contextOf(ctx).state

@@ -16,8 +16,8 @@ import (
 //lint:ignore ST1012 the name is part of the compatible vocabulary
 var PatchGenerationMismatch = errors.New("patch generation did not match target")
 
-// Patch is a difference between two states of an object, to be applied to a third: an RFC 6902 JSON patch, valid for one
-// generation.
+// Patch is a difference between two states of an object, to be applied to a third: an RFC 6902 JSON patch, valid for
+// one generation.
 type Patch struct {
 	generation int64
 	bytes      []byte
@@ -44,8 +44,8 @@ func NewPatch(base, update client.Object) (*Patch, error) {
 	return &Patch{generation: base.GetGeneration(), bytes: bytes}, nil
 }
 
-// Apply changes rebase by the patch. If the generation differs, or the patch does not fit, it returns an error and rebase is
-// as before; if the outcome is no valid object, rebase is left as far as it could be decoded.
+// Apply changes rebase by the patch. If the generation differs, or the patch does not fit, it returns an error and
+// rebase is as before; if the outcome is no valid object, rebase is left as far as it could be decoded.
 func (p *Patch) Apply(rebase client.Object) error {
 	if rebase.GetGeneration() != p.generation {
 		return PatchGenerationMismatch

@@ -21,9 +21,9 @@ var verbOrder = []string{"get", "list", "watch", "create", "update", "patch", "d
 // PolicyRules returns the RBAC rules that the tree needs: one for each resource and subresource, sorted by group and
 // resource.
 //
-// What SyncReconcilers use is known as far as their Uses field says it. The scheme tells the group of Go types. The mapper
-// tells how the resource of a kind is called; without one (nil), and for a kind it does not know, the name is made from the
-// kind by the rules of English, as Kubernetes itself does where it has to guess.
+// What SyncReconcilers use is known as far as their Uses field says it. The scheme tells the group of Go types. The
+// mapper tells how the resource of a kind is called; without one (nil), and for a kind it does not know, the name is
+// made from the kind by the rules of English, as Kubernetes itself does where it has to guess.
 //
 // A type that is neither in the scheme nor carries its kind is an error that names the node.
 func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper) ([]rbacv1.PolicyRule, error) {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// requestState is the state of one request of a root: what its nodes found out and others may use, and which errors came up
-// where. A nil requestState belongs to a node that runs without a root; its methods do nothing.
+// requestState is the state of one request of a root: what its nodes found out and others may use, and which errors
+// came up where. A nil requestState belongs to a node that runs without a root; its methods do nothing.
 type requestState struct {
 	// resource is what the root keeps of the resource from request to request; nil before the resource was read.
 	resource *resourcestate.State
@@ -44,8 +44,8 @@ func recordFailure(ctx context.Context, object string, err error) {
 	}
 }
 
-// recordUnlocated is recordFailure for a node that runs others. It notes err only if no node below did, because nodes of other
-// packages may not.
+// recordUnlocated is recordFailure for a node that runs others. It notes err only if no node below did, because nodes
+// of other packages may not.
 func recordUnlocated(ctx context.Context, err error) {
 	s := contextOf(ctx).state
 	if s == nil || err == nil {
@@ -59,8 +59,8 @@ func recordUnlocated(ctx context.Context, err error) {
 	}
 }
 
-// fail notes that err came up at a node while it dealt with object. The first note of an error counts: the deepest node knows
-// most.
+// fail notes that err came up at a node while it dealt with object. The first note of an error counts: the deepest node
+// knows most.
 func (s *requestState) fail(at *nodePath, object string, class Class, err error) {
 	if s == nil || err == nil || !isComparable(err) {
 		return
@@ -95,8 +95,8 @@ func (s *requestState) locate(err error) (failure, bool) {
 	return failure{}, false
 }
 
-// isComparable guards ==, which panics for a value that holds a slice, a map or a function. Some errors and some clients do,
-// such as those of controller-runtime's interceptor.
+// isComparable guards ==, which panics for a value that holds a slice, a map or a function. Some errors and some
+// clients do, such as those of controller-runtime's interceptor.
 func isComparable(v any) bool {
 	return reflect.ValueOf(v).Comparable()
 }

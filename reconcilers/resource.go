@@ -26,38 +26,41 @@ import (
 // ResourceReconciler is the root of a tree that reconciles resources of one type. It is an ordinary
 // [reconcile.Reconciler].
 //
-// For each request it fetches the resource, fills in its defaults, initialises its conditions, runs the tree with a fresh
-// stash, and writes the status if the tree changed it:
+// For each request it fetches the resource, fills in its defaults, initialises its conditions, runs the tree with a
+// fresh stash, and writes the status if the tree changed it:
 //
-//   - Runs: the tree, for each resource that exists. One that is terminating and has no finalizers is left alone: there is nothing
-//     to hold it, or to clean up.
-//   - Stops: when SkipRequest or SkipResource say so, when BeforeReconcile returns an error, and when the resource is gone.
-//   - On error: the status is written all the same, without the observed generation, and the error is returned, whatever became of the
-//     status write (law L6), without a delay, which controller-runtime does not heed beside one. Quiet errors become a requeue, durable
-//     ones nothing but the delay that was asked for. An error of the tree comes as an [Error] that says where it came up.
-//   - On deletion: runs the tree, so that its nodes clean up. The status is written only with SyncStatusDuringFinalization.
+//   - Runs: the tree, for each resource that exists. One that is terminating and has no finalizers is left alone: there
+//     is nothing to hold it, or to clean up.
+//   - Stops: when SkipRequest or SkipResource say so, when BeforeReconcile returns an error, and when the resource is
+//     gone.
+//   - On error: the status is written all the same, without the observed generation, and the error is returned,
+//     whatever became of the status write (law L6), without a delay, which controller-runtime does not heed beside one.
+//     Quiet errors become a requeue, durable ones nothing but the delay that was asked for. An error of the tree comes
+//     as an [Error] that says where it came up.
+//   - On deletion: runs the tree, so that its nodes clean up. The status is written only with
+//     SyncStatusDuringFinalization.
 //
-// The status counts as changed if it differs by [k8s.io/apimachinery/pkg/api/equality.Semantic]. If it has them, the root
-// looks after these parts of it: ObservedGeneration (int64) follows the generation once the tree ran through;
-// InitializeConditions(context.Context) is called first; Conditions ([]metav1.Condition) keep their transition times when a
-// condition goes back and forth.
+// The status counts as changed if it differs by [k8s.io/apimachinery/pkg/api/equality.Semantic]. If it has them, the
+// root looks after these parts of it: ObservedGeneration (int64) follows the generation once the tree ran through;
+// InitializeConditions(context.Context) is called first; Conditions ([]metav1.Condition) keep their transition times
+// when a condition goes back and forth.
 //
-// The root remembers of each resource what saves work: its children of the types that nodes own, and what the server adds to
-// them. That goes when a request finds the resource gone, so events of deletions must reach the controller.
+// The root remembers of each resource what saves work: its children of the types that nodes own, and what the server
+// adds to them. That goes when a request finds the resource gone, so events of deletions must reach the controller.
 //
-// A cache that lags behind the root's own last write of the resource is noticed: the tree then sees the resource as written,
-// and not an older state of it.
+// A cache that lags behind the root's own last write of the resource is noticed: the tree then sees the resource as
+// written, and not an older state of it.
 //
-// A successful write of the status brings the resource back by its own event, so a delay that the tree asked for, and the
-// requeue of a halt, are dropped then, as they are where this vocabulary comes from. Set KeepResultAfterStatusUpdate if such events do not reach the
-// controller.
+// A successful write of the status brings the resource back by its own event, so a delay that the tree asked for, and
+// the requeue of a halt, are dropped then, as they are where this vocabulary comes from. Set
+// KeepResultAfterStatusUpdate if such events do not reach the controller.
 type ResourceReconciler[Type client.Object] struct {
 	// Name identifies the root in paths and logs; it is not the name of the controller. Default: the kind followed by
 	// ResourceReconciler.
 	Name string
 
-	// ControllerName is the name of the controller in metrics and logs, which controller-runtime wants to be unique within a program. Two
-	// roots for one kind need one. Default: that of controller-runtime, the kind in lower case.
+	// ControllerName is the name of the controller in metrics and logs, which controller-runtime wants to be unique
+	// within a program. Two roots for one kind need one. Default: that of controller-runtime, the kind in lower case.
 	ControllerName string
 
 	// Setup adds watches and indexes, before those of the tree. Optional.
@@ -66,8 +69,8 @@ type ResourceReconciler[Type client.Object] struct {
 	// SetupForOptions are given to the builder for the resource's own watch. Optional.
 	SetupForOptions []builder.ForOption
 
-	// Type is an object of the resource's type. It is required for unstructured and duck types, which have to carry their
-	// kind. Default: an empty Type.
+	// Type is an object of the resource's type. It is required for unstructured and duck types, which have to carry
+	// their kind. Default: an empty Type.
 	Type Type
 
 	// SkipStatusUpdate never writes the status. Default: false.
@@ -76,25 +79,27 @@ type ResourceReconciler[Type client.Object] struct {
 	// SyncStatusDuringFinalization writes the status of terminating resources too. Default: false.
 	SyncStatusDuringFinalization bool
 
-	// PatchStatusAlone has the patch that writes the status of a duck type hold the status and nothing else, and apply only to the
-	// version of the resource that it was made for: another is a conflict, as for an update. Other types are always updated.
-	// Default: false, where the patch holds whatever differs from the resource as fetched, defaults included, and always
-	// applies.
+	// PatchStatusAlone has the patch that writes the status of a duck type hold the status and nothing else, and apply
+	// only to the version of the resource that it was made for: another is a conflict, as for an update. Other types
+	// are always updated. Default: false, where the patch holds whatever differs from the resource as fetched, defaults
+	// included, and always applies.
 	PatchStatusAlone bool
 
-	// KeepResultAfterStatusUpdate returns the result of the tree also after a successful write of the status, and comes back by itself
-	// after a conflicting one. Set it for a controller whose predicates filter the events of status changes. Default: false.
+	// KeepResultAfterStatusUpdate returns the result of the tree also after a successful write of the status, and comes
+	// back by itself after a conflicting one. Set it for a controller whose predicates filter the events of status
+	// changes. Default: false.
 	KeepResultAfterStatusUpdate bool
 
-	// SkipStatusEvents records no event about a status that was written. One that could not be written is always worth an event. Set
-	// it where the tree records events of its own. Default: false.
+	// SkipStatusEvents records no event about a status that was written. One that could not be written is always worth
+	// an event. Set it where the tree records events of its own. Default: false.
 	SkipStatusEvents bool
 
 	// Reconciler is the tree. Required.
 	Reconciler SubReconciler[Type]
 
-	// BeforeReconcile is called before the resource is fetched, with a context that has all but the resource. The context it returns,
-	// if not nil, is used from there on; its result is aggregated with the tree's. An error ends the request. Optional.
+	// BeforeReconcile is called before the resource is fetched, with a context that has all but the resource. The
+	// context it returns, if not nil, is used from there on; its result is aggregated with the tree's. An error ends
+	// the request. Optional.
 	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
 
 	// AfterReconcile is called last and may replace the outcome. It is not called if BeforeReconcile returned an error.
@@ -166,8 +171,8 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 	})
 }
 
-// Validate checks that the required fields are set and, if recursive, the tree. It logs what is unusual about the status of
-// the type.
+// Validate checks that the required fields are set and, if recursive, the tree. It logs what is unusual about the
+// status of the type.
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	parts := r.parts()

@@ -113,7 +113,8 @@ type rootSetup struct {
 	finish func(ctx context.Context, mgr Manager, bldr *Builder) error
 }
 
-// setUp validates the tree, sets it up, and builds a controller for it. Nodes of other packages are validated after their set-up.
+// setUp validates the tree, sets it up, and builds a controller for it. Nodes of other packages are validated after
+// their set-up.
 func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (controller.Controller, error) {
 	ctx = r.prepare(ctx, how.request, nil)
 	beforeSetup := derive(ctx, func(s *treeContext) { s.beforeSetup = true })
@@ -163,8 +164,8 @@ func (r *rootParts[T]) explainBuild(err error) error {
 	return fmt.Errorf("%s %q is unable to build its controller: %w", r.kind, r.name, err)
 }
 
-// handleRequest prepares the context, calls handle between the hooks, and decides what controller-runtime gets. It does nothing
-// if skip, which may be nil, returns true.
+// handleRequest prepares the context, calls handle between the hooks, and decides what controller-runtime gets. It does
+// nothing if skip, which may be nil, returns true.
 func (r *rootParts[T]) handleRequest(
 	ctx context.Context, req Request,
 	skip func(ctx context.Context, req Request) bool,
@@ -212,11 +213,12 @@ func (r *rootParts[T]) runHooks(
 // toControllerResult decides what controller-runtime gets for the outcome of a request:
 //
 //   - a quiet error becomes a requeue with back-off, or the delay that was asked for, which controller-runtime prefers;
-//   - a failure that is to be silent becomes a requeue with back-off, without a delay: it is to be tried again as one that is not;
+//   - a failure that is to be silent becomes a requeue with back-off, without a delay: it is to be tried again as one
+//     that is not;
 //   - a durable one becomes nothing but what was asked for, as another attempt will not mend it;
-//   - any other error is returned, without a delay or a requeue. Controller-runtime heeds neither beside an error, and warns of
-//     them: it comes back with back-off, and after a [reconcile.TerminalError] not at all. So law L6 is kept: what is dropped
-//     here never counted. Of a result beside an error it heeds the priority, which stays.
+//   - any other error is returned, without a delay or a requeue. Controller-runtime heeds neither beside an error, and
+//     warns of them: it comes back with back-off, and after a [reconcile.TerminalError] not at all. So law L6 is kept:
+//     what is dropped here never counted. Of a result beside an error it heeds the priority, which stays.
 func toControllerResult(result Result, err error) (Result, error) {
 	switch {
 	case err == nil, isDurable(err):
@@ -230,8 +232,8 @@ func toControllerResult(result Result, err error) (Result, error) {
 	}
 }
 
-// withTrackerRound runs do in a round of the tracker. If do is complete, the tracker forgets what was not tracked in this round. A
-// panic is not complete.
+// withTrackerRound runs do in a round of the tracker. If do is complete, the tracker forgets what was not tracked in
+// this round. A panic is not complete.
 func withTrackerRound(config Config, watcher client.Object, do func() (complete bool)) {
 	complete := false
 	if rounds, ok := config.Tracker.(tracker.Rounds); ok {

@@ -8,25 +8,26 @@ import (
 
 // The errors with a meaning of their own. They are matched with errors.Is, so they may be wrapped and joined.
 var (
-	// ErrQuiet marks an error as expected: it stops the tree like any other, but is neither logged nor recorded as an event.
-	// The root turns it into a requeue.
+	// ErrQuiet marks an error as expected: it stops the tree like any other, but is neither logged nor recorded as an
+	// event. The root turns it into a requeue.
 	ErrQuiet = errors.New("quiet errors are returned as errors, but not logged or recorded")
 
-	// ErrHaltSubReconcilers stops the nodes that would run after the one that returns it, without anything having failed: the
-	// generation counts as observed and the status is written. It is quiet.
+	// ErrHaltSubReconcilers stops the nodes that would run after the one that returns it, without anything having
+	// failed: the generation counts as observed and the status is written. It is quiet.
 	ErrHaltSubReconcilers = fmt.Errorf("stop processing SubReconcilers, without returning an error: %w", ErrQuiet)
 
-	// ErrDurable marks an error that another attempt will not mend. It is quiet and halts. The root does not come back because
-	// of it: only when something changes, or after a delay that a node asked for. In a join it speaks for the members that say nothing
-	// of themselves, not for one that is quiet, or halts, without being durable: that one wants another attempt.
+	// ErrDurable marks an error that another attempt will not mend. It is quiet and halts. The root does not come back
+	// because of it: only when something changes, or after a delay that a node asked for. In a join it speaks for the
+	// members that say nothing of themselves, not for one that is quiet, or halts, without being durable: that one
+	// wants another attempt.
 	ErrDurable = errors.Join(ErrQuiet, ErrHaltSubReconcilers)
 
-	// ErrSkipStatusUpdate keeps the root from writing the status in this request. It is not quiet: join it with ErrQuiet where
-	// that is wanted.
+	// ErrSkipStatusUpdate keeps the root from writing the status in this request. It is not quiet: join it with
+	// ErrQuiet where that is wanted.
 	ErrSkipStatusUpdate = errors.New("skip ResourceReconciler status update for this request")
 
-	// OnlyReconcileChildStatus is returned by the function that says what child is desired, when the child is to be left as it
-	// is: it is reflected on the parent, but not created, updated or deleted.
+	// OnlyReconcileChildStatus is returned by the function that says what child is desired, when the child is to be
+	// left as it is: it is reflected on the parent, but not created, updated or deleted.
 	//
 	//lint:ignore ST1012 the name is part of the compatible vocabulary
 	OnlyReconcileChildStatus = errors.New("skip reconciler create/update/delete behavior for the child resource, while still reflecting the existing child's status on the reconciled resource")
@@ -50,8 +51,8 @@ func isOnlyHalt(err error) bool {
 	return len(members) > 0 && !slices.ContainsFunc(members, func(err error) bool { return !isOnlyHalt(err) })
 }
 
-// isDurable tells whether another attempt at what failed is of no use: err is marked so, and nothing in it wants one. Errors
-// without a mark are spoken for by the [ErrDurable] that they are joined with.
+// isDurable tells whether another attempt at what failed is of no use: err is marked so, and nothing in it wants one.
+// Errors without a mark are spoken for by the [ErrDurable] that they are joined with.
 func isDurable(err error) bool {
 	return errors.Is(err, ErrDurable) && !wantsRetry(err)
 }
@@ -69,7 +70,8 @@ func wantsRetry(err error) bool {
 	}
 }
 
-// hidesFailure tells whether something failed that a mark of being quiet keeps silent, rather than there being marks only.
+// hidesFailure tells whether something failed that a mark of being quiet keeps silent, rather than there being marks
+// only.
 func hidesFailure(err error) bool {
 	if members := membersOf(err); len(members) > 0 {
 		return slices.ContainsFunc(members, hidesFailure)

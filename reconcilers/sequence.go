@@ -12,9 +12,10 @@ import (
 //
 //   - Runs: every node, in order.
 //   - Stops: at the first node that returns an error.
-//   - On error: returns that node's error and that node's own result; the results of earlier nodes are dropped, since an
-//     error brings the request back anyway.
-//   - On deletion: runs the nodes in the same order. What must be taken down in reverse belongs into sequences of its own.
+//   - On error: returns that node's error and that node's own result; the results of earlier nodes are dropped, since
+//     an error brings the request back anyway.
+//   - On deletion: runs the nodes in the same order. What must be taken down in reverse belongs into sequences of its
+//     own.
 //
 // Without an error the results are aggregated, see [AggregateResults]. An empty Sequence does nothing. Sequences nest
 // without changing what runs: it does not matter how a long one is split.

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writeStatus writes the status and returns what becomes of the tree's result and error. The error is returned in any case (invariant
-// L6). A normalizeErr stands for a status that cannot be written at all.
+// writeStatus writes the status and returns what becomes of the tree's result and error. The error is returned in any
+// case (invariant L6). A normalizeErr stands for a status that cannot be written at all.
 func (r *ResourceReconciler[T]) writeStatus(
 	ctx context.Context, config Config, original, resource T, result Result, err, normalizeErr error,
 ) (Result, error) {
@@ -69,8 +69,8 @@ func (r *ResourceReconciler[T]) afterWrite(result Result, err, writeErr error) (
 	}
 }
 
-// joinLoud joins the error of a tree and that of a write, each of which may be nil. It drops a quiet one beside one that is not: a join
-// is quiet as soon as one of its members is, and would silence the other.
+// joinLoud joins the error of a tree and that of a write, each of which may be nil. It drops a quiet one beside one
+// that is not: a join is quiet as soon as one of its members is, and would silence the other.
 func joinLoud(err, writeErr error) error {
 	switch {
 	case writeErr == nil:
@@ -117,7 +117,8 @@ func (r *ResourceReconciler[T]) patchStatus(ctx context.Context, config Config, 
 	return r.reportStatus(ctx, config, resource, err, statusWrite{verb: "patch", done: "StatusPatched", note: "Patched status", failed: "StatusPatchFailed"})
 }
 
-// wentMeanwhile tells whether there is no status any more to be written, which is no failure: the tree cleared the last finalizer.
+// wentMeanwhile tells whether there is no status any more to be written, which is no failure: the tree cleared the last
+// finalizer.
 func wentMeanwhile(resource client.Object, err error) bool {
 	return resource.GetDeletionTimestamp() != nil && apierrs.IsNotFound(err)
 }
@@ -168,8 +169,8 @@ func statusDiff(original, resource client.Object) string {
 	return cmp.Diff(statusfield.Of(original).Get(), statusfield.Of(resource).Get(), IgnoreAllUnexported, summariseInventories)
 }
 
-// summariseInventories has large inventories compared by how many objects are in which phase: their records would fill the log, and take
-// seconds to compare.
+// summariseInventories has large inventories compared by how many objects are in which phase: their records would fill
+// the log, and take seconds to compare.
 var summariseInventories = cmp.FilterValues(func(a, b []apis.InventoryRecord) bool {
 	return max(len(a), len(b)) > maxRecordsInDiff
 }, cmp.Transformer("summary", func(records []apis.InventoryRecord) map[apis.InventoryPhase]int {

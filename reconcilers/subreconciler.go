@@ -16,21 +16,21 @@ import (
 //
 // Whoever implements one has these duties:
 //
-//   - Reconcile converges: it may run at any time, any number of times, after a crash at any point, and works towards the
-//     same end state each time.
+//   - Reconcile converges: it may run at any time, any number of times, after a crash at any point, and works towards
+//     the same end state each time.
 //   - It changes resource in memory only; the root persists the status, once, after the whole tree has run. Everything
 //     else about the resource is thrown away.
 //   - It reads and writes through [RetrieveConfigOrDie], so that [Config] can be replaced around it, and takes the time
 //     from package time, so that it can be tested.
 //   - When the resource is terminating (its deletion timestamp is set), it cleans up what it made, and makes nothing.
-//   - An error says what could not be done; [ErrQuiet], [ErrHaltSubReconcilers] and [ErrSkipStatusUpdate] have meanings of
-//     their own.
+//   - An error says what could not be done; [ErrQuiet], [ErrHaltSubReconcilers] and [ErrSkipStatusUpdate] have meanings
+//     of their own.
 //
 // A node may also be a [Describer], to appear in the printed tree and in the RBAC rules derived from it, and a
 // [github.com/espalier-dev/espalier/validation.Validator], to have its configuration checked.
 type SubReconciler[Type client.Object] interface {
-	// SetupWithManager is called once, before the manager starts, parents before children. It adds watches and indexes. The
-	// context is the one of the root's set-up: it has the config and the type of the resource.
+	// SetupWithManager is called once, before the manager starts, parents before children. It adds watches and indexes.
+	// The context is the one of the root's set-up: it has the config and the type of the resource.
 	SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error
 
 	// Reconcile does the work for one resource. A result without an error is aggregated with those of the other nodes.
@@ -50,8 +50,8 @@ func isNilNode(node any) bool {
 
 // validateNested validates a node nested in another, if the validation is recursive. A node without Validate is valid.
 //
-// Before the set-up, a node of another package is left out: its Validate may need what its SetupWithManager prepares. It is
-// validated once the tree is set up.
+// Before the set-up, a node of another package is left out: its Validate may need what its SetupWithManager prepares.
+// It is validated once the tree is set up.
 func validateNested(ctx context.Context, node any) error {
 	if !validation.IsRecursive(ctx) {
 		return nil
@@ -101,7 +101,8 @@ func aggregateResult(a, b Result) Result {
 }
 
 // withRequeue returns result with its request to come back at once, with back-off, set to requeue. It is deprecated in
-// controller-runtime in favour of delays, but there is no other way to ask for the back-off of the queue without an error.
+// controller-runtime in favour of delays, but there is no other way to ask for the back-off of the queue without an
+// error.
 func withRequeue(result Result, requeue bool) Result {
 	//lint:ignore SA1019 see above
 	result.Requeue = requeue

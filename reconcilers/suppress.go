@@ -21,21 +21,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SuppressTransientErrors keeps errors that pass by themselves from being seen: a nested node may fail a few times on end before
-// anybody is told.
+// SuppressTransientErrors keeps errors that pass by themselves from being seen: a nested node may fail a few times on
+// end before anybody is told.
 //
 //   - Runs: the nested node, always.
 //   - Stops: never on its own.
-//   - On error: until the nested node has failed Threshold times on end, returns its error and result joined with [ErrQuiet] and
-//     [ErrSkipStatusUpdate]: the request comes back, the status stays as it was, and nothing is logged or recorded by the root. From
-//     then on the error is returned unchanged. An [ErrDurable] is returned unchanged in any case.
+//   - On error: until the nested node has failed Threshold times on end, returns its error and result joined with
+//     [ErrQuiet] and [ErrSkipStatusUpdate]: the request comes back, the status stays as it was, and nothing is logged
+//     or recorded by the root. From then on the error is returned unchanged. An [ErrDurable] is returned unchanged in
+//     any case.
 //   - On deletion: the same.
 //
-// Errors are counted for each resource by itself. A request without an error, an ErrDurable, and a new generation of the resource
-// start the count anew. A halt counts as an error.
+// Errors are counted for each resource by itself. A request without an error, an ErrDurable, and a new generation of
+// the resource start the count anew. A halt counts as an error.
 //
-// Below a root the count is remembered with the resource, and forgotten when that is gone. Elsewhere the node remembers it, and
-// looks once in 24 hours which resources are gone.
+// Below a root the count is remembered with the resource, and forgotten when that is gone. Elsewhere the node remembers
+// it, and looks once in 24 hours which resources are gone.
 type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] struct {
 	// Name identifies the node in paths and logs. Default: SuppressTransientErrors.
 	Name string
@@ -140,8 +141,8 @@ func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource
 	return result, err
 }
 
-// purgeIfDue drops the counters of resources that are gone, if that was not done for a while. A failure is no failure of the
-// request; the next one tries again.
+// purgeIfDue drops the counters of resources that are gone, if that was not done for a while. A failure is no failure
+// of the request; the next one tries again.
 func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resource T) {
 	now := rtime.RetrieveNow(ctx)
 	if !r.beginPurge(now) {
@@ -208,9 +209,9 @@ func (r *SuppressTransientErrors[T, LT]) existing(ctx context.Context, resource 
 	return existing, err
 }
 
-// listing returns what to list the resources with. Those of a type that the scheme knows are in the cache, since the root watches them.
-// Others, and those that stand for resources of another type, may have to come from the API server, which is asked for
-// their metadata only.
+// listing returns what to list the resources with. Those of a type that the scheme knows are in the cache, since the
+// root watches them. Others, and those that stand for resources of another type, may have to come from the API server,
+// which is asked for their metadata only.
 func (r *SuppressTransientErrors[T, LT]) listing(ctx context.Context, config Config, resource T) (client.Reader, client.ObjectList) {
 	list := r.ListType.DeepCopyObject().(client.ObjectList)
 	_, unstructured := any(list).(runtime.Unstructured)
@@ -227,7 +228,8 @@ func (r *SuppressTransientErrors[T, LT]) listing(ctx context.Context, config Con
 	return config.APIReader, metadata
 }
 
-// errorCount counts errors in a row of one resource, at one generation. The zero value is ready for use, also concurrently.
+// errorCount counts errors in a row of one resource, at one generation. The zero value is ready for use, also
+// concurrently.
 type errorCount struct {
 	mu         sync.Mutex
 	generation int64

@@ -13,9 +13,10 @@ import (
 //
 //   - Runs: Sync while the resource lives, Finalize while it is terminating.
 //   - Stops: never on its own.
-//   - On error: logs it unless it is quiet, and returns it with the result so far. An error of Sync keeps Finalize from running.
-//   - On deletion: runs Finalize, if there is one; with SyncDuringFinalization it runs Sync first. A Finalize can only be
-//     relied upon under a [WithFinalizer]: without a finalizer the resource may be gone before anybody looks.
+//   - On error: logs it unless it is quiet, and returns it with the result so far. An error of Sync keeps Finalize from
+//     running.
+//   - On deletion: runs Finalize, if there is one; with SyncDuringFinalization it runs Sync first. A Finalize can only
+//     be relied upon under a [WithFinalizer]: without a finalizer the resource may be gone before anybody looks.
 type SyncReconciler[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: SyncReconciler.
 	Name string

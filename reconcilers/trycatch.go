@@ -12,9 +12,9 @@ import (
 //
 //   - Runs: Try, Catch and Finally, in this order, as far as they are there.
 //   - Stops: never on its own.
-//   - On error: an error of Try goes to Catch, which may drop it, pass it on or return another; without Catch it is returned
-//     once Finally has run. An error of Finally is returned beside the one before it; of the two, one that is quiet gives way to one
-//     that is not.
+//   - On error: an error of Try goes to Catch, which may drop it, pass it on or return another; without Catch it is
+//     returned once Finally has run. An error of Finally is returned beside the one before it; of the two, one that is
+//     quiet gives way to one that is not.
 //   - On deletion: the same.
 //
 // The result is that of Catch, or of Try without Catch, aggregated with that of Finally. Panics are not caught: neither
@@ -29,8 +29,8 @@ type TryCatch[Type client.Object] struct {
 	// Try runs first. Required.
 	Try SubReconciler[Type]
 
-	// Catch gets the outcome of Try, whether or not that is an error, and returns the outcome to go on with. Default: the outcome
-	// of Try.
+	// Catch gets the outcome of Try, whether or not that is an error, and returns the outcome to go on with. Default:
+	// the outcome of Try.
 	Catch func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
 	// Finally runs last, whatever the outcome so far. Optional.

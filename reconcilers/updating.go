@@ -17,44 +17,48 @@ import (
 // UpdatingObjectManager is the [ObjectManager] that creates, updates and deletes whole objects: an update reads what is
 // there, merges what is desired into it, and writes the outcome if it differs.
 //
-// What the API server and admission webhooks add to an object (defaults, injected fields) is learned from their answer to
-// each write and does not count as a difference, as long as what is desired stays the same. So an object is written once after a
-// change of what is desired, and once more after a restart of the program if anything had been added to it; never again.
+// What the API server and admission webhooks add to an object (defaults, injected fields) is learned from their answer
+// to each write and does not count as a difference, as long as what is desired stays the same. So an object is written
+// once after a change of what is desired, and once more after a restart of the program if anything had been added to
+// it; never again.
 //
-// Each write checks that it meets the object it was decided on, as it was then: an update carries the resource version, a delete
-// that and the UID. What was changed in the meantime is a conflict, which is returned, for another attempt with a fresh read. An
-// object that is terminating is not written any more, whether it is desired or not: it is returned as it is.
+// Each write checks that it meets the object it was decided on, as it was then: an update carries the resource version,
+// a delete that and the UID. What was changed in the meantime is a conflict, which is returned, for another attempt
+// with a fresh read. An object that is terminating is not written any more, whether it is desired or not: it is
+// returned as it is.
 //
-// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned as they are.
-// Secret values are not logged, whether or not Sanitize is set.
+// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned as they
+// are. Secret values are not logged, whether or not Sanitize is set.
 type UpdatingObjectManager[Type client.Object] struct {
 	// Name identifies the manager in errors. Default: the object's kind followed by UpdatingObjectManager.
 	Name string
 
-	// Type is an object of the managed type. It is required for unstructured and duck types, which have to carry their kind.
-	// Default: an empty Type.
+	// Type is an object of the managed type. It is required for unstructured and duck types, which have to carry their
+	// kind. Default: an empty Type.
 	Type Type
 
-	// Finalizer is put on the reconciled resource before an object is created, and taken off when the object is gone. It is for
-	// objects that the resource does not own. Optional.
+	// Finalizer is put on the reconciled resource before an object is created, and taken off when the object is gone.
+	// It is for objects that the resource does not own. Optional.
 	Finalizer string
 
-	// TrackDesired wakes the reconciled resource when the object changes or goes. It is for objects that the resource does not
-	// own. Default: false.
+	// TrackDesired wakes the reconciled resource when the object changes or goes. It is for objects that the resource
+	// does not own. Default: false.
 	TrackDesired bool
 
-	// DeletionPropagation says what becomes of what the object owns when it is deleted. Default: Background, they go too.
+	// DeletionPropagation says what becomes of what the object owns when it is deleted. Default: Background, they go
+	// too.
 	DeletionPropagation metav1.DeletionPropagation
 
-	// HarmonizeImmutableFields copies onto desired the fields of current that may not change after creation. It may change
-	// desired only. Optional.
+	// HarmonizeImmutableFields copies onto desired the fields of current that may not change after creation. It may
+	// change desired only. Optional.
 	HarmonizeImmutableFields func(current, desired Type)
 
-	// MergeBeforeUpdate copies onto current what desired says, and nothing else: what it leaves alone stays as others set it. It
-	// may change current only, and must not depend on the time or on chance. Required.
+	// MergeBeforeUpdate copies onto current what desired says, and nothing else: what it leaves alone stays as others
+	// set it. It may change current only, and must not depend on the time or on chance. Required.
 	MergeBeforeUpdate func(current, desired Type)
 
-	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that copy.
+	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that
+	// copy.
 	Sanitize func(child Type) interface{}
 
 	// DangerouslyAllowDuckTypes lets Type be a duck type, although an update loses what the duck type does not cover.
@@ -228,7 +232,8 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter
 // merge returns a copy of actual with what is desired, and with what the server is known to add to that.
 func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lastWrite) (Type, error) {
 	current := copyOf(actual)
-	// The author's function may let current share what desired refers to, and change it there. What is desired has to stay.
+	// The author's function may let current share what desired refers to, and change it there. What is desired has to
+	// stay.
 	expected := copyOf(desired)
 	if known.additions != nil {
 		if err := known.additions.Apply(expected); err != nil {

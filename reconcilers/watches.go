@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// watches are the watches that the nodes of one tree asked for. Each type is watched once, however many nodes use it, so that one
-// event wakes a resource once.
+// watches are the watches that the nodes of one tree asked for. Each type is watched once, however many nodes use it,
+// so that one event wakes a resource once.
 type watches struct {
 	byType map[watchedType]*fanOut
 }
@@ -27,8 +27,8 @@ type watchedType struct {
 	indexedType
 }
 
-// fanOut is the handler of one watch, which hands an event to all who asked for it. Nodes add to it while they are set up;
-// the manager starts later.
+// fanOut is the handler of one watch, which hands an event to all who asked for it. Nodes add to it while they are set
+// up; the manager starts later.
 type fanOut struct {
 	handlers []handler.EventHandler
 	owner    bool
@@ -57,9 +57,9 @@ func watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Obje
 	return nil
 }
 
-// WatchTracked adds a watch for the type of obj to the controller. Its events wake the resources that track the object of the
-// event, see [Config.TrackAndGet]. A node calls it in SetupWithManager for each type that it tracks. A type is watched once,
-// however many nodes ask for it, in the cluster of the current [Config].
+// WatchTracked adds a watch for the type of obj to the controller. Its events wake the resources that track the object
+// of the event, see [Config.TrackAndGet]. A node calls it in SetupWithManager for each type that it tracks. A type is
+// watched once, however many nodes ask for it, in the cluster of the current [Config].
 //
 // It returns an error if the context has no config, and if bldr is nil.
 func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
@@ -81,9 +81,9 @@ func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	return nil
 }
 
-// fanOutFor returns the handler of the watch of the type of obj, and starts the watch at the first call. In a set-up without
-// a root (a node called from a hand-written controller) there is nothing to remember watches in, and each call starts
-// one.
+// fanOutFor returns the handler of the watch of the type of obj, and starts the watch at the first call. In a set-up
+// without a root (a node called from a hand-written controller) there is nothing to remember watches in, and each call
+// starts one.
 func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, error) {
 	if bldr == nil {
 		return nil, errNoBuilder
@@ -113,7 +113,8 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 	return fan, nil
 }
 
-// otherCluster returns the cluster that config is for if it is not the root's, because a [WithConfig] replaced it. Else it returns nil.
+// otherCluster returns the cluster that config is for if it is not the root's, because a [WithConfig] replaced it. Else
+// it returns nil.
 func otherCluster(ctx context.Context, config Config) cluster.Cluster {
 	original, err := RetrieveOriginalConfig(ctx)
 	if err != nil || config.cluster == original.cluster {

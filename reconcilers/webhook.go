@@ -23,26 +23,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// AdmissionWebhookAdapter is the root of a tree that answers admission requests for resources of one type: the tree changes
-// the resource in memory, and the webhook answers with a patch, or it refuses the request.
+// AdmissionWebhookAdapter is the root of a tree that answers admission requests for resources of one type: the tree
+// changes the resource in memory, and the webhook answers with a patch, or it refuses the request.
 //
-//   - Runs: the tree, for each request, over the new object with its defaults filled in; in a delete request over the object that is
-//     to go. The result of the tree is ignored.
+//   - Runs: the tree, for each request, over the new object with its defaults filled in; in a delete request over the
+//     object that is to go. The result of the tree is ignored.
 //   - Stops: when the object cannot be decoded or its defaults cannot be filled in.
-//   - On error: refuses. Errors with the status of an API server, and so those of [Deny] and [InvalidFields], keep code, reason,
-//     message and details; field errors become an Invalid with a cause each; any other error is an internal one, with its text. A mere
-//     [ErrHaltSubReconcilers] allows. What the author has set as result of the response stays. What is neither quiet nor a denial that
-//     the author meant is logged, with the path of the node.
-//   - On deletion: runs the tree, see above. A delete request cannot change the object, so none of its changes is sent. Mind that an
-//     update request may be for a terminating resource; nodes then do what they do on deletion.
+//   - On error: refuses. Errors with the status of an API server, and so those of [Deny] and [InvalidFields], keep
+//     code, reason, message and details; field errors become an Invalid with a cause each; any other error is an
+//     internal one, with its text. A mere [ErrHaltSubReconcilers] allows. What the author has set as result of the
+//     response stays. What is neither quiet nor a denial that the author meant is logged, with the path of the node.
+//   - On deletion: runs the tree, see above. A delete request cannot change the object, so none of its changes is sent.
+//     Mind that an update request may be for a terminating resource; nodes then do what they do on deletion.
 //
-// The patch is what the tree changed, and no more: members that the Go type does not know stay as they are at any depth, and so do
-// defaults. They come along only inside of something that the request does not have and the change needs. There is none if the tree
-// has set Patches, Patch or PatchType of the response itself.
+// The patch is what the tree changed, and no more: members that the Go type does not know stay as they are at any
+// depth, and so do defaults. They come along only inside of something that the request does not have and the change
+// needs. There is none if the tree has set Patches, Patch or PatchType of the response itself.
 //
 // Nodes answer with [Warn], [Deny] and [InvalidFields], compare with [RetrieveOldResource], and find the rest with
-// [RetrieveAdmissionRequest] and [RetrieveAdmissionResponse]. While the API server only tries a request out ([IsDryRun]), the
-// configs on the context make dry-run requests only, and record no events.
+// [RetrieveAdmissionRequest] and [RetrieveAdmissionResponse]. While the API server only tries a request out
+// ([IsDryRun]), the configs on the context make dry-run requests only, and record no events.
 type AdmissionWebhookAdapter[Type client.Object] struct {
 	// Name identifies the webhook in paths and logs. Default: the kind followed by AdmissionWebhookAdapter.
 	Name string
@@ -53,8 +53,8 @@ type AdmissionWebhookAdapter[Type client.Object] struct {
 	// Reconciler is the tree. Required.
 	Reconciler SubReconciler[Type]
 
-	// BeforeHandle is called before the object is decoded, and may set up the response. The context it returns, if not nil, is used
-	// from there on. Optional.
+	// BeforeHandle is called before the object is decoded, and may set up the response. The context it returns, if not
+	// nil, is used from there on. Optional.
 	BeforeHandle func(ctx context.Context, req admission.Request, resp *admission.Response) context.Context
 
 	// AfterHandle is called last, also after an error, and may change the response. Optional.
@@ -112,7 +112,8 @@ func (r *AdmissionWebhookAdapter[T]) Describe() Description {
 	}
 }
 
-// Build is [AdmissionWebhookAdapter.BuildWithContext] for those who have no context. It panics if the tree is not valid.
+// Build is [AdmissionWebhookAdapter.BuildWithContext] for those who have no context. It panics if the tree is not
+// valid.
 //
 // Deprecated: use [AdmissionWebhookAdapter.BuildWithContext].
 func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
@@ -123,8 +124,8 @@ func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
 	return webhook
 }
 
-// BuildWithContext returns the webhook, to be registered with the webhook server of a manager. The whole tree is validated
-// first.
+// BuildWithContext returns the webhook, to be registered with the webhook server of a manager. The whole tree is
+// validated first.
 func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*admission.Webhook, error) {
 	r.init()
 	// A webhook has no set-up, so nodes of other packages are not validated.

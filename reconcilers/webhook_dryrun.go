@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IsDryRun tells whether the tree runs for an admission request that is only tried out: nothing may come of it. The configs on
-// the context see to that for objects of the API server and for events; a node with any other effect has to hold back itself. It is
-// false outside a webhook.
+// IsDryRun tells whether the tree runs for an admission request that is only tried out: nothing may come of it. The
+// configs on the context see to that for objects of the API server and for events; a node with any other effect has to
+// hold back itself. It is false outside a webhook.
 func IsDryRun(ctx context.Context) bool {
 	return contextOf(ctx).dryRun()
 }

@@ -13,12 +13,12 @@ import (
 //
 //   - Runs: the nested node after each time that the condition held. The condition is asked before each iteration.
 //   - Stops: when the condition does not hold, at an error, or once the limit is reached and the condition holds still.
-//   - On error: returns the error with the aggregated results of all iterations, the last one included. At the limit the error
-//     is an [ErrMaxIterations], and when the context of the request has ended, the error of that.
+//   - On error: returns the error with the aggregated results of all iterations, the last one included. At the limit
+//     the error is an [ErrMaxIterations], and when the context of the request has ended, the error of that.
 //   - On deletion: the same.
 //
-// Without an error the results of the iterations are aggregated, see [AggregateResults]. Paths and logs name the iteration
-// below the node; [RetrieveIteration] tells it to the condition and to the nodes.
+// Without an error the results of the iterations are aggregated, see [AggregateResults]. Paths and logs name the
+// iteration below the node; [RetrieveIteration] tells it to the condition and to the nodes.
 type While[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: While.
 	Name string
@@ -32,7 +32,8 @@ type While[Type client.Object] struct {
 	// Reconciler is the nested node. Required.
 	Reconciler SubReconciler[Type]
 
-	// MaxIterations limits how often the nested node runs in one request. Zero is no limit; less is not valid. Default: 100.
+	// MaxIterations limits how often the nested node runs in one request. Zero is no limit; less is not valid. Default:
+	// 100.
 	MaxIterations *int
 
 	initOnce sync.Once
@@ -74,8 +75,8 @@ func enterIteration(ctx context.Context, index int) context.Context {
 	}
 }
 
-// RetrieveIteration returns which iteration of the innermost [While] the code below ctx runs in, counted from zero, or -1
-// outside of any.
+// RetrieveIteration returns which iteration of the innermost [While] the code below ctx runs in, counted from zero, or
+// -1 outside of any.
 func RetrieveIteration(ctx context.Context) int {
 	if i, ok := ctx.Value(iterationKey{}).(*iteration); ok {
 		return i.index

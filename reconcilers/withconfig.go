@@ -16,21 +16,21 @@ import (
 //   - On deletion: the same.
 //
 // Children are read and written with the config that Config returns, which [RetrieveConfig] returns to the nested node.
-// [RetrieveOriginalConfig] stays as it is: the status, the finalizers and the events of the resource belong to where it was
-// loaded from.
+// [RetrieveOriginalConfig] stays as it is: the status, the finalizers and the events of the resource belong to where it
+// was loaded from.
 //
-// Children and what object managers track are watched in the cluster that the config is for, see [Config.WithCluster]; whoever makes
-// that cluster adds it to the manager, so that its cache runs. What a function tracks in another cluster needs a source for it, as it
-// needs a watch at home:
+// Children and what object managers track are watched in the cluster that the config is for, see [Config.WithCluster];
+// whoever makes that cluster adds it to the manager, so that its cache runs. What a function tracks in another cluster
+// needs a source for it, as it needs a watch at home:
 //
 //	bldr.WatchesRawSource(source.Kind(other.GetCache(), client.Object(&corev1.ConfigMap{}), reconcilers.EnqueueTracked(ctx)))
 type WithConfig[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: WithConfig.
 	Name string
 
-	// Config returns the config for the nested node, given the current one. It is called at set-up and in each request. It
-	// should return the same config each time, for each cluster, rather than make one: an index that set-up registers, and a
-	// tracker, are of one config. Required.
+	// Config returns the config for the nested node, given the current one. It is called at set-up and in each request.
+	// It should return the same config each time, for each cluster, rather than make one: an index that set-up
+	// registers, and a tracker, are of one config. Required.
 	Config func(context.Context, Config) (Config, error)
 
 	// Reconciler is the nested node. Required.
@@ -63,8 +63,8 @@ func (r *WithConfig[Type]) SetupWithManager(ctx context.Context, mgr Manager, bl
 	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
 }
 
-// Validate checks that the required fields are set and, if recursive, the nested node. It does not call Config: the nested node is
-// validated again, with its own config, when it is set up.
+// Validate checks that the required fields are set and, if recursive, the nested node. It does not call Config: the
+// nested node is validated again, with its own config, when it is set up.
 func (r *WithConfig[Type]) Validate(ctx context.Context) error {
 	r.init()
 	if err := r.check(); err != nil {

@@ -14,21 +14,21 @@ import (
 //   - Runs: the nested node, while the resource lives only once the finalizer is on it.
 //   - Stops: if the finalizer cannot be put on; the nested node then does not run.
 //   - On error: returns the nested node's error and result; the finalizer stays.
-//   - On deletion: runs the nested node, which cleans up. When it returns no error (or does no more than halt, which is no
-//     failure) and ReadyToClearFinalizer agrees, the finalizer is taken off. A node that has to wait returns an error, quiet
-//     if it likes, or makes ReadyToClearFinalizer say so.
+//   - On deletion: runs the nested node, which cleans up. When it returns no error (or does no more than halt, which is
+//     no failure) and ReadyToClearFinalizer agrees, the finalizer is taken off. A node that has to wait returns an
+//     error, quiet if it likes, or makes ReadyToClearFinalizer say so.
 //
 // Nested, the outer finalizer is put on first and taken off last.
 type WithFinalizer[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: WithFinalizer.
 	Name string
 
-	// Finalizer is put on the resource: a qualified name, such as "example.com/directory". Required, and to be unique to the
-	// node: two nodes of one finalizer would clear it for each other.
+	// Finalizer is put on the resource: a qualified name, such as "example.com/directory". Required, and to be unique
+	// to the node: two nodes of one finalizer would clear it for each other.
 	Finalizer string
 
-	// ReadyToClearFinalizer is asked after the nested node cleaned up without an error. Returning false keeps the finalizer
-	// until a later request. Default: always ready.
+	// ReadyToClearFinalizer is asked after the nested node cleaned up without an error. Returning false keeps the
+	// finalizer until a later request. Default: always ready.
 	ReadyToClearFinalizer func(ctx context.Context, resource Type) bool
 
 	// Reconciler is the nested node. Required.

@@ -14,8 +14,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap that keeps records of a component, which are compressed
-// there. A component has four of them. Which one has a record depends on a hash of its key; a failed row prints it:
+// Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap that keeps records of a component, which
+// are compressed there. A component has four of them. Which one has a record depends on a hash of its key; a failed row
+// prints it:
 //
 //	ExpectCreates: []client.Object{&rtesting.Inventory{
 //		ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
@@ -58,9 +59,9 @@ func copyOfRecords(records []apis.InventoryRecord) []apis.InventoryRecord {
 	return copied
 }
 
-// InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and ConfigMaps as content.
-// Those of Secrets and ConfigMaps come first, in order of group, kind, namespace and name. It returns none for other objects, and an
-// error for records that are damaged.
+// InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and
+// ConfigMaps as content. Those of Secrets and ConfigMaps come first, in order of group, kind, namespace and name. It
+// returns none for other objects, and an error for records that are damaged.
 func InventoryOf(objs ...client.Object) ([]apis.InventoryRecord, error) {
 	var kept, inStatus []apis.InventoryRecord
 	for _, obj := range objects.CopyAll(objs) {

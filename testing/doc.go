@@ -109,8 +109,8 @@
 //   - Objects that are created in a row have no UID, and a component waits for it, unless [AssignUIDs] is among the
 //     reactors.
 //   - The types of given CustomResourceDefinitions that are established are served: instances of others block a
-//     deletion, and the fence that a component creates keeps new instances from being created. It is the only validation
-//     rule with an effect.
+//     deletion, and the fence that a component creates keeps new instances from being created. It is the only
+//     validation rule with an effect.
 //   - There are no watches: the result requests another reconcile where a cluster would send an event.
 //
 // # A real API server

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Differences are the reasons to apply a configuration to an object: a path, what is wrong there, and the digest of what
-// was found. There are none if the two agree.
+// Differences are the reasons to apply a configuration to an object: a path, what is wrong there, and the digest of
+// what was found. There are none if the two agree.
 type Differences map[string]uint64
 
 // What may be wrong at a path.

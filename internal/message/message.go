@@ -11,8 +11,8 @@ import (
 // ellipsis stands for what was cut off.
 const ellipsis = "…"
 
-// Truncate returns text of at most limit bytes of valid UTF-8. A longer text is cut between two characters and ends with an
-// ellipsis. A limit that is too small for the ellipsis gives the empty text.
+// Truncate returns text of at most limit bytes of valid UTF-8. A longer text is cut between two characters and ends
+// with an ellipsis. A limit that is too small for the ellipsis gives the empty text.
 func Truncate(text string, limit int) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if len(text) <= limit {

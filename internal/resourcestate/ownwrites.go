@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxLag is how long a cache may lag behind a write before it is believed all the same: resource versions go back when a
-// cluster is restored from a backup. It is measured from the start of the request that wrote.
+// maxLag is how long a cache may lag behind a write before it is believed all the same: resource versions go back when
+// a cluster is restored from a backup. It is measured from the start of the request that wrote.
 const maxLag = 10 * time.Minute
 
-// OwnWrites are the last writes of objects that a cache may not show yet. They keep a request from acting on a state of an
-// object that is older than what the controller itself wrote: nothing is created twice, deleted twice, or updated from an older
-// state. The zero value is ready for use, also concurrently.
+// OwnWrites are the last writes of objects that a cache may not show yet. They keep a request from acting on a state of
+// an object that is older than what the controller itself wrote: nothing is created twice, deleted twice, or updated
+// from an older state. The zero value is ready for use, also concurrently.
 //
 // What is believed of an object:
 //
@@ -59,8 +59,8 @@ type ownWrite struct {
 	at      time.Time
 }
 
-// Wrote notes that written is the answer of the API server to a write. Created is true for a create. The object belongs to the
-// writes from then on.
+// Wrote notes that written is the answer of the API server to a write. Created is true for a create. The object belongs
+// to the writes from then on.
 func (w *OwnWrites) Wrote(written client.Object, created bool, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,8 +85,8 @@ func (w *OwnWrites) put(key writeKey, write *ownWrite) {
 	w.byKey[key] = write
 }
 
-// Resolve returns what is believed of an object that the cache shows: cached itself, a copy of what was written last, or nil if
-// the object was deleted. A write that the cache has caught up with is forgotten.
+// Resolve returns what is believed of an object that the cache shows: cached itself, a copy of what was written last,
+// or nil if the object was deleted. A write that the cache has caught up with is forgotten.
 func (w *OwnWrites) Resolve(cached client.Object, now time.Time) client.Object {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,9 +119,9 @@ func lags(cached, written client.Object) bool {
 	return err == nil && order < 0
 }
 
-// Unseen returns copies of the objects that were created and are missing in shown, what the cache shows: it may not show them
-// yet, or not any more. The API server is asked; without a reader they count as there for as long as a cache may lag. All
-// other writes of missing objects are forgotten.
+// Unseen returns copies of the objects that were created and are missing in shown, what the cache shows: it may not
+// show them yet, or not any more. The API server is asked; without a reader they count as there for as long as a cache
+// may lag. All other writes of missing objects are forgotten.
 func (w *OwnWrites) Unseen(ctx context.Context, reader client.Reader, shown []client.Object, now time.Time) ([]client.Object, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

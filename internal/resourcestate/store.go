@@ -1,9 +1,10 @@
-// Package resourcestate keeps what a controller knows of a resource from one request to the next, for as long as the resource
-// lives.
+// Package resourcestate keeps what a controller knows of a resource from one request to the next, for as long as the
+// resource lives.
 //
-// A [Store] belongs to one root and has a [State] for each resource. A State has values of any type, under keys that their owners
-// choose. One type of them is here: [OwnWrites] are writes that the cache may not show yet. An [Evictor] drops what it does not
-// need any more at the end of each request. When the resource is gone, values that are an [io.Closer] are closed.
+// A [Store] belongs to one root and has a [State] for each resource. A State has values of any type, under keys that
+// their owners choose. One type of them is here: [OwnWrites] are writes that the cache may not show yet. An [Evictor]
+// drops what it does not need any more at the end of each request. When the resource is gone, values that are an
+// [io.Closer] are closed.
 package resourcestate
 
 import (
@@ -22,8 +23,8 @@ type Store struct {
 	byName map[types.NamespacedName]*State
 }
 
-// Of returns the state of resource, and makes it at the first call. A resource of the same name with another UID gets a new
-// state, and the one of its predecessor is closed.
+// Of returns the state of resource, and makes it at the first call. A resource of the same name with another UID gets a
+// new state, and the one of its predecessor is closed.
 func (s *Store) Of(resource client.Object) *State {
 	name := client.ObjectKeyFromObject(resource)
 	s.mu.Lock()
@@ -49,7 +50,8 @@ func (s *Store) Lookup(name types.NamespacedName) *State {
 	return s.byName[name]
 }
 
-// SetUID makes state, the one of a resource that did not exist, the state of the resource that was created with that name.
+// SetUID makes state, the one of a resource that did not exist, the state of the resource that was created with that
+// name.
 func (s *Store) SetUID(name types.NamespacedName, state *State, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +119,8 @@ func (s *State) Resolve(cached client.Object, now time.Time) client.Object {
 	return writes.Resolve(cached, now)
 }
 
-// Unseen returns the resource if it was created and the cache does not show it yet, see [OwnWrites.Unseen]. Else it returns nil.
+// Unseen returns the resource if it was created and the cache does not show it yet, see [OwnWrites.Unseen]. Else it
+// returns nil.
 func (s *State) Unseen(ctx context.Context, reader client.Reader, now time.Time) (client.Object, error) {
 	unseen, err := s.ownWrites().Unseen(ctx, reader, nil, now)
 	if err != nil || len(unseen) == 0 {
@@ -164,8 +167,8 @@ type Evictor interface {
 	Evict(now time.Time) (empty bool)
 }
 
-// EndRequest drops what has not been used for a while. It is called at the end of each request of the resource; now is the time
-// of the request.
+// EndRequest drops what has not been used for a while. It is called at the end of each request of the resource; now is
+// the time of the request.
 func (s *State) EndRequest(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package engine deploys a component: it observes, plans and executes.
 //
-// One [Run] goes as far as the cluster allows and returns. It never waits for the cluster. The report says what is left to wait for,
-// and the observer wakes the component when something of it changes.
+// One [Run] goes as far as the cluster allows and returns. It never waits for the cluster. The report says what is left
+// to wait for, and the observer wakes the component when something of it changes.
 //
 // The life of a manifest object:
 //
@@ -49,7 +49,8 @@ type Engine struct {
 
 	Component observe.Component
 	Mark      execute.Mark
-	// FieldManager is the field manager of all writes. Reclaim has the prefixes of the managers whose fields may be taken.
+	// FieldManager is the field manager of all writes. Reclaim has the prefixes of the managers whose fields may be
+	// taken.
 	FieldManager string
 	Reclaim      []string
 	// Parallel is how many requests are made at the same time. Default: that of the executor.
@@ -58,8 +59,8 @@ type Engine struct {
 
 // Memory is kept of a component from request to request. Losing it costs a few reads. The zero value is empty.
 type Memory struct {
-	// fresh are the records that this process made, of objects that it did not try to create since, or whose creation was refused.
-	// Such an object cannot exist unseen, unless another process created it.
+	// fresh are the records that this process made, of objects that it did not try to create since, or whose creation
+	// was refused. Such an object cannot exist unseen, unless another process created it.
 	fresh map[plan.Key]bool
 	// namespaces are those that were found or created, by name.
 	namespaces map[string]bool
@@ -87,7 +88,8 @@ type Task struct {
 	Patterns []plan.Pattern
 	// DryRun writes nothing, neither to the cluster nor to the inventory.
 	DryRun bool
-	// BeforeDelete is called once nothing is seen to block the deletion of the component, and before anything is deleted. Optional.
+	// BeforeDelete is called once nothing is seen to block the deletion of the component, and before anything is
+	// deleted. Optional.
 	BeforeDelete func(ctx context.Context) error
 	Now          time.Time
 }
@@ -100,8 +102,8 @@ type Report struct {
 	Input plan.Input
 	// Inventory is as it is to be kept.
 	Inventory []apis.InventoryRecord
-	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The caller makes them
-	// durable and comes back.
+	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The
+	// caller makes them durable and comes back.
 	Recorded int
 	// Results are those of all operations, in the order in which they were carried out.
 	Results []execute.Result
@@ -137,8 +139,8 @@ type run struct {
 	succeeded map[operationKey]bool
 }
 
-// Run deploys the component as far as it can be, or takes it away. The report is never nil. The error joins the errors of all
-// objects, in stable order; the inventory in the report is to be kept all the same.
+// Run deploys the component as far as it can be, or takes it away. The report is never nil. The error joins the errors
+// of all objects, in stable order; the inventory in the report is to be kept all the same.
 func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
 	return r.report, r.run(ctx)
@@ -275,8 +277,9 @@ func (r *run) addDesired(interest *observe.Interest) error {
 	return nil
 }
 
-// record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same for the
-// decision to purge an object: without it, an object that is gone would be created again. It reports whether all are durable.
+// record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same
+// for the decision to purge an object: without it, an object that is gone would be created again. It reports whether
+// all are durable.
 func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
 	var added []*apis.InventoryRecord
 	for i := range records {
@@ -325,9 +328,9 @@ func keyOf(o *plan.Operation) operationKey {
 	return operationKey{Key: o.Key, action: o.Action, pattern: o.Pattern}
 }
 
-// giveUpRepeated gives up the operations of a stage that were carried out before in this run. What is written is then changed by
-// admission, for instance, so it would be written for ever. repeated reports whether there are such operations, stuck whether the plan
-// has them although they were given up.
+// giveUpRepeated gives up the operations of a stage that were carried out before in this run. What is written is then
+// changed by admission, for instance, so it would be written for ever. repeated reports whether there are such
+// operations, stuck whether the plan has them although they were given up.
 func (r *run) giveUpRepeated(stage plan.Stage) (repeated, stuck bool) {
 	for i := range stage.Operations {
 		o := &stage.Operations[i]
@@ -347,8 +350,9 @@ func (r *run) giveUpRepeated(stage plan.Stage) (repeated, stuck bool) {
 
 const messageFutile = "it is not as desired after it was written; a webhook or another controller keeps changing it"
 
-// OwnerText names the resource that a component belongs to, for an annotation on its objects that people read. It has the kind and the
-// UID, so that resources of two kinds, or two resources that had the same name one after the other, never share an object.
+// OwnerText names the resource that a component belongs to, for an annotation on its objects that people read. It has
+// the kind and the UID, so that resources of two kinds, or two resources that had the same name one after the other,
+// never share an object.
 func OwnerText(kind schema.GroupKind, name types.NamespacedName, uid types.UID) string {
 	return strings.Join([]string{kind.String(), name.Namespace, name.Name, string(uid)}, "/")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/kinds"
 )
 
-// liftFencesOfDesired takes the fences off the types that are desired. A removal that was interrupted has left them. To write the
-// definition again would remove its fence, too, but not every definition is written again.
+// liftFencesOfDesired takes the fences off the types that are desired. A removal that was interrupted has left them. To
+// write the definition again would remove its fence, too, but not every definition is written again.
 func (r *run) liftFencesOfDesired(ctx context.Context) error {
 	if r.task.Deleting || r.task.DryRun {
 		return nil
@@ -50,9 +50,10 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 	}
 }
 
-// executeChecked carries out a stage. Checks before the deletion of the component are made without fences first. A fence is put up only
-// if nothing blocks the deletion; otherwise each request would put up and lift the fences of the types without foreign instances. And it is
-// put up only after BeforeDelete, which may create an instance. The error is that of BeforeDelete; nothing was done then.
+// executeChecked carries out a stage. Checks before the deletion of the component are made without fences first. A
+// fence is put up only if nothing blocks the deletion; otherwise each request would put up and lift the fences of the
+// types without foreign instances. And it is put up only after BeforeDelete, which may create an instance. The error is
+// that of BeforeDelete; nothing was done then.
 func (r *run) executeChecked(ctx context.Context, executor *execute.Executor, stage plan.Stage) ([]execute.Result, error) {
 	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) {
 		return executor.Run(ctx, stage), nil

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// executeStage carries out the stage of a plan and adds the results to the input of the next plan. failed joins the errors of objects. err
-// is that of BeforeDelete; nothing was done then.
+// executeStage carries out the stage of a plan and adds the results to the input of the next plan. failed joins the
+// errors of objects. err is that of BeforeDelete; nothing was done then.
 func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error) {
 	if slices.ContainsFunc(p.Next.Operations, func(o plan.Operation) bool { return !isCheck(o) }) {
 		if err := r.beforeDelete(ctx); err != nil {
@@ -119,8 +119,8 @@ func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, 
 	}
 }
 
-// addResult adds a result to the input of the next plan. The error is one to report. It is none if an object exists already or has to
-// be waited for.
+// addResult adds a result to the input of the next plan. The error is one to report. It is none if an object exists
+// already or has to be waited for.
 func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
 	operation := result.Operation
 	outcome := plan.Outcome{Operation: operation, Err: result.Err, Use: result.Use}
@@ -198,7 +198,8 @@ func (r *run) addRemoval(result *execute.Result, outcome *plan.Outcome) {
 	outcome.Observed = seen
 }
 
-// isRefusal reports whether a creation certainly had no effect. After any other error it may have had one, and the answer got lost.
+// isRefusal reports whether a creation certainly had no effect. After any other error it may have had one, and the
+// answer got lost.
 func isRefusal(err error) bool {
 	var status apierrs.APIStatus
 	if !errors.As(err, &status) {

@@ -118,8 +118,8 @@ func (o *Options) list(ctx context.Context) ([]client.Object, error) {
 	return objects, err
 }
 
-// checkNone refuses an inventory that exists and is not found by its labels. It costs a new component one request. An old component
-// would lose all its records without it.
+// checkNone refuses an inventory that exists and is not found by its labels. It costs a new component one request. An
+// old component would lose all its records without it.
 func (o *Options) checkNone(ctx context.Context) error {
 	object, err := o.get(ctx, 0)
 	if object == nil || err != nil {
@@ -196,8 +196,8 @@ func (s *Objects) complete(meta metav1.ObjectMeta, number int) metav1.ObjectMeta
 	return object.ObjectMeta
 }
 
-// put writes one bucket: over the version that is known, or as a new object. If another process wrote in between, the error is a
-// conflict.
+// put writes one bucket: over the version that is known, or as a new object. If another process wrote in between, the
+// error is a conflict.
 func (s *Objects) put(ctx context.Context, b *bucket) error {
 	object := s.options.object(s.complete(b.meta, b.Bucket), b.content)
 	var err error
@@ -216,8 +216,8 @@ func (s *Objects) put(ctx context.Context, b *bucket) error {
 	return nil
 }
 
-// confirm checks whether a write that was refused was ours all the same: the transport may send a request again whose answer got
-// lost.
+// confirm checks whether a write that was refused was ours all the same: the transport may send a request again whose
+// answer got lost.
 func (o *Options) confirm(ctx context.Context, b *bucket) (client.Object, error) {
 	object, err := o.get(ctx, b.Bucket)
 	if err == nil && (object == nil || !bytes.Equal(contentOf(object), b.content)) {
@@ -226,8 +226,8 @@ func (o *Options) confirm(ctx context.Context, b *bucket) (client.Object, error)
 	return object, err
 }
 
-// release prepares an empty bucket for its deletion: it does not say that all buckets exist, and it has no finalizer unless it is being
-// deleted already.
+// release prepares an empty bucket for its deletion: it does not say that all buckets exist, and it has no finalizer
+// unless it is being deleted already.
 func (s *Objects) release(ctx context.Context, b *bucket) error {
 	waits := b.meta.DeletionTimestamp == nil && slices.Contains(b.meta.Finalizers, s.options.Finalizer)
 	if !b.Complete && !waits {

@@ -31,8 +31,8 @@ const (
 // maxDecoded limits the size of the records of a bucket without compression. It is far more than what is ever written.
 const maxDecoded = 64 << 20
 
-// writers are used again, since each has tables of a megabyte. They compress fast: a record consists mostly of UIDs and digests,
-// which do not compress, so the default level would save 6 % of the size and take three times as long.
+// writers are used again, since each has tables of a megabyte. They compress fast: a record consists mostly of UIDs and
+// digests, which do not compress, so the default level would save 6 % of the size and take three times as long.
 var writers = sync.Pool{New: func() any {
 	// The only error is that of a level that does not exist.
 	writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
@@ -82,7 +82,8 @@ func checksum(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Read returns the records that an object keeps, a Secret or a ConfigMap. ok is false, without an error, if it keeps none.
+// Read returns the records that an object keeps, a Secret or a ConfigMap. ok is false, without an error, if it keeps
+// none.
 func Read(object client.Object) (records []apis.InventoryRecord, ok bool, err error) {
 	content := contentOf(object)
 	if !bytes.HasPrefix(content, []byte(formatName)) {

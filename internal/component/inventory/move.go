@@ -10,14 +10,15 @@ import (
 
 var _ Store = (*Move)(nil)
 
-// Move is a store that takes over the records of a status, for a component that kept its inventory there before. At any time a
-// record is in at least one of the two.
+// Move is a store that takes over the records of a status, for a component that kept its inventory there before. At any
+// time a record is in at least one of the two.
 type Move struct {
 	to     Store
 	status *apis.ComponentStatus
 }
 
-// NewMove returns a store of the records that to has and those that are still in the status. It saves all of them to to.
+// NewMove returns a store of the records that to has and those that are still in the status. It saves all of them to
+// to.
 func NewMove(to Store, status *apis.ComponentStatus) *Move {
 	return &Move{to: to, status: status}
 }

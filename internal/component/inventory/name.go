@@ -13,9 +13,9 @@ import (
 // maxName is how long the name of an inventory may be, so that the number of a bucket fits behind it.
 const maxName = 253 - len("-1234567890")
 
-// ObjectName is a name for the inventory of a component, for [Options]. It is the same for the same owner and prefix (the prefix
-// of the labels and annotations on dependents), and differs from the name of any other inventory. It begins with the kind and the
-// name of the owner, as far as they fit.
+// ObjectName is a name for the inventory of a component, for [Options]. It is the same for the same owner and prefix
+// (the prefix of the labels and annotations on dependents), and differs from the name of any other inventory. It begins
+// with the kind and the name of the owner, as far as they fit.
 func ObjectName(prefix, kind string, owner types.NamespacedName, uid types.UID) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", prefix, kind, owner.Namespace, owner.Name, uid))
 	hash := strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:20]

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// DefaultBuckets is the number of buckets of a new inventory. 10,000 records that are ready make 4 buckets of 180 KiB. If all
-	// of them have a long message that does not compress, they make 4 buckets of 620 KiB.
+	// DefaultBuckets is the number of buckets of a new inventory. 10,000 records that are ready make 4 buckets of 180
+	// KiB. If all of them have a long message that does not compress, they make 4 buckets of 620 KiB.
 	DefaultBuckets = 4
 	// DefaultMaxBucket is the default of [Options.MaxBucket]. The API server accepts Secrets and ConfigMaps of 1 MiB.
 	DefaultMaxBucket = 1000 << 10
@@ -37,14 +37,15 @@ type Options struct {
 	Kind string
 	// Namespace is where the objects are. Required.
 	Namespace string
-	// Name is the name of the inventory. The names of the objects begin with it; see [ObjectName]. It must not change as long as
-	// there is an inventory, nor may Kind or Namespace. Required.
+	// Name is the name of the inventory. The names of the objects begin with it; see [ObjectName]. It must not change
+	// as long as there is an inventory, nor may Kind or Namespace. Required.
 	Name string
 	// Labels select the objects of this inventory, and no others. Required.
 	Labels map[string]string
 	// CountLabel is the key of the label that says how many buckets the inventory has. Required.
 	CountLabel string
-	// OwnerUID is the UID of the resource that has the inventory. An inventory of another resource is not changed. Required.
+	// OwnerUID is the UID of the resource that has the inventory. An inventory of another resource is not changed.
+	// Required.
 	OwnerUID types.UID
 	// OwnerReference makes the garbage collector delete objects without the finalizer once the resource is gone.
 	// Optional; it needs a resource in the same namespace, or a cluster-scoped one.
@@ -55,8 +56,8 @@ type Options struct {
 	// Buckets is how many buckets a new inventory gets, at most 1024. An existing inventory keeps its number. Default:
 	// DefaultBuckets.
 	Buckets int
-	// MaxBucket is how large the data of one object may get, in bytes, at most 1000 KiB. A bucket beyond it loses its messages. A
-	// bucket that is too large without them is an error. Default: DefaultMaxBucket.
+	// MaxBucket is how large the data of one object may get, in bytes, at most 1000 KiB. A bucket beyond it loses its
+	// messages. A bucket that is too large without them is an error. Default: DefaultMaxBucket.
 	MaxBucket int
 	// Parallel is how many buckets are written at the same time. Default: 4.
 	Parallel int
@@ -86,26 +87,26 @@ func (o *Options) check() error {
 
 var _ Store = (*Objects)(nil)
 
-// Objects keeps an inventory in Secrets or ConfigMaps, its buckets. The bucket of a record is the hash of its key modulo the
-// number of buckets, so a record never moves. Each bucket is complete in itself, so buckets are written in any order. See
-// [NewObjects].
+// Objects keeps an inventory in Secrets or ConfigMaps, its buckets. The bucket of a record is the hash of its key
+// modulo the number of buckets, so a record never moves. Each bucket is complete in itself, so buckets are written in
+// any order. See [NewObjects].
 //
-// The number of buckets is chosen when the inventory is created. Each bucket has it as a label, so it is known as soon as there is
-// one bucket. The first save creates all buckets, the empty ones too, and as long as it is not through, buckets may be missing. A
-// bucket that is written later says that all exist; from then on a missing bucket is an error. Another process cannot add a record
-// while the inventory is removed, because there is no bucket left to create.
+// The number of buckets is chosen when the inventory is created. Each bucket has it as a label, so it is known as soon
+// as there is one bucket. The first save creates all buckets, the empty ones too, and as long as it is not through,
+// buckets may be missing. A bucket that is written later says that all exist; from then on a missing bucket is an
+// error. Another process cannot add a record while the inventory is removed, because there is no bucket left to create.
 //
-// Objects lives across requests and remembers what is stored. Only the first request reads. A save writes only the buckets that
-// changed, one request each.
+// Objects lives across requests and remembers what is stored. Only the first request reads. A save writes only the
+// buckets that changed, one request each.
 //
-// If a save is interrupted, at any moment, each record is as before or as it was to be. A record is missing only if it was not
-// there before, or was to go.
+// If a save is interrupted, at any moment, each record is as before or as it was to be. A record is missing only if it
+// was not there before, or was to go.
 //
-// After an error of a write, what is stored is not known, and the caller has to start over with Load. If another process has
-// written in between, the error is a conflict, and what it wrote is not overwritten.
+// After an error of a write, what is stored is not known, and the caller has to start over with Load. If another
+// process has written in between, the error is a conflict, and what it wrote is not overwritten.
 //
-// Load refuses an inventory if a bucket is missing, damaged, of another owner, or of an unknown format; the error names the object.
-// To do without such an inventory, delete all objects with the labels by hand.
+// Load refuses an inventory if a bucket is missing, damaged, of another owner, or of an unknown format; the error names
+// the object. To do without such an inventory, delete all objects with the labels by hand.
 type Objects struct {
 	options Options
 
@@ -182,8 +183,8 @@ func (s *Objects) read(ctx context.Context) error {
 	return nil
 }
 
-// Save implements [Store]. The records are durable once it returns without an error. It makes no request if they are stored
-// already.
+// Save implements [Store]. The records are durable once it returns without an error. It makes no request if they are
+// stored already.
 func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (bool, error) {
 	if !s.known {
 		return false, errNotLoaded
@@ -222,8 +223,8 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 	return true, nil
 }
 
-// change returns a bucket as it is to be written, and nil if it is stored so. It drops the messages of records that are too large
-// with them.
+// change returns a bucket as it is to be written, and nil if it is stored so. It drops the messages of records that are
+// too large with them.
 func (s *Objects) change(number int, records []*apis.InventoryRecord) (*bucket, error) {
 	known := s.buckets[number]
 	unchanged := func() bool { return known != nil && slices.EqualFunc(known.records, records, same) }
@@ -272,8 +273,8 @@ func (s *Objects) Remove(ctx context.Context) error {
 	return s.each(stored, func(b *bucket) error { return s.drop(ctx, b) })
 }
 
-// each calls do for all buckets, some at the same time, and returns the errors in the order of buckets. An error does not keep
-// the others from being tried.
+// each calls do for all buckets, some at the same time, and returns the errors in the order of buckets. An error does
+// not keep the others from being tried.
 func (s *Objects) each(buckets []*bucket, do func(b *bucket) error) error {
 	errs := make([]error, len(buckets))
 	var group errgroup.Group

@@ -17,8 +17,8 @@ import (
 // MaxMessage is how long the message of a stored record may be, in bytes.
 const MaxMessage = 256
 
-// Compact returns a record as it is stored: fields with their default are empty, times have the precision that they have once read
-// back, and a long message is cut. A compact record stays as it is.
+// Compact returns a record as it is stored: fields with their default are empty, times have the precision that they
+// have once read back, and a long message is cut. A compact record stays as it is.
 func Compact(r apis.InventoryRecord) apis.InventoryRecord {
 	if r.AdoptionPolicy == apis.AdoptIfUnowned {
 		r.AdoptionPolicy = ""
@@ -83,8 +83,8 @@ func Purged(record *apis.InventoryRecord) bool {
 	return false
 }
 
-// Equal reports whether two inventories are the same once compact. The order does not matter; if it is the same, Equal allocates
-// nothing.
+// Equal reports whether two inventories are the same once compact. The order does not matter; if it is the same, Equal
+// allocates nothing.
 func Equal(a, b []apis.InventoryRecord) bool {
 	if len(a) != len(b) || equalInOrder(a, b) {
 		return len(a) == len(b)
@@ -133,8 +133,8 @@ func ByKey(a, b *apis.InventoryRecord) int {
 	)
 }
 
-// Validate refuses an inventory that may be damaged: a record without the name of an object, two records of the same object, or an
-// unknown word, such as a policy of a later release. It returns the first error in the order of records.
+// Validate refuses an inventory that may be damaged: a record without the name of an object, two records of the same
+// object, or an unknown word, such as a policy of a later release. It returns the first error in the order of records.
 func Validate(records []apis.InventoryRecord) error {
 	seen := make(map[plan.Key]int, len(records))
 	for i := range records {

@@ -9,28 +9,29 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
-// DefaultLimit is how large an inventory in a status may get, in bytes of JSON. The API server accepts objects of 1.5 MiB. The rest
-// of the resource has to fit, too, and the inventory still grows while the component is deleted.
+// DefaultLimit is how large an inventory in a status may get, in bytes of JSON. The API server accepts objects of 1.5
+// MiB. The rest of the resource has to fit, too, and the inventory still grows while the component is deleted.
 const DefaultLimit = 900 << 10
 
 var _ Store = (*Status)(nil)
 
-// Status keeps an inventory in the status of the resource, which the caller writes after the request. A new one is made for each
-// request; see [NewStatus].
+// Status keeps an inventory in the status of the resource, which the caller writes after the request. A new one is made
+// for each request; see [NewStatus].
 //
-// A record is durable once the status has been written: Save reports so for the keys that the status had when the store was made. A
-// changed record of these keys need not be durable at once, because a lost change is observed in the cluster again. The exception is
-// that an object is to be purged: without that in its record, an object that is gone would be created again.
+// A record is durable once the status has been written: Save reports so for the keys that the status had when the store
+// was made. A changed record of these keys need not be durable at once, because a lost change is observed in the
+// cluster again. The exception is that an object is to be purged: without that in its record, an object that is gone
+// would be created again.
 type Status struct {
 	// Limit is how large the inventory may get, in bytes of JSON. Default: DefaultLimit.
 	//
-	// An inventory beyond it loses its messages. If it is still too large, new records are an error. An inventory without new
-	// records is always stored, so that a large component can still be deleted.
+	// An inventory beyond it loses its messages. If it is still too large, new records are an error. An inventory
+	// without new records is always stored, so that a large component can still be deleted.
 	Limit int
 
 	status *apis.ComponentStatus
-	// before is what the status had when the store was made. durable has its keys, with true for a purged object; it is made when
-	// it is needed.
+	// before is what the status had when the store was made. durable has its keys, with true for a purged object; it is
+	// made when it is needed.
 	before  []apis.InventoryRecord
 	durable map[plan.Key]bool
 }
@@ -84,8 +85,8 @@ func sizeOf(records []apis.InventoryRecord) (int, error) {
 	return len(raw), err
 }
 
-// isDurable reports whether all keys of records were in the status when the store was made. With purges, each record of a purged
-// object must also have said so then.
+// isDurable reports whether all keys of records were in the status when the store was made. With purges, each record of
+// a purged object must also have said so then.
 func (s *Status) isDurable(records []apis.InventoryRecord, purges bool) bool {
 	if len(records) == 0 || len(records) == len(s.before) && &records[0] == &s.before[0] {
 		return true

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cache remembers what was prepared in the last request, so that an object that was generated the same again is not prepared
-// again. It knows objects by a hash of their content and not by their address, because a generator may change what it has returned.
-// It keeps the little that a plan has to know of an object. It does not keep the content, which is generated in each request
-// anyway. The zero value is empty. It is used by one request at a time.
+// Cache remembers what was prepared in the last request, so that an object that was generated the same again is not
+// prepared again. It knows objects by a hash of their content and not by their address, because a generator may change
+// what it has returned. It keeps the little that a plan has to know of an object. It does not keep the content, which
+// is generated in each request anyway. The zero value is empty. It is used by one request at a time.
 type Cache struct {
 	key     cacheKey
 	entries []entry
@@ -60,8 +60,8 @@ type entry struct {
 	items []*item
 }
 
-// lookup returns an entry for each object, with items for objects that the last request had, too. same reports whether it had all
-// of them, in the same order, and no others.
+// lookup returns an entry for each object, with items for objects that the last request had, too. same reports whether
+// it had all of them, in the same order, and no others.
 func (c *Cache) lookup(objects []client.Object, options *Options) (entries []entry, same bool) {
 	if key := cacheKeyOf(options); c.key != key {
 		*c = Cache{key: key}
@@ -103,8 +103,8 @@ func (c *Cache) lookupMoved(entries []entry) {
 	}
 }
 
-// keep remembers entries, except for faulty objects. same is the result of lookup. consistent reports whether all entries were
-// prepared and go together.
+// keep remembers entries, except for faulty objects. same is the result of lookup. consistent reports whether all
+// entries were prepared and go together.
 func (c *Cache) keep(entries []entry, same, consistent bool) {
 	for n := range entries {
 		e := &entries[n]
@@ -151,8 +151,8 @@ type traits struct {
 // commonByHash has what the items of a cache have in common, by the hash of the traits.
 type commonByHash map[uint64]*common
 
-// of returns what objects with such traits have in common. It shares no text with what was generated, because a name may be a part of
-// a text that is much longer.
+// of returns what objects with such traits have in common. It shares no text with what was generated, because a name
+// may be a part of a text that is much longer.
 func (known commonByHash) of(t traits, options *Options) *common {
 	hash, ok := digest.Of(&t)
 	if c := known[hash]; ok && c != nil && reflect.DeepEqual(c.traits, t) {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SchemeOf returns a scheme with the types that a generator registers, for Options, and nil if it registers none. It is a scheme of
-// its own: other goroutines read the scheme of the operator, so nothing may be added to that.
+// SchemeOf returns a scheme with the types that a generator registers, for Options, and nil if it registers none. It is
+// a scheme of its own: other goroutines read the scheme of the operator, so nothing may be added to that.
 func SchemeOf(generator component.Generator) (*runtime.Scheme, error) {
 	extender, ok := generator.(component.SchemeExtender)
 	if !ok {
@@ -86,8 +86,8 @@ func convert(object client.Object, options *Options) (map[string]any, error) {
 	return content, nil
 }
 
-// kindOf returns the kind of a typed object. If the schemes know kinds of its Go type, it is one of these, and it is the one that the
-// object says, if it says one.
+// kindOf returns the kind of a typed object. If the schemes know kinds of its Go type, it is one of these, and it is
+// the one that the object says, if it says one.
 func kindOf(object client.Object, options *Options) (schema.GroupVersionKind, error) {
 	var said schema.GroupVersionKind
 	if typeMeta := object.GetObjectKind(); typeMeta != nil {
@@ -134,8 +134,9 @@ func registered(object client.Object, scheme *runtime.Scheme) []schema.GroupVers
 	})
 }
 
-// dropAdded drops what Go types write without a value: a creationTimestamp that is null, of any metadata, and, with statuses, an empty
-// status beside metadata and a spec, as templates of claims have it. In a schema, a status may be a property of that name.
+// dropAdded drops what Go types write without a value: a creationTimestamp that is null, of any metadata, and, with
+// statuses, an empty status beside metadata and a spec, as templates of claims have it. In a schema, a status may be a
+// property of that name.
 func dropAdded(value any, statuses bool, depth int) {
 	if depth > maxDepth {
 		return

@@ -13,8 +13,8 @@ var digestEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").With
 // annotationLastApplied is where kubectl keeps a copy of the whole object.
 const annotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// digestOf returns a digest of normalized content: the first 16 bytes of the SHA-256 of its canonical JSON. It outlives the process
-// and versions of libraries: if it changed, all objects would be written again, and some recreated.
+// digestOf returns a digest of normalized content: the first 16 bytes of the SHA-256 of its canonical JSON. It outlives
+// the process and versions of libraries: if it changed, all objects would be written again, and some recreated.
 func digestOf(content map[string]any, confidential bool) string {
 	if confidential {
 		content = withoutValues(content)
@@ -25,8 +25,8 @@ func digestOf(content map[string]any, confidential bool) string {
 	return digestEncoding.EncodeToString(sum[:16])
 }
 
-// canonical returns value without what does not matter. A creationTimestamp that is null means nothing; whether Go types write it
-// depends on the version of a library. Decoders do not agree on whether a whole number is an integer.
+// canonical returns value without what does not matter. A creationTimestamp that is null means nothing; whether Go
+// types write it depends on the version of a library. Decoders do not agree on whether a whole number is an integer.
 func canonical(value any) any {
 	switch v := value.(type) {
 	case []any:
@@ -51,7 +51,8 @@ func canonical(value any) any {
 	return value
 }
 
-// withoutValues returns a Secret with the keys of its data, and none of the values: they could be guessed from a digest.
+// withoutValues returns a Secret with the keys of its data, and none of the values: they could be guessed from a
+// digest.
 func withoutValues(content map[string]any) map[string]any {
 	content = maps.Clone(content)
 	if data, ok := content["data"].(map[string]any); ok {

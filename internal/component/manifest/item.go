@@ -16,8 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// item is one object that is being prepared, and what is kept of it from request to request. The content is kept only if it is in
-// a list. All but the last part depends on what was generated, and on the options except for the digest of the component.
+// item is one object that is being prepared, and what is kept of it from request to request. The content is kept only
+// if it is in a list. All but the last part depends on what was generated, and on the options except for the digest of
+// the component.
 type item struct {
 	*common
 	name       string
@@ -31,8 +32,8 @@ type item struct {
 
 	// digest is that of what is desired, once it is complete.
 	digest string
-	// index and ordinal are the position of the generated object, and the position of this one once lists are expanded. They are set
-	// in each request.
+	// index and ordinal are the position of the generated object, and the position of this one once lists are expanded.
+	// They are set in each request.
 	index, ordinal int
 	// scope for which it was completed last; 0 if it is not complete.
 	scope scope
@@ -105,8 +106,8 @@ func newItems(content map[string]any, options *Options, known commonByHash) []*i
 	return items
 }
 
-// expandList returns the elements of a list. A list is of the kind List, or of a kind that ends so and has items and no name. The
-// elements of the latter may leave out their kind.
+// expandList returns the elements of a list. A list is of the kind List, or of a kind that ends so and has items and no
+// name. The elements of the latter may leave out their kind.
 func expandList(content map[string]any) (elements []any, isList bool, err error) {
 	kind, _ := content["kind"].(string)
 	version, _ := content["apiVersion"].(string)
@@ -175,7 +176,8 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 	}
 }
 
-// checkReadyWhen refuses an expression that cannot be evaluated for any object. The object would be written and never become ready.
+// checkReadyWhen refuses an expression that cannot be evaluated for any object. The object would be written and never
+// become ready.
 func checkReadyWhen(settings component.Settings) error {
 	if err := readiness.Validate(settings); err != nil {
 		// It names the annotation.
@@ -192,8 +194,8 @@ func checkPurge(kind schema.GroupKind, settings component.Settings) error {
 	return fmt.Errorf("an object of the kind %s cannot have a purge order", kind.Kind)
 }
 
-// complete does what depends on the scope: it takes the digest of the object in its namespace. If it did so for the same scope before,
-// only the digest of the component may change. changed reports whether it did not.
+// complete does what depends on the scope: it takes the digest of the object in its namespace. If it did so for the
+// same scope before, only the digest of the component may change. changed reports whether it did not.
 func (i *item) complete(s scope, from *source, componentDigest string) (changed bool, err error) {
 	if changed = i.scope != s; changed {
 		i.scope = 0

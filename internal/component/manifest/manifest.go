@@ -1,13 +1,13 @@
-// Package manifest prepares the objects that a generator returns for the rest of the engine: they are checked and completed, and get a
-// digest. It keeps objects as they were generated: no field is lost by passing through a Go type.
+// Package manifest prepares the objects that a generator returns for the rest of the engine: they are checked and
+// completed, and get a digest. It keeps objects as they were generated: no field is lost by passing through a Go type.
 //
-// What a generator returns is not trusted. A fault of an object is an error that names it, never a panic. Errors have no values of
-// Secrets.
+// What a generator returns is not trusted. A fault of an object is an error that names it, never a panic. Errors have
+// no values of Secrets.
 //
-// The files in the order in which an object passes them: cache.go finds objects that did not change, content.go and normalize.go
-// convert an object to JSON values, sanitize.go checks it and removes what is not to be written, item.go and digest.go keep what a
-// plan needs of it, types.go finds its scope, and consistency.go compares it with the others. source.go makes the manifest again if it
-// is written. [Prepare] is in prepare.go.
+// The files in the order in which an object passes them: cache.go finds objects that did not change, content.go and
+// normalize.go convert an object to JSON values, sanitize.go checks it and removes what is not to be written, item.go
+// and digest.go keep what a plan needs of it, types.go finds its scope, and consistency.go compares it with the others.
+// source.go makes the manifest again if it is written. [Prepare] is in prepare.go.
 package manifest
 
 import (
@@ -41,12 +41,14 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// GeneratorScheme finds the kinds that Scheme does not know; see [SchemeOf]. Optional.
 	GeneratorScheme *runtime.Scheme
-	// Namespaced returns the scope of a kind; known is false if the cluster does not serve it. An error ends the preparation. It
-	// is called at most once for each kind in a request, and not for the kinds that the objects themselves define. Required.
+	// Namespaced returns the scope of a kind; known is false if the cluster does not serve it. An error ends the
+	// preparation. It is called at most once for each kind in a request, and not for the kinds that the objects
+	// themselves define. Required.
 	Namespaced func(kind schema.GroupVersionKind) (namespaced, known bool, err error)
 }
 
-// Object is one prepared object, for one request. What it refers to is shared, between requests too, and must not be changed.
+// Object is one prepared object, for one request. What it refers to is shared, between requests too, and must not be
+// changed.
 type Object struct {
 	// Settings are read from its annotations.
 	Settings component.Settings

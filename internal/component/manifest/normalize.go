@@ -15,8 +15,8 @@ import (
 	"github.com/go-openapi/jsonpointer"
 )
 
-// maxDepth and maxValues limit what an object may hold. They are far beyond what an API server accepts. Without them, content that
-// holds itself would never end.
+// maxDepth and maxValues limit what an object may hold. They are far beyond what an API server accepts. Without them,
+// content that holds itself would never end.
 const (
 	maxDepth   = 256
 	maxValues  = 1 << 18

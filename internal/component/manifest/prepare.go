@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Prepare checks objects and prepares them, in their order; lists are expanded. It changes none of them, and keeps nothing that
-// belongs to them. The error names all faulty objects, in their order, and nothing is prepared then. It wraps a
-// [meta.NoKindMatchError] if neither the cluster nor any of the objects defines the kind of one: that may pass. cache may
-// be nil.
+// Prepare checks objects and prepares them, in their order; lists are expanded. It changes none of them, and keeps
+// nothing that belongs to them. The error names all faulty objects, in their order, and nothing is prepared then. It
+// wraps a [meta.NoKindMatchError] if neither the cluster nor any of the objects defines the kind of one: that may pass.
+// cache may be nil.
 func Prepare(objects []client.Object, options Options, cache *Cache) ([]Object, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -109,7 +109,8 @@ func (p *preparation) run(consistent bool) error {
 	return p.err()
 }
 
-// complete returns the items without a fault, and whether all were complete already. An error is one of looking up a scope.
+// complete returns the items without a fault, and whether all were complete already. An error is one of looking up a
+// scope.
 func (p *preparation) complete(t *types) (complete []*item, same bool, err error) {
 	s := &scopes{types: t, lookup: p.options.Namespaced, known: map[schema.GroupVersionKind]scopeResult{}}
 	complete, same = make([]*item, 0, len(p.items)), true

@@ -15,12 +15,13 @@ var ErrChanged = errors.New("what was generated for it was changed before it cou
 // request is what the sources of one request share.
 type request struct {
 	options *Options
-	// lock keeps methods of generated objects from being called at the same time. They may be of any type and may share data.
+	// lock keeps methods of generated objects from being called at the same time. They may be of any type and may share
+	// data.
 	lock sync.Mutex
 }
 
-// source is where the manifest of an object comes from in one request. Few objects are written in a request, and none between two
-// requests, so a manifest is made when it is asked for.
+// source is where the manifest of an object comes from in one request. Few objects are written in a request, and none
+// between two requests, so a manifest is made when it is asked for.
 type source struct {
 	generated client.Object
 	// hash is that of generated when it was prepared.
@@ -54,8 +55,9 @@ func (s *source) sanitized() (map[string]any, error) {
 	return content, nil
 }
 
-// Manifest returns the object as it is to be written, without the marks of the component. It is made from what was generated, once;
-// the error is [ErrChanged] if that has changed since. It is nil for the zero Object. It is safe for concurrent use.
+// Manifest returns the object as it is to be written, without the marks of the component. It is made from what was
+// generated, once; the error is [ErrChanged] if that has changed since. It is nil for the zero Object. It is safe for
+// concurrent use.
 func (o *Object) Manifest() (*unstructured.Unstructured, error) {
 	s := o.source
 	if s == nil {

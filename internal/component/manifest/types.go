@@ -32,8 +32,8 @@ type definition struct {
 	scope scope
 }
 
-// readDefinition returns nil for an object that defines no type. It accepts any version of the kinds that do, because it needs no Go
-// type.
+// readDefinition returns nil for an object that defines no type. It accepts any version of the kinds that do, because
+// it needs no Go type.
 func readDefinition(kind schema.GroupKind, content map[string]any) (*definition, error) {
 	group, groupErr := textAt(content, "spec", "group")
 	switch kind {
