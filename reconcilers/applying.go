@@ -11,11 +11,11 @@ import (
 	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -308,7 +308,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	}
 	if log.Enabled() {
 		before, after := w.loggable(unmanaged(actual)), w.loggable(unmanaged(applied))
-		log.Info("updated resource", "diff", cmp.Diff(before, after, IgnoreAllUnexported))
+		log.Info("updated resource", "diff", diff.Diff(before, after))
 	}
 	w.succeeded(updating, actual)
 	return applied, nil

@@ -2,16 +2,17 @@ package reconcilers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
-	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -164,21 +165,32 @@ func (r *ResourceReconciler[T]) reportStatus(ctx context.Context, config Config,
 }
 
 func statusDiff(original, resource client.Object) string {
-	// Printing fills caches within some values, and original may share them with the cache of the informers.
-	original = original.DeepCopyObject().(client.Object)
-	return cmp.Diff(statusfield.Of(original).Get(), statusfield.Of(resource).Get(), IgnoreAllUnexported, summariseInventories)
+	return diff.Diff(loggableStatus(original), loggableStatus(resource))
 }
 
-// summariseInventories has large inventories compared by how many objects are in which phase: their records would fill
-// the log, and take seconds to compare.
-var summariseInventories = cmp.FilterValues(func(a, b []apis.InventoryRecord) bool {
-	return max(len(a), len(b)) > maxRecordsInDiff
-}, cmp.Transformer("summary", func(records []apis.InventoryRecord) map[apis.InventoryPhase]int {
-	phases := map[apis.InventoryPhase]int{}
-	for i := range records {
-		phases[records[i].Phase]++
-	}
-	return phases
-}))
+// maxRecordsInLog is how many records of an inventory are logged. More of them would fill the log, and take seconds to
+// compare.
+const maxRecordsInLog = 20
 
-const maxRecordsInDiff = 20
+// loggableStatus returns the JSON content of the status of obj. Of a larger inventory, it has how many objects are in
+// which phase.
+func loggableStatus(obj client.Object) any {
+	status := statusfield.Of(obj).Get()
+	encoded, err := json.Marshal(status)
+	if err != nil {
+		return status
+	}
+	var content any
+	_ = json.Unmarshal(encoded, &content) // what was encoded can be decoded
+	fields, _ := content.(map[string]any)
+	records, _ := fields["inventory"].([]any)
+	if len(records) > maxRecordsInLog {
+		phases := map[any]int{}
+		for _, record := range records {
+			record, _ := record.(map[string]any)
+			phases[record["phase"]]++
+		}
+		fields["inventory"] = fmt.Sprint(phases)
+	}
+	return content
+}

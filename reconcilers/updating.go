@@ -8,9 +8,9 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -214,7 +214,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter
 	}
 
 	if log.Enabled() {
-		log.Info("updating resource", "diff", cmp.Diff(w.loggable(actual), w.loggable(current), IgnoreAllUnexported))
+		log.Info("updating resource", "diff", diff.Diff(w.loggable(actual), w.loggable(current)))
 	}
 	if err := w.config.Update(ctx, current); err != nil {
 		return none, w.failed(ctx, updating, actual, err)
