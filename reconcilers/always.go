@@ -52,7 +52,13 @@ func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 	paths := make([]nodePath, len(a))
 	for i, node := range a {
 		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
-		result, err := reconcileElement(&paths[i], node, i, resource)
+		var result Result
+		var err error
+		if isNilNode(node) {
+			err = nilElement("Always", i)
+		} else {
+			result, err = node.Reconcile(&paths[i], resource)
+		}
 		aggregate = aggregateResult(aggregate, result)
 		if err != nil {
 			recordUnlocated(&paths[i], err)
@@ -60,13 +66,6 @@ func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 		}
 	}
 	return aggregate, joinAll(errs)
-}
-
-func reconcileElement[Type client.Object](ctx context.Context, node SubReconciler[Type], index int, resource Type) (Result, error) {
-	if isNilNode(node) {
-		return Result{}, nilElement("Always", index)
-	}
-	return node.Reconcile(ctx, resource)
 }
 
 // Describe lists the nodes.

@@ -102,7 +102,8 @@ func (r *CastResource[Type, CastType]) checkTypes() error {
 	case given == cast, cast.Kind() == reflect.Pointer:
 		return nil
 	case cast.Kind() != reflect.Interface:
-		return fmt.Errorf("CastResource %q must have a CastType that is a pointer or an interface, not %s", r.Name, cast)
+		return fmt.Errorf("CastResource %q must have a CastType that is a pointer or an interface, not %s",
+			r.Name, cast)
 	case given.Kind() != reflect.Interface && !given.Implements(cast):
 		return fmt.Errorf("CastResource %q must have a CastType that %s implements, not %s", r.Name, given, cast)
 	}
@@ -181,7 +182,9 @@ func (r *CastResource[Type, CastType]) decode(ctx context.Context, resource Type
 }
 
 // applyChange changes resource as the nested node changed cast, which was made of data.
-func (r *CastResource[Type, CastType]) applyChange(ctx context.Context, resource Type, data []byte, cast CastType) error {
+func (r *CastResource[Type, CastType]) applyChange(
+	ctx context.Context, resource Type, data []byte, cast CastType,
+) error {
 	original, err := r.decode(ctx, resource, data)
 	if err != nil {
 		return err
@@ -203,8 +206,9 @@ func (r *CastResource[Type, CastType]) applyChange(ctx context.Context, resource
 }
 
 func (r *CastResource[Type, CastType]) unable(ctx context.Context, resource Type, err error) error {
-	err = fmt.Errorf("CastResource %q is unable to make a %s of %s: %w", r.Name, r.castName, describeObject(resource), err)
-	recordFailure(ctx, describeObject(resource), err)
+	name := describeObject(resource)
+	err = fmt.Errorf("CastResource %q is unable to make a %s of %s: %w", r.Name, r.castName, name, err)
+	recordFailure(ctx, name, err)
 	return err
 }
 

@@ -102,7 +102,9 @@ func (c Config) WithDangerousDuckClientOperations() Config {
 // TrackAndGet reads an object and has the resource of the request woken whenever that object changes, or comes into
 // being: the track stands also when the object is not found. Outside a request, or for an object that cannot be
 // tracked, it returns an error and reads nothing.
-func (c Config) TrackAndGet(ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption) error {
+func (c Config) TrackAndGet(
+	ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption,
+) error {
 	watcher, err := watcherOf(ctx)
 	if err != nil {
 		return fmt.Errorf("unable to track %s %s: %w", typeName(obj), key, err)
@@ -178,9 +180,11 @@ func (c Config) record(obj client.Object, eventType, reason, message string, arg
 	}
 }
 
-var errNoTracker = errors.New("the config has no tracker")
-
-var errNoResourceType = errors.New("there is no resource on the context to wake. Check that the context is from a ResourceReconciler")
+var (
+	errNoTracker      = errors.New("the config has no tracker")
+	errNoResourceType = errors.New("there is no resource on the context to wake. " +
+		"Check that the context is from a ResourceReconciler")
+)
 
 // wokenType returns an object of the type that is woken: that of the root, whatever type the nodes see it as.
 func wokenType(ctx context.Context) (client.Object, error) {

@@ -20,7 +20,8 @@ func AddFinalizer(ctx context.Context, resource client.Object, finalizer string)
 	if finalizer == "" || controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
 	}
-	return patchFinalizers(ctx, resource, finalizer, "adding finalizer", append(slices.Clone(resource.GetFinalizers()), finalizer))
+	finalizers := append(slices.Clone(resource.GetFinalizers()), finalizer)
+	return patchFinalizers(ctx, resource, finalizer, "adding finalizer", finalizers)
 }
 
 // ClearFinalizer takes finalizer off resource, in the cluster and in memory, and leaves those of others. It does
@@ -29,9 +30,10 @@ func ClearFinalizer(ctx context.Context, resource client.Object, finalizer strin
 	if finalizer == "" || !controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
 	}
+	others := slices.Clone(resource.GetFinalizers())
 	// An empty list, rather than none, has an unstructured object send [] and not null, as it does upstream.
-	remaining := slices.DeleteFunc(slices.Clone(resource.GetFinalizers()), func(f string) bool { return f == finalizer })
-	return patchFinalizers(ctx, resource, finalizer, "removing finalizer", remaining)
+	others = slices.DeleteFunc(others, func(name string) bool { return name == finalizer })
+	return patchFinalizers(ctx, resource, finalizer, "removing finalizer", others)
 }
 
 func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doing string, finalizers []string) error {
@@ -53,7 +55,8 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 		recordFailure(ctx, describeObject(base), err)
 		if !isQuiet(err) {
 			log.Error(err, "unable to patch finalizers")
-			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed", "Failed to patch finalizer %q: %s", finalizer, err)
+			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed",
+				"Failed to patch finalizer %q: %s", finalizer, err)
 		}
 		return err
 	}

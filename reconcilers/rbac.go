@@ -1,6 +1,8 @@
 package reconcilers
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,10 +51,7 @@ func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper)
 	}
 
 	resources := slices.SortedFunc(maps.Keys(verbs), func(a, b schema.GroupResource) int {
-		if a.Group != b.Group {
-			return strings.Compare(a.Group, b.Group)
-		}
-		return strings.Compare(a.Resource, b.Resource)
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 	})
 	rules := make([]rbacv1.PolicyRule, 0, len(resources))
 	for _, gr := range resources {
@@ -65,22 +64,24 @@ func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper)
 	return rules, nil
 }
 
-func (a Access) groupResource(resource client.Object, scheme *runtime.Scheme, mapper meta.RESTMapper) (schema.GroupResource, error) {
+// groupResource returns which resource or subresource a is about, in a tree that reconciles root.
+func (a Access) groupResource(
+	root client.Object, scheme *runtime.Scheme, mapper meta.RESTMapper,
+) (gr schema.GroupResource, err error) {
 	obj := a.Object
 	if isNil(obj) {
-		obj = resource
+		obj = root
 	}
 	if isNil(obj) {
-		return schema.GroupResource{}, fmt.Errorf("the resource that the tree reconciles is not known: describe the root")
+		return gr, errors.New("the resource that the tree reconciles is not known: describe the root")
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Empty() {
-		var err error
 		if gvk, err = apiutil.GVKForObject(obj, scheme); err != nil {
-			return schema.GroupResource{}, fmt.Errorf("unable to tell the kind of %T: %w", obj, err)
+			return gr, fmt.Errorf("unable to tell the kind of %T: %w", obj, err)
 		}
 	}
-	gr := resourceOf(gvk, mapper)
+	gr = resourceOf(gvk, mapper)
 	if a.Subresource != "" {
 		gr.Resource += "/" + a.Subresource
 	}
@@ -105,10 +106,7 @@ func sortVerbs(verbs sets.Set[string]) []string {
 		return len(verbOrder)
 	}
 	return slices.SortedFunc(maps.Keys(verbs), func(a, b string) int {
-		if rank(a) != rank(b) {
-			return rank(a) - rank(b)
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
 	})
 }
 

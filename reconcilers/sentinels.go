@@ -30,7 +30,8 @@ var (
 	// left as it is: it is reflected on the parent, but not created, updated or deleted.
 	//
 	//lint:ignore ST1012 the name is part of the compatible vocabulary
-	OnlyReconcileChildStatus = errors.New("skip reconciler create/update/delete behavior for the child resource, while still reflecting the existing child's status on the reconciled resource")
+	OnlyReconcileChildStatus = errors.New("skip reconciler create/update/delete behavior for the child resource, " +
+		"while still reflecting the existing child's status on the reconciled resource")
 )
 
 func isQuiet(err error) bool {

@@ -112,7 +112,8 @@ func (r *SuppressTransientErrors[T, LT]) check() error {
 		return fmt.Errorf("SuppressTransientErrors %q must implement Reconciler", r.Name)
 	}
 	if isNil(r.ListType) {
-		return fmt.Errorf("SuppressTransientErrors %q must define ListType since none can be made of %s", r.Name, reflect.TypeFor[LT]())
+		return fmt.Errorf("SuppressTransientErrors %q must define ListType since none can be made of %s",
+			r.Name, reflect.TypeFor[LT]())
 	}
 	return nil
 }
@@ -212,7 +213,9 @@ func (r *SuppressTransientErrors[T, LT]) existing(ctx context.Context, resource 
 // listing returns what to list the resources with. Those of a type that the scheme knows are in the cache, since the
 // root watches them. Others, and those that stand for resources of another type, may have to come from the API server,
 // which is asked for their metadata only.
-func (r *SuppressTransientErrors[T, LT]) listing(ctx context.Context, config Config, resource T) (client.Reader, client.ObjectList) {
+func (r *SuppressTransientErrors[T, LT]) listing(
+	ctx context.Context, config Config, resource T,
+) (client.Reader, client.ObjectList) {
 	list := r.ListType.DeepCopyObject().(client.ObjectList)
 	_, unstructured := any(list).(runtime.Unstructured)
 	_, cast := resourceBehindCast(ctx, resource)

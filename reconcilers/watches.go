@@ -101,11 +101,12 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 		}
 	}
 	fan := &fanOut{}
+	obj = watchable(obj, config.Scheme())
 	if other == nil {
-		bldr.Watches(watchable(obj, config.Scheme()), fan)
+		bldr.Watches(obj, fan)
 	} else {
 		// The builder knows the cache of the manager only.
-		bldr.WatchesRawSource(source.TypedKind[client.Object, Request](other.GetCache(), watchable(obj, config.Scheme()), fan))
+		bldr.WatchesRawSource(source.TypedKind[client.Object, Request](other.GetCache(), obj, fan))
 	}
 	if registered != nil {
 		registered.byType[key] = fan

@@ -82,7 +82,8 @@ func (r *AdmissionWebhookAdapter[T]) check() error {
 		return fmt.Errorf("AdmissionWebhookAdapter %q must define Reconciler", r.Name)
 	}
 	if isNil(r.Type) {
-		return fmt.Errorf("AdmissionWebhookAdapter %q must define Type since none can be made of %s", r.Name, reflect.TypeFor[T]())
+		return fmt.Errorf("AdmissionWebhookAdapter %q must define Type since none can be made of %s",
+			r.Name, reflect.TypeFor[T]())
 	}
 	return nil
 }
@@ -215,7 +216,9 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 }
 
 // handle runs the tree over the object of the request, and sets the patch.
-func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.Request, resp *admission.Response) error {
+func (r *AdmissionWebhookAdapter[T]) handle(
+	ctx context.Context, req admission.Request, resp *admission.Response,
+) error {
 	ctx = StashRequest(ctx, Request{NamespacedName: types.NamespacedName{Namespace: req.Namespace, Name: req.Name}})
 	raw := req.Object.Raw
 	if req.Operation == admissionv1.Delete {

@@ -23,7 +23,8 @@ import (
 // whoever makes that cluster adds it to the manager, so that its cache runs. What a function tracks in another cluster
 // needs a source for it, as it needs a watch at home:
 //
-//	bldr.WatchesRawSource(source.Kind(other.GetCache(), client.Object(&corev1.ConfigMap{}), reconcilers.EnqueueTracked(ctx)))
+//	watched := client.Object(&corev1.ConfigMap{})
+//	bldr.WatchesRawSource(source.Kind(other.GetCache(), watched, reconcilers.EnqueueTracked(ctx)))
 type WithConfig[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: WithConfig.
 	Name string
