@@ -96,7 +96,7 @@ func (c *duckClient) isDuck(obj runtime.Object) bool {
 	return IsDuck(obj, c.inner.Scheme())
 }
 
-// Apply passes on as it is: an apply configuration holds exactly the fields its author means to own.
+// Apply passes obj on unchanged, because an apply configuration has exactly the fields that its author wants to own.
 func (c *duckClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	return c.inner.Apply(ctx, obj, opts...)
 }

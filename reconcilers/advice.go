@@ -8,12 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Advice runs functions before, around and after a node, which need not know of them: to measure it, to run it again,
-// to run it only sometimes, to look at what it returns.
+// Advice runs functions before, around and after a node, without a change of the node. The functions may measure the
+// node, run it again, run it only sometimes, or inspect what it returns.
 //
 //   - Runs: Before, Around, which runs the node, and After, in this order.
 //   - Stops: at an error of Before; neither Around nor After runs then.
-//   - On error: an error of Before is returned with its result. An error of Around goes to After, which decides.
+//   - On error: an error of Before is returned with the result of Before. An error of Around goes to After, which
+//     returns the final error.
 //   - On deletion: the same.
 type Advice[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: Advice.
@@ -25,15 +26,15 @@ type Advice[Type client.Object] struct {
 	// Reconciler is the nested node. Required.
 	Reconciler SubReconciler[Type]
 
-	// Before runs first. The context that it returns is used from there on; nil keeps the current one. Its result is
-	// aggregated with that of Around. Default: does nothing.
+	// Before runs first. The context that it returns replaces the current one, unless it is nil. Its result is
+	// aggregated with the result of Around. Default: does nothing.
 	Before func(ctx context.Context, resource Type) (context.Context, Result, error)
 
-	// Around runs the nested node, which it is given: once, several times or not at all. Default: once.
+	// Around gets the nested node and runs it once, several times or not at all. Default: runs it once.
 	Around func(ctx context.Context, resource Type, reconciler SubReconciler[Type]) (Result, error)
 
-	// After gets the results of Before and Around, aggregated, and the error of Around, and returns the outcome of the
-	// node. Default: returns what it gets.
+	// After gets the aggregated result of Before and Around, and the error of Around. It returns the final result and
+	// error of the node. Default: returns its arguments.
 	After func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
 	initOnce sync.Once

@@ -8,24 +8,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Always runs its nodes one after the other, whatever becomes of those before.
+// Always runs its nodes one after the other, also after one of them has failed.
 //
 //   - Runs: every node, in order.
 //   - Stops: never.
-//   - On error: runs the other nodes all the same, and returns the errors, joined if there are several, with the
-//     aggregated results of all nodes. A quiet error counts only if all errors are quiet: it would silence the others.
-//     Of one that is left out, the wish that the status is not written stays.
+//   - On error: runs the other nodes too. It returns the aggregated results of all nodes and their errors, joined if
+//     there are several. If only some of the errors are quiet, these are dropped, because a quiet error would silence
+//     the others. If a dropped error carried [ErrSkipStatusUpdate], that marker is kept.
 //   - On deletion: runs the nodes in the same order.
 //
-// The results are aggregated, see [AggregateResults]. An empty Always does nothing. Always nests without changing what
-// runs and what is returned: it does not matter how a long one is split. A node that is missing is an error of its own,
-// which does not keep the others from running. A panic does.
+// The results are aggregated, see [AggregateResults]. An empty Always does nothing. An Always inside an Always behaves
+// as if its nodes stood in the outer one. A nil node counts as a node that fails. After a panic no other node runs.
 type Always[Type client.Object] []SubReconciler[Type]
 
 var _ SubReconciler[client.Object] = Always[client.Object]{}
 
-// SetupWithManager sets up the nodes in order, and stops at the first error: a tree that is set up in part does not
-// start.
+// SetupWithManager sets up the nodes in order, and stops at the first error, because a tree without its full set-up
+// must not start.
 func (a Always[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	for i, node := range a {
 		if isNilNode(node) {
@@ -73,8 +72,8 @@ func (a Always[Type]) Describe() Description {
 	return Description{Kind: "Always", Nodes: describeList(a)}
 }
 
-// joinAll makes one error of those of several nodes. Beside one that is not quiet, of a quiet one only the mark that
-// may stand beside any error is kept, in its place.
+// joinAll joins the errors of several nodes. If only some of them are quiet, these are dropped. ErrSkipStatusUpdate
+// takes the place of each dropped error that carried it.
 func joinAll(errs []error) error {
 	quiet := 0
 	for _, err := range errs {
@@ -94,7 +93,7 @@ func joinAll(errs []error) error {
 		}
 		errs = loud
 	}
-	// A single error stays as it is.
+	// A single error is returned unchanged.
 	if len(errs) == 1 {
 		return errs[0]
 	}

@@ -8,16 +8,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IfThen runs one of two nodes, as a condition says.
+// IfThen runs one of two nodes, depending on a condition.
 //
-//   - Runs: Then if the condition holds, else Else, if there is one. The condition is asked once in each request.
+//   - Runs: Then if the condition is true, otherwise Else, if it is set. The condition is evaluated once in each
+//     request.
 //   - Stops: never on its own.
 //   - On error: returns the error and the result of the node that ran, unchanged.
-//   - On deletion: the same. A node that must clean up has to run, so the condition should hold for a resource that is
-//     terminating, or the children be owned, so that they go with it.
+//   - On deletion: the same. A node that must clean up has to run, so the condition should select it for a terminating
+//     resource too. Owned children need no such node, because they are deleted with the resource.
 //
-// A child under Then is not deleted when the condition stops holding: a [ChildReconciler] that desires no child does
-// that.
+// A child under Then is not deleted when the condition becomes false. To delete it, use a [ChildReconciler] that
+// desires no child.
 type IfThen[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: IfThen.
 	Name string
@@ -28,10 +29,10 @@ type IfThen[Type client.Object] struct {
 	// If is the condition. It must not change the resource. Required.
 	If func(ctx context.Context, resource Type) bool
 
-	// Then runs if the condition holds. Required.
+	// Then runs if the condition is true. Required.
 	Then SubReconciler[Type]
 
-	// Else runs if the condition does not hold. Optional.
+	// Else runs if the condition is false. Optional.
 	Else SubReconciler[Type]
 
 	initOnce sync.Once

@@ -12,13 +12,13 @@ import (
 //
 //   - Runs: every node, in order.
 //   - Stops: at the first node that returns an error.
-//   - On error: returns that node's error and that node's own result; the results of earlier nodes are dropped, since
-//     an error brings the request back anyway.
-//   - On deletion: runs the nodes in the same order. What must be taken down in reverse belongs into sequences of its
-//     own.
+//   - On error: returns the error and the result of that node. The results of earlier nodes are dropped, because the
+//     error causes a retry anyway.
+//   - On deletion: runs the nodes in the same order. If the clean-up needs another order, use a Sequence of its own for
+//     it.
 //
-// Without an error the results are aggregated, see [AggregateResults]. An empty Sequence does nothing. Sequences nest
-// without changing what runs: it does not matter how a long one is split.
+// Without an error the results are aggregated, see [AggregateResults]. An empty Sequence does nothing. A Sequence
+// inside a Sequence behaves as if its nodes stood in the outer one.
 type Sequence[Type client.Object] []SubReconciler[Type]
 
 var _ SubReconciler[client.Object] = Sequence[client.Object]{}
@@ -67,7 +67,7 @@ func (s Sequence[Type]) Describe() Description {
 	return Description{Kind: "Sequence", Nodes: describeList(s)}
 }
 
-// validateList and describeList are for the lists of nodes, which differ only in what they do about an error.
+// validateList and describeList are shared by Sequence and Always.
 
 func validateList[Type client.Object](ctx context.Context, kind string, nodes []SubReconciler[Type]) error {
 	for i, node := range nodes {

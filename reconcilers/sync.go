@@ -9,14 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SyncReconciler runs a function of the author: the leaf for whatever no other leaf does.
+// SyncReconciler runs a function of the author. It is the leaf for work that no other leaf does.
 //
 //   - Runs: Sync while the resource lives, Finalize while it is terminating.
 //   - Stops: never on its own.
-//   - On error: logs it unless it is quiet, and returns it with the result so far. An error of Sync keeps Finalize from
-//     running.
-//   - On deletion: runs Finalize, if there is one; with SyncDuringFinalization it runs Sync first. A Finalize can only
-//     be relied upon under a [WithFinalizer]: without a finalizer the resource may be gone before anybody looks.
+//   - On error: logs the error unless it is quiet, and returns it with the result so far. After an error of Sync,
+//     Finalize does not run.
+//   - On deletion: runs Finalize, if it is set; with SyncDuringFinalization it runs Sync first. Put the node under a
+//     [WithFinalizer] if Finalize must run: without a finalizer the resource may be gone before the controller sees the
+//     deletion.
 type SyncReconciler[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: SyncReconciler.
 	Name string
@@ -27,19 +28,19 @@ type SyncReconciler[Type client.Object] struct {
 	// SyncDuringFinalization runs Sync for a terminating resource too, before Finalize. Default: false.
 	SyncDuringFinalization bool
 
-	// Sync does the work for a resource that lives. Exactly one of Sync and SyncWithResult is required.
+	// Sync does the work for a resource that is not terminating. Exactly one of Sync and SyncWithResult is required.
 	Sync func(ctx context.Context, resource Type) error
 
-	// SyncWithResult is Sync for those who also ask for a delay.
+	// SyncWithResult is Sync with a Result, to ask for a delay.
 	SyncWithResult func(ctx context.Context, resource Type) (Result, error)
 
 	// Finalize cleans up for a resource that is terminating. Optional; at most one of Finalize and FinalizeWithResult.
 	Finalize func(ctx context.Context, resource Type) error
 
-	// FinalizeWithResult is Finalize for those who also ask for a delay.
+	// FinalizeWithResult is Finalize with a Result, to ask for a delay.
 	FinalizeWithResult func(ctx context.Context, resource Type) (Result, error)
 
-	// Uses tells what the functions do with the API, for the RBAC rules derived from the tree. It changes nothing else.
+	// Uses lists what the functions do with the API. Only the RBAC rules that are derived from the tree depend on it.
 	// Optional.
 	Uses []Access
 
@@ -56,7 +57,7 @@ func (r *SyncReconciler[Type]) init() {
 	})
 }
 
-// SetupWithManager validates, and calls Setup if there is one.
+// SetupWithManager validates, and calls Setup if it is set.
 func (r *SyncReconciler[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
 	ctx = Enter(ctx, r.Name)
@@ -69,7 +70,7 @@ func (r *SyncReconciler[Type]) SetupWithManager(ctx context.Context, mgr Manager
 	return r.Setup(ctx, mgr, bldr)
 }
 
-// Validate checks that the functions are set as they must be.
+// Validate checks that the required functions are set, and that none is set twice.
 func (r *SyncReconciler[Type]) Validate(ctx context.Context) error {
 	r.init()
 	return r.check()
@@ -142,7 +143,7 @@ func (r *SyncReconciler[Type]) finalize(ctx context.Context, resource Type) (Res
 	}
 }
 
-// Describe tells what the author says that the functions use.
+// Describe lists the Uses that the author gave.
 func (r *SyncReconciler[Type]) Describe() Description {
 	r.init()
 	return Description{Kind: "SyncReconciler", Name: r.Name, Uses: r.Uses}

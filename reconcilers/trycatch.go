@@ -8,17 +8,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TryCatch runs a node, lets a function decide what becomes of its outcome, and then runs a node in any case.
+// TryCatch runs a node, lets a function replace its result and error, and then runs another node in any case.
 //
-//   - Runs: Try, Catch and Finally, in this order, as far as they are there.
+//   - Runs: Try, then Catch and Finally if they are set.
 //   - Stops: never on its own.
-//   - On error: an error of Try goes to Catch, which may drop it, pass it on or return another; without Catch it is
-//     returned once Finally has run. An error of Finally is returned beside the one before it; of the two, one that is
-//     quiet gives way to one that is not.
+//   - On error: an error of Try goes to Catch, which may drop it, return it, or return another one. Without Catch the
+//     error is returned after Finally has run. An error of Finally is joined with the error before it. If only one of
+//     the two is quiet, the quiet one is dropped, but its [ErrSkipStatusUpdate] is kept.
 //   - On deletion: the same.
 //
-// The result is that of Catch, or of Try without Catch, aggregated with that of Finally. Panics are not caught: neither
-// Catch nor Finally runs after one.
+// The result of Catch (without Catch, the result of Try) is aggregated with the result of Finally. Panics are not
+// caught: after a panic neither Catch nor Finally runs.
 type TryCatch[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: TryCatch.
 	Name string
@@ -29,11 +29,11 @@ type TryCatch[Type client.Object] struct {
 	// Try runs first. Required.
 	Try SubReconciler[Type]
 
-	// Catch gets the outcome of Try, whether or not that is an error, and returns the outcome to go on with. Default:
-	// the outcome of Try.
+	// Catch is called with the result and error of Try, also if the error is nil. It returns the result and error that
+	// replace them. Default: keeps those of Try.
 	Catch func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
-	// Finally runs last, whatever the outcome so far. Optional.
+	// Finally runs last, also after an error. Optional.
 	Finally SubReconciler[Type]
 
 	initOnce sync.Once

@@ -9,16 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// While runs a node again and again, as long as a condition holds.
+// While runs a node again and again, as long as a condition is true.
 //
-//   - Runs: the nested node after each time that the condition held. The condition is asked before each iteration.
-//   - Stops: when the condition does not hold, at an error, or once the limit is reached and the condition holds still.
+//   - Runs: the nested node, in one iteration after the other. The condition is evaluated before each iteration.
+//   - Stops: when the condition is false, at an error, or when the condition is still true after the last allowed
+//     iteration.
 //   - On error: returns the error with the aggregated results of all iterations, the last one included. At the limit
-//     the error is an [ErrMaxIterations], and when the context of the request has ended, the error of that.
+//     the error is an [ErrMaxIterations]. If the context of the request has ended, the error wraps the error of the
+//     context.
 //   - On deletion: the same.
 //
-// Without an error the results of the iterations are aggregated, see [AggregateResults]. Paths and logs name the
-// iteration below the node; [RetrieveIteration] tells it to the condition and to the nodes.
+// Without an error the results of the iterations are aggregated, see [AggregateResults]. In paths and logs the number
+// of the iteration follows the name of the node. The condition and the nodes get it from [RetrieveIteration].
 type While[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: While.
 	Name string
@@ -26,14 +28,14 @@ type While[Type client.Object] struct {
 	// Setup adds watches and indexes, before those of the nested node. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Condition says whether the nested node runs once more. It must not change the resource. Required.
+	// Condition reports whether the nested node runs once more. It must not change the resource. Required.
 	Condition func(ctx context.Context, resource Type) bool
 
 	// Reconciler is the nested node. Required.
 	Reconciler SubReconciler[Type]
 
-	// MaxIterations limits how often the nested node runs in one request. Zero is no limit; less is not valid. Default:
-	// 100.
+	// MaxIterations limits how often the nested node runs in one request. Zero means no limit. A negative number is not
+	// valid. Default: 100.
 	MaxIterations *int
 
 	initOnce sync.Once
@@ -41,7 +43,8 @@ type While[Type client.Object] struct {
 
 var _ SubReconciler[client.Object] = (*While[client.Object])(nil)
 
-// ErrMaxIterations is the error, as a pointer, of a [While] whose condition holds still when the limit is reached.
+// ErrMaxIterations is the error of a [While] whose condition is still true when the limit is reached. It is returned as
+// a pointer.
 type ErrMaxIterations struct {
 	// Iterations is how often the nested node has run, which is the limit.
 	Iterations int
@@ -53,7 +56,7 @@ func (e *ErrMaxIterations) Error() string {
 	return fmt.Sprintf("exceeded max iterations: %d", e.Iterations)
 }
 
-// iteration is the context of one iteration: its place in the tree, and its number.
+// iteration is the context of one iteration. It has the path and the number of the iteration.
 type iteration struct {
 	nodePath
 	index int
@@ -75,8 +78,8 @@ func enterIteration(ctx context.Context, index int) context.Context {
 	}
 }
 
-// RetrieveIteration returns which iteration of the innermost [While] the code below ctx runs in, counted from zero, or
-// -1 outside of any.
+// RetrieveIteration returns the number of the current iteration of the innermost [While], counted from zero. Outside of
+// a While it returns -1.
 func RetrieveIteration(ctx context.Context) int {
 	if i, ok := ctx.Value(iterationKey{}).(*iteration); ok {
 		return i.index
@@ -129,7 +132,7 @@ func (r *While[Type]) check() error {
 	if isNilNode(r.Reconciler) {
 		return fmt.Errorf("While %q must implement Reconciler", r.Name)
 	}
-	// A limit that was computed, and came out wrong, must not become a loop without one.
+	// A limit that was computed wrongly must not mean a loop without a limit.
 	if *r.MaxIterations < 0 {
 		return fmt.Errorf("While %q may not have a negative MaxIterations", r.Name)
 	}
@@ -163,12 +166,12 @@ func (r *While[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 	}
 }
 
-// mayRun returns why there may not be another iteration, after as many as done.
+// mayRun returns an error if no other iteration may follow the first done ones.
 func (r *While[Type]) mayRun(ctx context.Context, done int) error {
 	if limit := *r.MaxIterations; limit > 0 && done >= limit {
 		return &ErrMaxIterations{Iterations: done}
 	}
-	// A loop without a limit, over nodes that do not look at the context, would outlast the program.
+	// If the nodes ignore the context, a loop without a limit would not end when the program stops.
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("While %q was interrupted: %w", r.Name, err)
 	}

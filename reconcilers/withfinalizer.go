@@ -8,27 +8,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WithFinalizer keeps the resource from going before the nested node has cleaned up. It is for state that nothing else
-// takes away: state outside the cluster, in other namespaces, or without an owner.
+// WithFinalizer keeps a deleted resource until the nested node has cleaned up. Use it for state that Kubernetes does
+// not delete with the resource: state outside the cluster, objects in other namespaces, or objects without an owner.
 //
-//   - Runs: the nested node, while the resource lives only once the finalizer is on it.
-//   - Stops: if the finalizer cannot be put on; the nested node then does not run.
-//   - On error: returns the nested node's error and result; the finalizer stays.
-//   - On deletion: runs the nested node, which cleans up. When it returns no error (or does no more than halt, which is
-//     no failure) and ReadyToClearFinalizer agrees, the finalizer is taken off. A node that has to wait returns an
-//     error, quiet if it likes, or makes ReadyToClearFinalizer say so.
+//   - Runs: adds the finalizer unless the resource is terminating, then the nested node.
+//   - Stops: if the finalizer cannot be added. The nested node then does not run.
+//   - On error: returns the nested node's error and result. The finalizer stays.
+//   - On deletion: runs the nested node, which cleans up. The finalizer is removed when the node returns no error (a
+//     mere [ErrHaltSubReconcilers] counts as none) and ReadyToClearFinalizer returns true. A node that has to wait
+//     returns an error, which may be quiet, or lets ReadyToClearFinalizer return false.
 //
-// Nested, the outer finalizer is put on first and taken off last.
+// If a WithFinalizer is inside another, the outer finalizer is added first and removed last.
 type WithFinalizer[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: WithFinalizer.
 	Name string
 
-	// Finalizer is put on the resource: a qualified name, such as "example.com/directory". Required, and to be unique
-	// to the node: two nodes of one finalizer would clear it for each other.
+	// Finalizer is added to the resource. It is a qualified name, such as "example.com/directory". Each node needs its
+	// own name, because two nodes with the same finalizer would remove it for each other. Required.
 	Finalizer string
 
-	// ReadyToClearFinalizer is asked after the nested node cleaned up without an error. Returning false keeps the
-	// finalizer until a later request. Default: always ready.
+	// ReadyToClearFinalizer is called after the nested node cleaned up without an error. If it returns false, the
+	// finalizer stays until a later request. Default: returns true.
 	ReadyToClearFinalizer func(ctx context.Context, resource Type) bool
 
 	// Reconciler is the nested node. Required.
