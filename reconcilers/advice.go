@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -44,9 +45,7 @@ var _ SubReconciler[client.Object] = (*Advice[client.Object])(nil)
 
 func (r *Advice[Type]) init() {
 	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "Advice"
-		}
+		r.Name = cmp.Or(r.Name, "Advice")
 		if r.Before == nil {
 			r.Before = func(context.Context, Type) (context.Context, Result, error) { return nil, Result{}, nil }
 		}
@@ -64,16 +63,7 @@ func (r *Advice[Type]) init() {
 // SetupWithManager validates, then sets up the node itself and the nested node.
 func (r *Advice[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup, setUpOf(r.Reconciler))
 }
 
 // Validate checks that the required field is set and, if recursive, the nested node.
@@ -82,10 +72,7 @@ func (r *Advice[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("Advice %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "Advice", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *Advice[Type]) check() error {

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,15 +27,7 @@ var _ SubReconciler[client.Object] = Always[client.Object]{}
 // SetupWithManager sets up the nodes in order, and stops at the first error, because a tree without its full set-up
 // must not start.
 func (a Always[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	for i, node := range a {
-		if isNilNode(node) {
-			return nilElement("Always", i)
-		}
-		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return nil
+	return setUpList(ctx, mgr, bldr, "Always", a)
 }
 
 // Validate checks that no node is nil and, if recursive, every node.
@@ -64,7 +57,7 @@ func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 			errs = append(errs, err)
 		}
 	}
-	return aggregate, joinAll(errs)
+	return aggregate, joinAll(errs...)
 }
 
 // Describe lists the nodes.
@@ -72,30 +65,22 @@ func (a Always[Type]) Describe() Description {
 	return Description{Kind: "Always", Nodes: describeList(a)}
 }
 
-// joinAll joins the errors of several nodes. If only some of them are quiet, these are dropped. ErrSkipStatusUpdate
-// takes the place of each dropped error that carried it.
-func joinAll(errs []error) error {
-	quiet := 0
+// joinAll joins the errors of several nodes. If only some of them are quiet, these are dropped. ErrSkipStatusUpdate takes
+// the place of each dropped error that carried it. A single error is returned unchanged. Nil errors are skipped.
+func joinAll(errs ...error) error {
+	someLoud := slices.ContainsFunc(errs, func(err error) bool { return err != nil && !isQuiet(err) })
+	var kept []error
 	for _, err := range errs {
-		if isQuiet(err) {
-			quiet++
+		switch {
+		case err == nil:
+		case !someLoud || !isQuiet(err):
+			kept = append(kept, err)
+		case errors.Is(err, ErrSkipStatusUpdate):
+			kept = append(kept, ErrSkipStatusUpdate)
 		}
 	}
-	if quiet > 0 && quiet < len(errs) {
-		var loud []error
-		for _, err := range errs {
-			switch {
-			case !isQuiet(err):
-				loud = append(loud, err)
-			case errors.Is(err, ErrSkipStatusUpdate):
-				loud = append(loud, ErrSkipStatusUpdate)
-			}
-		}
-		errs = loud
+	if len(kept) == 1 {
+		return kept[0]
 	}
-	// A single error is returned unchanged.
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return errors.Join(errs...)
+	return errors.Join(kept...)
 }

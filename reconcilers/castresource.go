@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,9 +60,7 @@ func (r *CastResource[Type, CastType]) init() {
 		if cast.Kind() == reflect.Pointer {
 			r.castName = cast.Elem().Name()
 		}
-		if r.Name == "" {
-			r.Name = r.castName + "CastResource"
-		}
+		r.Name = cmp.Or(r.Name, r.castName+"CastResource")
 		r.invalid = r.checkTypes()
 	})
 }
@@ -83,10 +82,7 @@ func (r *CastResource[Type, CastType]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(r.withCastType(ctx), r.Reconciler); err != nil {
-		return fmt.Errorf("CastResource %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(r.withCastType(ctx), "CastResource", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *CastResource[Type, CastType]) check() error {
@@ -222,11 +218,8 @@ func (r *CastResource[Type, CastType]) join(ctx context.Context, resource Type, 
 	applyErr = fmt.Errorf("CastResource %q is unable to carry over to %s what changed of the %s: %w",
 		r.Name, describeObject(resource), r.castName, applyErr)
 	recordFailure(ctx, describeObject(resource), applyErr)
-	if err == nil {
-		return applyErr
-	}
 	// A quiet error of the nested node must not silence the other error.
-	return joinAll([]error{err, applyErr})
+	return joinAll(err, applyErr)
 }
 
 // Describe shows the nested node.

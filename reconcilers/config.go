@@ -124,39 +124,35 @@ func (c Config) TrackAndGet(
 // Field selectors narrow the list, but not the track. The track is kept if reading fails. Outside a request, or for a
 // list whose kind is not known, TrackAndList returns an error and reads nothing.
 func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	watcher, err := watcherOf(ctx)
-	if err != nil {
-		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
-	}
-	ref, err := listReference(c, list, opts)
-	if err != nil {
-		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
-	}
-	if c.Tracker == nil {
-		return fmt.Errorf("unable to track %s: %w", typeName(list), errNoTracker)
-	}
-	if err := c.Tracker.TrackReference(ref, watcher); err != nil {
+	if err := c.trackList(ctx, list, opts); err != nil {
 		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
 	}
 	return c.List(ctx, list, opts...)
 }
 
-func listReference(c Config, list client.ObjectList, opts []client.ListOption) (tracker.Reference, error) {
+func (c Config) trackList(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
+	watcher, err := watcherOf(ctx)
+	if err != nil {
+		return err
+	}
 	ref, err := reference.GetReference(c.Scheme(), list)
 	if err != nil {
-		return tracker.Reference{}, err
+		return err
+	}
+	if c.Tracker == nil {
+		return errNoTracker
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	selector := options.LabelSelector
 	if selector == nil {
 		selector = labels.Everything()
 	}
-	return tracker.Reference{
+	return c.Tracker.TrackReference(tracker.Reference{
 		APIGroup:  ref.GroupVersionKind().Group,
 		Kind:      strings.TrimSuffix(ref.Kind, "List"),
 		Namespace: options.Namespace,
 		Selector:  selector,
-	}, nil
+	}, watcher)
 }
 
 // track makes changes of obj wake the resource of the request. Outside a request they wake resource.

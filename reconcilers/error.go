@@ -81,15 +81,9 @@ func Classify(err error) Class {
 
 // locateError wraps err in an [Error] if the request state has its path.
 func locateError(p *requestState, err error) error {
-	if err == nil {
-		return nil
-	}
-	var located *Error
-	if errors.As(err, &located) {
-		return err
-	}
 	f, ok := p.locate(err)
-	if !ok {
+	var located *Error
+	if !ok || errors.As(err, &located) {
 		return err
 	}
 	return &Error{Path: f.path, Object: f.object, Class: f.class, Err: err}

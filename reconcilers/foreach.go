@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -72,9 +73,7 @@ func cursorKey[I any]() stash.Key {
 
 func (r *ForEach[Type, Item]) init() {
 	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "ForEach"
-		}
+		r.Name = cmp.Or(r.Name, "ForEach")
 		r.key = cursorKey[Item]()
 	})
 }
@@ -82,17 +81,7 @@ func (r *ForEach[Type, Item]) init() {
 // SetupWithManager validates, then sets up the nested node and the node itself.
 func (r *ForEach[Type, Item]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, setUpOf(r.Reconciler), r.Setup)
 }
 
 // Validate checks that the required fields are set and, if recursive, the nested node.
@@ -101,10 +90,7 @@ func (r *ForEach[Type, Item]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("ForEach %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "ForEach", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *ForEach[Type, Item]) check() error {

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -41,32 +42,13 @@ type IfThen[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*IfThen[client.Object])(nil)
 
 func (r *IfThen[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "IfThen"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "IfThen") })
 }
 
 // SetupWithManager validates, then sets up the node itself, Then and Else.
 func (r *IfThen[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	if err := r.Then.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if isNilNode(r.Else) {
-		return nil
-	}
-	return r.Else.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup, setUpOf(r.Then), setUpOf(r.Else))
 }
 
 // Validate checks that the required fields are set and, if recursive, the nodes.
@@ -75,16 +57,13 @@ func (r *IfThen[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Then); err != nil {
-		return fmt.Errorf("IfThen %q must have a valid Then: %w", r.Name, err)
+	if err := validateField(ctx, "IfThen", r.Name, "Then", r.Then); err != nil {
+		return err
 	}
 	if isNilNode(r.Else) {
 		return nil
 	}
-	if err := validateNested(ctx, r.Else); err != nil {
-		return fmt.Errorf("IfThen %q must have a valid Else: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "IfThen", r.Name, "Else", r.Else)
 }
 
 func (r *IfThen[Type]) check() error {
@@ -111,9 +90,7 @@ func (r *IfThen[Type]) Reconcile(ctx context.Context, resource Type) (Result, er
 	if isNilNode(branch) {
 		return Result{}, nil
 	}
-	result, err := branch.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
-	return result, err
+	return reconcileNested(ctx, branch, resource)
 }
 
 // Describe shows both nodes.

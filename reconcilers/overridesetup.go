@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -34,24 +35,13 @@ type OverrideSetup[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*OverrideSetup[client.Object])(nil)
 
 func (r *OverrideSetup[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "SkipSetup"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "SkipSetup") })
 }
 
 // SetupWithManager validates, and calls Setup if it is set.
 func (r *OverrideSetup[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup)
 }
 
 // Validate checks that one of the fields is set and, if recursive, the nested node.
@@ -63,10 +53,7 @@ func (r *OverrideSetup[Type]) Validate(ctx context.Context) error {
 	if isNilNode(r.Reconciler) {
 		return nil
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("OverrideSetup %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "OverrideSetup", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *OverrideSetup[Type]) check() error {
@@ -86,9 +73,7 @@ func (r *OverrideSetup[Type]) Reconcile(ctx context.Context, resource Type) (Res
 		return Result{}, nil
 	}
 	ctx = Enter(ctx, r.Name)
-	result, err := r.Reconciler.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
-	return result, err
+	return reconcileNested(ctx, r.Reconciler, resource)
 }
 
 // Describe shows the nested node, if it is set.

@@ -25,15 +25,7 @@ var _ SubReconciler[client.Object] = Sequence[client.Object]{}
 
 // SetupWithManager sets up the nodes in order, and stops at the first error.
 func (s Sequence[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	for i, node := range s {
-		if isNilNode(node) {
-			return nilElement("Sequence", i)
-		}
-		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return nil
+	return setUpList(ctx, mgr, bldr, "Sequence", s)
 }
 
 // Validate checks that no node is nil and, if recursive, every node.
@@ -67,7 +59,21 @@ func (s Sequence[Type]) Describe() Description {
 	return Description{Kind: "Sequence", Nodes: describeList(s)}
 }
 
-// validateList and describeList are shared by Sequence and Always.
+// The functions below are shared by the lists of nodes, [Sequence] and [Always].
+
+func setUpList[Type client.Object](
+	ctx context.Context, mgr Manager, bldr *Builder, kind string, nodes []SubReconciler[Type],
+) error {
+	for i, node := range nodes {
+		if isNilNode(node) {
+			return nilElement(kind, i)
+		}
+		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func validateList[Type client.Object](ctx context.Context, kind string, nodes []SubReconciler[Type]) error {
 	for i, node := range nodes {

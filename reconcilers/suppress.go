@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,10 +56,9 @@ type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] str
 	initOnce sync.Once
 	counts   ResourceState[*errorCount]
 
-	mu sync.Mutex
-	// purged is when the last purge was, or the first request.
+	// purging is locked during a purge, and guards purged, the time of the last purge or of the first request.
+	purging sync.Mutex
 	purged  time.Time
-	purging bool
 }
 
 var _ SubReconciler[client.Object] = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
@@ -69,29 +69,15 @@ const purgeInterval = 24 * time.Hour
 func (r *SuppressTransientErrors[T, LT]) init() {
 	r.initOnce.Do(func() {
 		r.ListType = defaultType(r.ListType)
-		if r.Name == "" {
-			r.Name = "SuppressTransientErrors"
-		}
-		if r.Threshold == 0 {
-			r.Threshold = 3
-		}
+		r.Name = cmp.Or(r.Name, "SuppressTransientErrors")
+		r.Threshold = cmp.Or(r.Threshold, 3)
 	})
 }
 
 // SetupWithManager validates, then sets up the nested node and the node itself.
 func (r *SuppressTransientErrors[T, LT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, setUpOf(r.Reconciler), r.Setup)
 }
 
 // Validate checks that the required fields are set and, if recursive, the nested node.
@@ -100,10 +86,7 @@ func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("SuppressTransientErrors %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "SuppressTransientErrors", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *SuppressTransientErrors[T, LT]) check() error {
@@ -144,12 +127,18 @@ func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource
 // purgeIfDue drops the counters of deleted resources, if the last purge was long ago. If it fails, the request does not
 // fail, and the next request tries again.
 func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resource T) {
-	now := rtime.RetrieveNow(ctx)
-	if !r.beginPurge(now) {
+	// One request at a time purges.
+	if !r.purging.TryLock() {
 		return
 	}
-	done := false
-	defer func() { r.endPurge(now, done) }()
+	defer r.purging.Unlock()
+	now := rtime.RetrieveNow(ctx)
+	if r.purged.IsZero() {
+		r.purged = now
+	}
+	if now.Before(r.purged.Add(purgeInterval)) {
+		return
+	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.Info("purging stale resource counters")
 	// These are read before the list. A resource that is created later has no counter among them, although the list may
@@ -164,30 +153,7 @@ func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resourc
 		log.V(2).Info("purging counter", "id", uid)
 		r.counts.Forget(uid)
 	}
-	done = true
-}
-
-// beginPurge reports whether a purge is due and no other request is purging. If so, it marks the purge as begun.
-func (r *SuppressTransientErrors[T, LT]) beginPurge(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.purged.IsZero() {
-		r.purged = now
-	}
-	if r.purging || now.Before(r.purged.Add(purgeInterval)) {
-		return false
-	}
-	r.purging = true
-	return true
-}
-
-func (r *SuppressTransientErrors[T, LT]) endPurge(now time.Time, done bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.purging = false
-	if done {
-		r.purged = now
-	}
+	r.purged = now
 }
 
 // existing returns the UIDs of all existing resources.

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -50,24 +51,13 @@ type SyncReconciler[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*SyncReconciler[client.Object])(nil)
 
 func (r *SyncReconciler[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "SyncReconciler"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "SyncReconciler") })
 }
 
 // SetupWithManager validates, and calls Setup if it is set.
 func (r *SyncReconciler[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup)
 }
 
 // Validate checks that the required functions are set, and that none is set twice.
@@ -97,50 +87,37 @@ func (r *SyncReconciler[Type]) Reconcile(ctx context.Context, resource Type) (Re
 	}
 	ctx = Enter(ctx, r.Name)
 
-	aggregate := Result{}
 	terminating := resource.GetDeletionTimestamp() != nil
+	var synced Result
 	if !terminating || r.SyncDuringFinalization {
-		result, err := r.sync(ctx, resource)
-		aggregate = aggregateResult(aggregate, result)
-		if err != nil {
-			r.failed(ctx, err, "unable to sync")
-			return aggregate, err
+		var err error
+		if synced, err = r.call(ctx, resource, "unable to sync", r.Sync, r.SyncWithResult); err != nil {
+			return synced, err
 		}
 	}
-	if terminating {
-		result, err := r.finalize(ctx, resource)
-		aggregate = aggregateResult(aggregate, result)
-		if err != nil {
-			r.failed(ctx, err, "unable to finalize")
-			return aggregate, err
-		}
+	if !terminating {
+		return synced, nil
 	}
-	return aggregate, nil
+	finalized, err := r.call(ctx, resource, "unable to finalize", r.Finalize, r.FinalizeWithResult)
+	return aggregateResult(synced, finalized), err
 }
 
-func (r *SyncReconciler[Type]) failed(ctx context.Context, err error, message string) {
-	recordFailure(ctx, "", err)
-	if !isQuiet(err) && !isDenial(ctx, err) {
-		logr.FromContextOrDiscard(ctx).Error(err, message)
-	}
-}
-
-func (r *SyncReconciler[Type]) sync(ctx context.Context, resource Type) (Result, error) {
-	if r.Sync != nil {
-		return Result{}, r.Sync(ctx, resource)
-	}
-	return r.SyncWithResult(ctx, resource)
-}
-
-func (r *SyncReconciler[Type]) finalize(ctx context.Context, resource Type) (Result, error) {
+// call runs the function that is set, if any. It logs an error with the message failed.
+func (r *SyncReconciler[Type]) call(
+	ctx context.Context, resource Type, failed string,
+	function func(context.Context, Type) error, withResult func(context.Context, Type) (Result, error),
+) (result Result, err error) {
 	switch {
-	case r.Finalize != nil:
-		return Result{}, r.Finalize(ctx, resource)
-	case r.FinalizeWithResult != nil:
-		return r.FinalizeWithResult(ctx, resource)
-	default:
-		return Result{}, nil
+	case function != nil:
+		err = function(ctx, resource)
+	case withResult != nil:
+		result, err = withResult(ctx, resource)
 	}
+	recordFailure(ctx, "", err)
+	if err != nil && !isQuiet(err) && !isDenial(ctx, err) {
+		logr.FromContextOrDiscard(ctx).Error(err, failed)
+	}
+	return aggregateResult(Result{}, result), err
 }
 
 // Describe lists the Uses that the author gave.

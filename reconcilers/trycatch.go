@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -42,32 +43,13 @@ type TryCatch[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*TryCatch[client.Object])(nil)
 
 func (r *TryCatch[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "TryCatch"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "TryCatch") })
 }
 
 // SetupWithManager validates, then sets up the node itself, Try and Finally.
 func (r *TryCatch[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	if err := r.Try.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if isNilNode(r.Finally) {
-		return nil
-	}
-	return r.Finally.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup, setUpOf(r.Try), setUpOf(r.Finally))
 }
 
 // Validate checks that the required field is set and, if recursive, the nodes.
@@ -76,16 +58,13 @@ func (r *TryCatch[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Try); err != nil {
-		return fmt.Errorf("TryCatch %q must have a valid Try: %w", r.Name, err)
+	if err := validateField(ctx, "TryCatch", r.Name, "Try", r.Try); err != nil {
+		return err
 	}
 	if isNilNode(r.Finally) {
 		return nil
 	}
-	if err := validateNested(ctx, r.Finally); err != nil {
-		return fmt.Errorf("TryCatch %q must have a valid Finally: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "TryCatch", r.Name, "Finally", r.Finally)
 }
 
 func (r *TryCatch[Type]) check() error {
@@ -114,15 +93,7 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	}
 	finally, finallyErr := r.Finally.Reconcile(ctx, resource)
 	recordUnlocated(ctx, finallyErr)
-	result = aggregateResult(result, finally)
-	switch {
-	case finallyErr == nil:
-		return result, err
-	case err == nil:
-		return result, finallyErr
-	default:
-		return result, joinAll([]error{err, finallyErr})
-	}
+	return aggregateResult(result, finally), joinAll(err, finallyErr)
 }
 
 // Describe shows both nodes.

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/espalier-dev/espalier/tracker"
 
@@ -71,10 +72,8 @@ func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	if err != nil || config.Tracker == nil {
 		return err
 	}
-	for _, known := range fan.trackers {
-		if known == config.Tracker {
-			return nil
-		}
+	if slices.Contains(fan.trackers, config.Tracker) {
+		return nil
 	}
 	fan.trackers = append(fan.trackers, config.Tracker)
 	fan.handlers = append(fan.handlers, EnqueueTracked(ctx))

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -72,9 +73,7 @@ var _ admission.Handler = (*AdmissionWebhookAdapter[client.Object])(nil)
 func (r *AdmissionWebhookAdapter[T]) init() {
 	r.initOnce.Do(func() {
 		r.Type = defaultType(r.Type)
-		if r.Name == "" {
-			r.Name = fmt.Sprintf("%sAdmissionWebhookAdapter", typeName(r.Type))
-		}
+		r.Name = cmp.Or(r.Name, fmt.Sprintf("%sAdmissionWebhookAdapter", typeName(r.Type)))
 	})
 }
 
@@ -96,10 +95,7 @@ func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
 		return err
 	}
 	nested := derive(ctx, r.configure)
-	if err := validateNested(nested, r.Reconciler); err != nil {
-		return fmt.Errorf("AdmissionWebhookAdapter %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(nested, "AdmissionWebhookAdapter", r.Name, "Reconciler", r.Reconciler)
 }
 
 // Describe shows the tree.

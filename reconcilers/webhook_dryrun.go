@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +27,12 @@ func (s *treeContext) fitting(config Config) Config {
 	return config
 }
 
+// Without a channel, these recorders drop all events.
+var (
+	dropEvents    = &record.FakeRecorder{}
+	dropNewEvents = &events.FakeRecorder{}
+)
+
 // dryRunClient marks a client as one that makes only dry-run requests.
 type dryRunClient struct {
 	client.Client
@@ -39,10 +44,10 @@ func dryRunConfig(config Config) Config {
 		config.Client = &dryRunClient{Client: client.NewDryRunClient(config.Client)}
 	}
 	if config.Recorder != nil {
-		config.Recorder = silentRecorder{}
+		config.Recorder = dropEvents
 	}
 	if config.EventRecorder != nil {
-		config.EventRecorder = silentEventRecorder{}
+		config.EventRecorder = dropNewEvents
 	}
 	return config
 }
@@ -53,22 +58,4 @@ func dryRunConfigs(configs map[string]Config) map[string]Config {
 		dry[name] = dryRunConfig(config)
 	}
 	return dry
-}
-
-type silentRecorder struct{}
-
-var _ record.EventRecorder = silentRecorder{}
-
-func (silentRecorder) Event(runtime.Object, string, string, string) {}
-
-func (silentRecorder) Eventf(runtime.Object, string, string, string, ...any) {}
-
-func (silentRecorder) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {
-}
-
-type silentEventRecorder struct{}
-
-var _ events.EventRecorder = silentEventRecorder{}
-
-func (silentEventRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
 }

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -89,9 +90,7 @@ func RetrieveIteration(ctx context.Context) int {
 
 func (r *While[Type]) init() {
 	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "While"
-		}
+		r.Name = cmp.Or(r.Name, "While")
 		if r.MaxIterations == nil {
 			r.MaxIterations = new(100)
 		}
@@ -101,16 +100,7 @@ func (r *While[Type]) init() {
 // SetupWithManager validates, then sets up the node itself and the nested node.
 func (r *While[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup, setUpOf(r.Reconciler))
 }
 
 // Validate checks that the fields are set as they must be and, if recursive, the nested node.
@@ -119,10 +109,7 @@ func (r *While[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("While %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "While", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *While[Type]) check() error {

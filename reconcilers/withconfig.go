@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -45,11 +46,7 @@ type WithConfig[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*WithConfig[client.Object])(nil)
 
 func (r *WithConfig[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "WithConfig"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "WithConfig") })
 }
 
 // SetupWithManager validates, and sets up the nested node with the config that Config returns.
@@ -73,10 +70,7 @@ func (r *WithConfig[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("WithConfig %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "WithConfig", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *WithConfig[Type]) check() error {
@@ -101,9 +95,7 @@ func (r *WithConfig[Type]) Reconcile(ctx context.Context, resource Type) (Result
 		recordUnlocated(ctx, err)
 		return Result{}, err
 	}
-	result, err := r.Reconciler.Reconcile(replaced, resource)
-	recordUnlocated(ctx, err)
-	return result, err
+	return reconcileNested(replaced, r.Reconciler, resource)
 }
 
 // replace returns a context with the config for the nested node.

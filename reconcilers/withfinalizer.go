@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -41,9 +42,7 @@ var _ SubReconciler[client.Object] = (*WithFinalizer[client.Object])(nil)
 
 func (r *WithFinalizer[Type]) init() {
 	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "WithFinalizer"
-		}
+		r.Name = cmp.Or(r.Name, "WithFinalizer")
 		if r.ReadyToClearFinalizer == nil {
 			r.ReadyToClearFinalizer = func(context.Context, Type) bool { return true }
 		}
@@ -53,11 +52,7 @@ func (r *WithFinalizer[Type]) init() {
 // SetupWithManager validates, and sets up the nested node.
 func (r *WithFinalizer[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, setUpOf(r.Reconciler))
 }
 
 // Validate checks that the required fields are set and, if recursive, the nested node.
@@ -66,10 +61,7 @@ func (r *WithFinalizer[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("WithFinalizer %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "WithFinalizer", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *WithFinalizer[Type]) check() error {
@@ -90,21 +82,14 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 	}
 	ctx = Enter(ctx, r.Name)
 
-	if resource.GetDeletionTimestamp() == nil {
+	terminating := resource.GetDeletionTimestamp() != nil
+	if !terminating {
 		if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}
-		result, err := r.Reconciler.Reconcile(ctx, resource)
-		recordUnlocated(ctx, err)
-		return result, err
 	}
-
-	result, err := r.Reconciler.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
-	if err != nil && !isOnlyHalt(err) {
-		return result, err
-	}
-	if !r.ReadyToClearFinalizer(ctx, resource) {
+	result, err := reconcileNested(ctx, r.Reconciler, resource)
+	if !terminating || err != nil && !isOnlyHalt(err) || !r.ReadyToClearFinalizer(ctx, resource) {
 		return result, err
 	}
 	if clearErr := ClearFinalizer(ctx, resource, r.Finalizer); clearErr != nil {
