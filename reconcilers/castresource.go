@@ -138,11 +138,11 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 
 	data, err := json.Marshal(resource)
 	if err != nil {
-		return Result{}, r.unable(ctx, resource, err)
+		return Result{}, r.conversionError(ctx, resource, err)
 	}
 	cast, err := r.decode(ctx, resource, data)
 	if err != nil {
-		return Result{}, r.unable(ctx, resource, err)
+		return Result{}, r.conversionError(ctx, resource, err)
 	}
 	before, hasDigest := digest.Of(cast)
 	if log := logr.FromContextOrDiscard(ctx); log.GetSink() != nil {
@@ -203,7 +203,7 @@ func (r *CastResource[Type, CastType]) applyChange(
 	return jsonmerge.ApplyChange(resource, before, after)
 }
 
-func (r *CastResource[Type, CastType]) unable(ctx context.Context, resource Type, err error) error {
+func (r *CastResource[Type, CastType]) conversionError(ctx context.Context, resource Type, err error) error {
 	name := describeObject(resource)
 	err = fmt.Errorf("CastResource %q is unable to make a %s of %s: %w", r.Name, r.castName, name, err)
 	recordFailure(ctx, name, err)

@@ -69,7 +69,7 @@ func newApplyConflictError(object string, err error) *ApplyConflictError {
 	conflict := &ApplyConflictError{Object: object, Err: err}
 	for _, cause := range status.Status().Details.Causes {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			found := ApplyConflict{Manager: managerIn(cause.Message), Field: cause.Field}
+			found := ApplyConflict{Manager: managerOf(cause.Message), Field: cause.Field}
 			conflict.Conflicts = append(conflict.Conflicts, found)
 		}
 	}
@@ -83,8 +83,8 @@ func newApplyConflictError(object string, err error) *ApplyConflictError {
 	return conflict
 }
 
-// managerIn returns the manager that the message of a cause names. The message may also have a time, which is left out.
-func managerIn(message string) string {
+// managerOf returns the manager that the message of a cause names. The message may also have a time, which is left out.
+func managerOf(message string) string {
 	name := strings.TrimPrefix(message, "conflict with ")
 	if quoted, err := strconv.QuotedPrefix(name); err == nil {
 		if unquoted, err := strconv.Unquote(quoted); err == nil {

@@ -42,7 +42,7 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	if err != nil {
 		return err
 	}
-	base, err := patchable(ctx, resource)
+	base, err := patchBase(ctx, resource)
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	return nil
 }
 
-// patchable returns a copy of the resource to compute a patch from. Below a cast it is a copy of the original resource.
-func patchable(ctx context.Context, resource client.Object) (client.Object, error) {
+// patchBase returns a copy of the resource to compute a patch from. Below a cast it is a copy of the original resource.
+func patchBase(ctx context.Context, resource client.Object) (client.Object, error) {
 	if err := normalize(resource); err != nil {
 		return nil, err
 	}

@@ -48,8 +48,8 @@ func isOnlyHalt(err error) bool {
 	if err == ErrHaltSubReconcilers {
 		return true
 	}
-	members := membersOf(err)
-	return len(members) > 0 && !slices.ContainsFunc(members, func(err error) bool { return !isOnlyHalt(err) })
+	wrapped := wrappedErrors(err)
+	return len(wrapped) > 0 && !slices.ContainsFunc(wrapped, func(err error) bool { return !isOnlyHalt(err) })
 }
 
 // isDurable reports whether a retry is of no use: err contains ErrDurable, and no part of it asks for a retry.
@@ -67,21 +67,21 @@ func wantsRetry(err error) bool {
 	case !errors.Is(err, ErrDurable):
 		return true
 	default:
-		return slices.ContainsFunc(membersOf(err), wantsRetry)
+		return slices.ContainsFunc(wrappedErrors(err), wantsRetry)
 	}
 }
 
 // hidesFailure reports whether err contains more than ErrQuiet and ErrSkipStatusUpdate, that is, whether something
 // failed that a quiet error hides.
 func hidesFailure(err error) bool {
-	if members := membersOf(err); len(members) > 0 {
-		return slices.ContainsFunc(members, hidesFailure)
+	if wrapped := wrappedErrors(err); len(wrapped) > 0 {
+		return slices.ContainsFunc(wrapped, hidesFailure)
 	}
 	return err != ErrQuiet && err != ErrSkipStatusUpdate
 }
 
-// membersOf returns the errors that err wraps or joins, or none.
-func membersOf(err error) []error {
+// wrappedErrors returns the errors that err wraps or joins, or none.
+func wrappedErrors(err error) []error {
 	switch wrapper := err.(type) {
 	case interface{ Unwrap() error }:
 		if wrapped := wrapper.Unwrap(); wrapped != nil {

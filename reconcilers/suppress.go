@@ -144,7 +144,7 @@ func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resourc
 	// These are read before the list. A resource that is created later has no counter among them, although the list may
 	// lack it.
 	stale := sets.New(r.counts.standaloneUIDs()...)
-	existing, err := r.existing(ctx, resource)
+	existing, err := r.existingUIDs(ctx, resource)
 	if err != nil {
 		log.Error(err, "purge failed to list resources")
 		return
@@ -156,13 +156,13 @@ func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resourc
 	r.purged = now
 }
 
-// existing returns the UIDs of all existing resources.
-func (r *SuppressTransientErrors[T, LT]) existing(ctx context.Context, resource T) (sets.Set[types.UID], error) {
+// existingUIDs returns the UIDs of all existing resources.
+func (r *SuppressTransientErrors[T, LT]) existingUIDs(ctx context.Context, resource T) (sets.Set[types.UID], error) {
 	config, err := RetrieveConfig(ctx)
 	if err != nil {
 		return nil, err
 	}
-	reader, list := r.listing(ctx, config, resource)
+	reader, list := r.listSource(ctx, config, resource)
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
@@ -176,10 +176,10 @@ func (r *SuppressTransientErrors[T, LT]) existing(ctx context.Context, resource 
 	return existing, err
 }
 
-// listing returns the reader and the list for listing the resources. Resources of a Go type that the scheme knows are
+// listSource returns the reader and the list for listing the resources. Resources of a Go type that the scheme knows are
 // in the cache, because the root watches them. Ducks, unstructured objects and cast objects may not be in the cache, so
 // their metadata is listed from the API server.
-func (r *SuppressTransientErrors[T, LT]) listing(
+func (r *SuppressTransientErrors[T, LT]) listSource(
 	ctx context.Context, config Config, resource T,
 ) (client.Reader, client.ObjectList) {
 	list := r.ListType.DeepCopyObject().(client.ObjectList)

@@ -129,17 +129,17 @@ func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*adm
 	if err := r.Validate(validation.WithRecursive(validating)); err != nil {
 		return nil, err
 	}
-	return &admission.Webhook{Handler: r, WithContextFunc: r.contextOf}, nil
+	return &admission.Webhook{Handler: r, WithContextFunc: r.callContext}, nil
 }
 
-// contextOf returns the context of a call of the webhook.
-func (r *AdmissionWebhookAdapter[T]) contextOf(ctx context.Context, call *http.Request) context.Context {
+// callContext returns the context of a call of the webhook.
+func (r *AdmissionWebhookAdapter[T]) callContext(ctx context.Context, call *http.Request) context.Context {
 	ctx = StashHTTPRequest(r.prepare(ctx), call)
-	return logr.NewContext(ctx, withPath(ctx, logr.FromContextOrDiscard(ctx)))
+	return logr.NewContext(ctx, withURLPath(ctx, logr.FromContextOrDiscard(ctx)))
 }
 
-// withPath returns a logger with the URL path of the call, if it is known.
-func withPath(ctx context.Context, logger logr.Logger) logr.Logger {
+// withURLPath returns a logger with the URL path of the call, if it is known.
+func withURLPath(ctx context.Context, logger logr.Logger) logr.Logger {
 	if call := RetrieveHTTPRequest(ctx); call != nil && call.URL != nil {
 		return logger.WithValues("webhook", call.URL.Path)
 	}
@@ -162,8 +162,8 @@ func (r *AdmissionWebhookAdapter[T]) configure(s *treeContext) {
 	s.resourceType, s.originalResourceType = r.Type, r.Type
 }
 
-// admit returns the context of a request.
-func (r *AdmissionWebhookAdapter[T]) admit(
+// requestContext returns the context of a request.
+func (r *AdmissionWebhookAdapter[T]) requestContext(
 	ctx context.Context, req *admission.Request, resp *admission.Response, p *requestState,
 ) context.Context {
 	if ctx.Value(preparedKey{}) != any(r) {
@@ -181,7 +181,7 @@ func (r *AdmissionWebhookAdapter[T]) admit(
 		}
 	})
 	// The webhook of controller-runtime replaces the logger that the context was prepared with.
-	logger := withPath(ctx, logr.FromContextOrDiscard(ctx)).
+	logger := withURLPath(ctx, logr.FromContextOrDiscard(ctx)).
 		WithValues("UID", req.UID, "kind", req.Kind, "resource", req.Resource, "operation", req.Operation)
 	return Enter(logr.NewContext(ctx, logger), r.Name)
 }
@@ -191,7 +191,7 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	r.init()
 	resp := &admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}}
 	p := &requestState{}
-	ctx = r.admit(ctx, &req, resp, p)
+	ctx = r.requestContext(ctx, &req, resp, p)
 	if err := r.check(); err != nil {
 		deny(ctx, p, req, resp, err)
 		return *resp

@@ -19,8 +19,8 @@ func (s *treeContext) dryRun() bool {
 	return s.admissionRequest != nil && s.admissionRequest.DryRun != nil && *s.admissionRequest.DryRun
 }
 
-// fitting returns the config for nodes. In a dry run it has no effects.
-func (s *treeContext) fitting(config Config) Config {
+// nodeConfig returns the config for nodes. In a dry run it has no effects.
+func (s *treeContext) nodeConfig(config Config) Config {
 	if s.dryRun() {
 		return dryRunConfig(config)
 	}

@@ -140,7 +140,7 @@ func (r *While[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 		if !r.Condition(at, resource) {
 			return aggregate, nil
 		}
-		if err := r.mayRun(ctx, i); err != nil {
+		if err := r.checkLimit(ctx, i); err != nil {
 			recordFailure(ctx, "", err)
 			return aggregate, err
 		}
@@ -153,8 +153,8 @@ func (r *While[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 	}
 }
 
-// mayRun returns an error if no other iteration may follow the first done ones.
-func (r *While[Type]) mayRun(ctx context.Context, done int) error {
+// checkLimit returns an error if no other iteration may follow the first done ones.
+func (r *While[Type]) checkLimit(ctx context.Context, done int) error {
 	if limit := *r.MaxIterations; limit > 0 && done >= limit {
 		return &ErrMaxIterations{Iterations: done}
 	}
