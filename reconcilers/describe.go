@@ -91,19 +91,19 @@ func (d Description) walk(parent string, visit func(path string, d Description))
 // String returns the tree with a line for each node. Lines are not padded, and the text ends with a newline.
 func (d Description) String() string {
 	var b strings.Builder
-	b.WriteString(d.line() + "\n")
-	d.print(&b, "")
+	d.print(&b, "", "")
 	return b.String()
 }
 
-func (d Description) print(b *strings.Builder, indent string) {
+// print prints d after branch, and the nested nodes below it after indent.
+func (d Description) print(b *strings.Builder, branch, indent string) {
+	b.WriteString(branch + d.line() + "\n")
 	for i, nested := range d.Nodes {
-		branch, below := "├─ ", "│  "
-		if i == len(d.Nodes)-1 {
-			branch, below = "└─ ", "   "
+		if i < len(d.Nodes)-1 {
+			nested.print(b, indent+"├─ ", indent+"│  ")
+		} else {
+			nested.print(b, indent+"└─ ", indent+"   ")
 		}
-		b.WriteString(indent + branch + nested.line() + "\n")
-		nested.print(b, indent+below)
 	}
 }
 

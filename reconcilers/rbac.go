@@ -35,9 +35,7 @@ func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper)
 		for _, access := range node.Uses {
 			gr, err := access.groupResource(d.Resource, scheme, mapper)
 			if err != nil {
-				if failed == nil {
-					failed = fmt.Errorf("%s: %w", path, err)
-				}
+				failed = cmp.Or(failed, fmt.Errorf("%s: %w", path, err))
 				return
 			}
 			if verbs[gr] == nil {

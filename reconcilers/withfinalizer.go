@@ -12,7 +12,7 @@ import (
 // WithFinalizer keeps a deleted resource until the nested node has cleaned up. Use it for state that Kubernetes does
 // not delete with the resource: state outside the cluster, objects in other namespaces, or objects without an owner.
 //
-//   - Runs: adds the finalizer unless the resource is terminating, then the nested node.
+//   - Runs: the nested node. Before it, adds the finalizer unless the resource is terminating.
 //   - Stops: if the finalizer cannot be added. The nested node then does not run.
 //   - On error: returns the nested node's error and result. The finalizer stays.
 //   - On deletion: runs the nested node, which cleans up. The finalizer is removed when the node returns no error (a
