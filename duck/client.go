@@ -96,7 +96,7 @@ func (c *duckClient) isDuck(obj runtime.Object) bool {
 	return IsDuck(obj, c.inner.Scheme())
 }
 
-// Apply passes on as it is: an apply configuration holds exactly the fields its author means to own.
+// Apply passes obj on unchanged, because an apply configuration has exactly the fields that its author wants to own.
 func (c *duckClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	return c.inner.Apply(ctx, obj, opts...)
 }
@@ -105,14 +105,14 @@ func (c *duckClient) Create(ctx context.Context, obj client.Object, opts ...clie
 	if !c.dangerous && c.isDuck(obj) {
 		return errCreate
 	}
-	return c.pass(obj, func(obj client.Object) error { return c.inner.Create(ctx, obj, opts...) })
+	return c.forward(obj, func(obj client.Object) error { return c.inner.Create(ctx, obj, opts...) })
 }
 
 func (c *duckClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	if !c.dangerous && c.isDuck(obj) {
 		return errUpdate
 	}
-	return c.pass(obj, func(obj client.Object) error { return c.inner.Update(ctx, obj, opts...) })
+	return c.forward(obj, func(obj client.Object) error { return c.inner.Update(ctx, obj, opts...) })
 }
 
 func (c *duckClient) Patch(
@@ -131,15 +131,15 @@ func (c *duckClient) Patch(
 }
 
 func (c *duckClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return c.pass(obj, func(obj client.Object) error { return c.inner.Delete(ctx, obj, opts...) })
+	return c.forward(obj, func(obj client.Object) error { return c.inner.Delete(ctx, obj, opts...) })
 }
 
 func (c *duckClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return c.pass(obj, func(obj client.Object) error { return c.inner.DeleteAllOf(ctx, obj, opts...) })
+	return c.forward(obj, func(obj client.Object) error { return c.inner.DeleteAllOf(ctx, obj, opts...) })
 }
 
-// pass makes call with obj, in its unstructured form if it is a duck.
-func (c *duckClient) pass(obj client.Object, call func(client.Object) error) error {
+// forward makes call with obj, in its unstructured form if it is a duck.
+func (c *duckClient) forward(obj client.Object, call func(client.Object) error) error {
 	if !c.isDuck(obj) {
 		return call(obj)
 	}

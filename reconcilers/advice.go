@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -8,12 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Advice runs functions before, around and after a node, which need not know of them: to measure it, to run it again,
-// to run it only sometimes, to look at what it returns.
+// Advice runs functions before, around and after a node, without a change of the node. The functions may measure the
+// node, run it again, run it only sometimes, or inspect what it returns.
 //
 //   - Runs: Before, Around, which runs the node, and After, in this order.
 //   - Stops: at an error of Before; neither Around nor After runs then.
-//   - On error: an error of Before is returned with its result. An error of Around goes to After, which decides.
+//   - On error: an error of Before is returned with the result of Before. An error of Around goes to After, which
+//     returns the final error.
 //   - On deletion: the same.
 type Advice[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: Advice.
@@ -25,15 +27,15 @@ type Advice[Type client.Object] struct {
 	// Reconciler is the nested node. Required.
 	Reconciler SubReconciler[Type]
 
-	// Before runs first. The context that it returns is used from there on; nil keeps the current one. Its result is
-	// aggregated with that of Around. Default: does nothing.
+	// Before runs first. The context that it returns replaces the current one, unless it is nil. Its result is
+	// aggregated with the result of Around. Default: does nothing.
 	Before func(ctx context.Context, resource Type) (context.Context, Result, error)
 
-	// Around runs the nested node, which it is given: once, several times or not at all. Default: once.
+	// Around gets the nested node and runs it once, several times or not at all. Default: runs it once.
 	Around func(ctx context.Context, resource Type, reconciler SubReconciler[Type]) (Result, error)
 
-	// After gets the results of Before and Around, aggregated, and the error of Around, and returns the outcome of the
-	// node. Default: returns what it gets.
+	// After gets the aggregated result of Before and Around, and the error of Around. It returns the final result and
+	// error of the node. Default: returns its arguments.
 	After func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
 	initOnce sync.Once
@@ -43,9 +45,7 @@ var _ SubReconciler[client.Object] = (*Advice[client.Object])(nil)
 
 func (r *Advice[Type]) init() {
 	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "Advice"
-		}
+		r.Name = cmp.Or(r.Name, "Advice")
 		if r.Before == nil {
 			r.Before = func(context.Context, Type) (context.Context, Result, error) { return nil, Result{}, nil }
 		}
@@ -63,16 +63,7 @@ func (r *Advice[Type]) init() {
 // SetupWithManager validates, then sets up the node itself and the nested node.
 func (r *Advice[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup, setUpOf(r.Reconciler))
 }
 
 // Validate checks that the required field is set and, if recursive, the nested node.
@@ -81,10 +72,7 @@ func (r *Advice[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("Advice %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "Advice", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *Advice[Type]) check() error {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Names of controller-runtime and of this module's lower rooms that stand in signatures of this package, so that a file
-// of reconcilers needs few imports.
+// These names of controller-runtime and of other packages of this module are part of signatures of this package. With
+// the aliases, a file with reconcilers needs few imports.
 type (
 	// Builder is controller-runtime's builder of a controller.
 	Builder = builder.Builder
@@ -18,9 +18,9 @@ type (
 	Manager = manager.Manager
 	// Request names the resource to reconcile.
 	Request = reconcile.Request
-	// Result tells controller-runtime when to come back. See [AggregateResults] for how several become one.
+	// Result tells controller-runtime when to reconcile again. [AggregateResults] combines several of them.
 	Result = reconcile.Result
-	// Defaulter is implemented by a resource that fills in its own defaults.
+	// Defaulter is implemented by a resource that sets its own defaults.
 	Defaulter = validation.Defaulter
 	// StashKey names a value in the stash of a request.
 	StashKey = stash.Key

@@ -3,39 +3,31 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Always runs its nodes one after the other, whatever becomes of those before.
+// Always runs its nodes one after the other, also after one of them has failed.
 //
 //   - Runs: every node, in order.
 //   - Stops: never.
-//   - On error: runs the other nodes all the same, and returns the errors, joined if there are several, with the
-//     aggregated results of all nodes. A quiet error counts only if all errors are quiet: it would silence the others.
-//     Of one that is left out, the wish that the status is not written stays.
+//   - On error: runs the other nodes too. It returns the aggregated results of all nodes and their errors, joined if
+//     there are several. If only some of the errors are quiet, these are dropped, because a quiet error would silence
+//     the others. If a dropped error carried [ErrSkipStatusUpdate], that marker is kept.
 //   - On deletion: runs the nodes in the same order.
 //
-// The results are aggregated, see [AggregateResults]. An empty Always does nothing. Always nests without changing what
-// runs and what is returned: it does not matter how a long one is split. A node that is missing is an error of its own,
-// which does not keep the others from running. A panic does.
+// The results are aggregated, see [AggregateResults]. An empty Always does nothing. An Always inside an Always behaves
+// as if its nodes stood in the outer one. A nil node counts as a node that fails. After a panic no other node runs.
 type Always[Type client.Object] []SubReconciler[Type]
 
 var _ SubReconciler[client.Object] = Always[client.Object]{}
 
-// SetupWithManager sets up the nodes in order, and stops at the first error: a tree that is set up in part does not
-// start.
+// SetupWithManager sets up the nodes in order, and stops at the first error, because a tree without its full set-up
+// must not start.
 func (a Always[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	for i, node := range a {
-		if isNilNode(node) {
-			return nilElement("Always", i)
-		}
-		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return nil
+	return setUpList(ctx, mgr, bldr, "Always", a)
 }
 
 // Validate checks that no node is nil and, if recursive, every node.
@@ -52,21 +44,20 @@ func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 	paths := make([]nodePath, len(a))
 	for i, node := range a {
 		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
-		result, err := reconcileElement(&paths[i], node, i, resource)
+		var result Result
+		var err error
+		if isNilNode(node) {
+			err = nilElement("Always", i)
+		} else {
+			result, err = node.Reconcile(&paths[i], resource)
+		}
 		aggregate = aggregateResult(aggregate, result)
 		if err != nil {
 			recordUnlocated(&paths[i], err)
 			errs = append(errs, err)
 		}
 	}
-	return aggregate, joinAll(errs)
-}
-
-func reconcileElement[Type client.Object](ctx context.Context, node SubReconciler[Type], index int, resource Type) (Result, error) {
-	if isNilNode(node) {
-		return Result{}, nilElement("Always", index)
-	}
-	return node.Reconcile(ctx, resource)
+	return aggregate, joinAll(errs...)
 }
 
 // Describe lists the nodes.
@@ -74,30 +65,22 @@ func (a Always[Type]) Describe() Description {
 	return Description{Kind: "Always", Nodes: describeList(a)}
 }
 
-// joinAll makes one error of those of several nodes. Beside one that is not quiet, of a quiet one only the mark that
-// may stand beside any error is kept, in its place.
-func joinAll(errs []error) error {
-	quiet := 0
+// joinAll joins the errors of several nodes. If only some of them are quiet, these are dropped. ErrSkipStatusUpdate takes
+// the place of each dropped error that carried it. A single error is returned unchanged. Nil errors are skipped.
+func joinAll(errs ...error) error {
+	someLoud := slices.ContainsFunc(errs, func(err error) bool { return err != nil && !isQuiet(err) })
+	var kept []error
 	for _, err := range errs {
-		if isQuiet(err) {
-			quiet++
+		switch {
+		case err == nil:
+		case !someLoud || !isQuiet(err):
+			kept = append(kept, err)
+		case errors.Is(err, ErrSkipStatusUpdate):
+			kept = append(kept, ErrSkipStatusUpdate)
 		}
 	}
-	if quiet > 0 && quiet < len(errs) {
-		var loud []error
-		for _, err := range errs {
-			switch {
-			case !isQuiet(err):
-				loud = append(loud, err)
-			case errors.Is(err, ErrSkipStatusUpdate):
-				loud = append(loud, ErrSkipStatusUpdate)
-			}
-		}
-		errs = loud
+	if len(kept) == 1 {
+		return kept[0]
 	}
-	// A single error stays as it is.
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return errors.Join(errs...)
+	return errors.Join(kept...)
 }

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,28 +17,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CastResource lets a node that is written for CastType work on resources of Type: a duck type, say, that has what
-// several types have in common.
+// CastResource runs a node that is written for CastType on resources of Type. CastType may be a duck type with the
+// fields that several types have in common.
 //
-//   - Runs: the nested node, always, with the resource as a CastType. What that changes is then carried over to the
-//     resource.
-//   - Stops: if the resource cannot be converted; the nested node then does not run.
-//   - On error: returns the nested node's error and result, after its changes were carried over; an error of that is
-//     joined.
+//   - Runs: the nested node, with the resource converted to CastType. Its changes are then applied to the resource.
+//   - Stops: if the resource cannot be converted. The nested node then does not run.
+//   - On error: applies the changes of the nested node, then returns its error and result. If the changes cannot be
+//     applied, that error is joined.
 //   - On deletion: the same.
 //
-// A resource that is a CastType already, as it is whenever CastType is an interface that it implements, is handed on as
-// it is. Any other is converted by its JSON form, so that members match by their JSON names: the nested node sees what
-// CastType has a field for. Of that only what the nested node changed is carried over. All else about the resource is
-// not touched: neither members that CastType lacks, nor unexported fields. A changed member that the resource has no
-// field for is dropped. A list that changed is decoded anew as a whole, with what CastType lacks of the items that are
-// still in it. If what changed does not fit the resource, the resource stays as it was before.
+// A resource that is already a CastType is passed on unchanged. This is always so if CastType is an interface that Type
+// implements. Any other resource is converted through JSON, so the nested node sees the fields that both types have,
+// matched by their JSON names. Only what the nested node changed is applied to the resource. Fields that CastType lacks
+// and unexported fields keep their values. A change of a field that the resource lacks is dropped. A changed list is
+// replaced as a whole, but items that are still in it keep the fields that CastType lacks. If a change does not fit the
+// type of the resource, the resource stays as it was.
 //
-// The resource keeps its identity under the cast. Its finalizers are patched, its children owned, its events recorded
-// and its watches made as those of the resource that the root loaded, whatever kind CastType is registered as. What is
-// handed to functions of this package must be the object that the nested node was given, not a copy.
+// Below the cast, finalizers, owner references, events and watches are still those of the resource that the root
+// loaded. The kind that CastType is registered as does not matter. Pass the object that the nested node got to the
+// functions of this package, not a copy of it.
 //
-// A conversion marshals and unmarshals the resource once in each request; one that changes nothing costs nothing more.
+// A conversion marshals and unmarshals the resource once in each request. Applying changes costs more, but only if
+// there are any.
 type CastResource[Type, CastType client.Object] struct {
 	// Name identifies the node in paths and logs. Default: the name of CastType followed by CastResource.
 	Name string
@@ -59,9 +60,7 @@ func (r *CastResource[Type, CastType]) init() {
 		if cast.Kind() == reflect.Pointer {
 			r.castName = cast.Elem().Name()
 		}
-		if r.Name == "" {
-			r.Name = r.castName + "CastResource"
-		}
+		r.Name = cmp.Or(r.Name, r.castName+"CastResource")
 		r.invalid = r.checkTypes()
 	})
 }
@@ -76,16 +75,14 @@ func (r *CastResource[Type, CastType]) SetupWithManager(ctx context.Context, mgr
 	return r.Reconciler.SetupWithManager(r.withCastType(ctx), mgr, bldr)
 }
 
-// Validate checks that the required fields are set and the types possible and, if recursive, the nested node.
+// Validate checks that the required fields are set, that Type can be converted to CastType and, if recursive, the
+// nested node.
 func (r *CastResource[Type, CastType]) Validate(ctx context.Context) error {
 	r.init()
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(r.withCastType(ctx), r.Reconciler); err != nil {
-		return fmt.Errorf("CastResource %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(r.withCastType(ctx), "CastResource", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *CastResource[Type, CastType]) check() error {
@@ -95,14 +92,15 @@ func (r *CastResource[Type, CastType]) check() error {
 	return r.invalid
 }
 
-// checkTypes finds types that nothing can be cast to, which the compiler cannot.
+// checkTypes returns an error if no Type can be converted to a CastType. The compiler cannot check this.
 func (r *CastResource[Type, CastType]) checkTypes() error {
 	given, cast := reflect.TypeFor[Type](), reflect.TypeFor[CastType]()
 	switch {
 	case given == cast, cast.Kind() == reflect.Pointer:
 		return nil
 	case cast.Kind() != reflect.Interface:
-		return fmt.Errorf("CastResource %q must have a CastType that is a pointer or an interface, not %s", r.Name, cast)
+		return fmt.Errorf("CastResource %q must have a CastType that is a pointer or an interface, not %s",
+			r.Name, cast)
 	case given.Kind() != reflect.Interface && !given.Implements(cast):
 		return fmt.Errorf("CastResource %q must have a CastType that %s implements, not %s", r.Name, given, cast)
 	}
@@ -140,11 +138,11 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 
 	data, err := json.Marshal(resource)
 	if err != nil {
-		return Result{}, r.unable(ctx, resource, err)
+		return Result{}, r.conversionError(ctx, resource, err)
 	}
 	cast, err := r.decode(ctx, resource, data)
 	if err != nil {
-		return Result{}, r.unable(ctx, resource, err)
+		return Result{}, r.conversionError(ctx, resource, err)
 	}
 	before, hasDigest := digest.Of(cast)
 	if log := logr.FromContextOrDiscard(ctx); log.GetSink() != nil {
@@ -158,14 +156,14 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 	return result, r.join(ctx, resource, err, r.applyChange(ctx, resource, data, cast))
 }
 
-// decode makes a cast object of the JSON form of resource.
+// decode returns a cast object with the content of data, the JSON form of resource.
 func (r *CastResource[Type, CastType]) decode(ctx context.Context, resource Type, data []byte) (CastType, error) {
 	cast, err := emptyOf[CastType]()
 	if err != nil {
 		return cast, err
 	}
 	if u, ok := any(cast).(runtime.Unstructured); ok {
-		// Its own decoding insists on a kind, which objects of Go types do without.
+		// Its own decoder requires a kind, and objects of Go types may have none.
 		var content map[string]any
 		if err := utiljson.Unmarshal(data, &content); err != nil {
 			return cast, err
@@ -180,8 +178,11 @@ func (r *CastResource[Type, CastType]) decode(ctx context.Context, resource Type
 	return cast, nil
 }
 
-// applyChange changes resource as the nested node changed cast, which was made of data.
-func (r *CastResource[Type, CastType]) applyChange(ctx context.Context, resource Type, data []byte, cast CastType) error {
+// applyChange applies the changes of the nested node to resource. cast was decoded from data before the node changed
+// it.
+func (r *CastResource[Type, CastType]) applyChange(
+	ctx context.Context, resource Type, data []byte, cast CastType,
+) error {
 	original, err := r.decode(ctx, resource, data)
 	if err != nil {
 		return err
@@ -195,32 +196,30 @@ func (r *CastResource[Type, CastType]) applyChange(ctx context.Context, resource
 		return err
 	}
 	for _, identity := range []string{"apiVersion", "kind"} {
-		// What the nested node calls its object is no matter of the resource.
+		// The kind of the cast object may differ from the kind of the resource.
 		delete(before, identity)
 		delete(after, identity)
 	}
 	return jsonmerge.ApplyChange(resource, before, after)
 }
 
-func (r *CastResource[Type, CastType]) unable(ctx context.Context, resource Type, err error) error {
-	err = fmt.Errorf("CastResource %q is unable to make a %s of %s: %w", r.Name, r.castName, describeObject(resource), err)
-	recordFailure(ctx, describeObject(resource), err)
+func (r *CastResource[Type, CastType]) conversionError(ctx context.Context, resource Type, err error) error {
+	name := describeObject(resource)
+	err = fmt.Errorf("CastResource %q is unable to make a %s of %s: %w", r.Name, r.castName, name, err)
+	recordFailure(ctx, name, err)
 	return err
 }
 
-// join joins the error of the nested node and that of carrying over its changes. Either may be nil.
-func (r *CastResource[Type, CastType]) join(ctx context.Context, resource Type, err, carryErr error) error {
-	if carryErr == nil {
+// join joins the error of the nested node with applyErr, the error of applying its changes. Either may be nil.
+func (r *CastResource[Type, CastType]) join(ctx context.Context, resource Type, err, applyErr error) error {
+	if applyErr == nil {
 		return err
 	}
-	carryErr = fmt.Errorf("CastResource %q is unable to carry over to %s what changed of the %s: %w",
-		r.Name, describeObject(resource), r.castName, carryErr)
-	recordFailure(ctx, describeObject(resource), carryErr)
-	if err == nil {
-		return carryErr
-	}
-	// Joined with a quiet error it would be silent.
-	return joinAll([]error{err, carryErr})
+	applyErr = fmt.Errorf("CastResource %q is unable to carry over to %s what changed of the %s: %w",
+		r.Name, describeObject(resource), r.castName, applyErr)
+	recordFailure(ctx, describeObject(resource), applyErr)
+	// A quiet error of the nested node must not silence the other error.
+	return joinAll(err, applyErr)
 }
 
 // Describe shows the nested node.

@@ -20,48 +20,49 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// Config is what a tree works with: the clients of one cluster, and who is told about what. It is comparable, and
-// copied by value.
+// Config has the clients of one cluster, the event recorders, and the tracker that a tree works with. It is comparable,
+// and copied by value.
 //
-// [NewConfig] makes one for the manager's cluster. One made by hand works too, for a controller that exists already or
-// for a test: what it leaves out is not there for the nodes to use, and children are then looked up by listing the
-// namespace, not by an index.
+// [NewConfig] returns the config for the manager's cluster. A struct literal works too, for an existing controller or
+// for a test. Nodes cannot use the fields that it leaves empty, and they find children by listing the namespace, not by
+// an index.
 type Config struct {
 	// Client reads through the manager's cache and writes to the API server. It understands duck types.
 	client.Client
 	// APIReader reads from the API server, past the cache.
 	APIReader client.Reader
-	// Discovery tells what the API server offers.
+	// Discovery reads which APIs the API server serves.
 	Discovery discovery.DiscoveryInterface
-	// Recorder records the events that this toolkit emits, with the API of before events.k8s.io.
+	// Recorder records the events of this toolkit, with the older events API of the core group.
 	Recorder record.EventRecorder
-	// EventRecorder records events with the API of events.k8s.io, for nodes that want it.
+	// EventRecorder records events with the API events.k8s.io. The author's nodes may use it.
 	events.EventRecorder
-	// Tracker remembers which resource wants to hear about which object.
+	// Tracker remembers which resources are woken by which objects.
 	Tracker tracker.Tracker
 
 	syncPeriod time.Duration
-	// cluster is the one that Client reads, and that tracks of Tracker mean; nil in a config made by hand.
+	// cluster is the cluster of Client and of the objects that Tracker tracks. It is nil in a struct literal.
 	cluster cluster.Cluster
-	// owners finds children by their owner; nil where no index can be had.
+	// owners finds children by their owner. It is nil if no index is possible.
 	owners *ownerIndex
 }
 
-// NewConfig returns the config for the manager's own cluster. apiType is not used; it stays for compatibility.
-// syncPeriod is that of the manager's cache; it bounds how long a track lives that was made outside a root reconciler.
+// NewConfig returns the config for the manager's own cluster. apiType is not used, and exists for compatibility.
+// syncPeriod is the sync period of the manager's cache. A track that was made outside of a root expires after twice
+// that time.
 func NewConfig(mgr Manager, apiType client.Object, syncPeriod time.Duration) Config {
 	return Config{syncPeriod: syncPeriod}.WithCluster(mgr).WithTracker()
 }
 
-// IsEmpty tells whether c is the zero value.
+// IsEmpty reports whether c is the zero value.
 func (c Config) IsEmpty() bool {
 	return c == Config{}
 }
 
-// WithCluster returns a config for another cluster. The tracker is shared with c, so what it tracks wakes the same
-// controller, but a track made with the new config means an object of the new cluster.
+// WithCluster returns a config for another cluster. It shares the tracker with c, so its tracks wake the same
+// controller. A track made with the new config refers to an object of the other cluster.
 //
-// It panics if no discovery client can be made of the cluster's REST config, which is a mistake in the program.
+// It panics if the cluster's REST config is not valid for a discovery client, which is a mistake in the program.
 func (c Config) WithCluster(other cluster.Cluster) Config {
 	c.Client = duck.NewDuckAwareClientWrapper(other.GetClient())
 	c.APIReader = duck.NewDuckAwareAPIReaderWrapper(other.GetAPIReader(), other.GetClient())
@@ -77,13 +78,13 @@ func (c Config) WithCluster(other cluster.Cluster) Config {
 	return c
 }
 
-// Cluster returns the cluster that Client reads and writes. It is nil for a config that was not made by [NewConfig] or
-// [Config.WithCluster].
+// Cluster returns the cluster that Client reads and writes. It returns nil for a config that was not made by
+// [NewConfig] or [Config.WithCluster].
 func (c Config) Cluster() cluster.Cluster {
 	return c.cluster
 }
 
-// WithTracker returns a config with a tracker of its own, and all else kept.
+// WithTracker returns a copy of c with a new tracker.
 func (c Config) WithTracker() Config {
 	c.Tracker = tracker.New(c.Scheme(), 2*c.syncPeriod)
 	if c.cluster != nil {
@@ -92,17 +93,19 @@ func (c Config) WithTracker() Config {
 	return c
 }
 
-// WithDangerousDuckClientOperations returns a config whose client also creates and updates duck-typed objects, and all
-// else kept. It is dangerous since whatever the duck type does not cover is lost in an update.
+// WithDangerousDuckClientOperations returns a copy of c whose client also creates and updates duck-typed objects. It is
+// dangerous, because an update removes all fields that the duck type lacks.
 func (c Config) WithDangerousDuckClientOperations() Config {
 	c.Client = duck.NewDangerousDuckAwareClientWrapper(c.Client)
 	return c
 }
 
-// TrackAndGet reads an object and has the resource of the request woken whenever that object changes, or comes into
-// being: the track stands also when the object is not found. Outside a request, or for an object that cannot be
-// tracked, it returns an error and reads nothing.
-func (c Config) TrackAndGet(ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption) error {
+// TrackAndGet reads an object and tracks it: the resource of the request is reconciled again whenever the object
+// changes. The object is tracked even if it is not found, so its creation also counts as a change. Outside a request,
+// or for an object that cannot be tracked, TrackAndGet returns an error and reads nothing.
+func (c Config) TrackAndGet(
+	ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption,
+) error {
 	watcher, err := watcherOf(ctx)
 	if err != nil {
 		return fmt.Errorf("unable to track %s %s: %w", typeName(obj), key, err)
@@ -116,47 +119,43 @@ func (c Config) TrackAndGet(ctx context.Context, key types.NamespacedName, obj c
 	return c.Get(ctx, key, obj, opts...)
 }
 
-// TrackAndList reads a list and has the resource of the request woken whenever an object changes that the list would
-// have, or comes into being. The track is made from the namespace and the label selector of opts; field selectors
-// narrow the list but not the track. It stands also when the list fails. Outside a request, or for a list whose kind is
-// not known, it returns an error and reads nothing.
+// TrackAndList reads a list and tracks it: the resource of the request is reconciled again whenever an object that
+// belongs to the list is created, changed or deleted. The track uses the namespace and the label selector of opts.
+// Field selectors narrow the list, but not the track. The track is kept if reading fails. Outside a request, or for a
+// list whose kind is not known, TrackAndList returns an error and reads nothing.
 func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	watcher, err := watcherOf(ctx)
-	if err != nil {
-		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
-	}
-	ref, err := listReference(c, list, opts)
-	if err != nil {
-		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
-	}
-	if c.Tracker == nil {
-		return fmt.Errorf("unable to track %s: %w", typeName(list), errNoTracker)
-	}
-	if err := c.Tracker.TrackReference(ref, watcher); err != nil {
+	if err := c.trackList(ctx, list, opts); err != nil {
 		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
 	}
 	return c.List(ctx, list, opts...)
 }
 
-func listReference(c Config, list client.ObjectList, opts []client.ListOption) (tracker.Reference, error) {
+func (c Config) trackList(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
+	watcher, err := watcherOf(ctx)
+	if err != nil {
+		return err
+	}
 	ref, err := reference.GetReference(c.Scheme(), list)
 	if err != nil {
-		return tracker.Reference{}, err
+		return err
+	}
+	if c.Tracker == nil {
+		return errNoTracker
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	selector := options.LabelSelector
 	if selector == nil {
 		selector = labels.Everything()
 	}
-	return tracker.Reference{
+	return c.Tracker.TrackReference(tracker.Reference{
 		APIGroup:  ref.GroupVersionKind().Group,
 		Kind:      strings.TrimSuffix(ref.Kind, "List"),
 		Namespace: options.Namespace,
 		Selector:  selector,
-	}, nil
+	}, watcher)
 }
 
-// track has the resource of the request woken whenever obj changes. Outside a request that is resource itself.
+// track makes changes of obj wake the resource of the request. Outside a request they wake resource.
 func (c Config) track(ctx context.Context, obj, resource client.Object) error {
 	if c.Tracker == nil {
 		return fmt.Errorf("unable to track %s: %w", describeObject(obj), errNoTracker)
@@ -171,18 +170,20 @@ func (c Config) track(ctx context.Context, obj, resource client.Object) error {
 	return nil
 }
 
-// record records an event on obj. A config made by hand may have no recorder: the events are then not wanted.
+// record records an event on obj, if the config has a recorder.
 func (c Config) record(obj client.Object, eventType, reason, message string, args ...any) {
 	if c.Recorder != nil {
 		c.Recorder.Eventf(obj, eventType, reason, message, args...)
 	}
 }
 
-var errNoTracker = errors.New("the config has no tracker")
+var (
+	errNoTracker      = errors.New("the config has no tracker")
+	errNoResourceType = errors.New("there is no resource on the context to wake. " +
+		"Check that the context is from a ResourceReconciler")
+)
 
-var errNoResourceType = errors.New("there is no resource on the context to wake. Check that the context is from a ResourceReconciler")
-
-// wokenType returns an object of the type that is woken: that of the root, whatever type the nodes see it as.
+// wokenType returns an object of the type to wake. It is the type of the root, also below a cast.
 func wokenType(ctx context.Context) (client.Object, error) {
 	s := contextOf(ctx)
 	switch {
@@ -195,7 +196,7 @@ func wokenType(ctx context.Context) (client.Object, error) {
 	}
 }
 
-// watcherOf returns an object that stands for the resource of the request, as the one to wake.
+// watcherOf returns an object with the type and name of the request's resource, for the tracker to wake.
 func watcherOf(ctx context.Context) (client.Object, error) {
 	woken, err := wokenType(ctx)
 	if err != nil {

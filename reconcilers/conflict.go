@@ -12,27 +12,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConflictPolicy says what becomes of a field that an [ApplyingObjectManager] wants, and that another field manager
-// owns and has another value for.
+// ConflictPolicy says what an [ApplyingObjectManager] does with a desired field that another field manager owns and has
+// set to another value.
 type ConflictPolicy string
 
 const (
-	// ForceConflicts takes the field from the other manager. Kubernetes advises it for controllers. It is the default.
+	// ForceConflicts takes the field from the other manager. Kubernetes recommends it for controllers. It is the
+	// default.
 	ForceConflicts ConflictPolicy = "Force"
 	// FailOnConflicts applies nothing, and returns an [ApplyConflictError].
 	FailOnConflicts ConflictPolicy = "Fail"
-	// LeaveConflicts leaves the field to the other manager, until that gives it up, and applies the rest.
+	// LeaveConflicts applies the other fields. The conflicting field stays with the other manager until that manager
+	// gives it up.
 	LeaveConflicts ConflictPolicy = "Leave"
 )
 
-// ApplyConflictError is returned for an object some of whose fields others own. It unwraps to the error of the API
-// server. Its text is stable.
+// ApplyConflictError is returned if other field managers own desired fields of an object. It unwraps to the error of
+// the API server. Its text is the same for the same conflicts.
 type ApplyConflictError struct {
-	// Object is the object by kind, namespace and name.
+	// Object has the kind, namespace and name of the object.
 	Object string
 	// Conflicts are the fields, sorted by manager and field.
 	Conflicts []ApplyConflict
-	// Err is what the API server answered.
+	// Err is the answer of the API server.
 	Err error
 }
 
@@ -58,7 +60,7 @@ func (e *ApplyConflictError) Error() string {
 
 func (e *ApplyConflictError) Unwrap() error { return e.Err }
 
-// newApplyConflictError returns the conflicts that err is about, nil if it is about something else.
+// newApplyConflictError returns the field conflicts in err, or nil if err is another error.
 func newApplyConflictError(object string, err error) *ApplyConflictError {
 	var status apierrs.APIStatus
 	if !apierrs.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -67,7 +69,7 @@ func newApplyConflictError(object string, err error) *ApplyConflictError {
 	conflict := &ApplyConflictError{Object: object, Err: err}
 	for _, cause := range status.Status().Details.Causes {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			found := ApplyConflict{Manager: managerIn(cause.Message), Field: cause.Field}
+			found := ApplyConflict{Manager: managerOf(cause.Message), Field: cause.Field}
 			conflict.Conflicts = append(conflict.Conflicts, found)
 		}
 	}
@@ -81,8 +83,8 @@ func newApplyConflictError(object string, err error) *ApplyConflictError {
 	return conflict
 }
 
-// managerIn finds the manager that the message of a cause names. The message says when it wrote too.
-func managerIn(message string) string {
+// managerOf returns the manager that the message of a cause names. The message may also have a time, which is left out.
+func managerOf(message string) string {
 	name := strings.TrimPrefix(message, "conflict with ")
 	if quoted, err := strconv.QuotedPrefix(name); err == nil {
 		if unquoted, err := strconv.Unquote(quoted); err == nil {
@@ -92,7 +94,7 @@ func managerIn(message string) string {
 	return name
 }
 
-// fields are the paths of the fields that others own.
+// fields returns the paths of the conflicting fields.
 func (e *ApplyConflictError) fields() []string {
 	var fields []string
 	for _, conflict := range e.Conflicts {

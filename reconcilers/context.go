@@ -96,7 +96,7 @@ func RetrieveRequest(ctx context.Context) Request {
 // StashConfig returns a context in which config is the current one. A root sets it; [RetrieveConfig] reads it. In a dry
 // run (see [IsDryRun]) its client makes dry-run requests only.
 func StashConfig(ctx context.Context, config Config) context.Context {
-	return derive(ctx, func(s *treeContext) { s.setConfig(s.fitting(config)) })
+	return derive(ctx, func(s *treeContext) { s.setConfig(s.nodeConfig(config)) })
 }
 
 // RetrieveConfig returns the current config: the root's, or that of the innermost node that replaced it. Children are
@@ -121,7 +121,7 @@ func RetrieveConfigOrDie(ctx context.Context) Config {
 // StashOriginalConfig returns a context in which config is the one that the resource was loaded with. In a dry run (see
 // [IsDryRun]) its client makes dry-run requests only.
 func StashOriginalConfig(ctx context.Context, config Config) context.Context {
-	return derive(ctx, func(s *treeContext) { s.originalConfig, s.hasOriginalConfig = s.fitting(config), true })
+	return derive(ctx, func(s *treeContext) { s.originalConfig, s.hasOriginalConfig = s.nodeConfig(config), true })
 }
 
 // RetrieveOriginalConfig returns the config that the resource was loaded with, whatever config is current. The status,

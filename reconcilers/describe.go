@@ -8,31 +8,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Describer is implemented by a node that can say what it is. All nodes of this package do; a node that does not
-// appears in the printed tree by its Go type, and without any access to the API.
+// Describer is implemented by a node that can describe itself, as all nodes of this package can. Any other node appears
+// in the printed tree with its Go type, and without uses of the API.
 type Describer interface {
 	Describe() Description
 }
 
-// Description is what a node says about itself and about the nodes nested in it. From it come the printed tree, the
-// RBAC rules that a controller needs, and the paths that loggers and errors name.
+// Description describes a node and the nodes nested in it. The printed tree, the RBAC rules of a controller, and the
+// paths in logs and errors are derived from it.
 type Description struct {
-	// Kind is the sort of node: the name of its Go type without type parameters, such as "ChildReconciler".
+	// Kind is the name of the node's Go type without type parameters, such as "ChildReconciler".
 	Kind string
-	// Name is what the author calls the node. It is its segment of the path; a list of nodes has none.
+	// Name is the name that the author gave to the node. It is the node's segment of the path. It is empty for a list
+	// of nodes.
 	Name string
-	// Detail tells people what the node deals with, such as the kind of a child. It may be empty.
+	// Detail tells readers more about the node, such as the kind of a child. It may be empty.
 	Detail string
-	// Role is what the enclosing node calls this one where it has several, such as "Else". It may be empty.
+	// Role distinguishes this node from others in the enclosing node, such as "Else". It may be empty.
 	Role string
-	// Index is the place in the enclosing list of nodes, as the path has it; empty outside a list.
+	// Index is the index in the enclosing list of nodes. It is a segment of the path. It is empty outside a list.
 	Index string
-	// Resource is an object of the type that the node fetches and hands to the nodes nested in it, nil if it is no
-	// root.
+	// Resource is an object of the type that a root reconciles. It is nil for other nodes.
 	Resource client.Object
-	// Uses is what the node itself, without those nested in it, does with the API.
+	// Uses lists what the node itself does with the API. The nodes nested in it have their own.
 	Uses []Access
-	// Nodes are those nested in this one, in the order in which they run.
+	// Nodes are the nested nodes, in the order in which they run.
 	Nodes []Description
 }
 
@@ -42,11 +42,11 @@ type Access struct {
 	Object client.Object
 	// Subresource is empty for the object itself.
 	Subresource string
-	// Verbs are those of RBAC: get, list, watch, create, update, patch, delete, deletecollection.
+	// Verbs are verbs of RBAC: get, list, watch, create, update, patch, delete, deletecollection.
 	Verbs []string
 }
 
-// Describe returns what node says about itself.
+// Describe returns the description of node.
 func Describe(node any) Description {
 	if isNilNode(node) {
 		return Description{Kind: "nothing"}
@@ -57,16 +57,16 @@ func Describe(node any) Description {
 	return Description{Kind: kindOfNode(node)}
 }
 
-// describeAs is [Describe] for a nested node, with what the enclosing node calls it.
+// describeAs returns the description of a nested node with its role in the enclosing node.
 func describeAs(role string, node any) Description {
 	d := Describe(node)
 	d.Role = role
 	return d
 }
 
-// Walk visits d and all descriptions nested in it, each before those nested in it, with its path: what [RetrievePath]
-// returns while the node is set up and while it runs. Below a loop ([While], [ForEach]) that has, while the node runs,
-// also the number of the iteration.
+// Walk calls visit for d and for all nested descriptions, parents first. The path is what [RetrievePath] returns while
+// the node is set up and while it runs. Below a loop ([While], [ForEach]) the path of a running node also has the
+// number of the iteration.
 func (d Description) Walk(visit func(path string, d Description)) {
 	d.walk("", visit)
 }
@@ -88,22 +88,22 @@ func (d Description) walk(parent string, visit func(path string, d Description))
 	}
 }
 
-// String prints the tree, a line for each node. Lines are not padded, and the text ends with a newline.
+// String returns the tree with a line for each node. Lines are not padded, and the text ends with a newline.
 func (d Description) String() string {
 	var b strings.Builder
-	b.WriteString(d.line() + "\n")
-	d.print(&b, "")
+	d.print(&b, "", "")
 	return b.String()
 }
 
-func (d Description) print(b *strings.Builder, indent string) {
+// print prints d after branch, and the nested nodes below it after indent.
+func (d Description) print(b *strings.Builder, branch, indent string) {
+	b.WriteString(branch + d.line() + "\n")
 	for i, nested := range d.Nodes {
-		branch, below := "├─ ", "│  "
-		if i == len(d.Nodes)-1 {
-			branch, below = "└─ ", "   "
+		if i < len(d.Nodes)-1 {
+			nested.print(b, indent+"├─ ", indent+"│  ")
+		} else {
+			nested.print(b, indent+"└─ ", indent+"   ")
 		}
-		b.WriteString(indent + branch + nested.line() + "\n")
-		nested.print(b, indent+below)
 	}
 }
 
@@ -122,7 +122,7 @@ func (d Description) line() string {
 	return strings.Join(words, " ")
 }
 
-// kindOfNode is the name of the Go type of node without its type parameters.
+// kindOfNode returns the name of the node's Go type without type parameters.
 func kindOfNode(node any) string {
 	t := reflect.TypeOf(node)
 	if t.Kind() == reflect.Pointer {

@@ -12,12 +12,12 @@ import (
 )
 
 // EnqueueTracked returns an event handler that wakes the resources which track the object of the event. The context
-// must be that of a set-up: its config has the tracker, its resource type says whom to wake. It panics if there is no
-// config, and wakes nobody if that has no tracker.
+// must be the context of a set-up. Its config has the tracker, and its resource type is the type of the resources to
+// wake. EnqueueTracked panics without a config. If the config has no tracker, the handler wakes no resource.
 //
 //	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 //
-// A look-up that fails wakes nobody and is logged, unless its error is quiet.
+// If the tracker fails, the handler wakes no resource and logs the error, unless it is quiet.
 func EnqueueTracked(ctx context.Context) handler.EventHandler {
 	log := logr.FromContextOrDiscard(ctx)
 	config := RetrieveConfigOrDie(ctx)
@@ -39,8 +39,8 @@ func EnqueueTracked(ctx context.Context) handler.EventHandler {
 	})
 }
 
-// observersOf returns the look-up of those who watch an object. Where the tracker can tell watchers of different kinds
-// apart, resources of another controller that share it are left alone.
+// observersOf returns a function that looks up the resources that track an object. If the tracker can look up by kind,
+// the function skips resources of other controllers that share the tracker.
 func observersOf(config Config, watcher client.Object) func(client.Object) ([]types.NamespacedName, error) {
 	if config.Tracker == nil {
 		return func(client.Object) ([]types.NamespacedName, error) { return nil, nil }

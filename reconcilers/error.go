@@ -8,20 +8,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Error is what a root returns for an error of one of its nodes: where it came up, about which object, and what may
-// help. It unwraps to the error as the node returned it. Nodes return errors as they are; only the root adds this.
+// Error is the error of a root for an error of one of its nodes. It adds the path of the node, the object, and a class.
+// It unwraps to the error that the node returned. Only the root makes an Error; nodes return errors unchanged.
 //
-// Its text is stable: it has no time, no generated name and no order that changes from run to run, as far as the cause
-// has none.
+// Its text is the same in each request that fails in the same way, unless the text of the cause changes. It contains no
+// time and no generated name.
 type Error struct {
-	// Path is where in the tree the error came up, see [RetrievePath].
+	// Path is the path of the node that failed, see [RetrievePath].
 	Path string
-	// Object is what the node dealt with: kind, and namespace and name where they are known and not generated. It may
-	// be empty.
+	// Object is the object that the node handled. It has the kind, and the namespace and name if they are known and not
+	// generated. It may be empty.
 	Object string
-	// Class says what may help.
+	// Class says how to react to the error.
 	Class Class
-	// Err is the error as the node returned it; never nil.
+	// Err is the error that the node returned. It is never nil.
 	Err error
 }
 
@@ -36,26 +36,27 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// Class says what may help against an error.
+// Class says how to react to an error.
 type Class string
 
 const (
-	// ClassRetry: another attempt may succeed. It is the class of whatever is not known better.
+	// ClassRetry means that a retry may succeed. It is the class of all errors without another class.
 	ClassRetry Class = "Retry"
-	// ClassWait: nothing failed, something has not happened yet.
+	// ClassWait means that nothing failed, but the node waits for something.
 	ClassWait Class = "Wait"
-	// ClassTerminal: another attempt with the same input fails the same way.
+	// ClassTerminal means that a retry with the same input fails in the same way.
 	ClassTerminal Class = "Terminal"
-	// ClassConflict: what was read is older than what is there. Another attempt, with a fresh read, is due at once.
+	// ClassConflict means that the object changed after it was read. A retry with a fresh read should follow at once.
 	ClassConflict Class = "Conflict"
-	// ClassForbidden: the identity that the request was made with may not do this.
+	// ClassForbidden means that the identity of the API request lacks a permission.
 	ClassForbidden Class = "Forbidden"
-	// ClassNotOurs: an object of that name, or a field of the object, is there and belongs to somebody else.
+	// ClassNotOurs means that the object, or a field of it, already exists and has another owner.
 	ClassNotOurs Class = "NotOurs"
 )
 
-// Classify says what may help against err: that of the innermost [Error] if it is one, else by the sentinels of this
-// package, by controller-runtime's terminal error and by the reasons of the API server.
+// Classify returns the class of err. If err contains an [Error], it is the class of that. Otherwise the class follows
+// from the sentinel errors of this package, from controller-runtime's terminal error, and from the reason of the API
+// server.
 func Classify(err error) Class {
 	var located *Error
 	var fields *ApplyConflictError
@@ -78,17 +79,11 @@ func Classify(err error) Class {
 	return ClassRetry
 }
 
-// locateError wraps err in an [Error] if the pass knows where it came up.
+// locateError wraps err in an [Error] if the request state has its path.
 func locateError(p *requestState, err error) error {
-	if err == nil {
-		return nil
-	}
-	var located *Error
-	if errors.As(err, &located) {
-		return err
-	}
 	f, ok := p.locate(err)
-	if !ok {
+	var located *Error
+	if !ok || errors.As(err, &located) {
 		return err
 	}
 	return &Error{Path: f.path, Object: f.object, Class: f.class, Err: err}

@@ -10,28 +10,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// AddFinalizer puts finalizer on resource, in the cluster and in memory. It does nothing if the finalizer is empty or
-// there already.
+// AddFinalizer adds finalizer to resource, in the cluster and in memory. It does nothing if the finalizer is empty or
+// already present.
 //
-// It is a merge patch of the finalizers alone, made with the config that the resource was loaded with, and refused by
-// the API server if the resource has changed since it was read. The outcome is recorded as an event, unless the error
-// is quiet. After an error the resource in memory is as before.
+// It sends a merge patch of the finalizers alone, with the config that the resource was loaded with. The API server
+// refuses the patch if the resource has changed since it was read. A success and an error that is not quiet are
+// recorded as events. After an error the resource in memory is unchanged.
 func AddFinalizer(ctx context.Context, resource client.Object, finalizer string) error {
 	if finalizer == "" || controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
 	}
-	return patchFinalizers(ctx, resource, finalizer, "adding finalizer", append(slices.Clone(resource.GetFinalizers()), finalizer))
+	finalizers := append(slices.Clone(resource.GetFinalizers()), finalizer)
+	return patchFinalizers(ctx, resource, finalizer, "adding finalizer", finalizers)
 }
 
-// ClearFinalizer takes finalizer off resource, in the cluster and in memory, and leaves those of others. It does
-// nothing if the finalizer is empty or not there. It works as [AddFinalizer] does.
+// ClearFinalizer removes finalizer from resource, in the cluster and in memory. Other finalizers stay. It does nothing
+// if the finalizer is empty or not present. It writes as [AddFinalizer] does.
 func ClearFinalizer(ctx context.Context, resource client.Object, finalizer string) error {
 	if finalizer == "" || !controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
 	}
-	// An empty list, rather than none, has an unstructured object send [] and not null, as it does upstream.
-	remaining := slices.DeleteFunc(slices.Clone(resource.GetFinalizers()), func(f string) bool { return f == finalizer })
-	return patchFinalizers(ctx, resource, finalizer, "removing finalizer", remaining)
+	others := slices.Clone(resource.GetFinalizers())
+	// With an empty list rather than nil, the patch of an unstructured object has [] and not null, as in
+	// reconciler.io/runtime.
+	others = slices.DeleteFunc(others, func(name string) bool { return name == finalizer })
+	return patchFinalizers(ctx, resource, finalizer, "removing finalizer", others)
 }
 
 func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doing string, finalizers []string) error {
@@ -39,7 +42,7 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	if err != nil {
 		return err
 	}
-	base, err := patchable(ctx, resource)
+	base, err := patchBase(ctx, resource)
 	if err != nil {
 		return err
 	}
@@ -53,7 +56,8 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 		recordFailure(ctx, describeObject(base), err)
 		if !isQuiet(err) {
 			log.Error(err, "unable to patch finalizers")
-			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed", "Failed to patch finalizer %q: %s", finalizer, err)
+			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed",
+				"Failed to patch finalizer %q: %s", finalizer, err)
 		}
 		return err
 	}
@@ -61,16 +65,15 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 
 	contextOf(ctx).state.finalizersPatched(desired)
 
-	// Only what the patch was about is taken over: the rest of resource may have been changed in memory by the nodes
-	// before.
+	// Nothing else is copied, because earlier nodes may have changed the rest of resource in memory.
 	resource.SetFinalizers(desired.GetFinalizers())
 	resource.SetResourceVersion(desired.GetResourceVersion())
 	resource.SetGeneration(desired.GetGeneration())
 	return nil
 }
 
-// patchable returns a copy of the resource to make a patch of: of its own kind, whatever the nodes see it as.
-func patchable(ctx context.Context, resource client.Object) (client.Object, error) {
+// patchBase returns a copy of the resource to compute a patch from. Below a cast it is a copy of the original resource.
+func patchBase(ctx context.Context, resource client.Object) (client.Object, error) {
 	if err := normalize(resource); err != nil {
 		return nil, err
 	}
@@ -82,7 +85,7 @@ func patchable(ctx context.Context, resource client.Object) (client.Object, erro
 		return nil, err
 	}
 	base := original.DeepCopyObject().(client.Object)
-	// An earlier patch is known to the cast object only, until the cast ends.
+	// Until the cast ends, only the cast object has the answer to an earlier patch.
 	base.SetFinalizers(resource.GetFinalizers())
 	base.SetResourceVersion(resource.GetResourceVersion())
 	return base, nil

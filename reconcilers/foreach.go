@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -13,18 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ForEach runs a node once for each of some items. The node finds the item in the stash, see [CursorStasher].
+// ForEach runs a node once for each item of a list. The node reads the item from the stash, see [CursorStasher].
 //
 //   - Runs: Items once, then the nested node for each item, in order.
 //   - Stops: at the first error.
-//   - On error: an error of Items is returned alone. An error of the nested node is returned with the aggregated
-//     results of the items so far, its own included.
-//   - On deletion: the same. A node that cleans up needs the same items then.
+//   - On error: an error of Items is returned without a result. An error of the nested node is returned with the
+//     aggregated results of the items so far, including the item that failed.
+//   - On deletion: the same. To clean up, the nested node needs the same items as before.
 //
-// Without an error the results are aggregated, see [AggregateResults]. Paths and logs name the index of the item below
-// the node. The cursor is there only while the nested node runs: afterwards, also after an error or a panic, the stash
-// holds what it held before, so loops over items of one type nest. The context must have a stash, unless there are no
-// items, as that of a root has.
+// Without an error the results are aggregated, see [AggregateResults]. In paths and logs the index of the item follows
+// the name of the node. The cursor is in the stash only while the nested node runs. Afterwards, also after an error or
+// a panic, the stash holds its previous value, so a loop may run inside another loop over items of the same type.
+// Unless the list is empty, the context must have a stash. The context of a root has one.
 type ForEach[Type client.Object, Item any] struct {
 	// Name identifies the node in paths and logs. Default: ForEach.
 	Name string
@@ -35,7 +36,8 @@ type ForEach[Type client.Object, Item any] struct {
 	// Reconciler is the nested node. Required.
 	Reconciler SubReconciler[Type]
 
-	// Items returns what to run the nested node for. Their order should not change from request to request. Required.
+	// Items returns the items to run the nested node for. Their order should not change from request to request.
+	// Required.
 	Items func(ctx context.Context, resource Type) ([]Item, error)
 
 	initOnce sync.Once
@@ -44,9 +46,9 @@ type ForEach[Type client.Object, Item any] struct {
 
 var _ SubReconciler[client.Object] = (*ForEach[client.Object, any])(nil)
 
-// Cursor is where a [ForEach] is.
+// Cursor is the position of a [ForEach] in its items.
 type Cursor[I any] struct {
-	// Index is the place of Item among the items, counted from zero.
+	// Index is the index of Item, counted from zero.
 	Index int
 	// Length is the number of items.
 	Length int
@@ -54,16 +56,16 @@ type Cursor[I any] struct {
 	Item I
 }
 
-// CursorStasher reads the cursor of the innermost [ForEach] over items of type I. Each type has a cursor of its own,
-// types of the same name in different packages included.
+// CursorStasher reads the cursor of the innermost [ForEach] over items of type I. Each type has its own cursor, also if
+// types in different packages have the same name.
 //
 //	cursor := reconcilers.CursorStasher[corev1.ServicePort]().RetrieveOrDie(ctx)
 func CursorStasher[I any]() stash.Stasher[Cursor[I]] {
 	return stash.New[Cursor[I]](cursorKey[I]())
 }
 
-// cursorKey names the type I in full. Only as an argument of another type does a type tell all of its package paths,
-// and tell apart types that are local to functions.
+// cursorKey contains the full name of type I. Reflection gives package paths, and different names for types that are
+// local to functions, only for a type argument of another type.
 func cursorKey[I any]() stash.Key {
 	_, name, _ := strings.Cut(reflect.TypeFor[Cursor[I]]().Name(), "[")
 	return stash.Key("reconciler.io/runtime:cursor:" + strings.TrimSuffix(name, "]"))
@@ -71,9 +73,7 @@ func cursorKey[I any]() stash.Key {
 
 func (r *ForEach[Type, Item]) init() {
 	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "ForEach"
-		}
+		r.Name = cmp.Or(r.Name, "ForEach")
 		r.key = cursorKey[Item]()
 	})
 }
@@ -81,17 +81,7 @@ func (r *ForEach[Type, Item]) init() {
 // SetupWithManager validates, then sets up the nested node and the node itself.
 func (r *ForEach[Type, Item]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, setUpOf(r.Reconciler), r.Setup)
 }
 
 // Validate checks that the required fields are set and, if recursive, the nested node.
@@ -100,10 +90,7 @@ func (r *ForEach[Type, Item]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("ForEach %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "ForEach", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *ForEach[Type, Item]) check() error {
@@ -147,7 +134,7 @@ func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Res
 	return aggregate, nil
 }
 
-// keepStashed returns a function that makes the stash hold under key what it holds now.
+// keepStashed returns a function that restores the current value of key in the stash.
 func keepStashed(ctx context.Context, key stash.Key) func() {
 	if !stash.HasValue(ctx, key) {
 		return func() { stash.ClearValue(ctx, key) }

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -8,16 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IfThen runs one of two nodes, as a condition says.
+// IfThen runs one of two nodes, depending on a condition.
 //
-//   - Runs: Then if the condition holds, else Else, if there is one. The condition is asked once in each request.
+//   - Runs: Then if the condition is true, otherwise Else, if it is set. The condition is evaluated once in each
+//     request.
 //   - Stops: never on its own.
 //   - On error: returns the error and the result of the node that ran, unchanged.
-//   - On deletion: the same. A node that must clean up has to run, so the condition should hold for a resource that is
-//     terminating, or the children be owned, so that they go with it.
+//   - On deletion: the same. A node that must clean up has to run, so the condition should select it for a terminating
+//     resource too. Owned children need no such node, because they are deleted with the resource.
 //
-// A child under Then is not deleted when the condition stops holding: a [ChildReconciler] that desires no child does
-// that.
+// A child under Then is not deleted when the condition becomes false. To delete it, use a [ChildReconciler] that
+// desires no child.
 type IfThen[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: IfThen.
 	Name string
@@ -28,10 +30,10 @@ type IfThen[Type client.Object] struct {
 	// If is the condition. It must not change the resource. Required.
 	If func(ctx context.Context, resource Type) bool
 
-	// Then runs if the condition holds. Required.
+	// Then runs if the condition is true. Required.
 	Then SubReconciler[Type]
 
-	// Else runs if the condition does not hold. Optional.
+	// Else runs if the condition is false. Optional.
 	Else SubReconciler[Type]
 
 	initOnce sync.Once
@@ -40,32 +42,13 @@ type IfThen[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*IfThen[client.Object])(nil)
 
 func (r *IfThen[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "IfThen"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "IfThen") })
 }
 
 // SetupWithManager validates, then sets up the node itself, Then and Else.
 func (r *IfThen[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	if err := r.Then.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if isNilNode(r.Else) {
-		return nil
-	}
-	return r.Else.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup, setUpOf(r.Then), setUpOf(r.Else))
 }
 
 // Validate checks that the required fields are set and, if recursive, the nodes.
@@ -74,16 +57,13 @@ func (r *IfThen[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Then); err != nil {
-		return fmt.Errorf("IfThen %q must have a valid Then: %w", r.Name, err)
+	if err := validateField(ctx, "IfThen", r.Name, "Then", r.Then); err != nil {
+		return err
 	}
 	if isNilNode(r.Else) {
 		return nil
 	}
-	if err := validateNested(ctx, r.Else); err != nil {
-		return fmt.Errorf("IfThen %q must have a valid Else: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "IfThen", r.Name, "Else", r.Else)
 }
 
 func (r *IfThen[Type]) check() error {
@@ -110,9 +90,7 @@ func (r *IfThen[Type]) Reconcile(ctx context.Context, resource Type) (Result, er
 	if isNilNode(branch) {
 		return Result{}, nil
 	}
-	result, err := branch.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
-	return result, err
+	return reconcileNested(ctx, branch, resource)
 }
 
 // Describe shows both nodes.

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -8,24 +9,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OverrideSetup replaces the set-up of a node, and leaves what it does in a request as it is.
+// OverrideSetup replaces the set-up of a node. It does not change what the node does in a request.
 //
-//   - Runs: the nested node, if there is one.
+//   - Runs: the nested node, if it is set.
 //   - Stops: never on its own.
 //   - On error: returns the nested node's error and result, unchanged.
 //   - On deletion: the same.
 //
-// What the set-up of the nested node would have added is missing: the watches that wake the resource, and the index by
-// which children are found. Children are then found by listing their namespace.
+// The watches and indexes of the nested node are not added. Events of its children then do not wake the resource, and
+// it finds children by listing their namespace instead of using an index.
 type OverrideSetup[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: SkipSetup.
 	Name string
 
-	// Setup adds watches and indexes, in place of the nested node's set-up. Required without a Reconciler. Default:
+	// Setup adds watches and indexes, in place of the nested node's set-up. Required if Reconciler is not set. Default:
 	// adds none.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Reconciler is the nested node. Its set-up is never run. Required without a Setup. Default: does nothing.
+	// Reconciler is the nested node. Its set-up is never run. Required if Setup is not set. Default: does nothing.
 	Reconciler SubReconciler[Type]
 
 	initOnce sync.Once
@@ -34,24 +35,13 @@ type OverrideSetup[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*OverrideSetup[client.Object])(nil)
 
 func (r *OverrideSetup[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "SkipSetup"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "SkipSetup") })
 }
 
-// SetupWithManager validates, and calls Setup if there is one.
+// SetupWithManager validates, and calls Setup if it is set.
 func (r *OverrideSetup[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup)
 }
 
 // Validate checks that one of the fields is set and, if recursive, the nested node.
@@ -63,10 +53,7 @@ func (r *OverrideSetup[Type]) Validate(ctx context.Context) error {
 	if isNilNode(r.Reconciler) {
 		return nil
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("OverrideSetup %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "OverrideSetup", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *OverrideSetup[Type]) check() error {
@@ -86,12 +73,10 @@ func (r *OverrideSetup[Type]) Reconcile(ctx context.Context, resource Type) (Res
 		return Result{}, nil
 	}
 	ctx = Enter(ctx, r.Name)
-	result, err := r.Reconciler.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
-	return result, err
+	return reconcileNested(ctx, r.Reconciler, resource)
 }
 
-// Describe shows the nested node, if there is one.
+// Describe shows the nested node, if it is set.
 func (r *OverrideSetup[Type]) Describe() Description {
 	r.init()
 	d := Description{Kind: "OverrideSetup", Name: r.Name}

@@ -1,6 +1,8 @@
 package reconcilers
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,17 +17,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// verbOrder is the order in which people write verbs; others follow by name.
+// verbOrder is the usual order of verbs. Other verbs follow by name.
 var verbOrder = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
-// PolicyRules returns the RBAC rules that the tree needs: one for each resource and subresource, sorted by group and
-// resource.
+// PolicyRules returns the RBAC rules that the tree needs. There is one rule for each resource and subresource, sorted
+// by group and resource.
 //
-// What SyncReconcilers use is known as far as their Uses field says it. The scheme tells the group of Go types. The
-// mapper tells how the resource of a kind is called; without one (nil), and for a kind it does not know, the name is
-// made from the kind by the rules of English, as Kubernetes itself does where it has to guess.
+// A SyncReconciler needs what its Uses field lists. The scheme gives the group of Go types. The mapper gives the name
+// of the resource for a kind. If the mapper is nil, or does not know the kind, the name is the English plural of the
+// kind, as Kubernetes itself guesses it.
 //
-// A type that is neither in the scheme nor carries its kind is an error that names the node.
+// If a type is not in the scheme and its object has no kind, PolicyRules returns an error with the path of the node.
 func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper) ([]rbacv1.PolicyRule, error) {
 	verbs := map[schema.GroupResource]sets.Set[string]{}
 	var failed error
@@ -33,9 +35,7 @@ func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper)
 		for _, access := range node.Uses {
 			gr, err := access.groupResource(d.Resource, scheme, mapper)
 			if err != nil {
-				if failed == nil {
-					failed = fmt.Errorf("%s: %w", path, err)
-				}
+				failed = cmp.Or(failed, fmt.Errorf("%s: %w", path, err))
 				return
 			}
 			if verbs[gr] == nil {
@@ -49,10 +49,7 @@ func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper)
 	}
 
 	resources := slices.SortedFunc(maps.Keys(verbs), func(a, b schema.GroupResource) int {
-		if a.Group != b.Group {
-			return strings.Compare(a.Group, b.Group)
-		}
-		return strings.Compare(a.Resource, b.Resource)
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 	})
 	rules := make([]rbacv1.PolicyRule, 0, len(resources))
 	for _, gr := range resources {
@@ -65,22 +62,24 @@ func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper)
 	return rules, nil
 }
 
-func (a Access) groupResource(resource client.Object, scheme *runtime.Scheme, mapper meta.RESTMapper) (schema.GroupResource, error) {
+// groupResource returns the resource or subresource of the access. root is the resource that the tree reconciles.
+func (a Access) groupResource(
+	root client.Object, scheme *runtime.Scheme, mapper meta.RESTMapper,
+) (gr schema.GroupResource, err error) {
 	obj := a.Object
 	if isNil(obj) {
-		obj = resource
+		obj = root
 	}
 	if isNil(obj) {
-		return schema.GroupResource{}, fmt.Errorf("the resource that the tree reconciles is not known: describe the root")
+		return gr, errors.New("the resource that the tree reconciles is not known: describe the root")
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Empty() {
-		var err error
 		if gvk, err = apiutil.GVKForObject(obj, scheme); err != nil {
-			return schema.GroupResource{}, fmt.Errorf("unable to tell the kind of %T: %w", obj, err)
+			return gr, fmt.Errorf("unable to tell the kind of %T: %w", obj, err)
 		}
 	}
-	gr := resourceOf(gvk, mapper)
+	gr = resourceOf(gvk, mapper)
 	if a.Subresource != "" {
 		gr.Resource += "/" + a.Subresource
 	}
@@ -105,14 +104,11 @@ func sortVerbs(verbs sets.Set[string]) []string {
 		return len(verbOrder)
 	}
 	return slices.SortedFunc(maps.Keys(verbs), func(a, b string) int {
-		if rank(a) != rank(b) {
-			return rank(a) - rank(b)
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
 	})
 }
 
-// RBACMarkers writes rules as the comments from which controller-gen makes a Role: one line each.
+// RBACMarkers returns rules as comments for controller-gen, which generates a Role from them. Each rule is one line.
 func RBACMarkers(rules []rbacv1.PolicyRule) []string {
 	markers := make([]string, 0, len(rules))
 	for _, rule := range rules {

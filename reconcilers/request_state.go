@@ -87,7 +87,7 @@ func (s *requestState) locate(err error) (failure, bool) {
 			}
 		}
 	}
-	for _, member := range membersOf(err) {
+	for _, member := range wrappedErrors(err) {
 		if f, ok := s.locate(member); ok {
 			return f, true
 		}

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// withheld stands in logs for the values of a Secret.
+// withheld replaces the values of a Secret in logs.
 const withheld = "(withheld)"
 
-// sanitize returns what may be logged of obj: what the function of the author, which may be nil, makes of a copy. Of a
-// Secret, in whatever representation, neither that function nor the log gets to see more than the names of the keys
-// (invariant L9).
+// sanitize returns the part of obj that may be logged: the result of the author's function for a copy of obj, or obj
+// itself if that function is nil. The author's function and the log get only the names of the keys of a Secret, in any
+// Go representation of it (invariant L9).
 func sanitize[T client.Object](obj T, author func(T) any) any {
 	switch {
 	case isNil(obj):
@@ -45,7 +45,7 @@ func sanitizeSecret[T client.Object](obj T, author func(T) any) any {
 	if typed, ok := masked.(T); ok {
 		return author(typed)
 	}
-	// Of a duck type there is no masked copy.
+	// A duck type has no masked copy.
 	return content
 }
 
@@ -62,7 +62,7 @@ func maskSecret(secret *corev1.Secret) *corev1.Secret {
 	return masked
 }
 
-// maskContent returns the content of a Secret without its values, nil if it has none that can be read.
+// maskContent returns the content of a Secret without its values, or nil if the object cannot be converted.
 func maskContent(obj client.Object) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -83,7 +83,7 @@ func maskContent(obj client.Object) map[string]any {
 	return secret.Object
 }
 
-// maskAnnotations hides what kubectl keeps of what was applied.
+// maskAnnotations hides the applied configuration that kubectl stores in an annotation.
 func maskAnnotations(secret client.Object) {
 	annotations := secret.GetAnnotations()
 	if _, ok := annotations[corev1.LastAppliedConfigAnnotation]; ok {
@@ -92,7 +92,7 @@ func maskAnnotations(secret client.Object) {
 	}
 }
 
-// maskPatch returns what may be logged of the patch of a webhook: of a Secret not the values (invariant L9).
+// maskPatch returns the operations that may be logged. For a Secret the values are hidden (invariant L9).
 func maskPatch(operations []jsonpatch.Operation, req admission.Request, resource client.Object) []jsonpatch.Operation {
 	if !isSecret(resource) && (req.Kind.Group != corev1.GroupName || req.Kind.Kind != "Secret") {
 		return operations
@@ -106,7 +106,7 @@ func maskPatch(operations []jsonpatch.Operation, req admission.Request, resource
 	return masked
 }
 
-// isSecret goes by the kind, and by the Go type for objects that do not carry theirs.
+// isSecret reports whether obj is a Secret by its Go type or by its kind, because typed objects may have no kind.
 func isSecret(obj client.Object) bool {
 	if _, ok := obj.(*corev1.Secret); ok {
 		return true

@@ -6,31 +6,32 @@ import (
 	"slices"
 )
 
-// The errors with a meaning of their own. They are matched with errors.Is, so they may be wrapped and joined.
+// The errors with a special meaning. They are matched with errors.Is, so they may be wrapped and joined.
 var (
-	// ErrQuiet marks an error as expected: it stops the tree like any other, but is neither logged nor recorded as an
-	// event. The root turns it into a requeue.
+	// ErrQuiet marks an error as expected. It stops the tree like any other error, but it is neither logged nor
+	// recorded as an event. The root turns it into a requeue.
 	ErrQuiet = errors.New("quiet errors are returned as errors, but not logged or recorded")
 
-	// ErrHaltSubReconcilers stops the nodes that would run after the one that returns it, without anything having
-	// failed: the generation counts as observed and the status is written. It is quiet.
+	// ErrHaltSubReconcilers keeps the nodes after the one that returns it from running, although nothing failed. The
+	// generation counts as observed and the status is written. It is quiet.
 	ErrHaltSubReconcilers = fmt.Errorf("stop processing SubReconcilers, without returning an error: %w", ErrQuiet)
 
-	// ErrDurable marks an error that another attempt will not mend. It is quiet and halts. The root does not come back
-	// because of it: only when something changes, or after a delay that a node asked for. In a join it speaks for the
-	// members that say nothing of themselves, not for one that is quiet, or halts, without being durable: that one
-	// wants another attempt.
+	// ErrDurable marks an error that a retry will not fix. It is quiet and halts. The root does not retry because of
+	// it. It runs again when something changes, or after a delay that a node asked for. When joined with other errors,
+	// ErrDurable makes plain errors durable too. A joined error that is itself quiet or a halt, but not durable, still
+	// asks for a retry.
 	ErrDurable = errors.Join(ErrQuiet, ErrHaltSubReconcilers)
 
-	// ErrSkipStatusUpdate keeps the root from writing the status in this request. It is not quiet: join it with
-	// ErrQuiet where that is wanted.
+	// ErrSkipStatusUpdate keeps the root from writing the status in this request. It is not quiet. Join it with
+	// ErrQuiet for a quiet error.
 	ErrSkipStatusUpdate = errors.New("skip ResourceReconciler status update for this request")
 
-	// OnlyReconcileChildStatus is returned by the function that says what child is desired, when the child is to be
-	// left as it is: it is reflected on the parent, but not created, updated or deleted.
+	// OnlyReconcileChildStatus is returned by DesiredChild or DesiredChildren to leave the children as they are. They
+	// are reflected on the parent, but not created, updated or deleted.
 	//
 	//lint:ignore ST1012 the name is part of the compatible vocabulary
-	OnlyReconcileChildStatus = errors.New("skip reconciler create/update/delete behavior for the child resource, while still reflecting the existing child's status on the reconciled resource")
+	OnlyReconcileChildStatus = errors.New("skip reconciler create/update/delete behavior for the child resource, " +
+		"while still reflecting the existing child's status on the reconciled resource")
 )
 
 func isQuiet(err error) bool {
@@ -41,46 +42,46 @@ func isHalt(err error) bool {
 	return errors.Is(err, ErrHaltSubReconcilers)
 }
 
-// isOnlyHalt tells whether err stops the tree and says nothing else: neither that another attempt will not mend it, nor
-// that one is wanted, nor what failed, as a halt that is joined with another error does.
+// isOnlyHalt reports whether err is ErrHaltSubReconcilers, wrapped or joined with itself, and nothing else. ErrQuiet,
+// ErrDurable, and a halt that is joined with another error are more than that.
 func isOnlyHalt(err error) bool {
 	if err == ErrHaltSubReconcilers {
 		return true
 	}
-	members := membersOf(err)
-	return len(members) > 0 && !slices.ContainsFunc(members, func(err error) bool { return !isOnlyHalt(err) })
+	wrapped := wrappedErrors(err)
+	return len(wrapped) > 0 && !slices.ContainsFunc(wrapped, func(err error) bool { return !isOnlyHalt(err) })
 }
 
-// isDurable tells whether another attempt at what failed is of no use: err is marked so, and nothing in it wants one.
-// Errors without a mark are spoken for by the [ErrDurable] that they are joined with.
+// isDurable reports whether a retry is of no use: err contains ErrDurable, and no part of it asks for a retry.
+// ErrDurable also counts for the plain errors that it is joined with.
 func isDurable(err error) bool {
 	return errors.Is(err, ErrDurable) && !wantsRetry(err)
 }
 
-// wantsRetry tells whether err, or a member of it, is quiet and is not durable.
+// wantsRetry reports whether err, or an error in it, is quiet and not durable.
 func wantsRetry(err error) bool {
 	switch {
 	case err == ErrDurable, !isQuiet(err):
-		// The members of ErrDurable itself are quiet, and mean no more than it does.
+		// The errors that ErrDurable joins are quiet, but they do not ask for a retry.
 		return false
 	case !errors.Is(err, ErrDurable):
 		return true
 	default:
-		return slices.ContainsFunc(membersOf(err), wantsRetry)
+		return slices.ContainsFunc(wrappedErrors(err), wantsRetry)
 	}
 }
 
-// hidesFailure tells whether something failed that a mark of being quiet keeps silent, rather than there being marks
-// only.
+// hidesFailure reports whether err contains more than ErrQuiet and ErrSkipStatusUpdate, that is, whether something
+// failed that a quiet error hides.
 func hidesFailure(err error) bool {
-	if members := membersOf(err); len(members) > 0 {
-		return slices.ContainsFunc(members, hidesFailure)
+	if wrapped := wrappedErrors(err); len(wrapped) > 0 {
+		return slices.ContainsFunc(wrapped, hidesFailure)
 	}
 	return err != ErrQuiet && err != ErrSkipStatusUpdate
 }
 
-// membersOf returns the errors that err wraps or joins, none if it stands for itself.
-func membersOf(err error) []error {
+// wrappedErrors returns the errors that err wraps or joins, or none.
+func wrappedErrors(err error) []error {
 	switch wrapper := err.(type) {
 	case interface{ Unwrap() error }:
 		if wrapped := wrapper.Unwrap(); wrapped != nil {

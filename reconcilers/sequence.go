@@ -12,28 +12,20 @@ import (
 //
 //   - Runs: every node, in order.
 //   - Stops: at the first node that returns an error.
-//   - On error: returns that node's error and that node's own result; the results of earlier nodes are dropped, since
-//     an error brings the request back anyway.
-//   - On deletion: runs the nodes in the same order. What must be taken down in reverse belongs into sequences of its
-//     own.
+//   - On error: returns the error and the result of that node. The results of earlier nodes are dropped, because the
+//     error causes a retry anyway.
+//   - On deletion: runs the nodes in the same order. If the clean-up needs another order, use a Sequence of its own for
+//     it.
 //
-// Without an error the results are aggregated, see [AggregateResults]. An empty Sequence does nothing. Sequences nest
-// without changing what runs: it does not matter how a long one is split.
+// Without an error the results are aggregated, see [AggregateResults]. An empty Sequence does nothing. A Sequence
+// inside a Sequence behaves as if its nodes stood in the outer one.
 type Sequence[Type client.Object] []SubReconciler[Type]
 
 var _ SubReconciler[client.Object] = Sequence[client.Object]{}
 
 // SetupWithManager sets up the nodes in order, and stops at the first error.
 func (s Sequence[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	for i, node := range s {
-		if isNilNode(node) {
-			return nilElement("Sequence", i)
-		}
-		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return nil
+	return setUpList(ctx, mgr, bldr, "Sequence", s)
 }
 
 // Validate checks that no node is nil and, if recursive, every node.
@@ -67,7 +59,21 @@ func (s Sequence[Type]) Describe() Description {
 	return Description{Kind: "Sequence", Nodes: describeList(s)}
 }
 
-// validateList and describeList are for the lists of nodes, which differ only in what they do about an error.
+// The functions below are shared by the lists of nodes, [Sequence] and [Always].
+
+func setUpList[Type client.Object](
+	ctx context.Context, mgr Manager, bldr *Builder, kind string, nodes []SubReconciler[Type],
+) error {
+	for i, node := range nodes {
+		if isNilNode(node) {
+			return nilElement(kind, i)
+		}
+		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func validateList[Type client.Object](ctx context.Context, kind string, nodes []SubReconciler[Type]) error {
 	for i, node := range nodes {

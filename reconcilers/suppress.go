@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,33 +22,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SuppressTransientErrors keeps errors that pass by themselves from being seen: a nested node may fail a few times on
-// end before anybody is told.
+// SuppressTransientErrors hides the first errors in a row of a node, because many errors disappear after a retry.
 //
-//   - Runs: the nested node, always.
+//   - Runs: the nested node.
 //   - Stops: never on its own.
-//   - On error: until the nested node has failed Threshold times on end, returns its error and result joined with
-//     [ErrQuiet] and [ErrSkipStatusUpdate]: the request comes back, the status stays as it was, and nothing is logged
-//     or recorded by the root. From then on the error is returned unchanged. An [ErrDurable] is returned unchanged in
-//     any case.
+//   - On error: until the nested node has failed Threshold times in a row, returns its result, and its error joined
+//     with [ErrQuiet] and [ErrSkipStatusUpdate]. The root then retries, does not write the status, and logs and records
+//     nothing. From then on the error is returned unchanged. An [ErrDurable] is always returned unchanged.
 //   - On deletion: the same.
 //
-// Errors are counted for each resource by itself. A request without an error, an ErrDurable, and a new generation of
-// the resource start the count anew. A halt counts as an error.
+// Errors are counted per resource. A request without an error, an ErrDurable, and a new generation of the resource
+// reset the count to zero. An [ErrHaltSubReconcilers] counts as an error.
 //
-// Below a root the count is remembered with the resource, and forgotten when that is gone. Elsewhere the node remembers
-// it, and looks once in 24 hours which resources are gone.
+// Below a root the count is dropped when the resource is gone. In a node that a hand-written reconciler calls, the node
+// lists the resources once in 24 hours, and drops the counts of those that are gone.
 type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] struct {
 	// Name identifies the node in paths and logs. Default: SuppressTransientErrors.
 	Name string
 
-	// ListType is a list of Type, for looking which resources are gone. Default: an empty ListType.
+	// ListType is a list of Type. The node uses it to find out which resources are gone. Default: an empty ListType.
 	ListType ListType
 
 	// Setup adds watches and indexes, after those of the nested node. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Threshold is which error on end is the first to be seen. Default: 3, so that two are suppressed.
+	// Threshold is the number of the first error in a row that is returned unchanged. Default: 3, so two are
+	// suppressed.
 	Threshold uint8
 
 	// Reconciler is the nested node. Required.
@@ -56,43 +56,28 @@ type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] str
 	initOnce sync.Once
 	counts   ResourceState[*errorCount]
 
-	mu sync.Mutex
-	// purged is when the last purge was, or the first request.
+	// purging is locked during a purge, and guards purged, the time of the last purge or of the first request.
+	purging sync.Mutex
 	purged  time.Time
-	purging bool
 }
 
 var _ SubReconciler[client.Object] = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
 
-// purgeInterval is how long the counter of a resource that is gone may stay.
+// purgeInterval is how long the counter of a deleted resource may stay.
 const purgeInterval = 24 * time.Hour
 
 func (r *SuppressTransientErrors[T, LT]) init() {
 	r.initOnce.Do(func() {
 		r.ListType = defaultType(r.ListType)
-		if r.Name == "" {
-			r.Name = "SuppressTransientErrors"
-		}
-		if r.Threshold == 0 {
-			r.Threshold = 3
-		}
+		r.Name = cmp.Or(r.Name, "SuppressTransientErrors")
+		r.Threshold = cmp.Or(r.Threshold, 3)
 	})
 }
 
 // SetupWithManager validates, then sets up the nested node and the node itself.
 func (r *SuppressTransientErrors[T, LT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, setUpOf(r.Reconciler), r.Setup)
 }
 
 // Validate checks that the required fields are set and, if recursive, the nested node.
@@ -101,10 +86,7 @@ func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("SuppressTransientErrors %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "SuppressTransientErrors", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *SuppressTransientErrors[T, LT]) check() error {
@@ -112,7 +94,8 @@ func (r *SuppressTransientErrors[T, LT]) check() error {
 		return fmt.Errorf("SuppressTransientErrors %q must implement Reconciler", r.Name)
 	}
 	if isNil(r.ListType) {
-		return fmt.Errorf("SuppressTransientErrors %q must define ListType since none can be made of %s", r.Name, reflect.TypeFor[LT]())
+		return fmt.Errorf("SuppressTransientErrors %q must define ListType since none can be made of %s",
+			r.Name, reflect.TypeFor[LT]())
 	}
 	return nil
 }
@@ -141,20 +124,27 @@ func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource
 	return result, err
 }
 
-// purgeIfDue drops the counters of resources that are gone, if that was not done for a while. A failure is no failure
-// of the request; the next one tries again.
+// purgeIfDue drops the counters of deleted resources, if the last purge was long ago. If it fails, the request does not
+// fail, and the next request tries again.
 func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resource T) {
-	now := rtime.RetrieveNow(ctx)
-	if !r.beginPurge(now) {
+	// One request at a time purges.
+	if !r.purging.TryLock() {
 		return
 	}
-	done := false
-	defer func() { r.endPurge(now, done) }()
+	defer r.purging.Unlock()
+	now := rtime.RetrieveNow(ctx)
+	if r.purged.IsZero() {
+		r.purged = now
+	}
+	if now.Before(r.purged.Add(purgeInterval)) {
+		return
+	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.Info("purging stale resource counters")
-	// Only of these is it known, after the list, that the resource had been there before it.
+	// These are read before the list. A resource that is created later has no counter among them, although the list may
+	// lack it.
 	stale := sets.New(r.counts.standaloneUIDs()...)
-	existing, err := r.existing(ctx, resource)
+	existing, err := r.existingUIDs(ctx, resource)
 	if err != nil {
 		log.Error(err, "purge failed to list resources")
 		return
@@ -163,39 +153,16 @@ func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resourc
 		log.V(2).Info("purging counter", "id", uid)
 		r.counts.Forget(uid)
 	}
-	done = true
+	r.purged = now
 }
 
-// beginPurge tells whether a purge is due and nobody else is at it.
-func (r *SuppressTransientErrors[T, LT]) beginPurge(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.purged.IsZero() {
-		r.purged = now
-	}
-	if r.purging || now.Before(r.purged.Add(purgeInterval)) {
-		return false
-	}
-	r.purging = true
-	return true
-}
-
-func (r *SuppressTransientErrors[T, LT]) endPurge(now time.Time, done bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.purging = false
-	if done {
-		r.purged = now
-	}
-}
-
-// existing returns the UIDs of the resources that there are.
-func (r *SuppressTransientErrors[T, LT]) existing(ctx context.Context, resource T) (sets.Set[types.UID], error) {
+// existingUIDs returns the UIDs of all existing resources.
+func (r *SuppressTransientErrors[T, LT]) existingUIDs(ctx context.Context, resource T) (sets.Set[types.UID], error) {
 	config, err := RetrieveConfig(ctx)
 	if err != nil {
 		return nil, err
 	}
-	reader, list := r.listing(ctx, config, resource)
+	reader, list := r.listSource(ctx, config, resource)
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
@@ -209,10 +176,12 @@ func (r *SuppressTransientErrors[T, LT]) existing(ctx context.Context, resource 
 	return existing, err
 }
 
-// listing returns what to list the resources with. Those of a type that the scheme knows are in the cache, since the
-// root watches them. Others, and those that stand for resources of another type, may have to come from the API server,
-// which is asked for their metadata only.
-func (r *SuppressTransientErrors[T, LT]) listing(ctx context.Context, config Config, resource T) (client.Reader, client.ObjectList) {
+// listSource returns the reader and the list for listing the resources. Resources of a Go type that the scheme knows are
+// in the cache, because the root watches them. Ducks, unstructured objects and cast objects may not be in the cache, so
+// their metadata is listed from the API server.
+func (r *SuppressTransientErrors[T, LT]) listSource(
+	ctx context.Context, config Config, resource T,
+) (client.Reader, client.ObjectList) {
 	list := r.ListType.DeepCopyObject().(client.ObjectList)
 	_, unstructured := any(list).(runtime.Unstructured)
 	_, cast := resourceBehindCast(ctx, resource)
@@ -228,7 +197,7 @@ func (r *SuppressTransientErrors[T, LT]) listing(ctx context.Context, config Con
 	return config.APIReader, metadata
 }
 
-// errorCount counts errors in a row of one resource, at one generation. The zero value is ready for use, also
+// errorCount counts the errors in a row of one resource at one generation. The zero value is ready for use, also
 // concurrently.
 type errorCount struct {
 	mu         sync.Mutex
@@ -236,7 +205,7 @@ type errorCount struct {
 	errors     uint8
 }
 
-// add counts an error and returns how many there were in a row at the generation, up to 255.
+// add counts an error and returns the number of errors in a row at the generation, 255 at most.
 func (c *errorCount) add(generation int64) uint8 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

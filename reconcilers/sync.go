@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -9,14 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SyncReconciler runs a function of the author: the leaf for whatever no other leaf does.
+// SyncReconciler runs a function of the author. It is the leaf for work that no other leaf does.
 //
 //   - Runs: Sync while the resource lives, Finalize while it is terminating.
 //   - Stops: never on its own.
-//   - On error: logs it unless it is quiet, and returns it with the result so far. An error of Sync keeps Finalize from
-//     running.
-//   - On deletion: runs Finalize, if there is one; with SyncDuringFinalization it runs Sync first. A Finalize can only
-//     be relied upon under a [WithFinalizer]: without a finalizer the resource may be gone before anybody looks.
+//   - On error: logs the error unless it is quiet, and returns it with the result so far. After an error of Sync,
+//     Finalize does not run.
+//   - On deletion: runs Finalize, if it is set; with SyncDuringFinalization it runs Sync first. Put the node under a
+//     [WithFinalizer] if Finalize must run: without a finalizer the resource may be gone before the controller sees the
+//     deletion.
 type SyncReconciler[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: SyncReconciler.
 	Name string
@@ -27,19 +29,19 @@ type SyncReconciler[Type client.Object] struct {
 	// SyncDuringFinalization runs Sync for a terminating resource too, before Finalize. Default: false.
 	SyncDuringFinalization bool
 
-	// Sync does the work for a resource that lives. Exactly one of Sync and SyncWithResult is required.
+	// Sync does the work for a resource that is not terminating. Exactly one of Sync and SyncWithResult is required.
 	Sync func(ctx context.Context, resource Type) error
 
-	// SyncWithResult is Sync for those who also ask for a delay.
+	// SyncWithResult is Sync with a Result, to ask for a delay.
 	SyncWithResult func(ctx context.Context, resource Type) (Result, error)
 
 	// Finalize cleans up for a resource that is terminating. Optional; at most one of Finalize and FinalizeWithResult.
 	Finalize func(ctx context.Context, resource Type) error
 
-	// FinalizeWithResult is Finalize for those who also ask for a delay.
+	// FinalizeWithResult is Finalize with a Result, to ask for a delay.
 	FinalizeWithResult func(ctx context.Context, resource Type) (Result, error)
 
-	// Uses tells what the functions do with the API, for the RBAC rules derived from the tree. It changes nothing else.
+	// Uses lists what the functions do with the API. Only the RBAC rules that are derived from the tree depend on it.
 	// Optional.
 	Uses []Access
 
@@ -49,27 +51,16 @@ type SyncReconciler[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*SyncReconciler[client.Object])(nil)
 
 func (r *SyncReconciler[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "SyncReconciler"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "SyncReconciler") })
 }
 
-// SetupWithManager validates, and calls Setup if there is one.
+// SetupWithManager validates, and calls Setup if it is set.
 func (r *SyncReconciler[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup)
 }
 
-// Validate checks that the functions are set as they must be.
+// Validate checks that the required functions are set, and that none is set twice.
 func (r *SyncReconciler[Type]) Validate(ctx context.Context) error {
 	r.init()
 	return r.check()
@@ -96,53 +87,40 @@ func (r *SyncReconciler[Type]) Reconcile(ctx context.Context, resource Type) (Re
 	}
 	ctx = Enter(ctx, r.Name)
 
-	aggregate := Result{}
 	terminating := resource.GetDeletionTimestamp() != nil
+	var synced Result
 	if !terminating || r.SyncDuringFinalization {
-		result, err := r.sync(ctx, resource)
-		aggregate = aggregateResult(aggregate, result)
-		if err != nil {
-			r.failed(ctx, err, "unable to sync")
-			return aggregate, err
+		var err error
+		if synced, err = r.call(ctx, resource, "unable to sync", r.Sync, r.SyncWithResult); err != nil {
+			return synced, err
 		}
 	}
-	if terminating {
-		result, err := r.finalize(ctx, resource)
-		aggregate = aggregateResult(aggregate, result)
-		if err != nil {
-			r.failed(ctx, err, "unable to finalize")
-			return aggregate, err
-		}
+	if !terminating {
+		return synced, nil
 	}
-	return aggregate, nil
+	finalized, err := r.call(ctx, resource, "unable to finalize", r.Finalize, r.FinalizeWithResult)
+	return aggregateResult(synced, finalized), err
 }
 
-func (r *SyncReconciler[Type]) failed(ctx context.Context, err error, message string) {
-	recordFailure(ctx, "", err)
-	if !isQuiet(err) && !isDenial(ctx, err) {
-		logr.FromContextOrDiscard(ctx).Error(err, message)
-	}
-}
-
-func (r *SyncReconciler[Type]) sync(ctx context.Context, resource Type) (Result, error) {
-	if r.Sync != nil {
-		return Result{}, r.Sync(ctx, resource)
-	}
-	return r.SyncWithResult(ctx, resource)
-}
-
-func (r *SyncReconciler[Type]) finalize(ctx context.Context, resource Type) (Result, error) {
+// call runs the function that is set, if any. It logs an error with the message failed.
+func (r *SyncReconciler[Type]) call(
+	ctx context.Context, resource Type, failed string,
+	function func(context.Context, Type) error, withResult func(context.Context, Type) (Result, error),
+) (result Result, err error) {
 	switch {
-	case r.Finalize != nil:
-		return Result{}, r.Finalize(ctx, resource)
-	case r.FinalizeWithResult != nil:
-		return r.FinalizeWithResult(ctx, resource)
-	default:
-		return Result{}, nil
+	case function != nil:
+		err = function(ctx, resource)
+	case withResult != nil:
+		result, err = withResult(ctx, resource)
 	}
+	recordFailure(ctx, "", err)
+	if err != nil && !isQuiet(err) && !isDenial(ctx, err) {
+		logr.FromContextOrDiscard(ctx).Error(err, failed)
+	}
+	return aggregateResult(Result{}, result), err
 }
 
-// Describe tells what the author says that the functions use.
+// Describe lists the Uses that the author gave.
 func (r *SyncReconciler[Type]) Describe() Description {
 	r.init()
 	return Description{Kind: "SyncReconciler", Name: r.Name, Uses: r.Uses}

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -8,17 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TryCatch runs a node, lets a function decide what becomes of its outcome, and then runs a node in any case.
+// TryCatch runs a node, lets a function replace its result and error, and then runs another node in any case.
 //
-//   - Runs: Try, Catch and Finally, in this order, as far as they are there.
+//   - Runs: Try, then Catch and Finally if they are set.
 //   - Stops: never on its own.
-//   - On error: an error of Try goes to Catch, which may drop it, pass it on or return another; without Catch it is
-//     returned once Finally has run. An error of Finally is returned beside the one before it; of the two, one that is
-//     quiet gives way to one that is not.
+//   - On error: an error of Try goes to Catch, which may drop it, return it, or return another one. Without Catch the
+//     error is returned after Finally has run. An error of Finally is joined with the error before it. If only one of
+//     the two is quiet, the quiet one is dropped, but its [ErrSkipStatusUpdate] is kept.
 //   - On deletion: the same.
 //
-// The result is that of Catch, or of Try without Catch, aggregated with that of Finally. Panics are not caught: neither
-// Catch nor Finally runs after one.
+// The result of Catch (without Catch, the result of Try) is aggregated with the result of Finally. Panics are not
+// caught: after a panic neither Catch nor Finally runs.
 type TryCatch[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: TryCatch.
 	Name string
@@ -29,11 +30,11 @@ type TryCatch[Type client.Object] struct {
 	// Try runs first. Required.
 	Try SubReconciler[Type]
 
-	// Catch gets the outcome of Try, whether or not that is an error, and returns the outcome to go on with. Default:
-	// the outcome of Try.
+	// Catch is called with the result and error of Try, also if the error is nil. It returns the result and error that
+	// replace them. Default: keeps those of Try.
 	Catch func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
-	// Finally runs last, whatever the outcome so far. Optional.
+	// Finally runs last, also after an error. Optional.
 	Finally SubReconciler[Type]
 
 	initOnce sync.Once
@@ -42,32 +43,13 @@ type TryCatch[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*TryCatch[client.Object])(nil)
 
 func (r *TryCatch[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "TryCatch"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "TryCatch") })
 }
 
 // SetupWithManager validates, then sets up the node itself, Try and Finally.
 func (r *TryCatch[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	if err := r.Try.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if isNilNode(r.Finally) {
-		return nil
-	}
-	return r.Finally.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup, setUpOf(r.Try), setUpOf(r.Finally))
 }
 
 // Validate checks that the required field is set and, if recursive, the nodes.
@@ -76,16 +58,13 @@ func (r *TryCatch[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Try); err != nil {
-		return fmt.Errorf("TryCatch %q must have a valid Try: %w", r.Name, err)
+	if err := validateField(ctx, "TryCatch", r.Name, "Try", r.Try); err != nil {
+		return err
 	}
 	if isNilNode(r.Finally) {
 		return nil
 	}
-	if err := validateNested(ctx, r.Finally); err != nil {
-		return fmt.Errorf("TryCatch %q must have a valid Finally: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "TryCatch", r.Name, "Finally", r.Finally)
 }
 
 func (r *TryCatch[Type]) check() error {
@@ -114,15 +93,7 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	}
 	finally, finallyErr := r.Finally.Reconcile(ctx, resource)
 	recordUnlocated(ctx, finallyErr)
-	result = aggregateResult(result, finally)
-	switch {
-	case finallyErr == nil:
-		return result, err
-	case err == nil:
-		return result, finallyErr
-	default:
-		return result, joinAll([]error{err, finallyErr})
-	}
+	return aggregateResult(result, finally), joinAll(err, finallyErr)
 }
 
 // Describe shows both nodes.

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/espalier-dev/espalier/tracker"
 
@@ -14,21 +15,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// watches are the watches that the nodes of one tree asked for. Each type is watched once, however many nodes use it,
-// so that one event wakes a resource once.
+// watches are the watches that the nodes of one tree asked for. Each type is watched once, also if several nodes use
+// it, so that one event wakes a resource once.
 type watches struct {
 	byType map[watchedType]*fanOut
 }
 
 type watchedType struct {
 	builder *Builder
-	// cluster is the cluster that the objects are in; nil for the manager's.
+	// cluster is the cluster of the objects, or nil for the manager's.
 	cluster cluster.Cluster
 	indexedType
 }
 
-// fanOut is the handler of one watch, which hands an event to all who asked for it. Nodes add to it while they are set
-// up; the manager starts later.
+// fanOut is the handler of one watch. It passes each event to its handlers. Nodes add handlers only while they are set
+// up, before the manager starts.
 type fanOut struct {
 	handlers []handler.EventHandler
 	owner    bool
@@ -57,9 +58,9 @@ func watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Obje
 	return nil
 }
 
-// WatchTracked adds a watch for the type of obj to the controller. Its events wake the resources that track the object
-// of the event, see [Config.TrackAndGet]. A node calls it in SetupWithManager for each type that it tracks. A type is
-// watched once, however many nodes ask for it, in the cluster of the current [Config].
+// WatchTracked adds a watch for the type of obj to the controller, in the cluster of the current [Config]. Its events
+// wake the resources that track the object of the event, see [Config.TrackAndGet]. A node calls it in SetupWithManager
+// for each type that it tracks. A type is watched once, also if several nodes ask for it.
 //
 // It returns an error if the context has no config, and if bldr is nil.
 func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
@@ -71,19 +72,17 @@ func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	if err != nil || config.Tracker == nil {
 		return err
 	}
-	for _, known := range fan.trackers {
-		if known == config.Tracker {
-			return nil
-		}
+	if slices.Contains(fan.trackers, config.Tracker) {
+		return nil
 	}
 	fan.trackers = append(fan.trackers, config.Tracker)
 	fan.handlers = append(fan.handlers, EnqueueTracked(ctx))
 	return nil
 }
 
-// fanOutFor returns the handler of the watch of the type of obj, and starts the watch at the first call. In a set-up
-// without a root (a node called from a hand-written controller) there is nothing to remember watches in, and each call
-// starts one.
+// fanOutFor returns the handler of the watch for the type of obj, and adds the watch at the first call. In a set-up
+// without a root (a node in a hand-written controller) each call adds a watch, because watches are not registered
+// there.
 func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, error) {
 	if bldr == nil {
 		return nil, errNoBuilder
@@ -101,11 +100,12 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 		}
 	}
 	fan := &fanOut{}
+	obj = watchable(obj, config.Scheme())
 	if other == nil {
-		bldr.Watches(watchable(obj, config.Scheme()), fan)
+		bldr.Watches(obj, fan)
 	} else {
 		// The builder knows the cache of the manager only.
-		bldr.WatchesRawSource(source.TypedKind[client.Object, Request](other.GetCache(), watchable(obj, config.Scheme()), fan))
+		bldr.WatchesRawSource(source.TypedKind[client.Object, Request](other.GetCache(), obj, fan))
 	}
 	if registered != nil {
 		registered.byType[key] = fan
@@ -113,8 +113,8 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 	return fan, nil
 }
 
-// otherCluster returns the cluster that config is for if it is not the root's, because a [WithConfig] replaced it. Else
-// it returns nil.
+// otherCluster returns the cluster of config if a [WithConfig] replaced the cluster of the root. Otherwise it returns
+// nil.
 func otherCluster(ctx context.Context, config Config) cluster.Cluster {
 	original, err := RetrieveOriginalConfig(ctx)
 	if err != nil || config.cluster == original.cluster {

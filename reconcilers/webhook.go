@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -23,26 +24,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// AdmissionWebhookAdapter is the root of a tree that answers admission requests for resources of one type: the tree
-// changes the resource in memory, and the webhook answers with a patch, or it refuses the request.
+// AdmissionWebhookAdapter is the root of a tree that answers admission requests for resources of one type. The tree
+// changes the resource in memory. The webhook answers with a patch of these changes, or it refuses the request.
 //
-//   - Runs: the tree, for each request, over the new object with its defaults filled in; in a delete request over the
-//     object that is to go. The result of the tree is ignored.
+//   - Runs: the tree, for each request, on the new object with its defaults filled in. In a delete request it runs on
+//     the object to be deleted. The result of the tree is ignored.
 //   - Stops: when the object cannot be decoded or its defaults cannot be filled in.
-//   - On error: refuses. Errors with the status of an API server, and so those of [Deny] and [InvalidFields], keep
-//     code, reason, message and details; field errors become an Invalid with a cause each; any other error is an
-//     internal one, with its text. A mere [ErrHaltSubReconcilers] allows. What the author has set as result of the
-//     response stays. What is neither quiet nor a denial that the author meant is logged, with the path of the node.
-//   - On deletion: runs the tree, see above. A delete request cannot change the object, so none of its changes is sent.
-//     Mind that an update request may be for a terminating resource; nodes then do what they do on deletion.
+//   - On error: refuses the request. An error with a status of an API server keeps its code, reason, message and
+//     details; errors of [Deny] and [InvalidFields] have one. Field errors become one Invalid status with a cause for
+//     each. Any other error becomes an internal error with its text. A mere [ErrHaltSubReconcilers] allows the request.
+//     If the response already has a result, that result stays. Errors are logged with the path of the node, except for
+//     quiet errors, denials by Deny or InvalidFields, and field errors.
+//   - On deletion: runs the tree, see above. A delete request cannot change the object, so no patch is sent. An update
+//     request may be for a terminating resource. Nodes then do what they do on deletion.
 //
-// The patch is what the tree changed, and no more: members that the Go type does not know stay as they are at any
-// depth, and so do defaults. They come along only inside of something that the request does not have and the change
-// needs. There is none if the tree has set Patches, Patch or PatchType of the response itself.
+// The patch has only what the tree changed. Fields that the Go type lacks stay as they are, at any depth. Defaults are
+// sent only as part of a parent object that the request lacks and the change creates. If the tree has set Patches,
+// Patch or PatchType of the response, no patch is added.
 //
-// Nodes answer with [Warn], [Deny] and [InvalidFields], compare with [RetrieveOldResource], and find the rest with
-// [RetrieveAdmissionRequest] and [RetrieveAdmissionResponse]. While the API server only tries a request out
-// ([IsDryRun]), the configs on the context make dry-run requests only, and record no events.
+// Nodes use [Warn], [Deny] and [InvalidFields] for the answer, and [RetrieveOldResource] for the old object.
+// [RetrieveAdmissionRequest] and [RetrieveAdmissionResponse] give the whole request and response. In a dry run (see
+// [IsDryRun]) the configs on the context send only dry-run requests, and record no events.
 type AdmissionWebhookAdapter[Type client.Object] struct {
 	// Name identifies the webhook in paths and logs. Default: the kind followed by AdmissionWebhookAdapter.
 	Name string
@@ -53,14 +55,14 @@ type AdmissionWebhookAdapter[Type client.Object] struct {
 	// Reconciler is the tree. Required.
 	Reconciler SubReconciler[Type]
 
-	// BeforeHandle is called before the object is decoded, and may set up the response. The context it returns, if not
-	// nil, is used from there on. Optional.
+	// BeforeHandle is called before the object is decoded, and may change the response. The context that it returns
+	// replaces the current one, unless it is nil. Optional.
 	BeforeHandle func(ctx context.Context, req admission.Request, resp *admission.Response) context.Context
 
 	// AfterHandle is called last, also after an error, and may change the response. Optional.
 	AfterHandle func(ctx context.Context, req admission.Request, resp *admission.Response)
 
-	// Config is what the tree works with. Optional for a tree that needs none of it.
+	// Config is the config for the tree. Required only if a node uses it.
 	Config Config
 
 	initOnce sync.Once
@@ -71,9 +73,7 @@ var _ admission.Handler = (*AdmissionWebhookAdapter[client.Object])(nil)
 func (r *AdmissionWebhookAdapter[T]) init() {
 	r.initOnce.Do(func() {
 		r.Type = defaultType(r.Type)
-		if r.Name == "" {
-			r.Name = fmt.Sprintf("%sAdmissionWebhookAdapter", typeName(r.Type))
-		}
+		r.Name = cmp.Or(r.Name, fmt.Sprintf("%sAdmissionWebhookAdapter", typeName(r.Type)))
 	})
 }
 
@@ -82,7 +82,8 @@ func (r *AdmissionWebhookAdapter[T]) check() error {
 		return fmt.Errorf("AdmissionWebhookAdapter %q must define Reconciler", r.Name)
 	}
 	if isNil(r.Type) {
-		return fmt.Errorf("AdmissionWebhookAdapter %q must define Type since none can be made of %s", r.Name, reflect.TypeFor[T]())
+		return fmt.Errorf("AdmissionWebhookAdapter %q must define Type since none can be made of %s",
+			r.Name, reflect.TypeFor[T]())
 	}
 	return nil
 }
@@ -94,10 +95,7 @@ func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
 		return err
 	}
 	nested := derive(ctx, r.configure)
-	if err := validateNested(nested, r.Reconciler); err != nil {
-		return fmt.Errorf("AdmissionWebhookAdapter %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(nested, "AdmissionWebhookAdapter", r.Name, "Reconciler", r.Reconciler)
 }
 
 // Describe shows the tree.
@@ -112,8 +110,7 @@ func (r *AdmissionWebhookAdapter[T]) Describe() Description {
 	}
 }
 
-// Build is [AdmissionWebhookAdapter.BuildWithContext] for those who have no context. It panics if the tree is not
-// valid.
+// Build is [AdmissionWebhookAdapter.BuildWithContext] without a context. It panics if the tree is not valid.
 //
 // Deprecated: use [AdmissionWebhookAdapter.BuildWithContext].
 func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
@@ -124,36 +121,35 @@ func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
 	return webhook
 }
 
-// BuildWithContext returns the webhook, to be registered with the webhook server of a manager. The whole tree is
-// validated first.
+// BuildWithContext validates the whole tree and returns the webhook. Register it with the webhook server of a manager.
 func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*admission.Webhook, error) {
 	r.init()
-	// A webhook has no set-up, so nodes of other packages are not validated.
+	// Validate of a node of another package may need its set-up, and a webhook has none. Such nodes are not validated.
 	validating := derive(Enter(r.prepare(ctx), r.Name), func(s *treeContext) { s.beforeSetup = true })
 	if err := r.Validate(validation.WithRecursive(validating)); err != nil {
 		return nil, err
 	}
-	return &admission.Webhook{Handler: r, WithContextFunc: r.contextOf}, nil
+	return &admission.Webhook{Handler: r, WithContextFunc: r.callContext}, nil
 }
 
-// contextOf returns the context of a call of the webhook.
-func (r *AdmissionWebhookAdapter[T]) contextOf(ctx context.Context, call *http.Request) context.Context {
+// callContext returns the context of a call of the webhook.
+func (r *AdmissionWebhookAdapter[T]) callContext(ctx context.Context, call *http.Request) context.Context {
 	ctx = StashHTTPRequest(r.prepare(ctx), call)
-	return logr.NewContext(ctx, withPath(ctx, logr.FromContextOrDiscard(ctx)))
+	return logr.NewContext(ctx, withURLPath(ctx, logr.FromContextOrDiscard(ctx)))
 }
 
-// withPath returns a logger that tells at which path the webhook was called, if that is known.
-func withPath(ctx context.Context, logger logr.Logger) logr.Logger {
+// withURLPath returns a logger with the URL path of the call, if it is known.
+func withURLPath(ctx context.Context, logger logr.Logger) logr.Logger {
 	if call := RetrieveHTTPRequest(ctx); call != nil && call.URL != nil {
 		return logger.WithValues("webhook", call.URL.Path)
 	}
 	return logger
 }
 
-// preparedKey leads to the adapter that a context was prepared for.
+// preparedKey is the key of the adapter that a context was prepared for.
 type preparedKey struct{}
 
-// prepare returns a context with all that does not depend on the request.
+// prepare returns a context with all values that do not depend on the request.
 func (r *AdmissionWebhookAdapter[T]) prepare(ctx context.Context) context.Context {
 	ctx = logr.NewContext(ctx, log.FromContext(ctx).WithName("controller-runtime.webhook.webhooks"))
 	ctx = stash.WithContext(ctx)
@@ -166,12 +162,12 @@ func (r *AdmissionWebhookAdapter[T]) configure(s *treeContext) {
 	s.resourceType, s.originalResourceType = r.Type, r.Type
 }
 
-// admit returns the context of a request.
-func (r *AdmissionWebhookAdapter[T]) admit(
+// requestContext returns the context of a request.
+func (r *AdmissionWebhookAdapter[T]) requestContext(
 	ctx context.Context, req *admission.Request, resp *admission.Response, p *requestState,
 ) context.Context {
 	if ctx.Value(preparedKey{}) != any(r) {
-		// Called past the webhook that was built, such as by a handler that calls several.
+		// Handle was called directly, not through the webhook that Build returned.
 		ctx = r.prepare(ctx)
 	}
 	ctx = rtime.StashNow(ctx, time.Now())
@@ -185,7 +181,7 @@ func (r *AdmissionWebhookAdapter[T]) admit(
 		}
 	})
 	// The webhook of controller-runtime replaces the logger that the context was prepared with.
-	logger := withPath(ctx, logr.FromContextOrDiscard(ctx)).
+	logger := withURLPath(ctx, logr.FromContextOrDiscard(ctx)).
 		WithValues("UID", req.UID, "kind", req.Kind, "resource", req.Resource, "operation", req.Operation)
 	return Enter(logr.NewContext(ctx, logger), r.Name)
 }
@@ -195,7 +191,7 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	r.init()
 	resp := &admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}}
 	p := &requestState{}
-	ctx = r.admit(ctx, &req, resp, p)
+	ctx = r.requestContext(ctx, &req, resp, p)
 	if err := r.check(); err != nil {
 		deny(ctx, p, req, resp, err)
 		return *resp
@@ -214,8 +210,10 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	return *resp
 }
 
-// handle runs the tree over the object of the request, and sets the patch.
-func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.Request, resp *admission.Response) error {
+// handle runs the tree on the object of the request, and sets the patch.
+func (r *AdmissionWebhookAdapter[T]) handle(
+	ctx context.Context, req admission.Request, resp *admission.Response,
+) error {
 	ctx = StashRequest(ctx, Request{NamespacedName: types.NamespacedName{Namespace: req.Namespace, Name: req.Name}})
 	raw := req.Object.Raw
 	if req.Operation == admissionv1.Delete {
@@ -248,7 +246,7 @@ func (r *AdmissionWebhookAdapter[T]) handle(ctx context.Context, req admission.R
 	return nil
 }
 
-// decode returns the object that the request is about.
+// decode returns the object of the request.
 func (r *AdmissionWebhookAdapter[T]) decode(req admission.Request, raw []byte) (T, error) {
 	resource := copyOf(r.Type)
 	if len(raw) == 0 && req.Operation == admissionv1.Connect {

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// denial is an error by which the author of a tree denies a request. Other errors mean that something failed.
+// denial is an error by which the author of a tree denies a request. All other errors are failures.
 type denial struct {
 	*apierrs.StatusError
-	// fields are the field errors that the status was made of; nil if it was not made of any.
+	// fields are the field errors that the status was made of, or nil.
 	fields field.ErrorList
 }
 
@@ -26,10 +26,10 @@ func (r *denial) Unwrap() error {
 	return r.StatusError
 }
 
-// deny makes resp the answer to a request that ended with err.
+// deny changes resp into the answer to a request that ended with err.
 func deny(ctx context.Context, p *requestState, req admission.Request, resp *admission.Response, err error) {
 	if isNil(err) {
-		// A nil pointer that became an error on its way through an interface has no text.
+		// The Error method of a nil pointer may panic.
 		err = fmt.Errorf("the tree returned a %T that is nil", err)
 	}
 	found := admissionErrors{}
@@ -43,7 +43,7 @@ func deny(ctx context.Context, p *requestState, req admission.Request, resp *adm
 	}
 }
 
-// isDenial reports whether err is the way in which a node below a webhook denies the request, and no failure.
+// isDenial reports whether a node below a webhook denies the request with err, and nothing failed.
 func isDenial(ctx context.Context, err error) bool {
 	if contextOf(ctx).admissionResponse == nil {
 		return false
@@ -55,7 +55,7 @@ func isDenial(ctx context.Context, err error) bool {
 
 // admissionErrors are the errors that an error joins, sorted by what they mean for the answer of a webhook.
 type admissionErrors struct {
-	// statuses are answers to clients. Some may come from requests that nodes made.
+	// statuses are those of an API server. Some may be answers to requests of nodes.
 	statuses []metav1.Status
 	// denials counts the statuses by which the author denies the request.
 	denials int
@@ -82,7 +82,7 @@ func (f *admissionErrors) add(err error) {
 		f.statuses = append(f.statuses, err.Status())
 	case *field.Error:
 		if err == nil {
-			// A nil pointer that became an error on its way through an interface.
+			// A nil pointer has no field to name.
 			f.failed = true
 			return
 		}
@@ -99,7 +99,7 @@ func (f *admissionErrors) add(err error) {
 		}
 		f.failed = true
 	default:
-		// ErrQuiet says how to treat the other errors, and nothing about the request.
+		// ErrQuiet says nothing about the request, only how to treat the other errors.
 		f.failed = f.failed || err != ErrQuiet
 	}
 }
@@ -115,7 +115,7 @@ func (f *admissionErrors) intentional() bool {
 	return !f.failed && f.denials == len(f.statuses) && len(f.statuses)+len(f.fields) > 0
 }
 
-// answer returns the status for the client whose request, for an object of that kind and name, ended with err.
+// answer returns the status for a request that ended with err. kind and name are those of the object.
 func (f *admissionErrors) answer(err error, kind schema.GroupKind, name string) *metav1.Status {
 	statuses := f.statuses
 	switch {
@@ -131,7 +131,7 @@ func (f *admissionErrors) answer(err error, kind schema.GroupKind, name string) 
 	return joinStatuses(statuses)
 }
 
-// joinStatuses returns the first status, with the messages of all.
+// joinStatuses returns the first status, with the messages of all statuses.
 func joinStatuses(statuses []metav1.Status) *metav1.Status {
 	joined := statuses[0].DeepCopy()
 	var messages []string

@@ -3,15 +3,14 @@ package reconcilers
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IsDryRun tells whether the tree runs for an admission request that is only tried out: nothing may come of it. The
-// configs on the context see to that for objects of the API server and for events; a node with any other effect has to
-// hold back itself. It is false outside a webhook.
+// IsDryRun reports whether the tree runs for a dry-run admission request, which must have no effect. The configs on the
+// context send only dry-run requests and record no events. A node with any other effect has to call IsDryRun and omit
+// that effect. Outside a webhook IsDryRun is false.
 func IsDryRun(ctx context.Context) bool {
 	return contextOf(ctx).dryRun()
 }
@@ -20,29 +19,35 @@ func (s *treeContext) dryRun() bool {
 	return s.admissionRequest != nil && s.admissionRequest.DryRun != nil && *s.admissionRequest.DryRun
 }
 
-// fitting returns config as nodes may have it: in a dry run without effects.
-func (s *treeContext) fitting(config Config) Config {
+// nodeConfig returns the config for nodes. In a dry run it has no effects.
+func (s *treeContext) nodeConfig(config Config) Config {
 	if s.dryRun() {
 		return dryRunConfig(config)
 	}
 	return config
 }
 
-// dryRunClient tells the client of a dry run from others.
+// Without a channel, these recorders drop all events.
+var (
+	dropEvents    = &record.FakeRecorder{}
+	dropNewEvents = &events.FakeRecorder{}
+)
+
+// dryRunClient marks a client as one that makes only dry-run requests.
 type dryRunClient struct {
 	client.Client
 }
 
-// dryRunConfig returns config without effects: its client makes dry-run requests only, and it records no events.
+// dryRunConfig returns config without effects. Its client makes only dry-run requests, and its recorders drop events.
 func dryRunConfig(config Config) Config {
 	if _, already := config.Client.(*dryRunClient); !already && config.Client != nil {
 		config.Client = &dryRunClient{Client: client.NewDryRunClient(config.Client)}
 	}
 	if config.Recorder != nil {
-		config.Recorder = silentRecorder{}
+		config.Recorder = dropEvents
 	}
 	if config.EventRecorder != nil {
-		config.EventRecorder = silentEventRecorder{}
+		config.EventRecorder = dropNewEvents
 	}
 	return config
 }
@@ -53,22 +58,4 @@ func dryRunConfigs(configs map[string]Config) map[string]Config {
 		dry[name] = dryRunConfig(config)
 	}
 	return dry
-}
-
-type silentRecorder struct{}
-
-var _ record.EventRecorder = silentRecorder{}
-
-func (silentRecorder) Event(runtime.Object, string, string, string) {}
-
-func (silentRecorder) Eventf(runtime.Object, string, string, string, ...any) {}
-
-func (silentRecorder) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {
-}
-
-type silentEventRecorder struct{}
-
-var _ events.EventRecorder = silentEventRecorder{}
-
-func (silentEventRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
 }

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Warn shows a warning to whoever made the admission request, whether it is allowed or not. Equal texts are shown once.
-// Control characters, such as the ends of lines, become spaces.
+// Warn adds a warning to the admission response, whether the request is allowed or not. Clients such as kubectl print
+// it. Equal texts are added once. Control characters, such as line ends, become spaces.
 //
-// The API server may cut texts of more than 256 characters, and leaves out what exceeds 4096 in all. Outside a webhook
-// there is nobody to show it to, and Warn does nothing. Nodes that run at the same time may call it.
+// The API server may truncate texts of more than 256 characters, and drops texts beyond 4096 characters in all. Outside
+// a webhook Warn does nothing. Warn may be called concurrently.
 func Warn(ctx context.Context, format string, args ...any) {
 	s := contextOf(ctx)
 	text := warningText(fmt.Sprintf(format, args...))
@@ -37,8 +37,8 @@ func Warn(ctx context.Context, format string, args ...any) {
 	}
 }
 
-// warningText returns what a header of HTTP can carry of text: the API server drops a warning that it cannot. What is
-// no UTF-8 is replaced on the way.
+// warningText returns text as an HTTP header can hold it, because the API server drops other warnings. Invalid UTF-8 is
+// replaced too.
 func warningText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -49,8 +49,8 @@ func warningText(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Deny returns an error that refuses an admission request as Forbidden, with that message. A ResourceReconciler takes
-// it for an error like any other.
+// Deny returns an error that refuses an admission request as Forbidden, with the formatted message. For a
+// ResourceReconciler it is an ordinary error.
 func Deny(format string, args ...any) error {
 	return &denial{StatusError: &apierrs.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
@@ -60,10 +60,10 @@ func Deny(format string, args ...any) error {
 	}}}
 }
 
-// InvalidFields returns an error that refuses an admission request since fields of resource are not as they should be,
-// each told to the client as a cause; nil if there are none. A ResourceReconciler takes it for an error like any other.
+// InvalidFields returns an error that refuses an admission request as Invalid, with a cause for each of the field
+// errors. It returns nil if there are no field errors. For a ResourceReconciler it is an ordinary error.
 //
-// Field errors that a node returns as they are mean the same to a webhook.
+// A node may also return field errors directly: the webhook answers in the same way.
 func InvalidFields(ctx context.Context, resource client.Object, fields field.ErrorList) error {
 	fields = slices.DeleteFunc(slices.Clone(fields), func(err *field.Error) bool { return err == nil })
 	if len(fields) == 0 {
@@ -73,7 +73,7 @@ func InvalidFields(ctx context.Context, resource client.Object, fields field.Err
 	return &denial{StatusError: apierrs.NewInvalid(kind, name, fields), fields: fields}
 }
 
-// identify returns what error texts call resource.
+// identify returns the kind and name of resource for error texts.
 func identify(ctx context.Context, resource client.Object) (schema.GroupKind, string) {
 	s := contextOf(ctx)
 	if isNil(resource) {
@@ -93,11 +93,11 @@ func identify(ctx context.Context, resource client.Object) (schema.GroupKind, st
 	return gvk.GroupKind(), name
 }
 
-// RetrieveOldResource returns the object of an update or delete request as it was before, with its defaults filled in
-// as those of the new one are, so that the two can be compared. It returns nil where there is none: in a create or
-// connect request, and outside a webhook. Each call returns an object of its own.
+// RetrieveOldResource returns the old object of an update or delete request. Its defaults are filled in, as in the new
+// object, so that the two can be compared. In a create or connect request, and outside a webhook, it returns nil. Each
+// call returns a new copy.
 //
-// T is the type of the resource as the node sees it, or another one that the object can be decoded into.
+// T is the type of the resource in the calling node, or another type that the object can be decoded into.
 func RetrieveOldResource[T client.Object](ctx context.Context) (T, error) {
 	var none T
 	s := contextOf(ctx)

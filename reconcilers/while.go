@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -9,16 +10,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// While runs a node again and again, as long as a condition holds.
+// While runs a node again and again, as long as a condition is true.
 //
-//   - Runs: the nested node after each time that the condition held. The condition is asked before each iteration.
-//   - Stops: when the condition does not hold, at an error, or once the limit is reached and the condition holds still.
+//   - Runs: the nested node, in one iteration after the other. The condition is evaluated before each iteration.
+//   - Stops: when the condition is false, at an error, or when the condition is still true after the last allowed
+//     iteration.
 //   - On error: returns the error with the aggregated results of all iterations, the last one included. At the limit
-//     the error is an [ErrMaxIterations], and when the context of the request has ended, the error of that.
+//     the error is an [ErrMaxIterations]. If the context of the request has ended, the error wraps the error of the
+//     context.
 //   - On deletion: the same.
 //
-// Without an error the results of the iterations are aggregated, see [AggregateResults]. Paths and logs name the
-// iteration below the node; [RetrieveIteration] tells it to the condition and to the nodes.
+// Without an error the results of the iterations are aggregated, see [AggregateResults]. In paths and logs the number
+// of the iteration follows the name of the node. The condition and the nodes get it from [RetrieveIteration].
 type While[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: While.
 	Name string
@@ -26,14 +29,14 @@ type While[Type client.Object] struct {
 	// Setup adds watches and indexes, before those of the nested node. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Condition says whether the nested node runs once more. It must not change the resource. Required.
+	// Condition reports whether the nested node runs once more. It must not change the resource. Required.
 	Condition func(ctx context.Context, resource Type) bool
 
 	// Reconciler is the nested node. Required.
 	Reconciler SubReconciler[Type]
 
-	// MaxIterations limits how often the nested node runs in one request. Zero is no limit; less is not valid. Default:
-	// 100.
+	// MaxIterations limits how often the nested node runs in one request. Zero means no limit. A negative number is not
+	// valid. Default: 100.
 	MaxIterations *int
 
 	initOnce sync.Once
@@ -41,7 +44,8 @@ type While[Type client.Object] struct {
 
 var _ SubReconciler[client.Object] = (*While[client.Object])(nil)
 
-// ErrMaxIterations is the error, as a pointer, of a [While] whose condition holds still when the limit is reached.
+// ErrMaxIterations is the error of a [While] whose condition is still true when the limit is reached. It is returned as
+// a pointer.
 type ErrMaxIterations struct {
 	// Iterations is how often the nested node has run, which is the limit.
 	Iterations int
@@ -53,7 +57,7 @@ func (e *ErrMaxIterations) Error() string {
 	return fmt.Sprintf("exceeded max iterations: %d", e.Iterations)
 }
 
-// iteration is the context of one iteration: its place in the tree, and its number.
+// iteration is the context of one iteration. It has the path and the number of the iteration.
 type iteration struct {
 	nodePath
 	index int
@@ -75,8 +79,8 @@ func enterIteration(ctx context.Context, index int) context.Context {
 	}
 }
 
-// RetrieveIteration returns which iteration of the innermost [While] the code below ctx runs in, counted from zero, or
-// -1 outside of any.
+// RetrieveIteration returns the number of the current iteration of the innermost [While], counted from zero. Outside of
+// a While it returns -1.
 func RetrieveIteration(ctx context.Context) int {
 	if i, ok := ctx.Value(iterationKey{}).(*iteration); ok {
 		return i.index
@@ -86,9 +90,7 @@ func RetrieveIteration(ctx context.Context) int {
 
 func (r *While[Type]) init() {
 	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "While"
-		}
+		r.Name = cmp.Or(r.Name, "While")
 		if r.MaxIterations == nil {
 			r.MaxIterations = new(100)
 		}
@@ -98,16 +100,7 @@ func (r *While[Type]) init() {
 // SetupWithManager validates, then sets up the node itself and the nested node.
 func (r *While[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	if r.Setup != nil {
-		if err := r.Setup(ctx, mgr, bldr); err != nil {
-			return err
-		}
-	}
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup, setUpOf(r.Reconciler))
 }
 
 // Validate checks that the fields are set as they must be and, if recursive, the nested node.
@@ -116,10 +109,7 @@ func (r *While[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("While %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "While", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *While[Type]) check() error {
@@ -129,7 +119,7 @@ func (r *While[Type]) check() error {
 	if isNilNode(r.Reconciler) {
 		return fmt.Errorf("While %q must implement Reconciler", r.Name)
 	}
-	// A limit that was computed, and came out wrong, must not become a loop without one.
+	// A limit that was computed wrongly must not mean a loop without a limit.
 	if *r.MaxIterations < 0 {
 		return fmt.Errorf("While %q may not have a negative MaxIterations", r.Name)
 	}
@@ -150,7 +140,7 @@ func (r *While[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 		if !r.Condition(at, resource) {
 			return aggregate, nil
 		}
-		if err := r.mayRun(ctx, i); err != nil {
+		if err := r.checkLimit(ctx, i); err != nil {
 			recordFailure(ctx, "", err)
 			return aggregate, err
 		}
@@ -163,12 +153,12 @@ func (r *While[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 	}
 }
 
-// mayRun returns why there may not be another iteration, after as many as done.
-func (r *While[Type]) mayRun(ctx context.Context, done int) error {
+// checkLimit returns an error if no other iteration may follow the first done ones.
+func (r *While[Type]) checkLimit(ctx context.Context, done int) error {
 	if limit := *r.MaxIterations; limit > 0 && done >= limit {
 		return &ErrMaxIterations{Iterations: done}
 	}
-	// A loop without a limit, over nodes that do not look at the context, would outlast the program.
+	// If the nodes ignore the context, a loop without a limit would not end when the program stops.
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("While %q was interrupted: %w", r.Name, err)
 	}

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -8,29 +9,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WithConfig runs a node with another config: for another cluster, with another identity, with a tracker of its own.
+// WithConfig runs a node with another [Config], such as one for another cluster, with another identity, or with its own
+// tracker.
 //
 //   - Runs: Config once, then the nested node.
-//   - Stops: at an error of Config; the nested node then does not run.
-//   - On error: an error of Config is returned alone, one of the nested node with its result.
+//   - Stops: at an error of Config. The nested node then does not run.
+//   - On error: an error of Config is returned without a result. An error of the nested node is returned with its
+//     result.
 //   - On deletion: the same.
 //
-// Children are read and written with the config that Config returns, which [RetrieveConfig] returns to the nested node.
-// [RetrieveOriginalConfig] stays as it is: the status, the finalizers and the events of the resource belong to where it
-// was loaded from.
+// The nested node gets the config from [RetrieveConfig], and its children are read and written with it.
+// [RetrieveOriginalConfig] still returns the config of the root: status, finalizers and events of the resource are
+// written in the cluster that the resource was loaded from.
 //
-// Children and what object managers track are watched in the cluster that the config is for, see [Config.WithCluster];
-// whoever makes that cluster adds it to the manager, so that its cache runs. What a function tracks in another cluster
-// needs a source for it, as it needs a watch at home:
+// Children, and objects that an object manager tracks, are watched in the cluster of the config, see
+// [Config.WithCluster]. Add that cluster to the manager, so that its cache runs. If a function tracks objects in that
+// cluster, add a source for their type:
 //
-//	bldr.WatchesRawSource(source.Kind(other.GetCache(), client.Object(&corev1.ConfigMap{}), reconcilers.EnqueueTracked(ctx)))
+//	watched := client.Object(&corev1.ConfigMap{})
+//	bldr.WatchesRawSource(source.Kind(other.GetCache(), watched, reconcilers.EnqueueTracked(ctx)))
 type WithConfig[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: WithConfig.
 	Name string
 
 	// Config returns the config for the nested node, given the current one. It is called at set-up and in each request.
-	// It should return the same config each time, for each cluster, rather than make one: an index that set-up
-	// registers, and a tracker, are of one config. Required.
+	// For one cluster it should return the same config each time, because indexes and trackers belong to one config.
+	// Required.
 	Config func(context.Context, Config) (Config, error)
 
 	// Reconciler is the nested node. Required.
@@ -42,11 +46,7 @@ type WithConfig[Type client.Object] struct {
 var _ SubReconciler[client.Object] = (*WithConfig[client.Object])(nil)
 
 func (r *WithConfig[Type]) init() {
-	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "WithConfig"
-		}
-	})
+	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "WithConfig") })
 }
 
 // SetupWithManager validates, and sets up the nested node with the config that Config returns.
@@ -63,17 +63,14 @@ func (r *WithConfig[Type]) SetupWithManager(ctx context.Context, mgr Manager, bl
 	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
 }
 
-// Validate checks that the required fields are set and, if recursive, the nested node. It does not call Config: the
-// nested node is validated again, with its own config, when it is set up.
+// Validate checks that the required fields are set and, if recursive, the nested node. It does not call Config. The
+// set-up validates the nested node again, with its own config.
 func (r *WithConfig[Type]) Validate(ctx context.Context) error {
 	r.init()
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("WithConfig %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "WithConfig", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *WithConfig[Type]) check() error {
@@ -98,9 +95,7 @@ func (r *WithConfig[Type]) Reconcile(ctx context.Context, resource Type) (Result
 		recordUnlocated(ctx, err)
 		return Result{}, err
 	}
-	result, err := r.Reconciler.Reconcile(replaced, resource)
-	recordUnlocated(ctx, err)
-	return result, err
+	return reconcileNested(replaced, r.Reconciler, resource)
 }
 
 // replace returns a context with the config for the nested node.

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -8,27 +9,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WithFinalizer keeps the resource from going before the nested node has cleaned up. It is for state that nothing else
-// takes away: state outside the cluster, in other namespaces, or without an owner.
+// WithFinalizer keeps a deleted resource until the nested node has cleaned up. Use it for state that Kubernetes does
+// not delete with the resource: state outside the cluster, objects in other namespaces, or objects without an owner.
 //
-//   - Runs: the nested node, while the resource lives only once the finalizer is on it.
-//   - Stops: if the finalizer cannot be put on; the nested node then does not run.
-//   - On error: returns the nested node's error and result; the finalizer stays.
-//   - On deletion: runs the nested node, which cleans up. When it returns no error (or does no more than halt, which is
-//     no failure) and ReadyToClearFinalizer agrees, the finalizer is taken off. A node that has to wait returns an
-//     error, quiet if it likes, or makes ReadyToClearFinalizer say so.
+//   - Runs: the nested node. Before it, adds the finalizer unless the resource is terminating.
+//   - Stops: if the finalizer cannot be added. The nested node then does not run.
+//   - On error: returns the nested node's error and result. The finalizer stays.
+//   - On deletion: runs the nested node, which cleans up. The finalizer is removed when the node returns no error (a
+//     mere [ErrHaltSubReconcilers] counts as none) and ReadyToClearFinalizer returns true. A node that has to wait
+//     returns an error, which may be quiet, or lets ReadyToClearFinalizer return false.
 //
-// Nested, the outer finalizer is put on first and taken off last.
+// If a WithFinalizer is inside another, the outer finalizer is added first and removed last.
 type WithFinalizer[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: WithFinalizer.
 	Name string
 
-	// Finalizer is put on the resource: a qualified name, such as "example.com/directory". Required, and to be unique
-	// to the node: two nodes of one finalizer would clear it for each other.
+	// Finalizer is added to the resource. It is a qualified name, such as "example.com/directory". Each node needs its
+	// own name, because two nodes with the same finalizer would remove it for each other. Required.
 	Finalizer string
 
-	// ReadyToClearFinalizer is asked after the nested node cleaned up without an error. Returning false keeps the
-	// finalizer until a later request. Default: always ready.
+	// ReadyToClearFinalizer is called after the nested node cleaned up without an error. If it returns false, the
+	// finalizer stays until a later request. Default: returns true.
 	ReadyToClearFinalizer func(ctx context.Context, resource Type) bool
 
 	// Reconciler is the nested node. Required.
@@ -41,9 +42,7 @@ var _ SubReconciler[client.Object] = (*WithFinalizer[client.Object])(nil)
 
 func (r *WithFinalizer[Type]) init() {
 	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "WithFinalizer"
-		}
+		r.Name = cmp.Or(r.Name, "WithFinalizer")
 		if r.ReadyToClearFinalizer == nil {
 			r.ReadyToClearFinalizer = func(context.Context, Type) bool { return true }
 		}
@@ -53,11 +52,7 @@ func (r *WithFinalizer[Type]) init() {
 // SetupWithManager validates, and sets up the nested node.
 func (r *WithFinalizer[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	ctx = Enter(ctx, r.Name)
-	if err := r.Validate(ctx); err != nil {
-		return err
-	}
-	return r.Reconciler.SetupWithManager(ctx, mgr, bldr)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, setUpOf(r.Reconciler))
 }
 
 // Validate checks that the required fields are set and, if recursive, the nested node.
@@ -66,10 +61,7 @@ func (r *WithFinalizer[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := validateNested(ctx, r.Reconciler); err != nil {
-		return fmt.Errorf("WithFinalizer %q must have a valid Reconciler: %w", r.Name, err)
-	}
-	return nil
+	return validateField(ctx, "WithFinalizer", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *WithFinalizer[Type]) check() error {
@@ -90,21 +82,14 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 	}
 	ctx = Enter(ctx, r.Name)
 
-	if resource.GetDeletionTimestamp() == nil {
+	terminating := resource.GetDeletionTimestamp() != nil
+	if !terminating {
 		if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}
-		result, err := r.Reconciler.Reconcile(ctx, resource)
-		recordUnlocated(ctx, err)
-		return result, err
 	}
-
-	result, err := r.Reconciler.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
-	if err != nil && !isOnlyHalt(err) {
-		return result, err
-	}
-	if !r.ReadyToClearFinalizer(ctx, resource) {
+	result, err := reconcileNested(ctx, r.Reconciler, resource)
+	if !terminating || err != nil && !isOnlyHalt(err) || !r.ReadyToClearFinalizer(ctx, resource) {
 		return result, err
 	}
 	if clearErr := ClearFinalizer(ctx, resource, r.Finalizer); clearErr != nil {

@@ -1,8 +1,8 @@
 // Package stash holds values that the nodes of one reconcile request share.
 //
-// A root reconciler puts a fresh, empty store on the context of each request; what one node stores, the nodes that run
-// after it (or beside it) can read. The store is safe for concurrent use, so nodes that fan out may use it. It lives
-// as long as the request: nothing is carried over to the next one.
+// A root reconciler puts a new, empty store on the context of each request. A value that one node stores can be read by
+// the nodes that run after it or beside it. The store is safe for concurrent use. It lives as long as the request. The
+// next request starts with an empty store.
 //
 // Use a typed [Stasher] rather than the untyped functions where you can:
 //
@@ -18,8 +18,8 @@ import (
 	"sync"
 )
 
-// Key names a value in the store. Prefix keys with a domain that is yours; this toolkit's own keys start with
-// "reconciler.io/runtime:", the spelling that projects coming from there may already refer to.
+// Key names a value in the store. Prefix keys with your own domain. The keys of this toolkit start with
+// "reconciler.io/runtime:", because programs written for reconciler.io/runtime may use these keys.
 type Key string
 
 // ErrValueNotFound says that the store holds no value under the key.
@@ -28,13 +28,14 @@ var ErrValueNotFound = errors.New("value not found in stash")
 // ErrValueNotAssignable says that the store holds a value under the key whose type is not the one asked for.
 var ErrValueNotAssignable = errors.New("value found in stash is not of an assignable type")
 
-// errNoStash is what every function panics with when the context was never given a store. No object or event can cause
-// this: it means that a node was called without a root, by a caller that forgot WithContext.
+// errNoStash is the value of the panic of all functions if the context has no store. No object or event can cause this.
+// The cause is a caller that runs a node without a root and without WithContext.
 var errNoStash = errors.New("context not configured for stashing, call `ctx = WithContext(ctx)` before use")
 
 type contextKey struct{}
 
-// store is the synchronised map behind a context. The map is made on first write: most requests stash nothing.
+// store is the synchronised map behind a context. The map is made by the first write, because most requests store
+// nothing.
 type store struct {
 	mu     sync.RWMutex
 	values map[Key]any

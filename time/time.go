@@ -1,7 +1,7 @@
-// Package time (imported as rtime) knows the one "now" of a reconcile request.
+// Package time (imported as rtime) gives each reconcile request a single "now".
 //
-// A root reconciler pins the time once, when a request starts. Everything in the request that needs a time (condition
-// transitions, grace periods, purges) reads that one, so all of it agrees, and a test can say what time it is.
+// A root reconciler pins the time once, when a request starts. All code in the request that needs the time (condition
+// transitions, grace periods, purges) reads the pinned time. A test can pin any time.
 package time
 
 import (

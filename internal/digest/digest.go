@@ -1,6 +1,6 @@
-// Package digest compares Go values by a number.
+// Package digest computes digests of Go values, so that two values can be compared by a number.
 //
-// A digest is taken of each object that a reconciler desires, in each request. It walks the value by reflection and
+// A reconciler computes the digest of each desired object in each request. It walks the value by reflection and
 // allocates next to nothing. A hash of the JSON of an unstructured Deployment takes four times as long and 113
 // allocations.
 //
@@ -18,13 +18,13 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// maxDepth and maxNodes limit the walk: a value that is nested deeper, is larger, or holds itself, has no digest.
+// maxDepth and maxNodes limit the walk. A value that is nested deeper, is larger, or contains itself, has no digest.
 const (
 	maxDepth = 64
 	maxNodes = 1 << 20
 )
 
-// Of returns the digest of v, and false if v has none: it holds a channel or a function, is nested too deeply or too
+// Of returns the digest of v. It returns false if v contains a channel or a function, is nested too deeply, or is too
 // large.
 //
 // If the digests of two values are equal, the values are equal in every field, exported or not, except with a
@@ -234,8 +234,8 @@ func (w *walker) elements(v reflect.Value, depth int) bool {
 	return true
 }
 
-// entries digests each entry by itself and adds the digests up. The sum does not depend on the order, so nothing is
-// sorted. Labels, annotations and data, by far the most common maps, are walked without reflection.
+// entries computes a digest for each entry and adds the digests. The sum does not depend on the order, so the keys need
+// not be sorted. Labels, annotations and data, the most common maps, are walked without reflection.
 func (w *walker) entries(v reflect.Value, depth int) bool {
 	var strings map[string]string
 	if v.CanInterface() {

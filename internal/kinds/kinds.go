@@ -3,7 +3,7 @@ package kinds
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// The kinds are known by group and kind, whatever version of them is used.
+// The kinds are identified by group and kind, in any version.
 var (
 	APIService               = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 	ConfigMap                = schema.GroupKind{Kind: "ConfigMap"}
