@@ -133,6 +133,8 @@ type run struct {
 	recorded  map[plan.Key]bool
 	objects   map[plan.Key]*manifest.Object
 	interests map[plan.Key]observe.Interest
+	// fenced reports whether an object was observed that has a fence.
+	fenced bool
 	// calledBeforeDelete reports whether BeforeDelete was called.
 	calledBeforeDelete bool
 	// succeeded are the operations that were carried out with success.
@@ -156,7 +158,10 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
-	failed := r.liftFencesOfDesired(ctx)
+	var failed error
+	if r.fenced && !r.task.DryRun {
+		failed = r.liftFencesOfDesired(ctx)
+	}
 	for {
 		next := plan.Make(r.in)
 		r.report.Plan, r.report.Input, r.report.Inventory = next, r.in, next.Inventory
@@ -184,7 +189,9 @@ func (r *run) run(ctx context.Context) error {
 			return errors.Join(failed, err)
 		}
 	}
-	r.liftFencesOfBlocked(ctx)
+	if r.task.Deleting {
+		r.liftFencesOfBlocked(ctx)
+	}
 	return errors.Join(failed, r.save(ctx))
 }
 
@@ -253,6 +260,9 @@ func (r *run) observe(ctx context.Context) error {
 	r.in.Observed = observation.Objects
 	if r.in.Observed == nil {
 		r.in.Observed = map[plan.Key]plan.Observed{}
+	}
+	for _, seen := range r.in.Observed {
+		r.fenced = r.fenced || seen.Fenced
 	}
 	r.report.Syncing, r.report.Polled = observation.Syncing, observation.Polled
 	return nil

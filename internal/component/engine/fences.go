@@ -15,9 +15,6 @@ import (
 // liftFencesOfDesired takes the fences off the types that are desired. A removal that was interrupted has left them. To
 // write the definition again would remove its fence, too, but not every definition is written again.
 func (r *run) liftFencesOfDesired(ctx context.Context) error {
-	if r.task.Deleting || r.task.DryRun {
-		return nil
-	}
 	var failed []error
 	for i := range r.in.Desired {
 		key := r.in.Desired[i].Key
@@ -34,7 +31,7 @@ func (r *run) liftFencesOfDesired(ctx context.Context) error {
 
 // liftFencesOfBlocked takes off the fences of a deletion that turned out to be blocked.
 func (r *run) liftFencesOfBlocked(ctx context.Context) {
-	if !r.task.Deleting || plan.Committed(r.in.Inventory) {
+	if plan.Committed(r.in.Inventory) {
 		return
 	}
 	blocked := func(use plan.Use) bool { return use.State != plan.ForeignNone }

@@ -252,7 +252,7 @@ func assertFences(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, w
 	if got := fences(fresh); got != want {
 		t.Errorf("%d versions are fenced, not %d", got, want)
 	}
-	if got := foreign.Fenced(fresh, "platform.example.com"); got != (want > 0) {
+	if got := foreign.Fenced(fresh, annotation); got != (want > 0) {
 		t.Errorf("it says that it is fenced: %v: %s", got, fresh.Annotations[annotation])
 	}
 	if len(fresh.Finalizers) > 0 && fresh.DeletionTimestamp == nil {

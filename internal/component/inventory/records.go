@@ -41,7 +41,9 @@ func Compact(r apis.InventoryRecord) apis.InventoryRecord {
 	if len(r.ManagedTypes) == 0 {
 		r.ManagedTypes = nil
 	}
-	r.Message = message.Truncate(r.Message, MaxMessage)
+	if r.Message != "" {
+		r.Message = message.Truncate(r.Message, MaxMessage)
+	}
 	r.LastAppliedAt = seconds(r.LastAppliedAt)
 	return r
 }

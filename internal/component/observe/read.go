@@ -3,7 +3,6 @@ package observe
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -11,10 +10,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/served"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,8 +20,6 @@ const (
 	readParallel = 16
 	// readTogether is the number of objects of one type and namespace above which they are listed.
 	readTogether = 8
-	// readPage is how many objects are listed with one request.
-	readPage = 500
 	// readTimeout limits one request: an API that does not answer must not hold up the caller.
 	readTimeout = 15 * time.Second
 )
@@ -156,9 +151,6 @@ func (r *reader) get(ctx context.Context, t task) {
 	}
 }
 
-// request is a request about a type in a version of it.
-type request func(ctx context.Context, gvk schema.GroupVersionKind) error
-
 // request makes a request about a type, in the version asked for or in one that is served. It makes none if the
 // requests of the type all fail.
 func (r *reader) request(ctx context.Context, t *watchedType, version string, do request) error {
@@ -187,50 +179,6 @@ func (r *reader) request(ctx context.Context, t *watchedType, version string, do
 		r.broken[t] = err
 	}
 	return err
-}
-
-// inServedVersion makes a request about a type in the first of some versions that is served, or else in the version
-// that is served now. It returns the version and the error of the last request. The version is empty if the type is not
-// served in any version; undecided says why it could not be found out in which one.
-func inServedVersion(
-	ctx context.Context, mapper meta.RESTMapper, gk schema.GroupKind, versions []string, do request,
-) (version string, err, undecided error) {
-	for i := range versions {
-		if version = versions[i]; slices.Contains(versions[:i], version) {
-			continue
-		}
-		if err = do(ctx, gk.WithVersion(version)); !served.IsNotServed(err) {
-			return version, err, nil
-		}
-	}
-	var unknown *meta.NoKindMatchError
-	if _, asks := mapper.(served.Discoverer); !asks && meta.IsNoMatchError(err) && !errors.As(err, &unknown) {
-		// An API could not be asked for what it serves, and the mapper would not say so.
-		return version, err, err
-	}
-	now, ok, undecided := served.Version(ctx, mapper, gk)
-	if undecided != nil {
-		return version, err, undecided
-	}
-	if !ok {
-		return "", err, nil
-	}
-	return now, do(ctx, gk.WithVersion(now)), nil
-}
-
-func listPage(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string,
-	opts ...client.ListOption,
-) (*unstructured.UnstructuredList, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	return list, c.List(ctx, list, append(opts, client.InNamespace(namespace), client.Limit(readPage))...)
-}
-
-func getObject(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, name types.NamespacedName,
-) (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(gvk)
-	return object, c.Get(ctx, name, object)
 }
 
 // update changes the entry of a task, unless the interest has ended.

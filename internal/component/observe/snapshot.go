@@ -47,9 +47,9 @@ type ownEntry struct {
 
 // extractor makes snapshots of objects.
 type extractor struct {
-	// label, owner and digest are keys.
-	label, owner, digest string
-	prefix, manager      string
+	// label, owner, digest and fence are keys.
+	label, owner, digest, fence string
+	manager                     string
 }
 
 func newExtractor(prefix, manager string) extractor {
@@ -57,7 +57,7 @@ func newExtractor(prefix, manager string) extractor {
 		label:   prefix + "/" + component.LabelOwnerID,
 		owner:   prefix + "/" + component.AnnotationOwnerID,
 		digest:  prefix + "/" + component.AnnotationDigest,
-		prefix:  prefix,
+		fence:   prefix + "/" + foreign.AnnotationFence,
 		manager: manager,
 	}
 }
@@ -74,10 +74,14 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		label:       unique.Make(object.GetLabels()[x.label]).Value(),
 		owner:       unique.Make(annotations[x.owner]).Value(),
 		digest:      annotations[x.digest],
-		fenced:      foreign.Fenced(object, x.prefix),
+		fenced:      annotations[x.fence] != "" && foreign.Fenced(object, x.fence),
 		tracked:     len(entries) > 0,
 	}
-	for _, entry := range managedfields.Entries(entries, x.manager) {
+	for i := range entries {
+		entry := &entries[i]
+		if entry.Manager != x.manager || entry.Subresource != "" {
+			continue
+		}
 		own := ownEntry{
 			operation:  entry.Operation,
 			apiVersion: unique.Make(entry.APIVersion),

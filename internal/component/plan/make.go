@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"github.com/espalier-dev/espalier/apis"
 )
@@ -212,7 +213,7 @@ func (b *builder) resolveKinds() {
 				b.namespaces = map[string]*item{}
 			}
 			b.namespaces[it.key.Name] = it
-			it.inside = b.kinds.addContents(it.position, newContents())
+			it.inside = b.kinds.addContents(it.position, &contents{order: math.MinInt16})
 		}
 	}
 	if len(b.namespaces) == 0 {

@@ -37,6 +37,11 @@ func (k Key) String() string {
 	}
 }
 
+// KeyOf returns the key of a record.
+func KeyOf(r apis.InventoryRecord) Key {
+	return Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
 // DigestOnce is the digest of an object that is written once.
 const DigestOnce = "__once__"
 
@@ -302,4 +307,14 @@ type Outcome struct {
 	Observed Observed
 	// Use is the outcome of a check, and of a deletion of a type that is in use.
 	Use Use
+}
+
+// isPurging reports whether the purge of an object has begun and not ended.
+func isPurging(phase apis.InventoryPhase) bool {
+	return phase == apis.PhaseScheduledForCompletion || phase == apis.PhaseCompleting
+}
+
+// isLeaving reports whether the deletion of an object was planned, by pruning or with the component.
+func isLeaving(phase apis.InventoryPhase) bool {
+	return phase == apis.PhaseScheduledForDeletion || phase == apis.PhaseDeleting
 }
