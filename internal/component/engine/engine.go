@@ -1,18 +1,21 @@
 // Package engine deploys a component: it observes, plans and executes.
 //
-// One [Run] goes as far as the cluster allows and returns. It never waits for the cluster. The report says what is left
-// to wait for, and the observer wakes the component when something of it changes.
+// One [Engine.Run] goes as far as the cluster allows and returns. It never waits for the cluster. The [Report] says
+// what is left to wait for. The observer wakes the component when an object of it changes.
 //
 // The life of a manifest object:
 //
-//  1. A generator returns it, and manifest.Prepare checks it, completes it and takes its digest (manifest/prepare.go).
+//  1. A generator returns it. manifest.Prepare finds it in its cache, or checks it, completes it and takes its digest
+//     (manifest/prepare.go).
 //  2. Run loads the inventory, with the record of the object (inventory/status.go or inventory/objects.go).
-//  3. Run observes the object in the cluster, from a watch if there is one (engine.go, observe/observe.go).
-//  4. plan.Make compares what is desired, recorded and observed, and returns the next stage of operations (plan/make.go).
+//  3. Run observes the object, by a watch (observe/watching.go) or by a request (observe/direct.go).
+//  4. plan.Make compares what is desired, recorded and observed. It returns the next stage of operations
+//     (plan/make.go).
 //  5. Run saves the records of new objects before it creates any of them (engine.go).
-//  6. The executor makes the requests of the stage (stage.go, execute/execute.go). A type is fenced off before it is deleted, so
-//     that no instances are created meanwhile (fences.go).
-//  7. The results go to the observer and into the records, and Run continues with step 4 until no operation is left (stage.go).
+//  6. The executor makes the requests of the stage (stage.go, execute/execute.go). It fences off a type before it
+//     deletes it, so that no instances are created meanwhile (fences.go, foreign/protocol.go).
+//  7. The results go to the observer and into the records (stage.go, plan/record.go). Run continues with step 4 until
+//     no operation is left.
 //  8. Run saves the inventory. The caller writes the status of the component.
 package engine
 

@@ -51,14 +51,16 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 // fence is put up only if nothing blocks the deletion; otherwise each request would put up and lift the fences of the
 // types without foreign instances. And it is put up only after BeforeDelete, which may create an instance. The error is
 // that of BeforeDelete; nothing was done then.
-func (r *run) executeChecked(ctx context.Context, executor *execute.Executor, stage plan.Stage) ([]execute.Result, error) {
+func (r *run) executeChecked(
+	ctx context.Context, executor *execute.Executor, stage plan.Stage,
+) ([]execute.Result, error) {
 	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) {
 		return executor.Run(ctx, stage), nil
 	}
 	executor.Deleting = false
 	results := executor.Run(ctx, stage)
 	blocks := func(result execute.Result) bool {
-		return result.Operation.Action == plan.ActionCheck && (result.Err != nil || result.Use.State != plan.ForeignNone)
+		return isCheck(result.Operation) && (result.Err != nil || result.Use.State != plan.ForeignNone)
 	}
 	if slices.ContainsFunc(results, blocks) {
 		return results, nil

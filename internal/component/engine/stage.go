@@ -99,8 +99,9 @@ func recordsOfStage(p plan.Plan) map[plan.Key]apis.InventoryRecord {
 func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, stage plan.Stage) {
 	wanted := map[string]bool{}
 	for i := range stage.Operations {
-		if o := &stage.Operations[i]; o.Action == plan.ActionCreate && o.Key.Namespace != "" && !r.Memory.namespaces[o.Key.Namespace] {
-			wanted[o.Key.Namespace] = true
+		o, namespace := &stage.Operations[i], stage.Operations[i].Key.Namespace
+		if o.Action == plan.ActionCreate && namespace != "" && !r.Memory.namespaces[namespace] {
+			wanted[namespace] = true
 		}
 	}
 	missing := slices.DeleteFunc(slices.Clone(r.task.Namespaces), func(name string) bool { return !wanted[name] })

@@ -25,7 +25,8 @@ const (
 	maxBuckets = 1024
 )
 
-var errNotLoaded = errors.New("cannot store the inventory: it has to be loaded first, since what is stored is not known")
+var errNotLoaded = errors.New("cannot store the inventory: " +
+	"it has to be loaded first, since what is stored is not known")
 
 // Options say where an inventory is kept.
 type Options struct {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -158,12 +159,11 @@ func (known commonByHash) of(t traits, options *Options) *common {
 	if c := known[hash]; ok && c != nil && reflect.DeepEqual(c.traits, t) {
 		return c
 	}
-	t.kind.Group, t.kind.Version, t.kind.Kind = strings.Clone(t.kind.Group), strings.Clone(t.kind.Version), strings.Clone(t.kind.Kind)
-	t.namespace = strings.Clone(t.namespace)
-	c := &common{traits: t, hash: hash, home: t.namespace, desired: desired(t.settings, options)}
-	if c.home == "" {
-		c.home = options.Namespace
+	for _, text := range []*string{&t.kind.Group, &t.kind.Version, &t.kind.Kind, &t.namespace} {
+		*text = strings.Clone(*text)
 	}
+	home := cmp.Or(t.namespace, options.Namespace)
+	c := &common{traits: t, hash: hash, home: home, desired: desired(t.settings, options)}
 	c.desired.Group, c.desired.Kind, c.desired.Version = c.kind.Group, c.kind.Kind, c.kind.Version
 	known[hash] = c
 	return c

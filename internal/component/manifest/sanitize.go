@@ -99,11 +99,11 @@ func (is *identity) readMetadata(content map[string]any, prefix string) error {
 			errs = append(errs, fmt.Errorf("its name or namespace %q %s", segment, strings.Join(reasons, ", ")))
 		}
 	}
-	_, err := texts(raw, "labels", prefix+"/"+component.LabelOwnerID)
-	errs = append(errs, err)
-	is.annotations, err = texts(raw, "annotations", prefix+"/"+component.AnnotationOwnerID, prefix+"/"+component.AnnotationDigest)
-	errs = append(errs, err)
-	return errors.Join(errs...)
+	prefix += "/"
+	_, labelsErr := texts(raw, "labels", prefix+component.LabelOwnerID)
+	annotations, err := texts(raw, "annotations", prefix+component.AnnotationOwnerID, prefix+component.AnnotationDigest)
+	is.annotations = annotations
+	return errors.Join(append(errs, labelsErr, err)...)
 }
 
 // texts returns the labels or annotations, and deletes the unwanted ones.

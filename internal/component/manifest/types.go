@@ -58,7 +58,8 @@ func readDefinition(kind schema.GroupKind, content map[string]any) (*definition,
 		if err := errors.Join(groupErr, versionErr); err != nil {
 			return nil, err
 		}
-		return &definition{managed: []apis.ManagedType{{Group: group, Version: version, Kind: "*"}}, scope: scopeUnknown}, nil
+		managed := []apis.ManagedType{{Group: group, Version: version, Kind: "*"}}
+		return &definition{managed: managed, scope: scopeUnknown}, nil
 	}
 	return nil, nil
 }
@@ -161,8 +162,9 @@ func (s *scopes) find(kind schema.GroupVersionKind) scopeResult {
 	case apiService != nil:
 		return scopeResult{scope: scopeUnknown}
 	default:
-		return scopeResult{unserved: true, err: fmt.Errorf("neither the cluster nor any of the objects defines its kind: %w",
-			&meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}})}
+		err := &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+		unserved := fmt.Errorf("neither the cluster nor any of the objects defines its kind: %w", err)
+		return scopeResult{unserved: true, err: unserved}
 	}
 }
 
