@@ -29,7 +29,7 @@ const (
 )
 
 // maxDecoded limits the size of the records of a bucket without compression. It is far more than what is ever written.
-const maxDecoded = 64 << 20
+var maxDecoded int64 = 64 << 20
 
 // writers are used again, since each has tables of a megabyte. They compress fast: a record consists mostly of UIDs and
 // digests, which do not compress, so the default level would save 6 % of the size and take three times as long.
