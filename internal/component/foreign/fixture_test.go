@@ -75,9 +75,16 @@ func newClient(t testing.TB, config *rest.Config) client.WithWatch {
 	return c
 }
 
+// live returns a client of the API server. All tests share it, since a new one has to learn what types there are.
 func live(t testing.TB) client.WithWatch {
 	t.Helper()
-	return newClient(t, plane.Config(t))
+	shared.once.Do(func() { shared.client = newClient(t, plane.Config(t)) })
+	return shared.client
+}
+
+var shared struct {
+	once   sync.Once
+	client client.WithWatch
 }
 
 // newGuard makes a guard with clients of its own.
