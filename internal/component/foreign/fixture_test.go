@@ -78,12 +78,17 @@ func newClient(t testing.TB, config *rest.Config) client.WithWatch {
 // live returns a client of the API server. All tests share it, since a new one has to learn what types there are.
 func live(t testing.TB) client.WithWatch {
 	t.Helper()
-	shared.once.Do(func() { shared.client = newClient(t, plane.Config(t)) })
+	config := plane.Config(t)
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.client == nil {
+		shared.client = newClient(t, config)
+	}
 	return shared.client
 }
 
 var shared struct {
-	once   sync.Once
+	sync.Mutex
 	client client.WithWatch
 }
 

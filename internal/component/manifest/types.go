@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -66,12 +67,7 @@ func readDefinition(kind schema.GroupKind, content map[string]any) (*definition,
 
 // textAt returns the string at path, which must be there.
 func textAt(content map[string]any, path ...string) (string, error) {
-	var value any = content
-	for _, step := range path {
-		object, _ := value.(map[string]any)
-		value = object[step]
-	}
-	text, _ := value.(string)
+	text, _, _ := unstructured.NestedString(content, path...)
 	if text == "" || text == "*" {
 		return "", fmt.Errorf("it has no %s that is a name", strings.Join(path, "."))
 	}

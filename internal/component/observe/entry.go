@@ -1,13 +1,13 @@
 package observe
 
 import (
-	"hash/maphash"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/digest"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -107,26 +107,16 @@ type readFailure struct {
 	at    time.Time
 }
 
-var settingsSeed = maphash.MakeSeed()
-
-// hashSettings covers the settings that readiness and the digest of the fields depend on. It is never 0.
+// hashSettings returns a hash of settings, which is never 0. It is 1 if neither readiness nor the digest of the fields
+// depends on them.
 func hashSettings(s *component.Settings) uint64 {
 	hint := &s.StatusHint
 	if s.ReadyWhen == "" && len(s.IgnoreFields) == 0 &&
 		!hint.HasObservedGeneration && !hint.HasReadyCondition && len(hint.Conditions) == 0 {
 		return 1
 	}
-	var h maphash.Hash
-	h.SetSeed(settingsSeed)
-	maphash.WriteComparable(&h, [2]bool{hint.HasObservedGeneration, hint.HasReadyCondition})
-	maphash.WriteComparable(&h, s.ReadyWhen)
-	for _, texts := range [][]string{hint.Conditions, s.IgnoreFields} {
-		maphash.WriteComparable(&h, len(texts))
-		for _, text := range texts {
-			maphash.WriteComparable(&h, text)
-		}
-	}
-	return h.Sum64() | 2
+	sum, _ := digest.Of(s)
+	return sum | 2
 }
 
 // set stores what the component says of the object.

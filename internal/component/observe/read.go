@@ -9,9 +9,9 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/component/served"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -42,11 +42,15 @@ type batch struct {
 	namespace, version string
 }
 
+func batchOf(t task) batch {
+	return batch{typ: t.entry.typ, namespace: t.entry.name.Namespace, version: t.in.Version}
+}
+
 // read reads the objects of tasks, first those that can be listed. It records in the entries what it finds, and what it
 // cannot read. It fails only if ctx is done.
 func (w *Watching) read(ctx context.Context, c *Component, tasks []task) error {
 	r := &reader{Watching: w, component: c, broken: map[*watchedType]error{}, versions: map[*watchedType]string{}}
-	batches := map[batch][]task{}
+	byBatch := map[batch][]task{}
 	var single []task
 	w.mu.Lock()
 	for _, t := range tasks {
@@ -56,41 +60,28 @@ func (w *Watching) read(ctx context.Context, c *Component, tasks []task) error {
 			single = append(single, t)
 			continue
 		}
-		b := batch{typ: e.typ, namespace: e.name.Namespace, version: t.in.Version}
-		batches[b] = append(batches[b], t)
+		b := batchOf(t)
+		byBatch[b] = append(byBatch[b], t)
 	}
 	w.mu.Unlock()
-	var missed []task
-	var lists errgroup.Group
-	lists.SetLimit(readParallel)
-	for b, members := range batches {
-		if len(members) <= readTogether {
+	var batches [][]task
+	for _, members := range byBatch {
+		if len(members) > readTogether {
+			batches = append(batches, members)
+		} else {
 			single = append(single, members...)
-			continue
 		}
-		lists.Go(func() error {
-			unlisted := r.list(ctx, b, members)
-			r.lock.Lock()
-			defer r.lock.Unlock()
-			missed = append(missed, unlisted...)
-			return nil
-		})
 	}
-	_ = lists.Wait()
-	var gets errgroup.Group
-	gets.SetLimit(readParallel)
-	for _, t := range append(single, missed...) {
-		gets.Go(func() error {
-			r.get(ctx, t)
-			return nil
-		})
-	}
-	_ = gets.Wait()
+	missed := make([][]task, len(batches))
+	workqueue.ParallelizeUntil(ctx, readParallel, len(batches), func(i int) { missed[i] = r.list(ctx, batches[i]) })
+	single = append(single, slices.Concat(missed...)...)
+	workqueue.ParallelizeUntil(ctx, readParallel, len(single), func(i int) { r.get(ctx, single[i]) })
 	return ctx.Err()
 }
 
 // list reads the objects of a batch, and returns the tasks whose objects have to be read one by one.
-func (r *reader) list(ctx context.Context, b batch, tasks []task) (missed []task) {
+func (r *reader) list(ctx context.Context, tasks []task) (missed []task) {
+	b := batchOf(tasks[0])
 	wanted := make(map[string]task, len(tasks))
 	for _, t := range tasks {
 		wanted[t.entry.name.Name] = t

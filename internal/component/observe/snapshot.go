@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"path"
 	"slices"
 	"unique"
 
@@ -148,7 +147,7 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 		UID:         s.uid,
 		Generation:  s.generation,
 		Terminating: s.terminating,
-		Ownership:   OwnershipOf(s.label, s.owner, c.OwnerID, c.Owner),
+		Ownership:   plan.OwnershipOf(s.label, s.owner, c.OwnerID, c.Owner),
 		Digest:      s.digest,
 		Fenced:      s.fenced,
 	}
@@ -172,23 +171,4 @@ func (s *snapshot) alike(other *snapshot) bool {
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
-}
-
-// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the
-// component with that id and that owner in clear text. The label decides. The annotation only separates a predecessor,
-// which differs in the UID alone, from other owners.
-func OwnershipOf(label, annotation, id, owner string) plan.Ownership {
-	switch {
-	case label == "":
-		return plan.Unowned
-	case label == id:
-		return plan.Ours
-	}
-	// The clear text of an owner ends with its UID; the rest stays when the owner is created again.
-	theirs, theirUID := path.Split(annotation)
-	ours, ourUID := path.Split(owner)
-	if theirs != "" && theirs == ours && theirUID != "" && ourUID != "" && theirUID != ourUID {
-		return plan.Predecessor
-	}
-	return plan.Foreign
 }

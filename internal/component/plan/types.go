@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"path"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -97,6 +98,25 @@ const (
 	// Foreign: another component owns it.
 	Foreign
 )
+
+// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the
+// component with that id and that owner in clear text. The label decides. The annotation only separates a predecessor,
+// which differs in the UID alone, from other owners.
+func OwnershipOf(label, annotation, id, owner string) Ownership {
+	switch {
+	case label == "":
+		return Unowned
+	case label == id:
+		return Ours
+	}
+	// The clear text of an owner ends with its UID; the rest stays when the owner is created again.
+	theirs, theirUID := path.Split(annotation)
+	ours, ourUID := path.Split(owner)
+	if theirs != "" && theirs == ours && theirUID != "" && ourUID != "" && theirUID != ourUID {
+		return Predecessor
+	}
+	return Foreign
+}
 
 // Content says whether an object with confidential content has the desired content. No digest is kept of such content.
 type Content int
