@@ -56,7 +56,7 @@ type Engine struct {
 	// taken.
 	FieldManager string
 	Reclaim      []string
-	// Parallel is how many requests are made at the same time. Default: that of the executor.
+	// Parallel is how many requests are made at the same time. The executor has a default.
 	Parallel int
 }
 
@@ -65,7 +65,7 @@ type Memory struct {
 	// fresh are the records that this process made, of objects that it did not try to create since, or whose creation
 	// was refused. Such an object cannot exist unseen, unless another process created it.
 	fresh map[plan.Key]bool
-	// namespaces are those that were found or created, by name.
+	// namespaces has the namespaces that were found or created, by name.
 	namespaces map[string]bool
 	// Manifests remembers what was prepared.
 	Manifests manifest.Cache
@@ -108,9 +108,9 @@ type Report struct {
 	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The
 	// caller makes them durable and comes back.
 	Recorded int
-	// Results are those of all operations, in the order in which they were carried out.
+	// Results are the outcomes of all operations, in the order in which they were carried out.
 	Results []execute.Result
-	// Syncing and Polled are those of observe.Observation.
+	// Syncing and Polled come from observe.Observation.
 	Syncing []schema.GroupKind
 	Polled  map[schema.GroupKind]string
 	// Waits reports whether something has to be waited for that no watch shows.

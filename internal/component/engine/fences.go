@@ -50,7 +50,7 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 // executeChecked carries out a stage. Checks before the deletion of the component are made without fences first. A
 // fence is put up only if nothing blocks the deletion; otherwise each request would put up and lift the fences of the
 // types without foreign instances. And it is put up only after BeforeDelete, which may create an instance. The error is
-// that of BeforeDelete; nothing was done then.
+// the error of BeforeDelete. Nothing was done then.
 func (r *run) executeChecked(
 	ctx context.Context, executor *execute.Executor, stage plan.Stage,
 ) ([]execute.Result, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // executeStage carries out the stage of a plan and adds the results to the input of the next plan. failed joins the
-// errors of objects. err is that of BeforeDelete; nothing was done then.
+// errors of objects. err is the error of BeforeDelete. Nothing was done then.
 func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error) {
 	if slices.ContainsFunc(p.Next.Operations, func(o plan.Operation) bool { return !isCheck(o) }) {
 		if err := r.beforeDelete(ctx); err != nil {

@@ -99,7 +99,7 @@ const (
 )
 
 // Check finds out who uses the types that the CustomResourceDefinition or APIService key defines. With fence, it also
-// fences off creation, proves the fence, and checks again; a fence in vain is lifted.
+// fences off creation, proves the fence, and checks again; a fence without effect is lifted.
 //
 // The use is ForeignNone if the object is gone. It is ForeignUnknown, with a stable reason, if the cluster does not
 // answer the question, or if creation cannot be fenced off. An error may be gone the next time; a fence may then be

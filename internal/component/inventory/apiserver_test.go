@@ -145,8 +145,9 @@ func TestAPIServerNoticesWhoElseWrites(t *testing.T) {
 	}
 }
 
-// TestAPIServerKeepsTheInventoryOfWhatIsDeleted does to the buckets what the garbage collector does at once when the resource is
-// deleted in the foreground, whatever finalizers that has, and what the namespace controller does when the namespace is deleted.
+// TestAPIServerKeepsTheInventoryOfWhatIsDeleted does to the buckets what the garbage collector does at once when the
+// resource is deleted in the foreground, with any finalizers, and what the namespace controller does when the namespace
+// is deleted.
 func TestAPIServerKeepsTheInventoryOfWhatIsDeleted(t *testing.T) {
 	c, _ := live(t)
 	options := optionsFor(c, "")

@@ -67,7 +67,7 @@ func compactAll(records []apis.InventoryRecord) []apis.InventoryRecord {
 	return compacted
 }
 
-// Keys are those of records.
+// Keys returns the keys of records.
 func Keys(records []apis.InventoryRecord) map[plan.Key]struct{} {
 	keys := make(map[plan.Key]struct{}, len(records))
 	for i := range records {

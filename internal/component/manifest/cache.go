@@ -133,7 +133,7 @@ func (c *Cache) keep(entries []entry, same, consistent bool) {
 // common is what many objects have in common. Items share it, so that it takes memory once.
 type common struct {
 	traits
-	// hash is that of the traits.
+	// hash is the hash of the traits.
 	hash uint64
 	// home is the namespace of the object, if it is namespaced; "" if none is known.
 	home string

@@ -30,7 +30,7 @@ type item struct {
 	// fault says why it cannot be prepared.
 	fault error
 
-	// digest is that of what is desired, once it is complete.
+	// digest is the digest of the desired content, once the item is complete.
 	digest string
 	// index and ordinal are the position of the generated object, and the position of this one once lists are expanded.
 	// They are set in each request.

@@ -83,7 +83,7 @@ type preparation struct {
 	items   []*item
 	// sources are in the order of the items.
 	sources []source
-	// faults are those of the items, nil if there are none.
+	// faults has the faults of the items. It is nil if there are none.
 	faults []error
 }
 

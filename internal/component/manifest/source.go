@@ -24,9 +24,9 @@ type request struct {
 // between two requests, so a manifest is made when it is asked for.
 type source struct {
 	generated client.Object
-	// hash is that of generated when it was prepared.
+	// hash is the hash of generated when it was prepared.
 	hash contentHash
-	// namespace is that of the manifest.
+	// namespace is the namespace of the manifest.
 	namespace string
 
 	*request

@@ -19,7 +19,7 @@ import (
 type scope int8
 
 const (
-	// scopeUnknown is that of a kind whose APIService is not there yet.
+	// scopeUnknown means that the APIService of the kind is not there yet.
 	scopeUnknown scope = iota + 1
 	scopeNamespaced
 	scopeCluster
@@ -29,7 +29,7 @@ const (
 type definition struct {
 	// managed has one type.
 	managed []apis.ManagedType
-	// scope is that of the type; scopeUnknown for an APIService.
+	// scope is the scope of the type. It is scopeUnknown for an APIService.
 	scope scope
 }
 

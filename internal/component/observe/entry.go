@@ -60,11 +60,12 @@ type entry struct {
 	uid types.UID
 	// settings is the hash of the settings that matter here; 0 before they are known.
 	settings uint64
-	// readiness: it matters how ready the object is. static: it is ready as soon as it exists.
+	// readiness reports whether it matters how ready the object is, and static whether it is ready as soon as it
+	// exists.
 	readiness, static bool
 	fresh             bool
-	// readAgain: the object has to be read again although it was read lately. It matters only for types that are
-	// polled.
+	// readAgain reports whether the object has to be read again although it was read lately. It matters only for types
+	// that are polled.
 	readAgain bool
 
 	// response is what a request said last, while that may be newer than what the watch shows.
@@ -296,11 +297,11 @@ type purpose int
 
 const (
 	noRead purpose = iota
-	// forPoll: its type cannot be watched.
+	// forPoll means that its type cannot be watched.
 	forPoll
-	// forPresence: it may exist, and the watch does not show it.
+	// forPresence means that it may exist, and the watch does not show it.
 	forPresence
-	// forStatus: it is not known how ready it is.
+	// forStatus means that it is not known how ready it is.
 	forStatus
 )
 

@@ -46,8 +46,8 @@ func batchOf(t task) batch {
 	return batch{typ: t.entry.typ, namespace: t.entry.name.Namespace, version: t.in.Version}
 }
 
-// read reads the objects of tasks, first those that can be listed. It records in the entries what it finds, and what it
-// cannot read. It fails only if ctx is done.
+// read reads the objects of tasks. It lists first what can be listed. It records in the entries what it finds, and what
+// it cannot read. It fails only if ctx is done.
 func (w *Watching) read(ctx context.Context, c *Component, tasks []task) error {
 	r := &reader{Watching: w, component: c, broken: map[*watchedType]error{}, versions: map[*watchedType]string{}}
 	byBatch := map[batch][]task{}

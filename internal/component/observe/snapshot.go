@@ -25,9 +25,9 @@ type snapshot struct {
 	terminating bool
 	// label is the value of the owner label. owner and digest are the values of the annotations.
 	label, owner, digest string
-	// fenced: see [foreign.Fenced].
+	// fenced is the result of [foreign.Fenced].
 	fenced bool
-	// tracked: the object has managed fields, of any manager.
+	// tracked reports whether the object has managed fields, of any manager.
 	tracked bool
 	// entries are the managed fields of our manager, without subresources.
 	entries []ownEntry

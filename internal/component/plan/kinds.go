@@ -20,8 +20,8 @@ type kind struct {
 	// Of the kinds of a wave, those with a lower priority are written or deleted first.
 	applyPriority, deletePriority           int8
 	isNamespace, isAPIService, definesTypes bool
-	// managed: the component, or a pattern, defines the type. Namespaces never count: the objects in them would have to
-	// wait for them, and they for the objects.
+	// managed reports whether the component, or a pattern, defines the type. Namespaces never count: the objects in
+	// them would have to wait for them, and they for the objects.
 	managed   bool
 	instances contents
 }
