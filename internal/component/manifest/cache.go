@@ -43,20 +43,17 @@ func cacheKeyOf(o *Options) cacheKey {
 	return cacheKey{texts, o.ReapplyInterval, o.Scheme, o.GeneratorScheme}
 }
 
-// contentHash is a hash of a generated object, if it has one. It covers the values of Secrets, too.
-type contentHash struct {
-	sum uint64
-	ok  bool
-}
-
-func hashOf(object client.Object) contentHash {
-	sum, ok := digest.Of(object)
-	return contentHash{sum, ok}
+// hashOf returns a hash of a generated object, and 0 if it has none. The hash covers the values of Secrets, too.
+func hashOf(object client.Object) uint64 {
+	if sum, ok := digest.Of(object); ok {
+		return sum
+	}
+	return 0
 }
 
 // entry is what became of one object that was generated.
 type entry struct {
-	hash contentHash
+	hash uint64
 	// items are nil if the object has to be prepared.
 	items []*item
 }
@@ -75,7 +72,7 @@ func (c *Cache) lookup(objects []client.Object, options *Options) (entries []ent
 	for i, object := range objects {
 		e := &entries[i]
 		e.hash = hashOf(object)
-		if i < len(c.entries) && e.hash.ok && c.entries[i].hash == e.hash {
+		if i < len(c.entries) && e.hash != 0 && c.entries[i].hash == e.hash {
 			e.items = c.entries[i].items
 		} else {
 			same = false
@@ -89,9 +86,9 @@ func (c *Cache) lookup(objects []client.Object, options *Options) (entries []ent
 
 // lookupMoved finds objects that are not at their place any more. No items are used twice.
 func (c *Cache) lookupMoved(entries []entry) {
-	moved := make(map[contentHash]int, len(c.entries))
+	moved := make(map[uint64]int, len(c.entries))
 	for i, e := range c.entries {
-		if e.hash.ok && (i >= len(entries) || entries[i].items == nil) {
+		if e.hash != 0 && (i >= len(entries) || entries[i].items == nil) {
 			moved[e.hash] = i
 		}
 	}
@@ -109,7 +106,7 @@ func (c *Cache) lookupMoved(entries []entry) {
 func (c *Cache) keep(entries []entry, same, consistent bool) {
 	for n := range entries {
 		e := &entries[n]
-		if !e.hash.ok || slices.ContainsFunc(e.items, func(i *item) bool { return i.fault != nil }) {
+		if e.hash == 0 || slices.ContainsFunc(e.items, func(i *item) bool { return i.fault != nil }) {
 			*e = entry{}
 		}
 		for _, i := range e.items {

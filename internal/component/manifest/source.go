@@ -25,7 +25,7 @@ type request struct {
 type source struct {
 	generated client.Object
 	// hash is the hash of generated when it was prepared.
-	hash contentHash
+	hash uint64
 	// namespace is the namespace of the manifest.
 	namespace string
 
@@ -40,7 +40,7 @@ func (s *source) sanitized() (map[string]any, error) {
 	if s.content != nil {
 		return s.content, nil
 	}
-	if hash := hashOf(s.generated); !hash.ok || hash != s.hash {
+	if hash := hashOf(s.generated); hash == 0 || hash != s.hash {
 		return nil, ErrChanged
 	}
 	content, err := contentOf(s.generated, s.options)

@@ -78,14 +78,13 @@ func textAt(content map[string]any, path ...string) (string, error) {
 type types struct {
 	kinds    map[schema.GroupKind]*item
 	versions map[schema.GroupVersion]*item
-	// conflicts are pairs of objects that define the same; the first counts.
-	conflicts [][2]*item
 	// partial reports whether a faulty object defines types, so that not all are known.
 	partial bool
 }
 
-// typesOf collects the definitions of items.
-func typesOf(items []*item) *types {
+// typesOf collects the definitions of items. It reports an item that defines the same type as an earlier one, which
+// counts.
+func typesOf(items []*item, report func(*item, error)) *types {
 	t := &types{kinds: map[schema.GroupKind]*item{}, versions: map[schema.GroupVersion]*item{}}
 	for _, i := range items {
 		if i.fault != nil {
@@ -108,7 +107,7 @@ func typesOf(items []*item) *types {
 			}
 		}
 		if other != nil && other.name != i.name {
-			t.conflicts = append(t.conflicts, [2]*item{other, i})
+			report(i, fmt.Errorf("it defines the same type as %s", other.describe()))
 		}
 	}
 	return t
