@@ -39,7 +39,8 @@ func (s *resourceState) moveTo(all *deployments, to *deployment, uid types.UID, 
 		return
 	}
 	_ = s.Close() // always nil
-	s.engine = engine.Memory{}
+	// Prepared manifests depend on what was generated, and not on the cluster.
+	s.engine = engine.Memory{Manifests: s.engine.Manifests}
 	s.deployment = to
 	s.release = func() { all.leave(to, uid, of) }
 }

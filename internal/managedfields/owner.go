@@ -33,18 +33,6 @@ func (o Owner) owns(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Subresource == "" && (entry.Manager == o.Name || updates && slices.Contains(o.Before, entry.Manager))
 }
 
-// Entries returns the managed fields entries of a manager that are not about a subresource. The result shares memory
-// with entries.
-func Entries(entries []metav1.ManagedFieldsEntry, manager string) []metav1.ManagedFieldsEntry {
-	var own []metav1.ManagedFieldsEntry
-	for _, entry := range entries {
-		if entry.Manager == manager && entry.Subresource == "" {
-			own = append(own, entry)
-		}
-	}
-	return own
-}
-
 // fieldsOf returns the fields of an entry, and false if they cannot be understood.
 func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, bool) {
 	fields := &fieldpath.Set{}

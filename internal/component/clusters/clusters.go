@@ -41,8 +41,8 @@ type Identity struct {
 // Cluster is a cluster seen with an identity. It is safe for concurrent use, and stays usable after the [Pool] has
 // dropped it.
 type Cluster struct {
-	// ID identifies the cluster among those of one [Pool]. Two clusters with the same ID are interchangeable, also if
-	// the pool dropped one and made it anew. It shows nothing of the identity, and differs from process to process.
+	// ID identifies the cluster among those of one [Pool]. Two clusters with the same ID can replace each other, also
+	// if the pool dropped one and made it anew. It shows nothing of the identity, and differs from process to process.
 	ID string
 	// Config is the configuration of all requests. It must not be changed.
 	Config *rest.Config

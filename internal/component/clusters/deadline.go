@@ -12,7 +12,7 @@ import (
 // requestTimeout limits a request and its answer, unless the config of the operator's cluster has a timeout.
 const requestTimeout = 30 * time.Second
 
-// deadline ends requests that take too long, except those that are meant to last.
+// deadline ends requests that take too long, except for requests that last by design.
 type deadline struct {
 	next    http.RoundTripper
 	timeout time.Duration

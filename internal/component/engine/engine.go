@@ -1,18 +1,21 @@
 // Package engine deploys a component: it observes, plans and executes.
 //
-// One [Run] goes as far as the cluster allows and returns. It never waits for the cluster. The report says what is left
-// to wait for, and the observer wakes the component when something of it changes.
+// One [Engine.Run] goes as far as the cluster allows and returns. It never waits for the cluster. The [Report] says
+// what is left to wait for. The observer wakes the component when an object of it changes.
 //
 // The life of a manifest object:
 //
-//  1. A generator returns it, and manifest.Prepare checks it, completes it and takes its digest (manifest/prepare.go).
+//  1. A generator returns it. manifest.Prepare finds it in its cache, or checks it, completes it and takes its digest
+//     (manifest/prepare.go).
 //  2. Run loads the inventory, with the record of the object (inventory/status.go or inventory/objects.go).
-//  3. Run observes the object in the cluster, from a watch if there is one (engine.go, observe/observe.go).
-//  4. plan.Make compares what is desired, recorded and observed, and returns the next stage of operations (plan/make.go).
+//  3. Run observes the object, by a watch (observe/watching.go) or by a request (observe/direct.go).
+//  4. plan.Make compares what is desired, recorded and observed. It returns the next stage of operations
+//     (plan/make.go).
 //  5. Run saves the records of new objects before it creates any of them (engine.go).
-//  6. The executor makes the requests of the stage (stage.go, execute/execute.go). A type is fenced off before it is deleted, so
-//     that no instances are created meanwhile (fences.go).
-//  7. The results go to the observer and into the records, and Run continues with step 4 until no operation is left (stage.go).
+//  6. The executor makes the requests of the stage (stage.go, execute/execute.go). It fences off a type before it
+//     deletes it, so that no instances are created meanwhile (fences.go, foreign/protocol.go).
+//  7. The results go to the observer and into the records (stage.go, plan/record.go). Run continues with step 4 until
+//     no operation is left.
 //  8. Run saves the inventory. The caller writes the status of the component.
 package engine
 
@@ -53,7 +56,7 @@ type Engine struct {
 	// taken.
 	FieldManager string
 	Reclaim      []string
-	// Parallel is how many requests are made at the same time. Default: that of the executor.
+	// Parallel is how many requests are made at the same time. The executor has a default.
 	Parallel int
 }
 
@@ -62,7 +65,7 @@ type Memory struct {
 	// fresh are the records that this process made, of objects that it did not try to create since, or whose creation
 	// was refused. Such an object cannot exist unseen, unless another process created it.
 	fresh map[plan.Key]bool
-	// namespaces are those that were found or created, by name.
+	// namespaces has the namespaces that were found or created, by name.
 	namespaces map[string]bool
 	// Manifests remembers what was prepared.
 	Manifests manifest.Cache
@@ -105,9 +108,9 @@ type Report struct {
 	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The
 	// caller makes them durable and comes back.
 	Recorded int
-	// Results are those of all operations, in the order in which they were carried out.
+	// Results are the outcomes of all operations, in the order in which they were carried out.
 	Results []execute.Result
-	// Syncing and Polled are those of observe.Observation.
+	// Syncing and Polled come from observe.Observation.
 	Syncing []schema.GroupKind
 	Polled  map[schema.GroupKind]string
 	// Waits reports whether something has to be waited for that no watch shows.
@@ -133,6 +136,8 @@ type run struct {
 	recorded  map[plan.Key]bool
 	objects   map[plan.Key]*manifest.Object
 	interests map[plan.Key]observe.Interest
+	// fenced reports whether an object was observed that has a fence.
+	fenced bool
 	// calledBeforeDelete reports whether BeforeDelete was called.
 	calledBeforeDelete bool
 	// succeeded are the operations that were carried out with success.
@@ -156,7 +161,10 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
-	failed := r.liftFencesOfDesired(ctx)
+	var failed error
+	if r.fenced && !r.task.DryRun {
+		failed = r.liftFencesOfDesired(ctx)
+	}
 	for {
 		next := plan.Make(r.in)
 		r.report.Plan, r.report.Input, r.report.Inventory = next, r.in, next.Inventory
@@ -184,7 +192,9 @@ func (r *run) run(ctx context.Context) error {
 			return errors.Join(failed, err)
 		}
 	}
-	r.liftFencesOfBlocked(ctx)
+	if r.task.Deleting {
+		r.liftFencesOfBlocked(ctx)
+	}
 	return errors.Join(failed, r.save(ctx))
 }
 
@@ -253,6 +263,9 @@ func (r *run) observe(ctx context.Context) error {
 	r.in.Observed = observation.Objects
 	if r.in.Observed == nil {
 		r.in.Observed = map[plan.Key]plan.Observed{}
+	}
+	for _, seen := range r.in.Observed {
+		r.fenced = r.fenced || seen.Fenced
 	}
 	r.report.Syncing, r.report.Polled = observation.Syncing, observation.Polled
 	return nil

@@ -207,7 +207,7 @@ func (r *rig) leaveFence(before string) {
 		}
 		return nil
 	})
-	if !foreign.Fenced(r.live(), prefix) {
+	if !foreign.Fenced(r.live(), prefix+"/"+foreign.AnnotationFence) {
 		r.Fatalf("the fence is not noted: %v", r.live().Annotations)
 	}
 }

@@ -15,9 +15,6 @@ import (
 // liftFencesOfDesired takes the fences off the types that are desired. A removal that was interrupted has left them. To
 // write the definition again would remove its fence, too, but not every definition is written again.
 func (r *run) liftFencesOfDesired(ctx context.Context) error {
-	if r.task.Deleting || r.task.DryRun {
-		return nil
-	}
 	var failed []error
 	for i := range r.in.Desired {
 		key := r.in.Desired[i].Key
@@ -34,7 +31,7 @@ func (r *run) liftFencesOfDesired(ctx context.Context) error {
 
 // liftFencesOfBlocked takes off the fences of a deletion that turned out to be blocked.
 func (r *run) liftFencesOfBlocked(ctx context.Context) {
-	if !r.task.Deleting || plan.Committed(r.in.Inventory) {
+	if plan.Committed(r.in.Inventory) {
 		return
 	}
 	blocked := func(use plan.Use) bool { return use.State != plan.ForeignNone }
@@ -53,15 +50,17 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 // executeChecked carries out a stage. Checks before the deletion of the component are made without fences first. A
 // fence is put up only if nothing blocks the deletion; otherwise each request would put up and lift the fences of the
 // types without foreign instances. And it is put up only after BeforeDelete, which may create an instance. The error is
-// that of BeforeDelete; nothing was done then.
-func (r *run) executeChecked(ctx context.Context, executor *execute.Executor, stage plan.Stage) ([]execute.Result, error) {
+// the error of BeforeDelete. Nothing was done then.
+func (r *run) executeChecked(
+	ctx context.Context, executor *execute.Executor, stage plan.Stage,
+) ([]execute.Result, error) {
 	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) {
 		return executor.Run(ctx, stage), nil
 	}
 	executor.Deleting = false
 	results := executor.Run(ctx, stage)
 	blocks := func(result execute.Result) bool {
-		return result.Operation.Action == plan.ActionCheck && (result.Err != nil || result.Use.State != plan.ForeignNone)
+		return isCheck(result.Operation) && (result.Err != nil || result.Use.State != plan.ForeignNone)
 	}
 	if slices.ContainsFunc(results, blocks) {
 		return results, nil

@@ -15,7 +15,7 @@ import (
 )
 
 // executeStage carries out the stage of a plan and adds the results to the input of the next plan. failed joins the
-// errors of objects. err is that of BeforeDelete; nothing was done then.
+// errors of objects. err is the error of BeforeDelete. Nothing was done then.
 func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error) {
 	if slices.ContainsFunc(p.Next.Operations, func(o plan.Operation) bool { return !isCheck(o) }) {
 		if err := r.beforeDelete(ctx); err != nil {
@@ -99,8 +99,9 @@ func recordsOfStage(p plan.Plan) map[plan.Key]apis.InventoryRecord {
 func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, stage plan.Stage) {
 	wanted := map[string]bool{}
 	for i := range stage.Operations {
-		if o := &stage.Operations[i]; o.Action == plan.ActionCreate && o.Key.Namespace != "" && !r.Memory.namespaces[o.Key.Namespace] {
-			wanted[o.Key.Namespace] = true
+		o, namespace := &stage.Operations[i], stage.Operations[i].Key.Namespace
+		if o.Action == plan.ActionCreate && namespace != "" && !r.Memory.namespaces[namespace] {
+			wanted[namespace] = true
 		}
 	}
 	missing := slices.DeleteFunc(slices.Clone(r.task.Namespaces), func(name string) bool { return !wanted[name] })

@@ -73,7 +73,7 @@ func TestDeleteOfTypeThatIsNotServed(t *testing.T) {
 	}
 }
 
-// A conflict about the object that is meant is tried again, a few times, as long as the object is ours.
+// A conflict about the object of the operation is tried again, a few times, as long as the object is ours.
 func TestDeleteConflicts(t *testing.T) {
 	conflicts, calls := 4, 0
 	b := newBench(t, interceptor.Funcs{

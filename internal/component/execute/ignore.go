@@ -12,8 +12,9 @@ import (
 // left out. With add, fields are also taken over that content does not have. A pointer that leads nowhere, or is none,
 // changes nothing.
 //
-// What a pointer means by the index of a list is the element of content; that of live is the one of the same name, or,
-// where elements have no names, of the same index. An element that live does not have is new, and written as it is.
+// What a pointer means by the index of a list is the element of content; the element of live is the one of the same
+// name, or, where elements have no names, of the same index. An element that live does not have is new, and written as
+// it is.
 //
 // Neither content nor live is changed. The outcome shares what it holds with both.
 func withIgnored(content, live map[string]any, pointers []string, add bool) map[string]any {

@@ -98,7 +98,7 @@ func TestIgnoredFieldThatIsDropped(t *testing.T) {
 	}
 }
 
-// What somebody writes to an ignored field between the look and the write is not undone.
+// What another writer writes to an ignored field between the look and the write is not undone.
 func TestIgnoredFieldRace(t *testing.T) {
 	for _, action := range []plan.Action{plan.ActionApply, plan.ActionReplace} {
 		t.Run(string(action), func(t *testing.T) {

@@ -30,25 +30,12 @@ func (m Mark) key(name string) string { return m.Prefix + "/" + name }
 // ownership returns to whom an object belongs, and the owner in clear text without its UID, as far as the object says
 // it.
 func (m Mark) ownership(object client.Object) (ownership plan.Ownership, owner string) {
-	owner = withoutUID(object.GetAnnotations()[m.key(component.AnnotationOwnerID)])
-	switch object.GetLabels()[m.key(component.LabelOwnerID)] {
-	case "":
-		return plan.Unowned, owner
-	case m.ID:
-		return plan.Ours, owner
-	}
-	if owner != "" && owner == withoutUID(m.Owner) {
-		return plan.Predecessor, owner
-	}
-	return plan.Foreign, owner
-}
-
-// withoutUID returns the clear text of an owner without its UID, or nothing if the text does not name an owner.
-func withoutUID(owner string) string {
+	owner = object.GetAnnotations()[m.key(component.AnnotationOwnerID)]
+	ownership = plan.OwnershipOf(object.GetLabels()[m.key(component.LabelOwnerID)], owner, m.ID, m.Owner)
 	if strings.Count(owner, "/") != 3 {
-		return ""
+		return ownership, ""
 	}
-	return owner[:strings.LastIndexByte(owner, '/')]
+	return ownership, owner[:strings.LastIndexByte(owner, '/')]
 }
 
 // readCurrent reads the object of the operation into live. It returns an error if the object was replaced by another

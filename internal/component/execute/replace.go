@@ -37,7 +37,7 @@ func (e *Executor) replace(ctx context.Context, result *Result, object *manifest
 
 // assigned are fields that the API server or a controller fills in once, and that it does not let anybody change or
 // take away: an update without them would be refused. It is not the list of all such fields. Those of a Service the API
-// server fills in again by itself, and those of a Pod are so many that one cannot be replaced.
+// server fills in again by itself, and a Pod has so many that it cannot be replaced.
 var assigned = map[schema.GroupKind][][]string{
 	{Kind: "PersistentVolumeClaim"}: {{"spec", "volumeName"}, {"spec", "storageClassName"}},
 	{Group: "batch", Kind: "Job"}: {

@@ -44,7 +44,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// Fields that the API server assigned, and lets nobody take away, are sent back.
+// Fields that the API server assigned, and does not let a client take away, are sent back.
 func TestReplaceKeepsWhatWasAssigned(t *testing.T) {
 	for _, test := range []struct {
 		name, before, after string
@@ -100,7 +100,7 @@ func TestReplaceKeepsWhatWasAssigned(t *testing.T) {
 	}
 }
 
-// G-09: somebody who writes between the look and the update gives it another look.
+// G-09: a write of another client between the look and the update leads to another look.
 func TestReplaceRace(t *testing.T) {
 	var b *bench
 	calls, disturbed := 0, 1

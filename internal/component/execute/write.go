@@ -116,13 +116,14 @@ func conflicts(err error) bool {
 // before the apply. It does if our managed fields are not known.
 func (e *Executor) mayOwnExtraFields(object *manifest.Object, content map[string]any) bool {
 	var entries []metav1.ManagedFieldsEntry
+	key := object.Desired.Key
 	if e.Managed != nil {
-		entries = e.Managed(object.Desired.Key)
+		entries = e.Managed(key)
 	}
 	if len(entries) == 0 {
 		return true
 	}
-	_, changed := e.migrationFor(plan.Operation{Key: object.Desired.Key}, object, e.body(object, content)).migrate(entries)
+	_, changed := e.migrationFor(plan.Operation{Key: key}, object, e.body(object, content)).migrate(entries)
 	return changed
 }
 

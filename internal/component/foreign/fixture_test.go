@@ -75,9 +75,21 @@ func newClient(t testing.TB, config *rest.Config) client.WithWatch {
 	return c
 }
 
+// live returns a client of the API server. All tests share it, since a new one has to learn what types there are.
 func live(t testing.TB) client.WithWatch {
 	t.Helper()
-	return newClient(t, plane.Config(t))
+	config := plane.Config(t)
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.client == nil {
+		shared.client = newClient(t, config)
+	}
+	return shared.client
+}
+
+var shared struct {
+	sync.Mutex
+	client client.WithWatch
 }
 
 // newGuard makes a guard with clients of its own.
@@ -252,7 +264,7 @@ func assertFences(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, w
 	if got := fences(fresh); got != want {
 		t.Errorf("%d versions are fenced, not %d", got, want)
 	}
-	if got := foreign.Fenced(fresh, "platform.example.com"); got != (want > 0) {
+	if got := foreign.Fenced(fresh, annotation); got != (want > 0) {
 		t.Errorf("it says that it is fenced: %v: %s", got, fresh.Annotations[annotation])
 	}
 	if len(fresh.Finalizers) > 0 && fresh.DeletionTimestamp == nil {

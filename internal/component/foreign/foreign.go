@@ -99,7 +99,7 @@ const (
 )
 
 // Check finds out who uses the types that the CustomResourceDefinition or APIService key defines. With fence, it also
-// fences off creation, proves the fence, and checks again; a fence in vain is lifted.
+// fences off creation, proves the fence, and checks again; a fence without effect is lifted.
 //
 // The use is ForeignNone if the object is gone. It is ForeignUnknown, with a stable reason, if the cluster does not
 // answer the question, or if creation cannot be fenced off. An error may be gone the next time; a fence may then be
@@ -165,14 +165,16 @@ func errNoTypes(key plan.Key) error { return fmt.Errorf("%s: defines no types", 
 // Fenced reports whether the object key, whose metadata are given, says that it has a fence of this guard. It makes no
 // request.
 func (g *Guard) Fenced(key plan.Key, object metav1.Object) bool {
-	return key.GroupKind() == kinds.CustomResourceDefinition && Fenced(object, g.prefix())
+	return key.GroupKind() == kinds.CustomResourceDefinition && Fenced(object, g.annotation())
 }
 
-// Fenced reports whether a CustomResourceDefinition has the fence of a [Guard] whose owner label has the prefix. It
-// reads the annotation that is written with the fence. An apply that removes the fence may leave the annotation, which
-// [Guard.Lift] removes.
-func Fenced(object metav1.Object, prefix string) bool {
-	state, _ := recordedState(object, prefix+"/fence")
+// AnnotationFence is the name of the annotation that is written with a fence. Its prefix is the one of the owner label.
+const AnnotationFence = "fence"
+
+// Fenced reports whether a CustomResourceDefinition has the fence of a [Guard], as the annotation with that key says.
+// An apply that removes the fence may leave the annotation, which [Guard.Lift] removes.
+func Fenced(object metav1.Object, annotation string) bool {
+	state, _ := recordedState(object, annotation)
 	return state == stateFenced || state == stateProven
 }
 
@@ -184,9 +186,7 @@ func (g *Guard) margin() time.Duration { return max(cmp.Or(g.Margin, defaultMarg
 func (g *Guard) manager() client.FieldOwner { return client.FieldOwner(g.FieldManager + "-fence") }
 
 // annotation is the key of the annotation about the fence.
-func (g *Guard) annotation() string { return g.prefix() + "/fence" }
-
-func (g *Guard) prefix() string {
+func (g *Guard) annotation() string {
 	prefix, _, _ := strings.Cut(g.OwnerLabel, "/")
-	return prefix
+	return prefix + "/" + AnnotationFence
 }

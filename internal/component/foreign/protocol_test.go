@@ -71,9 +71,10 @@ func TestCreationThatIsHeldUp(t *testing.T) {
 	})
 	use, err := g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
 	if created := <-answered; created != nil {
-		// This machine is too slow: the type had grown old, or was gone.
+		// This machine is too slow: the type had grown old, was being deleted, or was gone.
 		t.Logf("not held up: %v", created)
-		if !apierrors.IsInvalid(created) && !apierrors.IsNotFound(created) {
+		terminating := apierrors.IsForbidden(created) && strings.Contains(created.Error(), "definition is terminating")
+		if !apierrors.IsInvalid(created) && !apierrors.IsNotFound(created) && !terminating {
 			t.Fatal(created)
 		}
 		assertUse(t, use, err, none)
@@ -325,6 +326,9 @@ func TestCrash(t *testing.T) {
 	for n := int64(1); n <= 8; n++ {
 		for _, after := range []bool{false, true} {
 			for _, used := range []bool{false, true} {
+				if (int(n)+index(after)+index(used))%crashStep != 0 {
+					continue
+				}
 				t.Run(fmt.Sprintf("request %d, answered %v, used %v", n, after, used), func(t *testing.T) {
 					t.Parallel()
 					kind := fmt.Sprintf("Mill%d%d", n, index(after)+2*index(used))
@@ -380,7 +384,7 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 // succeeded, or it stays with all instances.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
-	const rounds, workers = 12, 20
+	const workers = 20
 	for round := range rounds {
 		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,7 @@ func TestAPIServerTakesTenThousandRecords(t *testing.T) {
 			step("all ready", 4, func() { mustSave(t, store, records(many, ready)) })
 			step("nothing changed", 0, func() { mustSave(t, store, records(many, ready)) })
 			all := records(many, ready)
-			all[4711] = failed(4711)
+			all[many/2] = failed(many / 2)
 			step("one changed", 1, func() { mustSave(t, store, all) })
 			step("a new process", 1, func() {
 				store = open(t, options)
@@ -145,8 +145,9 @@ func TestAPIServerNoticesWhoElseWrites(t *testing.T) {
 	}
 }
 
-// TestAPIServerKeepsTheInventoryOfWhatIsDeleted does to the buckets what the garbage collector does at once when the resource is
-// deleted in the foreground, whatever finalizers that has, and what the namespace controller does when the namespace is deleted.
+// TestAPIServerKeepsTheInventoryOfWhatIsDeleted does to the buckets what the garbage collector does at once when the
+// resource is deleted in the foreground, with any finalizers, and what the namespace controller does when the namespace
+// is deleted.
 func TestAPIServerKeepsTheInventoryOfWhatIsDeleted(t *testing.T) {
 	c, _ := live(t)
 	options := optionsFor(c, "")

@@ -32,8 +32,10 @@ func TestObjectsSurviveACrashAtEachWrite(t *testing.T) {
 		"one that drops, adds, alters": {before: records(40, record), after: records(80, loud)[20:]},
 		"one that drops all":           {before: records(60, record)},
 	}
+	t.Parallel()
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, swallows := range []bool{false, true} {
 				for k := 0; !crashAt(t, tc.before, tc.after, k, swallows); k++ {
 					if k > 100 {
@@ -118,8 +120,10 @@ func compare(loaded []apis.InventoryRecord, stored map[plan.Key]apis.InventoryRe
 // TestObjectsAgreeWithAModel saves at random, breaks saves off at random, and loads anew. The model is what was durable last, and
 // what was attempted since.
 func TestObjectsAgreeWithAModel(t *testing.T) {
-	for seed := range uint64(20) {
+	t.Parallel()
+	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))
 			w := newWorld(t)
 			durable := map[plan.Key]apis.InventoryRecord{}

@@ -29,12 +29,12 @@ const (
 )
 
 // maxDecoded limits the size of the records of a bucket without compression. It is far more than what is ever written.
-const maxDecoded = 64 << 20
+var maxDecoded int64 = 64 << 20
 
 // writers are used again, since each has tables of a megabyte. They compress fast: a record consists mostly of UIDs and
 // digests, which do not compress, so the default level would save 6 % of the size and take three times as long.
 var writers = sync.Pool{New: func() any {
-	// The only error is that of a level that does not exist.
+	// It fails only for a level that does not exist.
 	writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	return writer
 }}

@@ -65,6 +65,9 @@ func TestDecodeNoticesAnyDamage(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
+	before := maxDecoded
+	t.Cleanup(func() { maxDecoded = before })
+	maxDecoded = 1 << 10
 	sign := func(version, content string) string {
 		return formatName + version + " " + checksum([]byte(content)) + "\n" + content
 	}
@@ -89,7 +92,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"half a record":   {sign("1", `{"records":1}`+"\n"+body(one[:20])), "its records cannot be read: unexpected EOF"},
 		"a record less":   {sign("1", `{"records":2}`+"\n"+body(one)), "it has 1 records of 2"},
 		"far too many to hold": {
-			sign("1", `{"records":1}`+"\n"+body(strings.Repeat(" ", maxDecoded)+one)), "it has 0 records of 1",
+			sign("1", `{"records":1}`+"\n"+body(strings.Repeat(" ", int(maxDecoded))+one)), "it has 0 records of 1",
 		},
 	}
 	for name, tc := range tests {

@@ -17,7 +17,7 @@ type Move struct {
 	status *apis.ComponentStatus
 }
 
-// NewMove returns a store of the records that to has and those that are still in the status. It saves all of them to
+// NewMove returns a store of the records in to and the records that are still in the status. It saves all of them to
 // to.
 func NewMove(to Store, status *apis.ComponentStatus) *Move {
 	return &Move{to: to, status: status}

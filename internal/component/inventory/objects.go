@@ -9,9 +9,9 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,7 +25,8 @@ const (
 	maxBuckets = 1024
 )
 
-var errNotLoaded = errors.New("cannot store the inventory: it has to be loaded first, since what is stored is not known")
+var errNotLoaded = errors.New("cannot store the inventory: " +
+	"it has to be loaded first, since what is stored is not known")
 
 // Options say where an inventory is kept.
 type Options struct {
@@ -277,14 +278,8 @@ func (s *Objects) Remove(ctx context.Context) error {
 // not keep the others from being tried.
 func (s *Objects) each(buckets []*bucket, do func(b *bucket) error) error {
 	errs := make([]error, len(buckets))
-	var group errgroup.Group
-	group.SetLimit(s.options.Parallel)
-	for i, b := range buckets {
-		group.Go(func() error {
-			errs[i] = do(b)
-			return nil
-		})
-	}
-	_ = group.Wait()
+	workqueue.ParallelizeUntil(context.Background(), s.options.Parallel, len(buckets), func(i int) {
+		errs[i] = do(buckets[i])
+	})
 	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package inventory_test
 import (
 	"bytes"
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -46,23 +47,23 @@ func TestObjectsCostWhatChanged(t *testing.T) {
 			step("one record changed", 1, save(records(1, changedInBucket0)))
 			step("a small inventory", 4, save(records(100, record)))
 			step("the same", 0, save(records(100, record)))
-			step("a large inventory", 4, save(records(10_000, record)))
-			large := records(10_000, record)
+			step("a large inventory", 4, save(records(many, record)))
+			large := records(many, record)
 			step("the same", 0, save(large))
-			large[4711] = ready(4711)
+			large[many/2] = ready(many / 2)
 			step("one record changed", 1, save(large))
 			step("the same in another order", 0, save(sorted(large)))
 			step("one record less", 1, save(large[1:]))
 			step("one record more", 1, save(large))
-			step("all changed", 4, save(records(10_000, ready)))
+			step("all changed", 4, save(records(many, ready)))
 			step("what is remembered", 0, func() {
-				if diff := cmp.Diff(compacted(records(10_000, ready)), mustLoad(t, store)); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
+				if want, got := compacted(records(many, ready)), mustLoad(t, store); !reflect.DeepEqual(want, got) {
+					t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
 				}
 			})
 			again := open(t, optionsFor(l, kind))
 			step("a new process", 1, func() {
-				if !inventory.Equal(records(10_000, ready), mustLoad(t, again)) {
+				if !inventory.Equal(records(many, ready), mustLoad(t, again)) {
 					t.Error("it loads something else")
 				}
 			})

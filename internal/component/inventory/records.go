@@ -41,7 +41,9 @@ func Compact(r apis.InventoryRecord) apis.InventoryRecord {
 	if len(r.ManagedTypes) == 0 {
 		r.ManagedTypes = nil
 	}
-	r.Message = message.Truncate(r.Message, MaxMessage)
+	if r.Message != "" {
+		r.Message = message.Truncate(r.Message, MaxMessage)
+	}
 	r.LastAppliedAt = seconds(r.LastAppliedAt)
 	return r
 }
@@ -65,7 +67,7 @@ func compactAll(records []apis.InventoryRecord) []apis.InventoryRecord {
 	return compacted
 }
 
-// Keys are those of records.
+// Keys returns the keys of records.
 func Keys(records []apis.InventoryRecord) map[plan.Key]struct{} {
 	keys := make(map[plan.Key]struct{}, len(records))
 	for i := range records {
@@ -105,10 +107,10 @@ func equalInOrder(a, b []apis.InventoryRecord) bool {
 
 // same reports whether two compact records are equal.
 func same(a, b *apis.InventoryRecord) bool {
-	return a.Name == b.Name && a.Namespace == b.Namespace && a.Kind == b.Kind && a.Group == b.Group && a.Version == b.Version &&
-		a.UID == b.UID &&
-		a.AdoptionPolicy == b.AdoptionPolicy && a.ReconcilePolicy == b.ReconcilePolicy && a.UpdatePolicy == b.UpdatePolicy &&
-		a.DeletePolicy == b.DeletePolicy && a.PrunePolicy == b.PrunePolicy &&
+	return a.Name == b.Name && a.Namespace == b.Namespace &&
+		a.Kind == b.Kind && a.Group == b.Group && a.Version == b.Version && a.UID == b.UID &&
+		a.AdoptionPolicy == b.AdoptionPolicy && a.ReconcilePolicy == b.ReconcilePolicy &&
+		a.UpdatePolicy == b.UpdatePolicy && a.DeletePolicy == b.DeletePolicy && a.PrunePolicy == b.PrunePolicy &&
 		a.ApplyOrder == b.ApplyOrder && samePointer(a.PurgeOrder, b.PurgeOrder) && a.DeleteOrder == b.DeleteOrder &&
 		slices.Equal(a.ManagedTypes, b.ManagedTypes) && a.IgnoreForeignInstances == b.IgnoreForeignInstances &&
 		a.Digest == b.Digest && a.Fields == b.Fields && a.Generation == b.Generation &&

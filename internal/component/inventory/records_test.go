@@ -74,7 +74,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// TestEqualSeesEachField finds a field that somebody adds to the record, and forgets to compare.
+// TestEqualSeesEachField finds a field that is added to the record and not compared.
 func TestEqualSeesEachField(t *testing.T) {
 	fields := reflect.TypeFor[apis.InventoryRecord]()
 	for i := range fields.NumField() {

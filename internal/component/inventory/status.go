@@ -68,8 +68,8 @@ func (s *Status) Save(_ context.Context, records []apis.InventoryRecord) (bool, 
 			records[i].Message = ""
 		}
 		if size, _ := sizeOf(records); size > s.Limit && !known {
-			return false, fmt.Errorf("cannot store the inventory in the status: its %d records make %d KiB, and at most %d KiB fit: "+
-				"keep it in objects of its own", len(records), size>>10, s.Limit>>10)
+			return false, fmt.Errorf("cannot store the inventory in the status: its %d records make %d KiB, "+
+				"and at most %d KiB fit: keep it in objects of its own", len(records), size>>10, s.Limit>>10)
 		}
 		if Equal(s.status.Inventory, records) {
 			return durable, nil

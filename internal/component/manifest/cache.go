@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -42,20 +43,17 @@ func cacheKeyOf(o *Options) cacheKey {
 	return cacheKey{texts, o.ReapplyInterval, o.Scheme, o.GeneratorScheme}
 }
 
-// contentHash is a hash of a generated object, if it has one. It covers the values of Secrets, too.
-type contentHash struct {
-	sum uint64
-	ok  bool
-}
-
-func hashOf(object client.Object) contentHash {
-	sum, ok := digest.Of(object)
-	return contentHash{sum, ok}
+// hashOf returns a hash of a generated object, and 0 if it has none. The hash covers the values of Secrets, too.
+func hashOf(object client.Object) uint64 {
+	if sum, ok := digest.Of(object); ok {
+		return sum
+	}
+	return 0
 }
 
 // entry is what became of one object that was generated.
 type entry struct {
-	hash contentHash
+	hash uint64
 	// items are nil if the object has to be prepared.
 	items []*item
 }
@@ -74,7 +72,7 @@ func (c *Cache) lookup(objects []client.Object, options *Options) (entries []ent
 	for i, object := range objects {
 		e := &entries[i]
 		e.hash = hashOf(object)
-		if i < len(c.entries) && e.hash.ok && c.entries[i].hash == e.hash {
+		if i < len(c.entries) && e.hash != 0 && c.entries[i].hash == e.hash {
 			e.items = c.entries[i].items
 		} else {
 			same = false
@@ -88,9 +86,9 @@ func (c *Cache) lookup(objects []client.Object, options *Options) (entries []ent
 
 // lookupMoved finds objects that are not at their place any more. No items are used twice.
 func (c *Cache) lookupMoved(entries []entry) {
-	moved := make(map[contentHash]int, len(c.entries))
+	moved := make(map[uint64]int, len(c.entries))
 	for i, e := range c.entries {
-		if e.hash.ok && (i >= len(entries) || entries[i].items == nil) {
+		if e.hash != 0 && (i >= len(entries) || entries[i].items == nil) {
 			moved[e.hash] = i
 		}
 	}
@@ -108,7 +106,7 @@ func (c *Cache) lookupMoved(entries []entry) {
 func (c *Cache) keep(entries []entry, same, consistent bool) {
 	for n := range entries {
 		e := &entries[n]
-		if !e.hash.ok || slices.ContainsFunc(e.items, func(i *item) bool { return i.fault != nil }) {
+		if e.hash == 0 || slices.ContainsFunc(e.items, func(i *item) bool { return i.fault != nil }) {
 			*e = entry{}
 		}
 		for _, i := range e.items {
@@ -132,7 +130,7 @@ func (c *Cache) keep(entries []entry, same, consistent bool) {
 // common is what many objects have in common. Items share it, so that it takes memory once.
 type common struct {
 	traits
-	// hash is that of the traits.
+	// hash is the hash of the traits.
 	hash uint64
 	// home is the namespace of the object, if it is namespaced; "" if none is known.
 	home string
@@ -158,12 +156,11 @@ func (known commonByHash) of(t traits, options *Options) *common {
 	if c := known[hash]; ok && c != nil && reflect.DeepEqual(c.traits, t) {
 		return c
 	}
-	t.kind.Group, t.kind.Version, t.kind.Kind = strings.Clone(t.kind.Group), strings.Clone(t.kind.Version), strings.Clone(t.kind.Kind)
-	t.namespace = strings.Clone(t.namespace)
-	c := &common{traits: t, hash: hash, home: t.namespace, desired: desired(t.settings, options)}
-	if c.home == "" {
-		c.home = options.Namespace
+	for _, text := range []*string{&t.kind.Group, &t.kind.Version, &t.kind.Kind, &t.namespace} {
+		*text = strings.Clone(*text)
 	}
+	home := cmp.Or(t.namespace, options.Namespace)
+	c := &common{traits: t, hash: hash, home: home, desired: desired(t.settings, options)}
 	c.desired.Group, c.desired.Kind, c.desired.Version = c.kind.Group, c.kind.Kind, c.kind.Version
 	known[hash] = c
 	return c

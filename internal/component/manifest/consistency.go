@@ -20,13 +20,6 @@ func checkDuplicates(items []*item, report func(*item, error)) {
 	}
 }
 
-// checkDefinitions reports objects that define the same type as an earlier one.
-func checkDefinitions(t *types, report func(*item, error)) {
-	for _, pair := range t.conflicts {
-		report(pair[1], fmt.Errorf("it defines the same type as %s", pair[0].describe()))
-	}
-}
-
 // checkOrders reports objects that would be applied before their type or their namespace, or deleted after it.
 func checkOrders(items []*item, t *types, report func(*item, error)) {
 	namespaces := map[string]*item{}

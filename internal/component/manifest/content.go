@@ -99,7 +99,8 @@ func kindOf(object client.Object, options *Options) (schema.GroupVersionKind, er
 	}
 	if len(candidates) == 0 {
 		if said.Version == "" || said.Kind == "" {
-			return said, fmt.Errorf("it has no apiVersion and kind, and the scheme does not know the Go type %T", object)
+			err := fmt.Errorf("it has no apiVersion and kind, and the scheme does not know the Go type %T", object)
+			return said, err
 		}
 		return said, nil
 	}
@@ -115,7 +116,8 @@ func kindOf(object client.Object, options *Options) (schema.GroupVersionKind, er
 	case 1:
 		return fitting[0], nil
 	case 0:
-		return said, fmt.Errorf("its apiVersion %q and kind %q are not those of the Go type %T", said.GroupVersion().String(), said.Kind, object)
+		return said, fmt.Errorf("its apiVersion %q and kind %q are not those of the Go type %T",
+			said.GroupVersion().String(), said.Kind, object)
 	default:
 		return said, fmt.Errorf("it has no apiVersion and kind, and the Go type %T has several", object)
 	}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// hostile makes values of bytes: whatever code can put into an unstructured object.
+// hostile makes values of bytes, of any kind that code can put into an unstructured object.
 type hostile struct {
 	bytes []byte
 	// maps made so far, to be put into each other, and themselves.

@@ -30,7 +30,7 @@ type item struct {
 	// fault says why it cannot be prepared.
 	fault error
 
-	// digest is that of what is desired, once it is complete.
+	// digest is the digest of the desired content, once the item is complete.
 	digest string
 	// index and ordinal are the position of the generated object, and the position of this one once lists are expanded.
 	// They are set in each request.
@@ -144,7 +144,12 @@ func newItem(content map[string]any, place string, options *Options, known commo
 	is, errs := sanitize(content, options.Prefix)
 	settings, err := component.ReadSettings(options.Prefix, is.annotations)
 	definition, definitionErr := readDefinition(is.kind.GroupKind(), content)
-	errs = append(errs, err, checkReadyWhen(settings), definitionErr, checkPurge(is.kind.GroupKind(), settings))
+	// An object with an expression that can never be evaluated would be written and never become ready.
+	readyWhenErr := readiness.Validate(settings)
+	if readyWhenErr != nil {
+		readyWhenErr = fmt.Errorf("annotation %w", readyWhenErr)
+	}
+	errs = append(errs, err, readyWhenErr, definitionErr, checkPurge(is.kind.GroupKind(), settings))
 	i := &item{place: place, content: content, name: strings.Clone(is.name), definition: definition}
 	t := traits{kind: is.kind, namespace: is.namespace, settings: settings}
 	if i.fault = errors.Join(errs...); i.fault != nil {
@@ -174,16 +179,6 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 
 		IgnoreForeignInstances: settings.IgnoreForeignInstances,
 	}
-}
-
-// checkReadyWhen refuses an expression that cannot be evaluated for any object. The object would be written and never
-// become ready.
-func checkReadyWhen(settings component.Settings) error {
-	if err := readiness.Validate(settings); err != nil {
-		// It names the annotation.
-		return fmt.Errorf("annotation %w", err)
-	}
-	return nil
 }
 
 // checkPurge keeps namespaces and types, which contain other objects, from being removed during a roll-out.

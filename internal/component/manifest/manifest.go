@@ -23,7 +23,7 @@ import (
 
 // Options are what preparing objects depends on besides the objects.
 type Options struct {
-	// Prefix is that of the component's own annotations.
+	// Prefix is the prefix of the component's own annotations.
 	Prefix string
 	// Namespace is given to namespaced objects that have none.
 	Namespace string

@@ -29,7 +29,8 @@ func normalize(content map[string]any) (map[string]any, error) {
 	n := normalizer{}
 	result := n.object(content)
 	if n.excess {
-		return nil, fmt.Errorf("it holds itself, more than %d values, or values nested more than %d levels deep", maxValues, maxDepth)
+		return nil, fmt.Errorf("it holds itself, more than %d values, or values nested more than %d levels deep",
+			maxValues, maxDepth)
 	}
 	if len(n.defects) == 0 {
 		return result, nil

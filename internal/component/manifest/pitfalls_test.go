@@ -33,7 +33,7 @@ func TestNoFieldGoesOrComes(t *testing.T) {
 	}
 }
 
-// G-07, G-08: what nobody has asked for is neither recreated, nor replaced, nor written again and again.
+// G-07, G-08: what was not asked for is neither recreated, nor replaced, nor written again and again.
 func TestDefaultsAreMild(t *testing.T) {
 	got := prepare(t, object("apps/v1 Deployment", "a"))[0].Desired
 	if got.UpdatePolicy != apis.UpdateApply || got.ReapplyInterval != 0 || got.AdoptionPolicy != apis.AdoptIfUnowned {

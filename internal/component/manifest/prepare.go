@@ -83,7 +83,7 @@ type preparation struct {
 	items   []*item
 	// sources are in the order of the items.
 	sources []source
-	// faults are those of the items, nil if there are none.
+	// faults has the faults of the items. It is nil if there are none.
 	faults []error
 }
 
@@ -96,14 +96,13 @@ func (p *preparation) report(i *item, err error) {
 
 // run completes items and checks that they go together, unless that is known.
 func (p *preparation) run(consistent bool) error {
-	t := typesOf(p.items)
+	t := typesOf(p.items, p.report)
 	complete, same, err := p.complete(t)
 	if err != nil {
 		return err
 	}
 	if !consistent || !same {
 		checkDuplicates(complete, p.report)
-		checkDefinitions(t, p.report)
 		checkOrders(complete, t, p.report)
 	}
 	return p.err()

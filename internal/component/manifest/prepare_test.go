@@ -126,7 +126,7 @@ func TestValuesThatCodeMakesBecomeJSON(t *testing.T) {
 	}
 }
 
-// G-24: whatever is wrong with an object is an error that says so.
+// G-24: anything that is wrong with an object is an error that says so.
 func TestFaultyObjects(t *testing.T) {
 	loop := m{}
 	loop["self"] = []any{loop, loop}

@@ -10,16 +10,11 @@ import (
 
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	validate "k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// serverFields are the fields of metadata that only the API server sets.
-var serverFields = []string{
-	"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "deletionTimestamp",
-	"deletionGracePeriodSeconds",
-}
 
 // identity is what an object says it is.
 type identity struct {
@@ -74,7 +69,7 @@ func (is *identity) readMetadata(content map[string]any, prefix string) error {
 		}
 		return errors.New("its metadata is not an object")
 	}
-	for _, field := range serverFields {
+	for _, field := range managedfields.ServerMetadata {
 		delete(raw, field)
 	}
 	var errs []error
@@ -99,11 +94,11 @@ func (is *identity) readMetadata(content map[string]any, prefix string) error {
 			errs = append(errs, fmt.Errorf("its name or namespace %q %s", segment, strings.Join(reasons, ", ")))
 		}
 	}
-	_, err := texts(raw, "labels", prefix+"/"+component.LabelOwnerID)
-	errs = append(errs, err)
-	is.annotations, err = texts(raw, "annotations", prefix+"/"+component.AnnotationOwnerID, prefix+"/"+component.AnnotationDigest)
-	errs = append(errs, err)
-	return errors.Join(errs...)
+	prefix += "/"
+	_, labelsErr := texts(raw, "labels", prefix+component.LabelOwnerID)
+	annotations, err := texts(raw, "annotations", prefix+component.AnnotationOwnerID, prefix+component.AnnotationDigest)
+	is.annotations = annotations
+	return errors.Join(append(errs, labelsErr, err)...)
 }
 
 // texts returns the labels or annotations, and deletes the unwanted ones.

@@ -24,9 +24,9 @@ type request struct {
 // between two requests, so a manifest is made when it is asked for.
 type source struct {
 	generated client.Object
-	// hash is that of generated when it was prepared.
-	hash contentHash
-	// namespace is that of the manifest.
+	// hash is the hash of generated when it was prepared.
+	hash uint64
+	// namespace is the namespace of the manifest.
 	namespace string
 
 	*request
@@ -40,7 +40,7 @@ func (s *source) sanitized() (map[string]any, error) {
 	if s.content != nil {
 		return s.content, nil
 	}
-	if hash := hashOf(s.generated); !hash.ok || hash != s.hash {
+	if hash := hashOf(s.generated); hash == 0 || hash != s.hash {
 		return nil, ErrChanged
 	}
 	content, err := contentOf(s.generated, s.options)

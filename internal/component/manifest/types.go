@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -18,7 +19,7 @@ import (
 type scope int8
 
 const (
-	// scopeUnknown is that of a kind whose APIService is not there yet.
+	// scopeUnknown means that the APIService of the kind is not there yet.
 	scopeUnknown scope = iota + 1
 	scopeNamespaced
 	scopeCluster
@@ -28,7 +29,7 @@ const (
 type definition struct {
 	// managed has one type.
 	managed []apis.ManagedType
-	// scope is that of the type; scopeUnknown for an APIService.
+	// scope is the scope of the type. It is scopeUnknown for an APIService.
 	scope scope
 }
 
@@ -58,19 +59,15 @@ func readDefinition(kind schema.GroupKind, content map[string]any) (*definition,
 		if err := errors.Join(groupErr, versionErr); err != nil {
 			return nil, err
 		}
-		return &definition{managed: []apis.ManagedType{{Group: group, Version: version, Kind: "*"}}, scope: scopeUnknown}, nil
+		managed := []apis.ManagedType{{Group: group, Version: version, Kind: "*"}}
+		return &definition{managed: managed, scope: scopeUnknown}, nil
 	}
 	return nil, nil
 }
 
 // textAt returns the string at path, which must be there.
 func textAt(content map[string]any, path ...string) (string, error) {
-	var value any = content
-	for _, step := range path {
-		object, _ := value.(map[string]any)
-		value = object[step]
-	}
-	text, _ := value.(string)
+	text, _, _ := unstructured.NestedString(content, path...)
 	if text == "" || text == "*" {
 		return "", fmt.Errorf("it has no %s that is a name", strings.Join(path, "."))
 	}
@@ -81,14 +78,13 @@ func textAt(content map[string]any, path ...string) (string, error) {
 type types struct {
 	kinds    map[schema.GroupKind]*item
 	versions map[schema.GroupVersion]*item
-	// conflicts are pairs of objects that define the same; the first counts.
-	conflicts [][2]*item
 	// partial reports whether a faulty object defines types, so that not all are known.
 	partial bool
 }
 
-// typesOf collects the definitions of items.
-func typesOf(items []*item) *types {
+// typesOf collects the definitions of items. It reports an item that defines the same type as an earlier one, which
+// counts.
+func typesOf(items []*item, report func(*item, error)) *types {
 	t := &types{kinds: map[schema.GroupKind]*item{}, versions: map[schema.GroupVersion]*item{}}
 	for _, i := range items {
 		if i.fault != nil {
@@ -111,7 +107,7 @@ func typesOf(items []*item) *types {
 			}
 		}
 		if other != nil && other.name != i.name {
-			t.conflicts = append(t.conflicts, [2]*item{other, i})
+			report(i, fmt.Errorf("it defines the same type as %s", other.describe()))
 		}
 	}
 	return t
@@ -161,8 +157,9 @@ func (s *scopes) find(kind schema.GroupVersionKind) scopeResult {
 	case apiService != nil:
 		return scopeResult{scope: scopeUnknown}
 	default:
-		return scopeResult{unserved: true, err: fmt.Errorf("neither the cluster nor any of the objects defines its kind: %w",
-			&meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}})}
+		err := &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+		unserved := fmt.Errorf("neither the cluster nor any of the objects defines its kind: %w", err)
+		return scopeResult{unserved: true, err: unserved}
 	}
 }
 

@@ -42,16 +42,13 @@ func (s *componentState) notify(e *entry, w *wakeups) {
 // wakeups collects the components to be woken, for when the lock is not held any more.
 type wakeups struct {
 	// low is true while news is recorded that is not urgent.
-	low   bool
-	names []types.NamespacedName
+	low bool
+	// lowOf has the components, with true if none of their news is urgent.
 	lowOf map[types.NamespacedName]bool
 }
 
 func (w *wakeups) add(name types.NamespacedName, low bool) {
 	before, known := w.lowOf[name]
-	if !known {
-		w.names = append(w.names, name)
-	}
 	if w.lowOf == nil {
 		w.lowOf = map[types.NamespacedName]bool{}
 	}
@@ -67,8 +64,8 @@ func (w *Watching) locked(f func(wake *wakeups)) {
 		f(&wake)
 	}()
 	if w.options.Wake != nil {
-		for _, name := range wake.names {
-			w.options.Wake(name, wake.lowOf[name])
+		for name, low := range wake.lowOf {
+			w.options.Wake(name, low)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package observe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -11,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/component/served"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -116,10 +119,10 @@ func (r *directRead) list(ctx context.Context, of directList, wanted map[string]
 				client.MatchingLabels{r.extractor.label: r.component.OwnerID}, client.Continue(token))
 			return err
 		})
-		if classify(err) == forbidden || r.missing[gk] {
-			return nil
-		}
 		if err != nil {
+			if classify(err) == forbidden || r.missing[gk] {
+				return nil
+			}
 			return err
 		}
 		for i := range list.Items {
@@ -148,9 +151,11 @@ func (r *directRead) get(ctx context.Context, in *Interest) error {
 		object, err = getObject(ctx, r.client, gvk, name)
 		return err
 	})
-	switch class := classify(err); {
-	case err == nil:
+	if err == nil {
 		r.observation.Objects[in.Key] = r.observed(r.component, in, object, r.seen)
+		return nil
+	}
+	switch class := classify(err); {
 	case served.IsNotFound(err), r.missing[gk]:
 		r.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent, TypeMissing: r.missing[gk]}
 	case class == forbidden:
@@ -174,8 +179,58 @@ func (r *directRead) request(ctx context.Context, gvk schema.GroupVersionKind, d
 	if version != versions[0] {
 		r.versions[gk] = version
 	}
-	r.missing[gk] = version == "" && served.IsNotServed(err)
+	r.missing[gk] = err != nil && version == "" && served.IsNotServed(err)
 	return err
+}
+
+// request is a request about a type in a version of it.
+type request func(ctx context.Context, gvk schema.GroupVersionKind) error
+
+// inServedVersion makes a request about a type in the first of some versions that is served, or else in the version
+// that is served now. It returns the version and the error of the last request. The version is empty if the type is not
+// served in any version; undecided says why it could not be found out in which one.
+func inServedVersion(
+	ctx context.Context, mapper meta.RESTMapper, gk schema.GroupKind, versions []string, do request,
+) (version string, err, undecided error) {
+	for i := range versions {
+		if version = versions[i]; slices.Contains(versions[:i], version) {
+			continue
+		}
+		if err = do(ctx, gk.WithVersion(version)); err == nil || !served.IsNotServed(err) {
+			return version, err, nil
+		}
+	}
+	var unknown *meta.NoKindMatchError
+	if _, asks := mapper.(served.Discoverer); !asks && meta.IsNoMatchError(err) && !errors.As(err, &unknown) {
+		// An API could not be asked for what it serves, and the mapper would not say so.
+		return version, err, err
+	}
+	now, ok, undecided := served.Version(ctx, mapper, gk)
+	if undecided != nil {
+		return version, err, undecided
+	}
+	if !ok {
+		return "", err, nil
+	}
+	return now, do(ctx, gk.WithVersion(now)), nil
+}
+
+// readPage is how many objects are listed with one request.
+const readPage = 500
+
+func listPage(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string,
+	opts ...client.ListOption,
+) (*unstructured.UnstructuredList, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return list, c.List(ctx, list, append(opts, client.InNamespace(namespace), client.Limit(readPage))...)
+}
+
+func getObject(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, name types.NamespacedName,
+) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	return object, c.Get(ctx, name, object)
 }
 
 // observed returns what an object means to the component, and keeps its snapshot.

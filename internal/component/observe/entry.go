@@ -1,13 +1,13 @@
 package observe
 
 import (
-	"hash/maphash"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/digest"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -60,11 +60,12 @@ type entry struct {
 	uid types.UID
 	// settings is the hash of the settings that matter here; 0 before they are known.
 	settings uint64
-	// readiness: it matters how ready the object is. static: it is ready as soon as it exists.
+	// readiness reports whether it matters how ready the object is, and static whether it is ready as soon as it
+	// exists.
 	readiness, static bool
 	fresh             bool
-	// readAgain: the object has to be read again although it was read lately. It matters only for types that are
-	// polled.
+	// readAgain reports whether the object has to be read again although it was read lately. It matters only for types
+	// that are polled.
 	readAgain bool
 
 	// response is what a request said last, while that may be newer than what the watch shows.
@@ -107,26 +108,16 @@ type readFailure struct {
 	at    time.Time
 }
 
-var settingsSeed = maphash.MakeSeed()
-
-// hashSettings covers the settings that readiness and the digest of the fields depend on. It is never 0.
+// hashSettings returns a hash of settings, which is never 0. It is 1 if neither readiness nor the digest of the fields
+// depends on them.
 func hashSettings(s *component.Settings) uint64 {
 	hint := &s.StatusHint
 	if s.ReadyWhen == "" && len(s.IgnoreFields) == 0 &&
 		!hint.HasObservedGeneration && !hint.HasReadyCondition && len(hint.Conditions) == 0 {
 		return 1
 	}
-	var h maphash.Hash
-	h.SetSeed(settingsSeed)
-	maphash.WriteComparable(&h, [2]bool{hint.HasObservedGeneration, hint.HasReadyCondition})
-	maphash.WriteComparable(&h, s.ReadyWhen)
-	for _, texts := range [][]string{hint.Conditions, s.IgnoreFields} {
-		maphash.WriteComparable(&h, len(texts))
-		for _, text := range texts {
-			maphash.WriteComparable(&h, text)
-		}
-	}
-	return h.Sum64() | 2
+	sum, _ := digest.Of(s)
+	return sum | 2
 }
 
 // set stores what the component says of the object.
@@ -306,11 +297,11 @@ type purpose int
 
 const (
 	noRead purpose = iota
-	// forPoll: its type cannot be watched.
+	// forPoll means that its type cannot be watched.
 	forPoll
-	// forPresence: it may exist, and the watch does not show it.
+	// forPresence means that it may exist, and the watch does not show it.
 	forPresence
-	// forStatus: it is not known how ready it is.
+	// forStatus means that it is not known how ready it is.
 	forStatus
 )
 

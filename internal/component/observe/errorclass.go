@@ -13,19 +13,19 @@ import (
 type errorClass int
 
 const (
-	// noError: there is no error.
+	// noError means that there is no error.
 	noError errorClass = iota
-	// unserved: the API server may not serve the type at all.
+	// unserved means that the API server may not serve the type at all.
 	unserved
-	// forbidden: the request is not allowed.
+	// forbidden means that the request is not allowed.
 	forbidden
-	// unsupported: the API does not offer the request.
+	// unsupported means that the API does not offer the request.
 	unsupported
-	// unavailable: the API cannot serve now, or not in time.
+	// unavailable means that the API cannot serve now, or not in time.
 	unavailable
-	// busy: the API server has too much to do. This says nothing about the type.
+	// busy means that the API server has too much to do. This says nothing about the type.
 	busy
-	// unreachable: there was no answer. This says nothing about the type.
+	// unreachable means that there was no answer. This says nothing about the type.
 	unreachable
 )
 

@@ -22,35 +22,6 @@ const (
 	ourOwner = "Shop.example.com/default/shop/uid-1"
 )
 
-func TestOwnershipOf(t *testing.T) {
-	for name, test := range map[string]struct {
-		label, annotation string
-		want              plan.Ownership
-	}{
-		"no marks":                         {"", "", plan.Unowned},
-		"annotation without label":         {"", ourOwner, plan.Unowned},
-		"ours":                             {ourID, ourOwner, plan.Ours},
-		"the label decides":                {ourID, "Other.example.com/a/b/c", plan.Ours},
-		"another UID":                      {"other", "Shop.example.com/default/shop/uid-0", plan.Predecessor},
-		"another name":                     {"other", "Shop.example.com/default/shop2/uid-0", plan.Foreign},
-		"another namespace":                {"other", "Shop.example.com/default2/shop/uid-0", plan.Foreign},
-		"another kind":                     {"other", "Stop.example.com/default/shop/uid-0", plan.Foreign},
-		"another label with our own owner": {"other", ourOwner, plan.Foreign},
-		"no annotation":                    {"other", "", plan.Foreign},
-		"no UID":                           {"other", "Shop.example.com/default/shop/", plan.Foreign},
-		"no slash":                         {"other", "shop", plan.Foreign},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := observe.OwnershipOf(test.label, test.annotation, ourID, ourOwner); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
-	if got := observe.OwnershipOf("other", "", "", ""); got != plan.Foreign {
-		t.Errorf("without an owner of our own, got %v", got)
-	}
-}
-
 func managed(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1",

@@ -3,18 +3,15 @@ package observe
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/served"
 
-	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,8 +20,6 @@ const (
 	readParallel = 16
 	// readTogether is the number of objects of one type and namespace above which they are listed.
 	readTogether = 8
-	// readPage is how many objects are listed with one request.
-	readPage = 500
 	// readTimeout limits one request: an API that does not answer must not hold up the caller.
 	readTimeout = 15 * time.Second
 )
@@ -47,11 +42,15 @@ type batch struct {
 	namespace, version string
 }
 
-// read reads the objects of tasks, first those that can be listed. It records in the entries what it finds, and what it
-// cannot read. It fails only if ctx is done.
+func batchOf(t task) batch {
+	return batch{typ: t.entry.typ, namespace: t.entry.name.Namespace, version: t.in.Version}
+}
+
+// read reads the objects of tasks. It lists first what can be listed. It records in the entries what it finds, and what
+// it cannot read. It fails only if ctx is done.
 func (w *Watching) read(ctx context.Context, c *Component, tasks []task) error {
 	r := &reader{Watching: w, component: c, broken: map[*watchedType]error{}, versions: map[*watchedType]string{}}
-	batches := map[batch][]task{}
+	byBatch := map[batch][]task{}
 	var single []task
 	w.mu.Lock()
 	for _, t := range tasks {
@@ -61,41 +60,28 @@ func (w *Watching) read(ctx context.Context, c *Component, tasks []task) error {
 			single = append(single, t)
 			continue
 		}
-		b := batch{typ: e.typ, namespace: e.name.Namespace, version: t.in.Version}
-		batches[b] = append(batches[b], t)
+		b := batchOf(t)
+		byBatch[b] = append(byBatch[b], t)
 	}
 	w.mu.Unlock()
-	var missed []task
-	var lists errgroup.Group
-	lists.SetLimit(readParallel)
-	for b, members := range batches {
-		if len(members) <= readTogether {
+	var batches [][]task
+	for _, members := range byBatch {
+		if len(members) > readTogether {
+			batches = append(batches, members)
+		} else {
 			single = append(single, members...)
-			continue
 		}
-		lists.Go(func() error {
-			unlisted := r.list(ctx, b, members)
-			r.lock.Lock()
-			defer r.lock.Unlock()
-			missed = append(missed, unlisted...)
-			return nil
-		})
 	}
-	_ = lists.Wait()
-	var gets errgroup.Group
-	gets.SetLimit(readParallel)
-	for _, t := range append(single, missed...) {
-		gets.Go(func() error {
-			r.get(ctx, t)
-			return nil
-		})
-	}
-	_ = gets.Wait()
+	missed := make([][]task, len(batches))
+	workqueue.ParallelizeUntil(ctx, readParallel, len(batches), func(i int) { missed[i] = r.list(ctx, batches[i]) })
+	single = append(single, slices.Concat(missed...)...)
+	workqueue.ParallelizeUntil(ctx, readParallel, len(single), func(i int) { r.get(ctx, single[i]) })
 	return ctx.Err()
 }
 
 // list reads the objects of a batch, and returns the tasks whose objects have to be read one by one.
-func (r *reader) list(ctx context.Context, b batch, tasks []task) (missed []task) {
+func (r *reader) list(ctx context.Context, tasks []task) (missed []task) {
+	b := batchOf(tasks[0])
 	wanted := make(map[string]task, len(tasks))
 	for _, t := range tasks {
 		wanted[t.entry.name.Name] = t
@@ -156,9 +142,6 @@ func (r *reader) get(ctx context.Context, t task) {
 	}
 }
 
-// request is a request about a type in a version of it.
-type request func(ctx context.Context, gvk schema.GroupVersionKind) error
-
 // request makes a request about a type, in the version asked for or in one that is served. It makes none if the
 // requests of the type all fail.
 func (r *reader) request(ctx context.Context, t *watchedType, version string, do request) error {
@@ -187,50 +170,6 @@ func (r *reader) request(ctx context.Context, t *watchedType, version string, do
 		r.broken[t] = err
 	}
 	return err
-}
-
-// inServedVersion makes a request about a type in the first of some versions that is served, or else in the version
-// that is served now. It returns the version and the error of the last request. The version is empty if the type is not
-// served in any version; undecided says why it could not be found out in which one.
-func inServedVersion(
-	ctx context.Context, mapper meta.RESTMapper, gk schema.GroupKind, versions []string, do request,
-) (version string, err, undecided error) {
-	for i := range versions {
-		if version = versions[i]; slices.Contains(versions[:i], version) {
-			continue
-		}
-		if err = do(ctx, gk.WithVersion(version)); !served.IsNotServed(err) {
-			return version, err, nil
-		}
-	}
-	var unknown *meta.NoKindMatchError
-	if _, asks := mapper.(served.Discoverer); !asks && meta.IsNoMatchError(err) && !errors.As(err, &unknown) {
-		// An API could not be asked for what it serves, and the mapper would not say so.
-		return version, err, err
-	}
-	now, ok, undecided := served.Version(ctx, mapper, gk)
-	if undecided != nil {
-		return version, err, undecided
-	}
-	if !ok {
-		return "", err, nil
-	}
-	return now, do(ctx, gk.WithVersion(now)), nil
-}
-
-func listPage(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string,
-	opts ...client.ListOption,
-) (*unstructured.UnstructuredList, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	return list, c.List(ctx, list, append(opts, client.InNamespace(namespace), client.Limit(readPage))...)
-}
-
-func getObject(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, name types.NamespacedName,
-) (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(gvk)
-	return object, c.Get(ctx, name, object)
 }
 
 // update changes the entry of a task, unless the interest has ended.

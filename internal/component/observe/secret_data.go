@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 
-	"github.com/go-openapi/jsonpointer"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -70,12 +70,7 @@ func compareContent(desired map[string]string, ignore []string, prints []fingerp
 
 // ignoresData reports whether one of the JSON pointers names the key of data, or all of data.
 func ignoresData(pointers []string, key string) bool {
-	return slices.ContainsFunc(pointers, func(text string) bool {
-		pointer, err := jsonpointer.New(text)
-		if err != nil {
-			return false
-		}
-		tokens := pointer.DecodedTokens()
+	return slices.ContainsFunc(managedfields.Pointers(pointers), func(tokens []string) bool {
 		return slices.Equal(tokens, []string{"data"}) || slices.Equal(tokens, []string{"data", key})
 	})
 }

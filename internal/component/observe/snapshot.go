@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"path"
 	"slices"
 	"unique"
 
@@ -26,9 +25,9 @@ type snapshot struct {
 	terminating bool
 	// label is the value of the owner label. owner and digest are the values of the annotations.
 	label, owner, digest string
-	// fenced: see [foreign.Fenced].
+	// fenced is the result of [foreign.Fenced].
 	fenced bool
-	// tracked: the object has managed fields, of any manager.
+	// tracked reports whether the object has managed fields, of any manager.
 	tracked bool
 	// entries are the managed fields of our manager, without subresources.
 	entries []ownEntry
@@ -47,9 +46,9 @@ type ownEntry struct {
 
 // extractor makes snapshots of objects.
 type extractor struct {
-	// label, owner and digest are keys.
-	label, owner, digest string
-	prefix, manager      string
+	// label, owner, digest and fence are keys.
+	label, owner, digest, fence string
+	manager                     string
 }
 
 func newExtractor(prefix, manager string) extractor {
@@ -57,7 +56,7 @@ func newExtractor(prefix, manager string) extractor {
 		label:   prefix + "/" + component.LabelOwnerID,
 		owner:   prefix + "/" + component.AnnotationOwnerID,
 		digest:  prefix + "/" + component.AnnotationDigest,
-		prefix:  prefix,
+		fence:   prefix + "/" + foreign.AnnotationFence,
 		manager: manager,
 	}
 }
@@ -74,10 +73,14 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		label:       unique.Make(object.GetLabels()[x.label]).Value(),
 		owner:       unique.Make(annotations[x.owner]).Value(),
 		digest:      annotations[x.digest],
-		fenced:      foreign.Fenced(object, x.prefix),
+		fenced:      annotations[x.fence] != "" && foreign.Fenced(object, x.fence),
 		tracked:     len(entries) > 0,
 	}
-	for _, entry := range managedfields.Entries(entries, x.manager) {
+	for i := range entries {
+		entry := &entries[i]
+		if entry.Manager != x.manager || entry.Subresource != "" {
+			continue
+		}
 		own := ownEntry{
 			operation:  entry.Operation,
 			apiVersion: unique.Make(entry.APIVersion),
@@ -144,7 +147,7 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 		UID:         s.uid,
 		Generation:  s.generation,
 		Terminating: s.terminating,
-		Ownership:   OwnershipOf(s.label, s.owner, c.OwnerID, c.Owner),
+		Ownership:   plan.OwnershipOf(s.label, s.owner, c.OwnerID, c.Owner),
 		Digest:      s.digest,
 		Fenced:      s.fenced,
 	}
@@ -168,23 +171,4 @@ func (s *snapshot) alike(other *snapshot) bool {
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
-}
-
-// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the
-// component with that id and that owner in clear text. The label decides. The annotation only separates a predecessor,
-// which differs in the UID alone, from other owners.
-func OwnershipOf(label, annotation, id, owner string) plan.Ownership {
-	switch {
-	case label == "":
-		return plan.Unowned
-	case label == id:
-		return plan.Ours
-	}
-	// The clear text of an owner ends with its UID; the rest stays when the owner is created again.
-	theirs, theirUID := path.Split(annotation)
-	ours, ourUID := path.Split(owner)
-	if theirs != "" && theirs == ours && theirUID != "" && ourUID != "" && theirUID != ourUID {
-		return plan.Predecessor
-	}
-	return plan.Foreign
 }

@@ -29,3 +29,28 @@ func TestFencedShows(t *testing.T) {
 		}
 	}
 }
+
+// What others own, and what anyone owns of a subresource, does not count.
+func TestFieldsOfOthersDoNotCount(t *testing.T) {
+	const own, other = `{"f:data":{"f:a":{}}}`, `{"f:data":{"f:b":{}}}`
+	entry := func(manager, subresource, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: subresource,
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+		}
+	}
+	digestOf := func(entries ...metav1.ManagedFieldsEntry) string {
+		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: entries}}
+		return newExtractor("platform.example.com", "us").snapshot(object).fieldsDigest(nil)
+	}
+	want := digestOf(entry("us", "", own))
+	if got := digestOf(entry("them", "", other), entry("us", "status", other), entry("us", "", own)); got != want || got == "" {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := digestOf(entry("them", "", own)), digestOf(entry("us", "", `{}`)); got != want || got == "" {
+		t.Errorf("with no field of ours: got %q, want %q", got, want)
+	}
+	if got := digestOf(); got != "" {
+		t.Errorf("without managed fields: got %q", got)
+	}
+}

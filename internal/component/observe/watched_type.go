@@ -17,15 +17,15 @@ import (
 type phase int
 
 const (
-	// unresolved: it is not known yet whether the API server serves the type.
+	// unresolved means that it is not known yet whether the API server serves the type.
 	unresolved phase = iota
-	// starting: the watch has not shown yet what there is.
+	// starting means that the watch has not shown yet what there is.
 	starting
-	// live: the watch shows the objects. They are believed also while it is interrupted.
+	// live means that the watch shows the objects. What it showed last still counts while it is interrupted.
 	live
-	// polled: there is no watch; objects are read by name.
+	// polled means that there is no watch; objects are read by name.
 	polled
-	// missing: the API server does not serve the type.
+	// missing means that the API server does not serve the type.
 	missing
 )
 
@@ -46,7 +46,7 @@ type watchedType struct {
 	reason string
 	// resource is where it is served; empty if not known.
 	resource schema.GroupVersionResource
-	// doubted: the API server answered that the resource is not served there.
+	// doubted reports whether the API server answered that the resource is not served there.
 	doubted bool
 	// slots are the objects that the watch shows or that a component is interested in.
 	slots map[types.NamespacedName]*slot
@@ -54,11 +54,11 @@ type watchedType struct {
 	users map[*componentState]int
 	// progress is the resource version up to which the watch has shown everything.
 	progress string
-	// listed: the watch has shown what there is. stream is the open watch; nil while there is none. Both make a working
-	// watch.
+	// listed reports whether the watch has shown what there is. stream is the open watch; nil while there is none. Both
+	// make a working watch.
 	listed bool
 	stream *stream
-	// wasLive: it was live since it was last missing.
+	// wasLive reports whether it was live since it was last missing.
 	wasLive bool
 	// failures counts attempts to watch since a watch last worked.
 	failures int

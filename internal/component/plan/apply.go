@@ -2,10 +2,12 @@ package plan
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/message"
 )
 
@@ -71,6 +73,70 @@ func (b *builder) apply() {
 		b.sequenceDeletions()
 	}
 	b.finish()
+}
+
+// isPurgeable reports whether the object is to be purged. Namespaces and objects that define types never are: their
+// deletion would delete others.
+func isPurgeable(r *apis.InventoryRecord) bool {
+	if r.PurgeOrder == nil || len(r.ManagedTypes) > 0 {
+		return false
+	}
+	gk := KeyOf(*r).GroupKind()
+	return gk != kinds.Namespace && !kinds.DefinesTypes(gk)
+}
+
+// recordDesired copies the desired state into the record.
+func recordDesired(r *apis.InventoryRecord, d *Desired) {
+	r.Group, r.Version, r.Kind = d.Group, d.Version, d.Kind
+	r.Namespace, r.Name = d.Namespace, d.Name
+	r.AdoptionPolicy = omitDefault(d.AdoptionPolicy, apis.AdoptIfUnowned)
+	r.ReconcilePolicy = omitDefault(d.ReconcilePolicy, apis.ReconcileOnObjectChange)
+	r.UpdatePolicy = omitDefault(d.UpdatePolicy, apis.UpdateApply)
+	r.DeletePolicy = omitDefault(d.DeletePolicy, apis.DeleteDelete)
+	r.PrunePolicy = omitDefault(d.PrunePolicy, apis.PruneWith)
+	r.ApplyOrder, r.DeleteOrder = d.ApplyOrder, d.DeleteOrder
+	switch {
+	case d.PurgeOrder == nil:
+		r.PurgeOrder = nil
+	case r.PurgeOrder == nil || *r.PurgeOrder != *d.PurgeOrder:
+		r.PurgeOrder = new(*d.PurgeOrder)
+	}
+	if !slices.Equal(r.ManagedTypes, d.ManagedTypes) {
+		r.ManagedTypes = slices.Clone(d.ManagedTypes)
+	}
+	r.IgnoreForeignInstances = d.IgnoreForeignInstances
+	if d.ReapplyInterval <= 0 || d.Digest == DigestOnce {
+		r.LastAppliedAt = nil
+	}
+	notPurgedAnyMore := (isPurging(r.Phase) || r.Phase == apis.PhaseCompleted) && !isPurgeable(r)
+	if r.Digest != d.Digest || r.Phase == "" || isLeaving(r.Phase) || notPurgedAnyMore {
+		r.Digest = d.Digest
+		r.Phase, r.Status, r.Message = apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""
+	}
+}
+
+// omitDefault returns value, or the empty value for the default, which records omit.
+func omitDefault[Policy ~string](value, byDefault Policy) Policy {
+	if value == byDefault {
+		return ""
+	}
+	return value
+}
+
+// recordUndesired records that the object is not desired any more. Such a record has no digest.
+func recordUndesired(r *apis.InventoryRecord) {
+	if r.Digest == "" && isLeaving(r.Phase) {
+		return
+	}
+	r.Digest, r.LastAppliedAt = "", nil
+	r.Phase, r.Status, r.Message = apis.PhaseScheduledForDeletion, apis.ObjectTerminating, ""
+}
+
+// recordUID records the UID of the observed object. Generations of an object with another UID start again.
+func recordUID(r *apis.InventoryRecord, o *Observed) {
+	if r.UID != o.UID {
+		r.UID, r.Generation = o.UID, 0
+	}
 }
 
 // assess decides what a desired object needs, as if its wave were open. The first line that applies counts:

@@ -15,58 +15,40 @@ const (
 	groupRBAC      = "rbac.authorization.k8s.io"
 )
 
-var (
-	kindValidating    = schema.GroupKind{Group: groupAdmission, Kind: "ValidatingWebhookConfiguration"}
-	kindMutating      = schema.GroupKind{Group: groupAdmission, Kind: "MutatingWebhookConfiguration"}
-	kindIngressClass  = schema.GroupKind{Group: "networking.k8s.io", Kind: "IngressClass"}
-	kindRuntimeClass  = schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"}
-	kindPriorityClass = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}
-	kindStorageClass  = schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}
-)
-
-// applyPriorities say which kinds of a wave are written before others. The default is 0.
-var applyPriorities = map[schema.GroupKind]int8{
-	kinds.Namespace:                         -4,
-	kindValidating:                          -3,
-	kindMutating:                            -3,
-	kinds.CustomResourceDefinition:          -2,
-	kindIngressClass:                        -2,
-	kindRuntimeClass:                        -2,
-	kindPriorityClass:                       -2,
-	kindStorageClass:                        -2,
-	{Group: groupRBAC, Kind: "ClusterRole"}: -2,
-	{Group: groupRBAC, Kind: "Role"}:        -2,
-	kinds.ConfigMap:                         -1,
-	kinds.Secret:                            -1,
-	{Group: groupRBAC, Kind: "ClusterRoleBinding"}: -1,
-	{Group: groupRBAC, Kind: "RoleBinding"}:        -1,
-	kinds.APIService:                               1,
-}
-
-// deletePriorities say which kinds of a wave are deleted before others. The default is 0.
-var deletePriorities = map[schema.GroupKind]int8{
-	kinds.CustomResourceDefinition: -1,
-	kinds.APIService:               -1,
-	kindValidating:                 1,
-	kindMutating:                   1,
-	kinds.Service:                  2,
-	kinds.ConfigMap:                2,
-	kinds.Secret:                   2,
-	kinds.Namespace:                3,
-	kindIngressClass:               4,
-	kindRuntimeClass:               4,
-	kindPriorityClass:              4,
-	kindStorageClass:               4,
-}
-
 // kind is what the plan knows of a type of objects.
 type kind struct {
+	// Of the kinds of a wave, those with a lower priority are written or deleted first.
 	applyPriority, deletePriority           int8
 	isNamespace, isAPIService, definesTypes bool
-	// managed: the component, or a pattern, defines the type. Namespaces never count: the objects in them would have to
-	// wait for them, and they for the objects.
+	// managed reports whether the component, or a pattern, defines the type. Namespaces never count: the objects in
+	// them would have to wait for them, and they for the objects.
 	managed   bool
 	instances contents
+}
+
+// builtIn has the kinds that the plan knows. The priorities of all others are 0.
+var builtIn = map[schema.GroupKind]kind{
+	kinds.Namespace: {applyPriority: -4, deletePriority: 3, isNamespace: true},
+
+	{Group: groupAdmission, Kind: "ValidatingWebhookConfiguration"}: {applyPriority: -3, deletePriority: 1},
+	{Group: groupAdmission, Kind: "MutatingWebhookConfiguration"}:   {applyPriority: -3, deletePriority: 1},
+
+	kinds.CustomResourceDefinition:                      {applyPriority: -2, deletePriority: -1, definesTypes: true},
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:  {applyPriority: -2, deletePriority: 4},
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:        {applyPriority: -2, deletePriority: 4},
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: {applyPriority: -2, deletePriority: 4},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:     {applyPriority: -2, deletePriority: 4},
+	{Group: groupRBAC, Kind: "ClusterRole"}:             {applyPriority: -2},
+	{Group: groupRBAC, Kind: "Role"}:                    {applyPriority: -2},
+
+	kinds.ConfigMap: {applyPriority: -1, deletePriority: 2},
+	kinds.Secret:    {applyPriority: -1, deletePriority: 2},
+	{Group: groupRBAC, Kind: "ClusterRoleBinding"}: {applyPriority: -1},
+	{Group: groupRBAC, Kind: "RoleBinding"}:        {applyPriority: -1},
+
+	kinds.Service: {deletePriority: 2},
+
+	kinds.APIService: {applyPriority: 1, deletePriority: -1, isAPIService: true, definesTypes: true},
 }
 
 // contents counts the objects in a container: the instances of a type, or the objects in a namespace.
@@ -75,10 +57,6 @@ type contents struct {
 	left, retained int
 	// order is the highest delete order of the objects that are to be deleted.
 	order int16
-}
-
-func newContents() *contents {
-	return &contents{order: math.MinInt16}
 }
 
 // kindSet has the types of all records.
@@ -107,15 +85,9 @@ func (k *kindSet) of(r *apis.InventoryRecord) *kind {
 	if found == nil {
 		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
 		definers := k.matcher.definers(t)
-		found = &kind{
-			applyPriority:  applyPriorities[gk],
-			deletePriority: deletePriorities[gk],
-			isNamespace:    gk == kinds.Namespace,
-			isAPIService:   gk == kinds.APIService,
-			definesTypes:   kinds.DefinesTypes(gk),
-			managed:        len(definers) > 0 && gk != kinds.Namespace,
-			instances:      *newContents(),
-		}
+		found = new(builtIn[gk])
+		found.managed = len(definers) > 0 && !found.isNamespace
+		found.instances.order = math.MinInt16
 		for _, position := range definers {
 			k.addContents(position, &found.instances)
 		}

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"github.com/espalier-dev/espalier/apis"
 )
@@ -42,18 +43,18 @@ type builder struct {
 type state int8
 
 const (
-	// stateDone: there is nothing to do, and nothing to wait for.
+	// stateDone means that there is nothing to do, and nothing to wait for.
 	stateDone state = iota
-	// stateAct: the action may be done now.
+	// stateAct means that the action may be done now.
 	stateAct
-	// stateHeld: the action has to wait for others.
+	// stateHeld means that the action has to wait for others.
 	stateHeld
 	// The next four are obstacles.
 	stateWaiting
 	stateFailed
 	stateBlocked
 	stateNotOurs
-	// stateGone: the record is dropped.
+	// stateGone means that the record is dropped.
 	stateGone
 )
 
@@ -77,20 +78,20 @@ type item struct {
 	order int16
 
 	state state
-	// failed: an operation on it failed in this request, and failure says why.
+	// failed reports whether an operation on it failed in this request, and failure says why.
 	failed  bool
 	failure string
 	action  Action
 	reason  string
 	message string
-	// unwritten: the desired state was never written. It is written when its wave is open, whereas drift is corrected
-	// at once.
+	// unwritten reports whether the desired state was never written. It is written when its wave is open, whereas drift
+	// is corrected at once.
 	unwritten bool
-	// volatile: the object is not ready, and no wave waits for it.
+	// volatile reports whether the object is not ready, and no wave waits for it.
 	volatile bool
-	// aliased: it may be the same object as a desired one that was not found under its own key.
+	// aliased reports whether it may be the same object as a desired one that was not found under its own key.
 	aliased bool
-	// deletable: the waves of the desired objects allow its deletion.
+	// deletable reports whether the waves of the desired objects allow its deletion.
 	deletable bool
 }
 
@@ -212,7 +213,7 @@ func (b *builder) resolveKinds() {
 				b.namespaces = map[string]*item{}
 			}
 			b.namespaces[it.key.Name] = it
-			it.inside = b.kinds.addContents(it.position, newContents())
+			it.inside = b.kinds.addContents(it.position, &contents{order: math.MinInt16})
 		}
 	}
 	if len(b.namespaces) == 0 {

@@ -99,17 +99,6 @@ func (o Operation) String() string {
 	return text
 }
 
-// String lists what is to be done next and the obstacles, line by line.
-func (p Plan) String() string {
-	var b strings.Builder
-	p.Next.write(&b)
-	p.writeObstacles(&b)
-	if b.Len() == 0 {
-		return p.message(namedObstacles) + "\n"
-	}
-	return b.String()
-}
-
 func (s Stage) write(b *strings.Builder) {
 	if len(s.Operations) > 0 {
 		fmt.Fprintf(b, "%s\n", s.Title)

@@ -2,11 +2,9 @@ package plan
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/message"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,11 +16,6 @@ const recordMessageLimit = 200
 
 func recordMessage(text string) string {
 	return message.Truncate(text, recordMessageLimit)
-}
-
-// KeyOf returns the key of a record.
-func KeyOf(r apis.InventoryRecord) Key {
-	return Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // Fold returns the records as they are after the outcomes of a stage. Keys of outcomes are unique. The record of an
@@ -112,78 +105,4 @@ func recordDeletion(r *apis.InventoryRecord, phase apis.InventoryPhase) {
 func recordPurged(r *apis.InventoryRecord) {
 	r.Phase, r.Status, r.Message = apis.PhaseCompleted, "", ""
 	r.UID, r.Fields, r.Generation, r.LastAppliedAt = "", "", 0, nil
-}
-
-// isPurging reports whether the purge of an object has begun and not ended.
-func isPurging(phase apis.InventoryPhase) bool {
-	return phase == apis.PhaseScheduledForCompletion || phase == apis.PhaseCompleting
-}
-
-// isLeaving reports whether the deletion of an object was planned, by pruning or with the component.
-func isLeaving(phase apis.InventoryPhase) bool {
-	return phase == apis.PhaseScheduledForDeletion || phase == apis.PhaseDeleting
-}
-
-// isPurgeable reports whether the object is to be purged. Namespaces and objects that define types never are: their
-// deletion would delete others.
-func isPurgeable(r *apis.InventoryRecord) bool {
-	if r.PurgeOrder == nil || len(r.ManagedTypes) > 0 {
-		return false
-	}
-	gk := KeyOf(*r).GroupKind()
-	return gk != kinds.Namespace && !kinds.DefinesTypes(gk)
-}
-
-// recordDesired copies the desired state into the record.
-func recordDesired(r *apis.InventoryRecord, d *Desired) {
-	r.Group, r.Version, r.Kind = d.Group, d.Version, d.Kind
-	r.Namespace, r.Name = d.Namespace, d.Name
-	r.AdoptionPolicy = omitDefault(d.AdoptionPolicy, apis.AdoptIfUnowned)
-	r.ReconcilePolicy = omitDefault(d.ReconcilePolicy, apis.ReconcileOnObjectChange)
-	r.UpdatePolicy = omitDefault(d.UpdatePolicy, apis.UpdateApply)
-	r.DeletePolicy = omitDefault(d.DeletePolicy, apis.DeleteDelete)
-	r.PrunePolicy = omitDefault(d.PrunePolicy, apis.PruneWith)
-	r.ApplyOrder, r.DeleteOrder = d.ApplyOrder, d.DeleteOrder
-	switch {
-	case d.PurgeOrder == nil:
-		r.PurgeOrder = nil
-	case r.PurgeOrder == nil || *r.PurgeOrder != *d.PurgeOrder:
-		r.PurgeOrder = new(*d.PurgeOrder)
-	}
-	if !slices.Equal(r.ManagedTypes, d.ManagedTypes) {
-		r.ManagedTypes = slices.Clone(d.ManagedTypes)
-	}
-	r.IgnoreForeignInstances = d.IgnoreForeignInstances
-	if d.ReapplyInterval <= 0 || d.Digest == DigestOnce {
-		r.LastAppliedAt = nil
-	}
-	notPurgedAnyMore := (isPurging(r.Phase) || r.Phase == apis.PhaseCompleted) && !isPurgeable(r)
-	if r.Digest != d.Digest || r.Phase == "" || isLeaving(r.Phase) || notPurgedAnyMore {
-		r.Digest = d.Digest
-		r.Phase, r.Status, r.Message = apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""
-	}
-}
-
-// recordUndesired records that the object is not desired any more. Such a record has no digest.
-func recordUndesired(r *apis.InventoryRecord) {
-	if r.Digest == "" && isLeaving(r.Phase) {
-		return
-	}
-	r.Digest, r.LastAppliedAt = "", nil
-	r.Phase, r.Status, r.Message = apis.PhaseScheduledForDeletion, apis.ObjectTerminating, ""
-}
-
-// recordUID records the UID of the observed object. Generations of an object with another UID start again.
-func recordUID(r *apis.InventoryRecord, o *Observed) {
-	if r.UID != o.UID {
-		r.UID, r.Generation = o.UID, 0
-	}
-}
-
-// omitDefault returns value, or the empty value for the default, which records omit.
-func omitDefault[Policy ~string](value, byDefault Policy) Policy {
-	if value == byDefault {
-		return ""
-	}
-	return value
 }

@@ -243,8 +243,8 @@ func (b *builder) hasRetainedContents(it *item) bool {
 }
 
 // sequenceDeletions holds the objects that have to go after another one: those with a later delete order, and in the
-// same wave those that may serve instances of managed types, as long as there are such instances. Objects that may
-// not be deleted yet hold no others.
+// same wave the objects that may serve instances of managed types, as long as there are such instances. Objects that
+// may not be deleted yet hold no others.
 func (b *builder) sequenceDeletions() {
 	var leaving []*item
 	orders := map[int16]bool{}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"path"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -37,6 +38,11 @@ func (k Key) String() string {
 	}
 }
 
+// KeyOf returns the key of a record.
+func KeyOf(r apis.InventoryRecord) Key {
+	return Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
 // DigestOnce is the digest of an object that is written once.
 const DigestOnce = "__once__"
 
@@ -64,7 +70,7 @@ type Desired struct {
 	ReapplyInterval time.Duration
 	// ManagedTypes are the types that the object defines.
 	ManagedTypes []apis.ManagedType
-	// IgnoreForeignInstances: the object is deleted even if others have instances of these types.
+	// IgnoreForeignInstances reports whether the object is deleted even if others have instances of these types.
 	IgnoreForeignInstances bool
 }
 
@@ -72,8 +78,8 @@ type Desired struct {
 type Presence int
 
 const (
-	// PresenceUnknown: it was not looked for yet, or could not be. The plan waits until it is known. An object that
-	// cannot have been written yet is better passed as Absent, since a create fails if the object exists.
+	// PresenceUnknown means that it was not looked for yet, or could not be. The plan waits until it is known. An
+	// object that cannot have been written yet is better passed as Absent, since a create fails if the object exists.
 	PresenceUnknown Presence = iota
 	Absent
 	Present
@@ -83,21 +89,40 @@ const (
 type Ownership int
 
 const (
-	// Unowned: no component with our prefix owns it.
+	// Unowned means that no component with our prefix owns it.
 	Unowned Ownership = iota
 	Ours
-	// Predecessor: the owner is a component of the same kind, namespace and name with another UID, which is therefore
-	// gone. The object counts as unowned.
+	// Predecessor means that the owner is a component of the same kind, namespace and name with another UID, which is
+	// therefore gone. The object counts as unowned.
 	Predecessor
-	// Foreign: another component owns it.
+	// Foreign means that another component owns it.
 	Foreign
 )
+
+// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the
+// component with that id and that owner in clear text. The label decides. The annotation only separates a predecessor,
+// which differs in the UID alone, from other owners.
+func OwnershipOf(label, annotation, id, owner string) Ownership {
+	switch {
+	case label == "":
+		return Unowned
+	case label == id:
+		return Ours
+	}
+	// The clear text of an owner ends with its UID; the rest stays when the owner is created again.
+	theirs, theirUID := path.Split(annotation)
+	ours, ourUID := path.Split(owner)
+	if theirs != "" && theirs == ours && theirUID != "" && ourUID != "" && theirUID != ourUID {
+		return Predecessor
+	}
+	return Foreign
+}
 
 // Content says whether an object with confidential content has the desired content. No digest is kept of such content.
 type Content int
 
 const (
-	// ContentUnknown: the object is not confidential, and has a digest.
+	// ContentUnknown means that the object is not confidential, and has a digest.
 	ContentUnknown Content = iota
 	ContentSame
 	ContentDifferent
@@ -106,7 +131,7 @@ const (
 // Observed is what was observed of an object.
 type Observed struct {
 	Presence Presence
-	// TypeMissing: the API server does not serve the type. The object is then Absent.
+	// TypeMissing reports whether the API server does not serve the type. The object is then Absent.
 	TypeMissing bool
 	// UID and the fields below are zero unless the object is Present.
 	UID         types.UID
@@ -125,10 +150,11 @@ type Observed struct {
 	// assessed yet. It then does not count as ready.
 	Status  apis.ObjectStatus
 	Message string
-	// Fenced: the object defines types, and a removal that was begun prevents that instances are created.
+	// Fenced reports whether the object defines types, and a removal that was begun prevents that instances are
+	// created.
 	Fenced bool
-	// Volatile: the object waits for an object of its own wave or a later one, so no wave waits for it. An example is a
-	// PersistentVolumeClaim that is bound when its first consumer exists.
+	// Volatile reports whether the object waits for an object of its own wave or a later one, so no wave waits for it.
+	// An example is a PersistentVolumeClaim that is bound when its first consumer exists.
 	Volatile bool
 }
 
@@ -136,14 +162,14 @@ type Observed struct {
 type ForeignState int
 
 const (
-	// ForeignUnchecked: it was not checked. The plan asks for that (ActionCheck).
+	// ForeignUnchecked means that it was not checked. The plan asks for that (ActionCheck).
 	ForeignUnchecked ForeignState = iota
-	// ForeignNone: there are none. If the component is being deleted, none can be created, as far as that can be
-	// prevented.
+	// ForeignNone means that there are none. If the component is being deleted, none can be created, as far as that can
+	// be prevented.
 	ForeignNone
-	// ForeignBlocking: others have instances.
+	// ForeignBlocking means that others have instances.
 	ForeignBlocking
-	// ForeignUnknown: it could not be found out. This blocks too.
+	// ForeignUnknown means that it could not be found out. This blocks too.
 	ForeignUnknown
 )
 
@@ -161,7 +187,7 @@ type Use struct {
 
 // Input is what a plan is made from. Make does not change it.
 type Input struct {
-	// Deleting: the component is being deleted. Desired is then ignored.
+	// Deleting reports whether the component is being deleted. Desired is then ignored.
 	Deleting bool
 	// Desired has the desired objects in the order in which they were generated. Keys are unique.
 	Desired []Desired
@@ -225,12 +251,12 @@ type Operation struct {
 	UID types.UID
 	// Reason says why, in a stable text.
 	Reason string
-	// Override: the fields of certain other managers are taken over.
+	// Override reports whether the fields of certain other managers are taken over.
 	Override bool
 	// Pattern is the index of the pattern to check. It is -1 if the operation is about the object with the Key. The Key
 	// of a pattern has its group and kind, and no name.
 	Pattern int
-	// Stamp: the record keeps the time of the write, since the object is rewritten periodically.
+	// Stamp reports whether the record keeps the time of the write, since the object is rewritten periodically.
 	Stamp bool
 }
 
@@ -253,13 +279,13 @@ type Obstacle struct {
 type ObstacleKind string
 
 const (
-	// ObstacleWaiting: it is not ready yet, or not gone yet.
+	// ObstacleWaiting means that it is not ready yet, or not gone yet.
 	ObstacleWaiting ObstacleKind = "waiting"
-	// ObstacleFailed: it can never become ready, or could not be written.
+	// ObstacleFailed means that it can never become ready, or could not be written.
 	ObstacleFailed ObstacleKind = "failed"
-	// ObstacleBlocked: others use the type that it defines.
+	// ObstacleBlocked means that others use the type that it defines.
 	ObstacleBlocked ObstacleKind = "blocked"
-	// ObstacleNotOurs: it may not be written, because of its owner or its adoption policy.
+	// ObstacleNotOurs means that it may not be written, because of its owner or its adoption policy.
 	ObstacleNotOurs ObstacleKind = "not ours"
 )
 
@@ -288,7 +314,7 @@ type Plan struct {
 	Progress Progress
 	// Reapply is when the next object is rewritten without a known change. It is zero if none is.
 	Reapply time.Time
-	// Done: there is nothing to do and nothing to wait for. When deleting, the inventory is then empty.
+	// Done reports whether there is nothing to do and nothing to wait for. When deleting, the inventory is then empty.
 	Done bool
 }
 
@@ -302,4 +328,14 @@ type Outcome struct {
 	Observed Observed
 	// Use is the outcome of a check, and of a deletion of a type that is in use.
 	Use Use
+}
+
+// isPurging reports whether the purge of an object has begun and not ended.
+func isPurging(phase apis.InventoryPhase) bool {
+	return phase == apis.PhaseScheduledForCompletion || phase == apis.PhaseCompleting
+}
+
+// isLeaving reports whether the deletion of an object was planned, by pruning or with the component.
+func isLeaving(phase apis.InventoryPhase) bool {
+	return phase == apis.PhaseScheduledForDeletion || phase == apis.PhaseDeleting
 }

@@ -16,7 +16,7 @@ type wave struct {
 	purged []*item
 	// before, with and after are objects to prune, by prune policy.
 	before, with, after []*item
-	// ready: all of its objects are ready, or are not waited for.
+	// ready reports whether all of its objects are ready, or are not waited for.
 	ready bool
 }
 

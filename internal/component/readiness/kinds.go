@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The kinds that have a rule or a message of their own, besides those of package kinds.
+// The kinds that have a rule or a message of their own, besides the kinds of package kinds.
 var (
 	kindPod                   = schema.GroupKind{Kind: "Pod"}
 	kindPersistentVolumeClaim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
@@ -102,7 +102,8 @@ func (s *subject) message(computed *status.Result) string {
 	return computed.Message
 }
 
-// job: kstatus says that a job is current once it has started, and that a suspended one may never be.
+// job has rules of its own, because kstatus says that a job is current once it has started, and that a suspended one
+// may never be.
 func (s *subject) job(computed *status.Result) Result {
 	if s.has("Complete", "True") {
 		return current
@@ -120,9 +121,9 @@ func (s *subject) job(computed *status.Result) Result {
 	return inProgress("not completed yet")
 }
 
-// persistentVolumeClaim: a claim that is bound when its first consumer exists looks like one that is about to be
-// bound. To wait for it before its consumer is written would be to wait for ever. So no wave waits for a pending
-// claim.
+// persistentVolumeClaim says that a claim is volatile. A claim that is bound when its first consumer exists looks like
+// one that is about to be bound. To wait for it before its consumer is written would be to wait for ever. So no wave
+// waits for a pending claim.
 func (s *subject) persistentVolumeClaim(computed *status.Result) Result {
 	if computed.Status == status.CurrentStatus {
 		return current
@@ -137,7 +138,7 @@ func (s *subject) persistentVolumeClaim(computed *status.Result) Result {
 	}
 }
 
-// customResourceDefinition: the result of kstatus depends on the order of the conditions.
+// customResourceDefinition has rules of its own, because the result of kstatus depends on the order of the conditions.
 func (s *subject) customResourceDefinition(computed *status.Result) Result {
 	if c, ok := s.condition("NamesAccepted"); ok && c.status == "False" {
 		return failed(withReasons("its names are not accepted", c.reason, c.message))
@@ -152,7 +153,8 @@ func (s *subject) customResourceDefinition(computed *status.Result) Result {
 	return inProgress("not established yet")
 }
 
-// pod: kstatus says that a failed pod is current, reads the clock, and panics if the status is malformed.
+// pod does not use kstatus, which says that a failed pod is current, reads the clock, and panics if the status is
+// malformed.
 func (s *subject) pod() Result {
 	phase := s.text("status", "phase")
 	if phase == "Succeeded" {

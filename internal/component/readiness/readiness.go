@@ -29,7 +29,7 @@ type Result struct {
 	// Message says in a stable text of limited length why the object is not Current. It is empty if the object is
 	// Current.
 	Message string
-	// Volatile: the object waits for another one, of the same wave or a later one, see plan.Observed.
+	// Volatile reports whether the object waits for another one, of the same wave or a later one, see plan.Observed.
 	Volatile bool
 }
 
