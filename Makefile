@@ -105,11 +105,11 @@ check-staticcheck: $(TOOLS)/built ## staticcheck, configured in staticcheck.conf
 
 .PHONY: check-sizes
 check-sizes: ## That lines, functions and files are not too long.
-	$(GO) -C hack/tools run ./sizes $(CURDIR)
+	@$(GO) -C hack/tools run ./sizes $(CURDIR)
 
 .PHONY: check-layers
 check-layers: ## That packages import what is below them, and nothing heavy.
-	$(GO) -C hack/tools run ./layers $(CURDIR)
+	@$(GO) -C hack/tools run ./layers $(CURDIR)
 
 .PHONY: check-generated
 check-generated: ## That generated files are what "make generate" makes of the sources.
