@@ -64,8 +64,8 @@ faults: controlplane ## Run the fault matrix with each of its points.
 	ESPALIER_FAULTS=all $(GO) test $(TESTFLAGS) -run 'Faults$$' $(call packages-with,ESPALIER_FAULTS)
 
 .PHONY: allocations
-allocations: ## Run the tests that count allocations, which mean less with the race detector.
-	$(GO) test $(TESTFLAGS) -run "^($$(hack/allocations))$$" $(call packages-with,AllocsPerRun)
+allocations: ## Run the tests that show less with the race detector: those that count allocations or try many cases.
+	$(GO) test $(TESTFLAGS) -run "^($$(hack/norace))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')
 
 .PHONY: compiler
 compiler:
