@@ -19,6 +19,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
@@ -34,9 +35,13 @@ type Server struct {
 
 // New returns a server for a port that is free now. It listens once the manager starts.
 func New() (*Server, error) {
-	certificate, caBundle, err := selfSigned(host)
+	bundle, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("unable to make a certificate for webhooks: %w", err)
+	}
+	certificate, err := tls.X509KeyPair(bundle, key)
+	if err != nil {
+		return nil, fmt.Errorf("unable to use the certificate for webhooks: %w", err)
 	}
 	port, err := freePort()
 	if err != nil {
@@ -47,11 +52,11 @@ func New() (*Server, error) {
 			Host: host,
 			Port: port,
 			TLSOpts: []func(*tls.Config){func(config *tls.Config) {
-				config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }
+				config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
 			}},
 		}),
 		address:  net.JoinHostPort(host, strconv.Itoa(port)),
-		caBundle: caBundle,
+		caBundle: bundle,
 	}, nil
 }
 
