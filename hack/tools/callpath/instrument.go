@@ -7,9 +7,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
 )
@@ -97,19 +99,7 @@ func nameOf(function *ast.FuncDecl) string {
 	if function.Recv == nil {
 		return function.Name.Name
 	}
-	receiver := function.Recv.List[0].Type
-	for {
-		switch t := receiver.(type) {
-		case *ast.StarExpr:
-			receiver = t.X
-		case *ast.IndexExpr:
-			receiver = t.X
-		case *ast.IndexListExpr:
-			receiver = t.X
-		case *ast.Ident:
-			return t.Name + "." + function.Name.Name
-		default:
-			return function.Name.Name
-		}
-	}
+	receiver := strings.TrimLeft(types.ExprString(function.Recv.List[0].Type), "*")
+	receiver, _, _ = strings.Cut(receiver, "[")
+	return receiver + "." + function.Name.Name
 }
