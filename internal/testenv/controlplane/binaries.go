@@ -1,15 +1,15 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -87,20 +87,12 @@ func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 // program for this machine is best known to the operating system.
 func (b binaries) check(ctx context.Context, names ...string) error {
 	errs := make([]error, len(names))
-	var group errgroup.Group
+	var group sync.WaitGroup
 	for i, name := range names {
-		group.Go(func() error {
-			errs[i] = b.checkOne(ctx, b.path(name))
-			return nil
-		})
+		group.Go(func() { errs[i] = b.checkOne(ctx, b.path(name)) })
 	}
-	_ = group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	group.Wait()
+	return cmp.Or(errs...)
 }
 
 func (b binaries) checkOne(ctx context.Context, path string) error {

@@ -73,10 +73,8 @@ func Start(ctx context.Context, options Options) (*Environment, error) {
 func useExisting(options Options) (*Environment, error) {
 	existing := true
 	env := &envtest.Environment{
-		UseExistingCluster:    &existing,
-		CRDs:                  options.CRDs,
-		CRDDirectoryPaths:     options.CRDPaths,
-		ErrorIfCRDPathMissing: true,
+		UseExistingCluster: &existing,
+		CRDs:               options.CRDs,
 	}
 	config, err := env.Start()
 	if err != nil {
@@ -146,8 +144,6 @@ func newEnvtest(dir string, options Options) (*envtest.Environment, error) {
 		ControlPlane:             envtest.ControlPlane{Etcd: etcd, APIServer: server},
 		UseExistingCluster:       &own,
 		CRDs:                     options.CRDs,
-		CRDDirectoryPaths:        options.CRDPaths,
-		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  stopTimeout,
 	}, nil

@@ -16,9 +16,6 @@ type Options struct {
 	// CRDs are installed, and served, before Start returns.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 
-	// CRDPaths name files, or folders of files, with more definitions. A path that does not exist is an error.
-	CRDPaths []string
-
 	// GarbageCollection makes dependents go when their owners are gone, by running kube-controller-manager. The
 	// collector learns of types installed after Start with a delay of up to half a minute.
 	GarbageCollection bool

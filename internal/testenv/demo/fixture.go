@@ -142,6 +142,21 @@ func (f *Fixture) compare(
 	return nil
 }
 
+// normalized returns the desired state of an object, and its identity: all but the status and the bookkeeping of the
+// API server.
+func normalized(obj client.Object) (map[string]any, error) {
+	// A copy, since the content of an unstructured object is returned as it is.
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "status")
+	for _, field := range []string{"resourceVersion", "managedFields", "generation"} {
+		unstructured.RemoveNestedField(content, "metadata", field)
+	}
+	return content, nil
+}
+
 // Named returns an object that has a name and a namespace, and nothing else.
 func Named[T any, Object interface {
 	*T
