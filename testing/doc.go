@@ -69,7 +69,7 @@
 //	rtesting.SetupTests{
 //		"follows its quota": {
 //			ExpectWatches: []client.Object{&v1.Tenant{}, &corev1.ResourceQuota{}},
-//			ExpectIndexes: []rtesting.IndexRef{{Object: &corev1.ResourceQuota{}, Field: rtesting.OwnerIndex}},
+//			ExpectIndexes: []rtesting.IndexRef{{Object: &corev1.ResourceQuota{}, Field: "spec.tier"}},
 //			Events: []rtesting.SetupEvent{
 //				{Created: tenant, ExpectRequests: []reconcilers.Request{acme}},
 //				{Deleted: quota, ExpectRequests: []reconcilers.Request{acme}},
@@ -125,6 +125,22 @@
 // order across kinds. Options, such as preconditions or a field manager, are compared where an expectation sets them.
 // With ShouldErr alone the error and the result are not compared. ExpectedErr expects an error, and the result is
 // compared too. Only [StrictDiffer] compares the transition times of conditions.
+//
+// # How a row runs
+//
+//   - The table (subreconciler.go, reconciler.go, webhook.go, setup.go) runs each row as a subtest. In case.go, begin
+//     makes its context, calls Prepare, and copies the fields of the row into an [ExpectConfig].
+//   - config.go makes the config of the row: clients of internal/testenv/memserver with the given objects
+//     (given_objects.go), discovery and a REST mapper (internal/apiresources), a tracker and two recorders (events.go).
+//     A set-up has internal/fakemanager on top.
+//   - The factory returns the code under test, which validates itself, if it can, and is called once.
+//   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
+//     the call fail, and the server answers it. journal.go, beside it, keeps the order.
+//   - assert.go compares each kind of call with the expectations of the row, as differ.go and cmp_options.go define
+//     it. For an unexpected call, internal/literal prints the Go literal.
+//   - In case.go, end calls CleanUp and releases the config.
+//
+// # More
 //
 // [Fixture] holds an object that cases share with small changes. [InduceFailure] makes calls fail. Each kind of table
 // has a suite whose cases run in order. For other code there is [ExpectConfig], of which cases are made. Set the

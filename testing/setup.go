@@ -78,13 +78,9 @@ type VerifySetupFunc func(t *testing.T, err error)
 type IndexRef struct {
 	// Object is of the type that is indexed.
 	Object client.Object
-	// Field is the name of the index. A tree finds children by OwnerIndex.
+	// Field is the name of the index.
 	Field string
 }
-
-// OwnerIndex is the index of children by the UID of their controller. Each type of child that is found by its owner has
-// it.
-const OwnerIndex = ".espalier.dev/controller-uid"
 
 // SetupEvent is an event while the controllers run, and the requests that it must cause. If several of its fields are
 // set, they happen in the order of the fields.

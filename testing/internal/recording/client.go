@@ -1,5 +1,5 @@
-// Package recording records what code under test does: its calls to a client, its events, what it tracks, and the order
-// of all that.
+// Package recording records what code under test does: its calls to a client, the objects that it tracks, and the order
+// of all this and of its events.
 package recording
 
 import (
