@@ -2,7 +2,7 @@
 //
 // A row of a table is a test case: it gives objects, calls the code under test once, and expects all of its effects.
 // Any unexpected call fails the case, and the failure prints the Go literal to paste as the expectation. The tables
-// form a ladder from the smallest part of an operator to the largest. Most tests belong on the first rung.
+// are described from the smallest part of an operator to the largest. Most tests belong in the first one.
 //
 // # A row
 //
@@ -116,8 +116,8 @@
 // # A real API server
 //
 // By default the API server is in memory. It keeps the managed fields of server-side apply. Defaults, validation and
-// garbage collection need a real server: a case of the first three rungs that has a Server runs against it, and deletes
-// its objects afterwards. Tables do not test a running manager.
+// garbage collection need a real server: a case of the first three tables that has a Server runs against it, and
+// deletes its objects afterwards. Tables do not test a running manager.
 //
 // # How cases compare
 //
@@ -143,6 +143,6 @@
 // # More
 //
 // [Fixture] holds an object that cases share with small changes. [InduceFailure] makes calls fail. Each kind of table
-// has a suite whose cases run in order. For other code there is [ExpectConfig], of which cases are made. Set the
+// has a suite whose cases run in order. Other code can be tested with an [ExpectConfig], as the tables do. Set the
 // environment variable COLOR_DIFF to have differences in colour.
 package testing

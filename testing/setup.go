@@ -48,7 +48,7 @@ type SetupTestCase struct {
 	GivenTracks            []TrackRequest
 
 	// ExpectWatches has an object of each type that is watched, as often as it is watched, in any order. Unstructured
-	// objects, and metadata alone, are types of their own, as in a cache.
+	// objects, and metadata alone, are separate types, as in a cache.
 	ExpectWatches []client.Object
 	// ExpectIndexes are the fields that are indexed, in any order.
 	ExpectIndexes []IndexRef

@@ -60,8 +60,8 @@ func (o *overlay) instrument(dir, module string, p golist.Package) error {
 	return nil
 }
 
-// instrument puts a call of Note at the start of each function of a file. The lines stay where they are. A generated
-// file is returned as it is, because it is not there to be read.
+// instrument puts a call of Note at the start of each function of a file. Line numbers stay the same. A generated file
+// is returned as it is, because it is not read.
 func instrument(file string, source []byte, notes string) ([]byte, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, file, source, parser.ParseComments|parser.SkipObjectResolution)

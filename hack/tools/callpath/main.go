@@ -1,6 +1,6 @@
-// Command callpath counts how far a value travels through a module: which functions, in which files, are called for one
-// request. It builds the module with a call at the start of each function that notes it, runs a program of scenarios,
-// and prints a line for each scenario:
+// Command callpath counts the functions of a module that are called for one request, and their files. It inserts a call
+// that records the function at the start of each function, builds the module, runs a program of scenarios, and prints a
+// line for each scenario:
 //
 //	functions  different functions that were called
 //	files      different files that these functions are in
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// scenario is what the program reports of one scenario.
+// scenario is what the program prints for one scenario.
 type scenario struct {
 	Name string
 	// Calls are the functions in the order of their calls.
@@ -75,7 +75,7 @@ func readTrace(r io.Reader) ([]scenario, error) {
 	return trace, lines.Err()
 }
 
-// figures are those of one scenario.
+// figures are the numbers for one scenario.
 type figures struct {
 	functions, moves, returns int
 	// files are in the order of their first call.

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// exampleParts are the parts of a page that show an example.
+// exampleParts returns the parts of a page that show an example.
 func (v *vocabulary) exampleParts(from *source, example *doc.Example) []string {
 	title := "## Example"
 	if example.Suffix != "" {

@@ -23,7 +23,7 @@ import (
 //   - A builder that was given type converters cannot have a tracker. Server-side apply then uses those converters and
 //     the fake client's own tracker, at the cost of some milliseconds a write.
 //
-// A builder that was told to return managed fields makes the server keep them, see [WithManagedFields].
+// If the builder returns managed fields, the server keeps them, see [WithManagedFields].
 func (s *Server) Build(builder *fake.ClientBuilder) (c client.WithWatch, behind bool) {
 	// The builder has no methods to read these settings. A field that does not exist in another version of
 	// controller-runtime counts as not set.

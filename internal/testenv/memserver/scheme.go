@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The fake client registers unknown kinds of unstructured objects in its scheme, under a lock of its own. A test shares
-// its scheme with the code under test, and often with tests that run in parallel, which would race. So each server
-// works with a copy. Making one takes about a millisecond for the client-go scheme, so copies are used again.
+// The fake client registers unknown kinds of unstructured objects in its scheme, under its own lock. A test shares its
+// scheme with the code under test, and often with tests that run in parallel. Both would race with the fake client. So
+// each server works with a copy. A copy of the client-go scheme takes about a millisecond, so copies are used again.
 
 // schemeCopy is a copy of a scheme.
 type schemeCopy struct {

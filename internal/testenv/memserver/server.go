@@ -179,8 +179,8 @@ func (s *Server) Resources() []schema.GroupVersionResource {
 }
 
 // Watch starts a watch of a namespace, or of all if it is empty. As with client-go's tracker, it starts with the next
-// write. Given options, it starts with all objects written since their resource version, which is that of a list, or
-// with all objects if they have none. The caller has to stop it.
+// write. Given options, it starts with all objects written since their resource version, which is the version of a
+// list, or with all objects if they have none. The caller has to stop it.
 func (s *Server) Watch(
 	gvr schema.GroupVersionResource, ns string, opts ...metav1.ListOptions,
 ) (watch.Interface, error) {

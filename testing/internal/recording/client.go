@@ -107,8 +107,8 @@ func (c *Client) PrependReactor(verb, kind string, reaction clientgotesting.Reac
 		clientgotesting.Reactor(&clientgotesting.SimpleReactor{Verb: verb, Resource: kind, Reaction: reaction}))
 }
 
-// react offers an action to the reactors. It returns the answer of the last one that handled the action, or the first
-// error.
+// react offers an action to the reactors. It returns the answer of the last reactor that handled the action, or the
+// first error.
 func (c *Client) react(action clientgotesting.Action) (answer runtime.Object, err error) {
 	c.mu.Lock()
 	reactors := slices.Clone(c.reactors)

@@ -1,5 +1,5 @@
-// Package webhookserver serves admission webhooks to an API server on the same machine, as the tests and the demo need
-// it: on the loopback interface, with a certificate of its own making, and with the configurations that register them.
+// Package webhookserver serves admission webhooks to an API server on the same machine, for tests and demos: on the
+// loopback interface, with a self-signed certificate, and with the configurations that register the webhooks.
 //
 //	server, err := webhookserver.New()
 //	mgr, err := ctrl.NewManager(config, ctrl.Options{WebhookServer: server})
@@ -25,7 +25,8 @@ import (
 
 const host = "127.0.0.1"
 
-// Server is the webhook server of a manager, at a port of its own. It knows how an API server can reach it.
+// Server is the webhook server of a manager, at a free port. It makes the configurations by which an API server calls
+// it.
 type Server struct {
 	webhook.Server
 
@@ -51,8 +52,8 @@ func New() (*Server, error) {
 		Server: webhook.NewServer(webhook.Options{
 			Host: host,
 			Port: port,
-			TLSOpts: []func(*tls.Config){func(config *tls.Config) {
-				config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
+			TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+				c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
 			}},
 		}),
 		address:  net.JoinHostPort(host, strconv.Itoa(port)),
