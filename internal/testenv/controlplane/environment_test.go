@@ -146,6 +146,7 @@ func TestLifeOfAnEnvironment(t *testing.T) {
 }
 
 func TestStartReportsACRDThatIsRefused(t *testing.T) {
+	controlplanetest.SkipIfShort(t)
 	leaks := goleak.IgnoreCurrent()
 	refused := widgets()
 	refused.Spec.Versions = nil
