@@ -58,10 +58,6 @@ func (e *Environment) stopAPIServer() error {
 	return e.killed(apiServerBinary, e.envtest.ControlPlane.APIServer.Stop)
 }
 
-func (e *Environment) stopEtcd() error {
-	return e.killed(etcdBinary, e.envtest.ControlPlane.Etcd.Stop)
-}
-
 // killed kills the process of that name and waits until envtest notices. A graceful stop would gain nothing: etcd's
 // data is removed anyway, and an API server has none. stop fails until envtest notices that the process is gone.
 func (e *Environment) killed(name string, stop func() error) error {

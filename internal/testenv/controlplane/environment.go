@@ -203,7 +203,7 @@ func (e *Environment) Stop() error {
 		errs = append(errs, e.manager.stop())
 	}
 	if e.envtest != nil {
-		errs = append(errs, e.stopAPIServer(), e.stopEtcd())
+		errs = append(errs, e.stopAPIServer(), e.killed(etcdBinary, e.envtest.ControlPlane.Etcd.Stop))
 	}
 	if e.supervision != nil {
 		errs = append(errs, e.supervision.end())

@@ -74,16 +74,6 @@ func (p *published) Unwrap() client.WithWatch { return p.WithWatch }
 // Scheme implements [client.Client].
 func (p *published) Scheme() *runtime.Scheme { return p.scheme }
 
-// GroupVersionKindFor implements [client.Client].
-func (p *published) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return apiutil.GVKForObject(obj, p.scheme)
-}
-
-// IsObjectNamespaced implements [client.Client].
-func (p *published) IsObjectNamespaced(obj runtime.Object) (bool, error) {
-	return apiutil.IsObjectNamespaced(obj, p.scheme, p.RESTMapper())
-}
-
 func (s *Server) create(
 	ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.CreateOption,
 ) error {
