@@ -64,8 +64,8 @@ faults: controlplane ## Run the fault matrix with each of its points.
 	ESPALIER_FAULTS=all $(GO) test $(TESTFLAGS) -run 'Faults$$' $(call packages-with,ESPALIER_FAULTS)
 
 .PHONY: allocations
-allocations: ## Run the tests that count allocations, which mean less with the race detector.
-	$(GO) test $(TESTFLAGS) -run "^($$(hack/allocations))$$" $(call packages-with,AllocsPerRun)
+allocations: ## Run the tests that show less with the race detector: those that count allocations or try many cases.
+	$(GO) test $(TESTFLAGS) -run "^($$(hack/norace))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')
 
 .PHONY: compiler
 compiler:
@@ -77,7 +77,7 @@ bench: controlplane ## Run the benchmarks.
 	$(call each,$(CURDIR)/hack/bench '$(BENCH)' $(COUNT) $(TIMEOUT))
 
 .PHONY: paths
-paths: ## Count the functions and files that one request passes through (ARGS=-v lists the files).
+paths: ## Count the functions and files that one request passes through; too many files fail (ARGS=-v lists them).
 	@$(GO) -C hack/tools run ./callpath -module $(CURDIR) $(ARGS)
 
 .PHONY: size
@@ -105,11 +105,11 @@ check-staticcheck: $(TOOLS)/built ## staticcheck, configured in staticcheck.conf
 
 .PHONY: check-sizes
 check-sizes: ## That lines, functions and files are not too long.
-	$(GO) -C hack/tools run ./sizes $(CURDIR)
+	@$(GO) -C hack/tools run ./sizes $(CURDIR)
 
 .PHONY: check-layers
 check-layers: ## That packages import what is below them, and nothing heavy.
-	$(GO) -C hack/tools run ./layers $(CURDIR)
+	@$(GO) -C hack/tools run ./layers $(CURDIR)
 
 .PHONY: check-generated
 check-generated: ## That generated files are what "make generate" makes of the sources.

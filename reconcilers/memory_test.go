@@ -23,7 +23,10 @@ import (
 
 // A root keeps nothing of a resource that is gone: neither itself, nor its nodes, nor the tracker.
 func TestResourceReconcilerForgets(t *testing.T) {
-	const owners = 10_000
+	owners := 10_000
+	if testing.Short() {
+		owners /= 10
+	}
 	config := expectWidget().Config()
 	all := &churn{Client: config.Client, widgets: map[types.NamespacedName]*resources.Widget{}}
 	config.Client = all

@@ -25,7 +25,7 @@ type cluster[Type client.Object] struct {
 	rollout Rollout[Type]
 	expect  *ExpectConfig
 	config  reconcilers.Config
-	// unrecorded is the client behind that of the config.
+	// unrecorded makes the calls of the config's client, and records nothing.
 	unrecorded client.Client
 	// key is the key of the resource, given are the keys of the objects that were given beside it.
 	key   objectKey

@@ -24,7 +24,7 @@ import (
 // maxRequests is how many requests a roll-out may take: more than any that comes to an end.
 const maxRequests = 100
 
-// RolledOutAt is the time of a [Rollout] that has none of its own.
+// RolledOutAt is the time of a [Rollout] without a Now.
 var RolledOutAt = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Rollout rolls a resource out in memory, so that the rows of a table can start from the result. It has the marks,
@@ -46,7 +46,7 @@ type Rollout[Type client.Object] struct {
 	Scheme *runtime.Scheme
 	// Resource is rolled out. A resource without a UID gets one. Required.
 	Resource Type
-	// Reconciler rolls it out. It remembers what it did, so rows need an instance of their own. Required.
+	// Reconciler rolls it out. It remembers what it did, so rows need other instances. Required.
 	Reconciler reconcilers.SubReconciler[Type]
 	// GivenObjects exist before, beside the namespace of the resource. Optional.
 	GivenObjects []client.Object
@@ -62,7 +62,7 @@ type Rollout[Type client.Object] struct {
 }
 
 // Run makes the requests. After each it writes the status, as a root does. It fails the test if a request fails, or if
-// there is no end of changes. Without a test, as in an example, it panics instead.
+// changes do not end. Without a test, as in an example, it panics instead.
 func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 	if objects.IsNil(r.Resource) || objects.IsNil(r.Reconciler) || r.Scheme == nil {
 		fatal(t, errors.New("a Rollout needs a Scheme, a Resource and a Reconciler"))

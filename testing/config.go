@@ -163,8 +163,8 @@ func (c *ExpectConfig) make() *parts {
 		Client:        p.client,
 		APIReader:     reader,
 		Discovery:     apiresources.NewDiscovery(c.GivenAPIResources, server),
-		Recorder:      &recording.OldEvents{To: p.events.add},
-		EventRecorder: &recording.Events{To: p.events.add},
+		Recorder:      oldRecorder{p.events},
+		EventRecorder: newRecorder{p.events},
 		Tracker:       p.tracker,
 	}
 	return p

@@ -2,7 +2,7 @@
 //
 // A row of a table is a test case: it gives objects, calls the code under test once, and expects all of its effects.
 // Any unexpected call fails the case, and the failure prints the Go literal to paste as the expectation. The tables
-// form a ladder from the smallest part of an operator to the largest. Most tests belong on the first rung.
+// are described from the smallest part of an operator to the largest. Most tests belong in the first one.
 //
 // # A row
 //
@@ -69,7 +69,7 @@
 //	rtesting.SetupTests{
 //		"follows its quota": {
 //			ExpectWatches: []client.Object{&v1.Tenant{}, &corev1.ResourceQuota{}},
-//			ExpectIndexes: []rtesting.IndexRef{{Object: &corev1.ResourceQuota{}, Field: rtesting.OwnerIndex}},
+//			ExpectIndexes: []rtesting.IndexRef{{Object: &corev1.ResourceQuota{}, Field: "spec.tier"}},
 //			Events: []rtesting.SetupEvent{
 //				{Created: tenant, ExpectRequests: []reconcilers.Request{acme}},
 //				{Deleted: quota, ExpectRequests: []reconcilers.Request{acme}},
@@ -116,8 +116,8 @@
 // # A real API server
 //
 // By default the API server is in memory. It keeps the managed fields of server-side apply. Defaults, validation and
-// garbage collection need a real server: a case of the first three rungs that has a Server runs against it, and deletes
-// its objects afterwards. Tables do not test a running manager.
+// garbage collection need a real server: a case of the first three tables that has a Server runs against it, and
+// deletes its objects afterwards. Tables do not test a running manager.
 //
 // # How cases compare
 //
@@ -126,7 +126,23 @@
 // With ShouldErr alone the error and the result are not compared. ExpectedErr expects an error, and the result is
 // compared too. Only [StrictDiffer] compares the transition times of conditions.
 //
+// # How a row runs
+//
+//   - The table (subreconciler.go, reconciler.go, webhook.go, setup.go) runs each row as a subtest. In case.go, begin
+//     makes its context, calls Prepare, and copies the fields of the row into an [ExpectConfig].
+//   - config.go makes the config of the row: clients of internal/testenv/memserver with the given objects
+//     (given_objects.go), discovery and a REST mapper (internal/apiresources), a tracker and two recorders (events.go).
+//     A set-up has internal/fakemanager on top.
+//   - The factory returns the code under test, which validates itself, if it can, and is called once.
+//   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
+//     the call fail, and the server answers it. journal.go, beside it, keeps the order.
+//   - assert.go compares each kind of call with the expectations of the row, as differ.go and cmp_options.go define
+//     it. For an unexpected call, internal/literal prints the Go literal.
+//   - In case.go, end calls CleanUp and releases the config.
+//
+// # More
+//
 // [Fixture] holds an object that cases share with small changes. [InduceFailure] makes calls fail. Each kind of table
-// has a suite whose cases run in order. For other code there is [ExpectConfig], of which cases are made. Set the
+// has a suite whose cases run in order. Other code can be tested with an [ExpectConfig], as the tables do. Set the
 // environment variable COLOR_DIFF to have differences in colour.
 package testing

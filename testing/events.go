@@ -9,8 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
@@ -111,10 +113,9 @@ func (l *eventList) all() []Event {
 
 // add records an event. An event about an object that cannot be referred to is recorded with the error as its message:
 // it has to fail the test rather than the code under test.
-func (l *eventList) add(recorded recording.Event) {
-	event, err := newEvent(recorded.Regarding, recorded.Related, l.scheme)
-	event.Type, event.Reason, event.Message = recorded.Type, recorded.Reason, recorded.Message
-	event.Action, event.Note = recorded.Action, recorded.Note
+func (l *eventList) add(regarding, related runtime.Object, event Event) {
+	about, err := newEvent(regarding, related, l.scheme)
+	event.TypeMeta, event.NamespacedName, event.Related = about.TypeMeta, about.NamespacedName, about.Related
 	if err != nil {
 		event.Message = err.Error()
 	}
@@ -122,4 +123,43 @@ func (l *eventList) add(recorded recording.Event) {
 	defer l.mu.Unlock()
 	l.events = append(l.events, event)
 	l.journal.AddEvent(event.Reason, event.Kind, event.Namespace, event.Name)
+}
+
+// oldRecorder records events of the API before events.k8s.io, without their annotations.
+type oldRecorder struct{ *eventList }
+
+var _ record.EventRecorder = oldRecorder{}
+
+// Event implements [record.EventRecorder].
+func (r oldRecorder) Event(object runtime.Object, eventtype, reason, message string) {
+	r.add(object, nil, Event{Type: eventtype, Reason: reason, Message: message})
+}
+
+// Eventf implements [record.EventRecorder].
+func (r oldRecorder) Eventf(object runtime.Object, eventtype, reason, format string, args ...any) {
+	r.Event(object, eventtype, reason, fmt.Sprintf(format, args...))
+}
+
+// AnnotatedEventf implements [record.EventRecorder].
+func (r oldRecorder) AnnotatedEventf(
+	object runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
+) {
+	r.Eventf(object, eventtype, reason, format, args...)
+}
+
+// newRecorder records events of the API events.k8s.io, without their annotations.
+type newRecorder struct{ *eventList }
+
+var _ ctrlrecorder.EventRecorder = newRecorder{}
+
+// Eventf implements [ctrlrecorder.EventRecorder].
+func (r newRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	r.add(regarding, related, Event{Type: eventtype, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...)})
+}
+
+// AnnotatedEventf implements [ctrlrecorder.EventRecorder].
+func (r newRecorder) AnnotatedEventf(
+	regarding, related runtime.Object, _ map[string]string, eventtype, reason, action, note string, args ...any,
+) {
+	r.Eventf(regarding, related, eventtype, reason, action, note, args...)
 }

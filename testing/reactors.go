@@ -28,7 +28,7 @@ type InduceFailureOpts struct {
 }
 
 // InduceFailure returns a reaction that makes calls fail that have the verb (get, list, create, update, patch, apply,
-// delete, delete-collection) and are for objects of the kind. The kind of a list call is that of the list type, such as
+// delete, delete-collection) and are for objects of the kind. The kind of a list call is the kind of the list, such as
 // ConfigMapList. Case does not matter. The call is recorded, and is not made. It panics if given more than one options.
 func InduceFailure(verb, kind string, o ...InduceFailureOpts) ReactionFunc {
 	var opts InduceFailureOpts

@@ -48,7 +48,7 @@ type SetupTestCase struct {
 	GivenTracks            []TrackRequest
 
 	// ExpectWatches has an object of each type that is watched, as often as it is watched, in any order. Unstructured
-	// objects, and metadata alone, are types of their own, as in a cache.
+	// objects, and metadata alone, are separate types, as in a cache.
 	ExpectWatches []client.Object
 	// ExpectIndexes are the fields that are indexed, in any order.
 	ExpectIndexes []IndexRef
@@ -78,13 +78,9 @@ type VerifySetupFunc func(t *testing.T, err error)
 type IndexRef struct {
 	// Object is of the type that is indexed.
 	Object client.Object
-	// Field is the name of the index. A tree finds children by OwnerIndex.
+	// Field is the name of the index.
 	Field string
 }
-
-// OwnerIndex is the index of children by the UID of their controller. Each type of child that is found by its owner has
-// it.
-const OwnerIndex = ".espalier.dev/controller-uid"
 
 // SetupEvent is an event while the controllers run, and the requests that it must cause. If several of its fields are
 // set, they happen in the order of the fields.

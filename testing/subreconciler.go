@@ -95,8 +95,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	Server client.WithWatch
 
 	// AdditionalReconciles run afterwards as subtests, in their order, with the same instance of the sub-reconciler,
-	// which keeps what it remembers. Each is a case of its own, with its own objects and expectations. They cannot have
-	// a focus.
+	// which keeps its memory. Each is a separate case, with its own objects and expectations. They cannot have a focus.
 	AdditionalReconciles []SubReconcilerTestCase[Type]
 
 	// ExpectOrder is the order of all writes, see ExpectConfig.ExpectOrder; nil for any.
@@ -173,7 +172,7 @@ func (tc *SubReconcilerTestCase[Type]) fields() caseFields[SubReconcilerTestCase
 	}
 }
 
-// reconcile calls the sub-reconciler once and asserts what came of it.
+// reconcile calls the sub-reconciler once and asserts the outcome.
 func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r reconcilers.SubReconciler[Type]) {
 	t.Helper()
 	ctx, expect := run.ctx, run.expect

@@ -24,8 +24,8 @@ type folder struct {
 	check func(ctx context.Context, path string) error
 }
 
-// fill builds what is not there yet, or does not run, and says on out what it does. Of several processes that fill one
-// folder at the same time, one builds and the others wait for it.
+// fill builds the binaries if one is missing or does not run, and prints to out what it does. If several processes fill
+// one folder at the same time, one builds and the others wait for it.
 func (f folder) fill(ctx context.Context, out io.Writer) error {
 	if f.complete(ctx) == nil {
 		fmt.Fprintf(out, "controlplane: Kubernetes %s is in %s\n", f.recipe.version, f.path)
@@ -64,7 +64,7 @@ func (f folder) complete(ctx context.Context) error {
 	return nil
 }
 
-// rebuild replaces the folder. The lock is held, so what an interrupted build left behind is not in use.
+// rebuild replaces the folder. The caller holds the lock, so no process uses the rest of an interrupted build.
 func (f folder) rebuild(ctx context.Context, out io.Writer) error {
 	next := f.path + ".building"
 	if err := os.RemoveAll(next); err != nil {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lock takes the lock that the file at path stands for, creating the file if need be, and calls wait before it blocks.
-// The lock is given up by unlock, or by the end of the process.
+// lock locks the file at path, which it creates if it does not exist, and calls wait before it blocks. The lock ends
+// with a call of unlock, or with the process.
 func lock(path string, wait func()) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

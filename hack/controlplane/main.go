@@ -1,5 +1,5 @@
 // Command controlplane builds the control plane that the tests, the benchmarks and the demo run on: etcd,
-// kube-apiserver and kube-controller-manager, from the versions its own go.mod requires. All it needs is Go and a
+// kube-apiserver and kube-controller-manager, in the versions that its go.mod requires. All it needs is Go and a
 // module proxy. The binaries land in a folder of the user's cache, named after what they were built from, so that every
 // checkout on the machine shares them; bin/controlplane in the checkout is a link to it.
 //

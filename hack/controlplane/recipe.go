@@ -31,9 +31,9 @@ var binaries = []binary{
 	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", firstTime: 2 * time.Minute},
 }
 
-// recipe is everything that what is built depends on, save the Go release.
+// recipe is everything that the built programs depend on, except the Go release.
 type recipe struct {
-	// version is that of Kubernetes, such as v1.36.3.
+	// version is the version of Kubernetes, such as v1.36.3.
 	version string
 	goos    string
 	goarch  string
@@ -80,7 +80,7 @@ func requiredVersion(modJSON []byte, module string) (string, error) {
 	return "", fmt.Errorf("go.mod does not require %s", module)
 }
 
-// key names the folder of what the recipe builds: readable in front, unique by its end.
+// key returns the name of the folder for the programs of the recipe. It begins with the version and ends with a hash.
 func (r recipe) key() string {
 	h := sha256.New()
 	parts := append([]string{string(r.mod), string(r.sum)}, r.flags()...)

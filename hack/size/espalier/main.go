@@ -1,5 +1,5 @@
 // Command espalier is an operator of one child: each Service has a ConfigMap of its name. "make size" compares its size
-// with that of the command plain beside it, which does the same.
+// with the size of the command plain beside it, which does the same.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command plain is an operator of one child, written with controller-runtime alone: each Service has a ConfigMap of its
-// name. Its size is what that of the command espalier beside it is compared with.
+// name. "make size" compares the size of the command espalier beside it with the size of this one.
 package main
 
 import (

@@ -7,9 +7,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
 )
@@ -58,8 +60,8 @@ func (o *overlay) instrument(dir, module string, p golist.Package) error {
 	return nil
 }
 
-// instrument puts a call of Note at the start of each function of a file. The lines stay where they are. A generated
-// file is returned as it is, because it is not there to be read.
+// instrument puts a call of Note at the start of each function of a file. Line numbers stay the same. A generated file
+// is returned as it is, because it is not read.
 func instrument(file string, source []byte, notes string) ([]byte, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, file, source, parser.ParseComments|parser.SkipObjectResolution)
@@ -97,19 +99,7 @@ func nameOf(function *ast.FuncDecl) string {
 	if function.Recv == nil {
 		return function.Name.Name
 	}
-	receiver := function.Recv.List[0].Type
-	for {
-		switch t := receiver.(type) {
-		case *ast.StarExpr:
-			receiver = t.X
-		case *ast.IndexExpr:
-			receiver = t.X
-		case *ast.IndexListExpr:
-			receiver = t.X
-		case *ast.Ident:
-			return t.Name + "." + function.Name.Name
-		default:
-			return function.Name.Name
-		}
-	}
+	receiver := strings.TrimLeft(types.ExprString(function.Recv.List[0].Type), "*")
+	receiver, _, _ = strings.Cut(receiver, "[")
+	return receiver + "." + function.Name.Name
 }

@@ -1,20 +1,21 @@
-// Command callpath counts how far a value travels through a module: which functions, in which files, are called for one
-// request. It builds the module with a call at the start of each function that notes it, runs a program of scenarios,
-// and prints a line for each scenario:
+// Command callpath counts the functions of a module that are called for one request, and their files. It inserts a call
+// that records the function at the start of each function, builds the module, runs a program of scenarios, and prints a
+// line for each scenario:
 //
 //	functions  different functions that were called
 //	files      different files that these functions are in
 //	moves      calls of a function that is in another file than the one called before
 //	returns    moves to a file that was visited before
 //
-// The module is not changed: what is added lies in a temporary folder. Calls are counted while a scenario is measured,
-// see scenarios.go.tmpl for what that is.
+// The module is not changed: the added files lie in a temporary folder. Calls are counted while a scenario is measured,
+// see scenarios.go.tmpl. The command exits with 1 if a scenario passes through more files than maxFiles allows.
 package main
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -23,16 +24,26 @@ import (
 	"text/tabwriter"
 )
 
+// maxFiles is how many files a scenario may pass through. Other scenarios have no limit.
+var maxFiles = map[string]int{
+	"child by update, idle":         22,
+	"child by update, update":       26,
+	"component of one object, idle": 50,
+}
+
+// defaultWithout are the folders whose functions are not counted.
+var defaultWithout = []string{"internal/digest", "internal/testenv", "examples", "hack"}
+
 func main() {
 	module := flag.String("module", ".", "the `folder` of the module")
-	without := flag.String("without", "internal/digest,internal/testenv,examples,hack",
+	without := flag.String("without", strings.Join(defaultWithout, ","),
 		"`folders` of the module whose functions are not counted, separated by commas")
 	verbose := flag.Bool("v", false, "list the files of each scenario in the order of their first call")
 	calls := flag.Bool("calls", false, "list all calls of each scenario")
 	flag.Parse()
 	trace, err := run(context.Background(), *module, scenarios, strings.Split(*without, ","))
 	if err == nil {
-		err = report(os.Stdout, trace, *verbose, *calls)
+		err = errors.Join(report(os.Stdout, trace, *verbose, *calls), checkFiles(trace))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "callpath:", err)
@@ -40,7 +51,7 @@ func main() {
 	}
 }
 
-// scenario is what the program reports of one scenario.
+// scenario is what the program prints for one scenario.
 type scenario struct {
 	Name string
 	// Calls are the functions in the order of their calls.
@@ -64,7 +75,7 @@ func readTrace(r io.Reader) ([]scenario, error) {
 	return trace, lines.Err()
 }
 
-// figures are those of one scenario.
+// figures are the numbers for one scenario.
 type figures struct {
 	functions, moves, returns int
 	// files are in the order of their first call.
@@ -89,6 +100,18 @@ func (s scenario) figures() figures {
 	}
 	f.functions = len(functions)
 	return f
+}
+
+// checkFiles returns an error for each scenario that passes through too many files.
+func checkFiles(trace []scenario) error {
+	var errs []error
+	for _, s := range trace {
+		n := len(s.figures().files)
+		if limit, ok := maxFiles[s.Name]; ok && n > limit {
+			errs = append(errs, fmt.Errorf("%s: %d files, at most %d are allowed", s.Name, n, limit))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func report(w io.Writer, trace []scenario, verbose, calls bool) error {

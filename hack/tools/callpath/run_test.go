@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -54,6 +57,43 @@ two:
 `
 	if out.String() != wantReport[1:] {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), wantReport[1:])
+	}
+}
+
+func TestScenariosPassThroughFewFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the module")
+	}
+	trace, err := run(t.Context(), "../../..", scenarios, defaultWithout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range maxFiles {
+		if !slices.ContainsFunc(trace, func(s scenario) bool { return s.Name == name && len(s.Calls) > 0 }) {
+			t.Errorf("no calls were counted of %q", name)
+		}
+	}
+	if err := checkFiles(trace); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckFiles(t *testing.T) {
+	through := func(name string, files int) (s scenario) {
+		s.Name = name
+		for i := range files {
+			s.Calls = append(s.Calls, call{File: strconv.Itoa(i)})
+		}
+		return s
+	}
+	const name = "child by update, idle"
+	limit := maxFiles[name]
+	if err := checkFiles([]scenario{through(name, limit), through("without a limit", 1000)}); err != nil {
+		t.Errorf("got %v, want no error", err)
+	}
+	want := fmt.Sprintf("%s: %d files, at most %d are allowed", name, limit+1, limit)
+	if err := checkFiles([]scenario{through(name, limit+1)}); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

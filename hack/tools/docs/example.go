@@ -1,16 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"go/ast"
 	"go/doc"
+	"go/format"
 	"go/token"
 	"path"
 	"path/filepath"
 	"strings"
 )
 
-// exampleParts are the parts of a page that show an example.
+// exampleParts returns the parts of a page that show an example.
 func (v *vocabulary) exampleParts(from *source, example *doc.Example) []string {
 	title := "## Example"
 	if example.Suffix != "" {
@@ -41,7 +41,12 @@ func (s *source) codeOf(example *doc.Example) string {
 	switch code := example.Code.(type) {
 	case *ast.BlockStmt:
 		output := outputOf(code, example.Comments)
-		return s.text(code, code.Lbrace+1, output.Pos(), "\t")
+		// What is formatted without its first indent has none in other lines either.
+		text, err := format.Source([]byte(s.text(code.Lbrace+1, output.Pos())))
+		if err != nil {
+			panic(err) // the source was parsed before
+		}
+		return string(text)
 	case *ast.File:
 		begin := code.Name.End()
 		for _, imported := range code.Decls {
@@ -50,8 +55,7 @@ func (s *source) codeOf(example *doc.Example) string {
 			}
 		}
 		output := outputOf(bodyOf(code, "Example"+example.Name), example.Comments)
-		return strings.TrimRight(s.text(code, begin, output.Pos(), ""), "\n\t") + "\n" +
-			s.text(code, output.End(), code.FileEnd, "")
+		return s.text(begin, output.Pos()) + "\n" + s.text(output.End(), code.FileEnd)
 	default:
 		return ""
 	}
@@ -78,26 +82,8 @@ func outputOf(body *ast.BlockStmt, comments []*ast.CommentGroup) *ast.CommentGro
 	return last
 }
 
-// text returns the source from begin to end, each line without indent. Sources are formatted, so it need not be
-// formatted again.
-func (s *source) text(node ast.Node, begin, end token.Pos, indent string) string {
+// text returns the source from begin to end, without space around it.
+func (s *source) text(begin, end token.Pos) string {
 	file := s.files.File(begin)
-	literal := map[int]bool{} // the lines that begin within a string
-	ast.Inspect(node, func(n ast.Node) bool {
-		if text, ok := n.(*ast.BasicLit); ok {
-			for line := file.Line(text.Pos()); line < file.Line(text.End()); line++ {
-				literal[line+1] = true
-			}
-		}
-		return true
-	})
-	var code strings.Builder
-	text := s.contents[file.Name()][file.Offset(begin):file.Offset(end)]
-	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
-		if !literal[file.Line(begin)+i] {
-			line = bytes.TrimPrefix(line, []byte(indent))
-		}
-		code.Write(line)
-	}
-	return strings.Trim(code.String(), "\n")
+	return strings.TrimSpace(string(s.contents[file.Name()][file.Offset(begin):file.Offset(end)]))
 }

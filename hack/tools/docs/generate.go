@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -94,21 +93,17 @@ func titleOf(content string) (string, bool) {
 
 // removeStale removes the generated pages of nodes that are not among pages. A page that is written by hand stays.
 func removeStale(root string, pages map[string]string) error {
-	entries, err := os.ReadDir(filepath.Join(root, nodesFolder))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	files, err := filepath.Glob(filepath.Join(root, nodesFolder, "*.md"))
+	if err != nil {
 		return fmt.Errorf("could not list the pages: %w", err)
 	}
-	for _, entry := range entries {
-		name := path.Join(nodesFolder, entry.Name())
-		if _, wanted := pages[name]; wanted || entry.IsDir() {
-			continue
-		}
-		file := filepath.Join(root, name)
+	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("could not read a page: %w", err)
 		}
-		if !strings.HasPrefix(string(content), mark) {
+		_, wanted := pages[path.Join(nodesFolder, filepath.Base(file))]
+		if wanted || !strings.HasPrefix(string(content), mark) {
 			continue
 		}
 		if err := os.Remove(file); err != nil {

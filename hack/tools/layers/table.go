@@ -19,7 +19,7 @@ type row struct {
 	layer   int
 }
 
-// derived is the layer of units that have none of their own: their imports decide how low they are.
+// derived is the layer of units without a fixed one. Their imports decide their layer.
 const derived = -1
 
 // highestDerived is the highest layer that a derived unit may import from.

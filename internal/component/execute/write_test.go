@@ -512,7 +512,7 @@ func TestReplaceWritesWhatIsDesiredOfAssignedFields(t *testing.T) {
 	const text = `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x, labels: {n: "N"}},
 		spec: {storageClassName: mine, volumeName: v, accessModes: [ReadWriteOnce],
 		resources: {requests: {storage: 1Gi}}}}`
-	created := b.create(b.desire(strings.ReplaceAll(text, "N", "1"), "d1"))
+	created := b.create(b.desire(strings.ReplaceAll(text, `"N"`, `"1"`), "d1"))
 	o := b.desire(strings.ReplaceAll(strings.ReplaceAll(text, `"N"`, `"2"`), "mine", "other"), "d2")
 	o.SetUID(created.GetUID())
 	// That is refused, and not hidden.

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// errNotOurs is returned for what can be done only to an environment that Start has started.
+// errNotOurs is the error of stopping or starting the API server of an existing cluster.
 var errNotOurs = errors.New("the API server of an existing cluster is not ours to stop or start")
 
-// errStopped is returned for what cannot be done once Stop was called.
+// errStopped is the error of stopping or starting the API server after Stop.
 var errStopped = errors.New("the control plane was stopped")
 
 // StopAPIServer kills the API server, as a crash of its machine would: requests in flight fail, watches break off. etcd
@@ -58,13 +58,8 @@ func (e *Environment) stopAPIServer() error {
 	return e.killed(apiServerBinary, e.envtest.ControlPlane.APIServer.Stop)
 }
 
-func (e *Environment) stopEtcd() error {
-	return e.killed(etcdBinary, e.envtest.ControlPlane.Etcd.Stop)
-}
-
-// killed kills the process of that name and waits until envtest has noticed. Nothing is lost by not asking politely:
-// etcd's data is thrown away, and an API server has none. stop fails while the process is gone and envtest does not
-// know yet.
+// killed kills the process of that name and waits until envtest notices. A graceful stop would gain nothing: etcd's
+// data is removed anyway, and an API server has none. stop fails until envtest notices that the process is gone.
 func (e *Environment) killed(name string, stop func() error) error {
 	if err := e.supervision.kill(name); err != nil {
 		return err

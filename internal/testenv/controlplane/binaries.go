@@ -1,15 +1,15 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -29,7 +29,7 @@ type BinaryError struct {
 	Path string
 	// Remedy is a sentence without a full stop.
 	Remedy string
-	// Err is what was found when it was looked at.
+	// Err is the error of running it.
 	Err error
 }
 
@@ -39,7 +39,7 @@ func (e *BinaryError) Error() string {
 
 func (e *BinaryError) Unwrap() error { return e.Err }
 
-// binaries is the folder of the programs and what to tell people about a program in it that does not work.
+// binaries is the folder of the programs, and the remedy to print if one of them does not work.
 type binaries struct {
 	dir    string
 	remedy string
@@ -83,24 +83,16 @@ func checkoutOf(start string) (string, error) {
 
 func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 
-// check returns a *BinaryError about the first of names that cannot be run. It runs them, since whether a file is a
-// program for this machine is best known to the operating system.
+// check returns a *BinaryError for the first of the programs that cannot be run. It runs them, because only the
+// operating system knows whether a file is a program for this machine.
 func (b binaries) check(ctx context.Context, names ...string) error {
 	errs := make([]error, len(names))
-	var group errgroup.Group
+	var group sync.WaitGroup
 	for i, name := range names {
-		group.Go(func() error {
-			errs[i] = b.checkOne(ctx, b.path(name))
-			return nil
-		})
+		group.Go(func() { errs[i] = b.checkOne(ctx, b.path(name)) })
 	}
-	_ = group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	group.Wait()
+	return cmp.Or(errs...)
 }
 
 func (b binaries) checkOne(ctx context.Context, path string) error {

@@ -3,7 +3,7 @@
 // [Start] runs etcd and kube-apiserver by means of controller-runtime's envtest, and, where [Options] ask for it,
 // kube-controller-manager with just the controllers that collect garbage and finish deleting namespaces.
 // [Environment.StopAPIServer] kills the API server and [Environment.StartAPIServer] brings it back with the same
-// address and the same data. [CountRequests] counts what a client asks of an API server.
+// address and the same data. [CountRequests] counts the requests of a client.
 //
 // The programs come from the folder that KUBEBUILDER_ASSETS names or, when it is not set, from bin/controlplane in the
 // checkout, where "make controlplane" puts them. Tests use package controlplanetest, which starts one environment per

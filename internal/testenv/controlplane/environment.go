@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// startTimeout is for one process, on a machine that does something else at the same time.
+	// startTimeout is for one process, on a busy machine.
 	startTimeout = 60 * time.Second
 	stopTimeout  = 20 * time.Second
 )
 
 // Environment is a running control plane. Its methods are safe for concurrent use.
 type Environment struct {
-	// existing is set for a cluster that is not ours; all that follow config are nil then.
+	// existing is set for a cluster that Start did not start; all fields after config are nil then.
 	existing bool
 	config   *rest.Config
 
@@ -73,10 +73,8 @@ func Start(ctx context.Context, options Options) (*Environment, error) {
 func useExisting(options Options) (*Environment, error) {
 	existing := true
 	env := &envtest.Environment{
-		UseExistingCluster:    &existing,
-		CRDs:                  options.CRDs,
-		CRDDirectoryPaths:     options.CRDPaths,
-		ErrorIfCRDPathMissing: true,
+		UseExistingCluster: &existing,
+		CRDs:               options.CRDs,
 	}
 	config, err := env.Start()
 	if err != nil {
@@ -146,29 +144,28 @@ func newEnvtest(dir string, options Options) (*envtest.Environment, error) {
 		ControlPlane:             envtest.ControlPlane{Etcd: etcd, APIServer: server},
 		UseExistingCluster:       &own,
 		CRDs:                     options.CRDs,
-		CRDDirectoryPaths:        options.CRDPaths,
-		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  stopTimeout,
 	}, nil
 }
 
-// withoutRateLimit is for tests and benchmarks, which are to wait for the server and for nothing else.
+// withoutRateLimit returns a copy of config without the rate limit of clients: tests and benchmarks should wait for the
+// server only.
 func withoutRateLimit(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, -1
 	return config
 }
 
-// Config returns what an administrator's client needs to connect. In an environment of ours it has no rate limit. Each
-// call returns a copy.
+// Config returns the configuration of an administrator's client, as a copy. It has no rate limit, except for an
+// existing cluster.
 func (e *Environment) Config() *rest.Config { return rest.CopyConfig(e.config) }
 
-// Existing reports whether this is a cluster that was there before, and that Stop will leave running.
+// Existing reports whether Start connected to an existing cluster, which Stop leaves running.
 func (e *Environment) Existing() bool { return e.existing }
 
-// User returns what a client needs to connect as the user of that name and groups. The user may do what RBAC allows,
-// which is nothing at first.
+// User returns the configuration of a client for a user of that name and those groups. The user may do what RBAC
+// allows, which is nothing at first.
 func (e *Environment) User(name string, groups ...string) (*rest.Config, error) {
 	if e.existing {
 		config := e.Config()
@@ -206,7 +203,7 @@ func (e *Environment) Stop() error {
 		errs = append(errs, e.manager.stop())
 	}
 	if e.envtest != nil {
-		errs = append(errs, e.stopAPIServer(), e.stopEtcd())
+		errs = append(errs, e.stopAPIServer(), e.killed(etcdBinary, e.envtest.ControlPlane.Etcd.Stop))
 	}
 	if e.supervision != nil {
 		errs = append(errs, e.supervision.end())

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 )
 
 var plane = controlplanetest.Shared{Options: controlplane.Options{
@@ -90,7 +92,7 @@ func TestLifeOfAnEnvironment(t *testing.T) {
 	controlplanetest.SkipIfShort(t)
 	leaks := goleak.IgnoreCurrent()
 	env, err := controlplane.Start(t.Context(), controlplane.Options{
-		CRDPaths: []string{"testdata/widgets.yaml"}, GarbageCollection: true,
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets()}, GarbageCollection: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -143,11 +145,16 @@ func TestLifeOfAnEnvironment(t *testing.T) {
 	}
 }
 
-func TestStartReportsACRDThatIsNotThere(t *testing.T) {
+func TestStartReportsACRDThatIsRefused(t *testing.T) {
+	controlplanetest.SkipIfShort(t)
 	leaks := goleak.IgnoreCurrent()
-	_, err := controlplane.Start(t.Context(), controlplane.Options{CRDPaths: []string{"testdata/nothing.yaml"}})
-	if err == nil {
-		t.Error("the missing file went unnoticed")
+	refused := widgets()
+	refused.Spec.Versions = nil
+	_, err := controlplane.Start(t.Context(), controlplane.Options{
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{refused},
+	})
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("Start returned %v, want the answer of the API server", err)
 	}
 	goleak.VerifyNone(t, leaks)
 }
@@ -163,6 +170,19 @@ func newClient(t *testing.T, config *rest.Config) client.Client {
 
 func configMap(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// widgets defines Widget, whose size has a default.
+func widgets() *apiextensionsv1.CustomResourceDefinition {
+	crd := resources.CRD()
+	crd.Name, crd.Spec.Group = "widgets.controlplane.test", "controlplane.test"
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
+		Type: "object",
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"size": {Type: "integer", Default: &apiextensionsv1.JSON{Raw: []byte("3")}},
+		},
+	}
+	return crd
 }
 
 func newWidget(name string) *unstructured.Unstructured {

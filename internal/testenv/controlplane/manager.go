@@ -33,7 +33,7 @@ type controllerManager struct {
 	exit     error
 }
 
-// startManager runs the controllers as an administrator: what is tested is not their permissions.
+// startManager runs the controllers as an administrator, because no test is about their permissions.
 func (e *Environment) startManager(ctx context.Context, controllers []string, options Options) error {
 	user, err := e.envtest.AddUser(envtest.User{Name: "controller-manager", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
@@ -80,7 +80,7 @@ func (m *controllerManager) start(ctx context.Context, args ...string) error {
 	return m.err()
 }
 
-// finished records the end of the process; the end that stop brings about is no error.
+// finished records the end of the process. It is no error if stop was called.
 func (m *controllerManager) finished(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,15 +16,12 @@ type Options struct {
 	// CRDs are installed, and served, before Start returns.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 
-	// CRDPaths name files, or folders of files, with more definitions. A path that does not exist is an error.
-	CRDPaths []string
-
-	// GarbageCollection makes dependents go when their owners are gone, by running kube-controller-manager. The
-	// collector learns of types installed after Start with a delay of up to half a minute.
+	// GarbageCollection deletes dependents when their owners are gone, by running kube-controller-manager. The
+	// collector needs up to half a minute to notice types that are installed after Start.
 	GarbageCollection bool
 
-	// NamespaceDeletion makes deleted namespaces, and what is in them, go, by running kube-controller-manager. That
-	// takes about 5 seconds, a pause the namespace controller makes on purpose.
+	// NamespaceDeletion finishes the deletion of namespaces and of their objects, by running kube-controller-manager.
+	// It takes about 5 seconds, because the namespace controller waits for so long.
 	NamespaceDeletion bool
 
 	// AllowExistingCluster permits to use the cluster of the current kubeconfig instead of starting anything, which
@@ -37,7 +34,7 @@ type Options struct {
 	Output io.Writer
 }
 
-// controllers are the ones kube-controller-manager is to run; none means that it is not needed.
+// controllers returns the controllers that kube-controller-manager has to run. It is not needed if there are none.
 func (o Options) controllers() []string {
 	var names []string
 	if o.GarbageCollection {

@@ -9,7 +9,7 @@ import (
 // maxTail is how much of a process's output is kept for error messages.
 const maxTail = 4 << 10
 
-// output passes on what a process prints and remembers the end of it. It is safe for concurrent use.
+// output passes on the output of a process and keeps the end of it. It is safe for concurrent use.
 type output struct {
 	// next may be nil.
 	next io.Writer
@@ -18,7 +18,7 @@ type output struct {
 	tail []byte
 }
 
-// Write never fails, so that a broken writer of the caller's does not stop a process of the control plane.
+// Write never fails, so that a broken writer does not stop a process of the control plane.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 
 // Request is one kind of request to an API server.
 type Request struct {
-	// Verb is the verb of Kubernetes: get, list, watch, create, update, patch, delete or deletecollection; for a path
-	// that is no resource's, such as /healthz, it is the method in lower case.
+	// Verb is the verb of Kubernetes: get, list, watch, create, update, patch, delete or deletecollection. For a path
+	// that names no resource, such as /healthz, it is the method in lower case.
 	Verb string
-	// Path is that of the URL, without the query.
+	// Path is the path of the URL, without the query.
 	Path string
 }
 
@@ -39,14 +39,14 @@ func CountRequests(config *rest.Config) (*rest.Config, *Requests) {
 	return config, requests
 }
 
-// Total is the number of requests, watches left out: these stay open, and are opened anew when they have timed out,
-// whether the client has anything to do or not.
+// Total returns the number of requests without watches. Watches stay open, and are opened again after a time-out even
+// if the client is idle.
 func (r *Requests) Total() int { return r.sum(func(q Request) bool { return q.Verb != "watch" }) }
 
-// Watches is the number of watches that were opened.
+// Watches returns the number of watches that were opened.
 func (r *Requests) Watches() int { return r.sum(func(q Request) bool { return q.Verb == "watch" }) }
 
-// Writes is the number of requests that change something.
+// Writes returns the number of requests that change something.
 func (r *Requests) Writes() int {
 	return r.sum(func(q Request) bool {
 		switch q.Verb {
@@ -69,7 +69,7 @@ func (r *Requests) sum(include func(Request) bool) int {
 	return total
 }
 
-// Counts returns a copy of the counters, those of watches among them.
+// Counts returns a copy of the counters, which include watches.
 func (r *Requests) Counts() map[Request]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,8 +83,7 @@ func (r *Requests) Reset() {
 	clear(r.counts)
 }
 
-// String returns a line per kind of request with its count, ordered by path and verb, for the message of a test that
-// has found a request too many.
+// String returns a line with the count of each kind of request, ordered by path and verb, for the messages of tests.
 func (r *Requests) String() string {
 	counts := r.Counts()
 	if len(counts) == 0 {
@@ -118,10 +117,10 @@ func (c *counter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper lets client-go find the transport it has to close.
+// WrappedRoundTripper lets client-go find the transport that it has to close.
 func (c *counter) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// verbOf is the verb by which Kubernetes calls a request.
+// verbOf returns the Kubernetes verb of a request.
 func verbOf(method, path, watch string) string {
 	object, ok := namesObject(path)
 	if !ok {

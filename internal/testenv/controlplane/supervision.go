@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// supervision knows the process ids of the control plane, and ends its processes when this process is gone: killed by
-// a test's time-out, say, when no deferred call runs. envtest offers neither, so each program is started through a
-// script that writes down its own process id and then becomes the program.
+// supervision knows the process ids of the control plane. It ends these processes when this process is gone, even if no
+// deferred call runs, as after the time-out of a test. envtest does neither, so each program is started through a
+// script that writes its process id to a file and then becomes the program.
 type supervision struct {
-	// dir holds the scripts and the ids, and is removed with everything else in it in the end.
+	// dir has the scripts and the ids. It is removed in the end.
 	dir string
 	// watcher reads from alive until that is closed, which the operating system does when this process ends.
 	watcher *exec.Cmd
@@ -26,10 +26,10 @@ type supervision struct {
 // watch waits for the end of its standard input, then kills what the .pid files in the folder name.
 const watch = `cat >/dev/null; for f in "$0"/*.pid; do [ -e "$f" ] && kill -9 "$(cat "$f")"; done; rm -rf "$0"`
 
-// supervise takes charge of dir.
+// supervise starts a supervision with its files in dir.
 func supervise(dir string) (*supervision, error) {
 	watcher := exec.Command("/bin/sh", "-c", watch, dir)
-	// A group of its own keeps an interrupt typed at the terminal from ending the watcher before its work is done.
+	// An interrupt typed at the terminal reaches all processes of a group. In another group the watcher survives it.
 	watcher.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	alive, err := watcher.StdinPipe()
 	if err != nil {
@@ -41,7 +41,7 @@ func supervise(dir string) (*supervision, error) {
 	return &supervision{dir: dir, watcher: watcher, alive: alive}, nil
 }
 
-// wrap returns the path of a program that is the one at path, supervised under name.
+// wrap returns the path of a script that runs the program at path, supervised under name.
 func (s *supervision) wrap(name, path string) (string, error) {
 	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexec %s \"$@\"\n", quote(s.pidFile(name)), quote(path))
 	wrapper := filepath.Join(s.dir, name)
@@ -56,7 +56,7 @@ func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\'
 
 func (s *supervision) pidFile(name string) string { return filepath.Join(s.dir, name+".pid") }
 
-// kill ends the process that runs under name at once; it may be dead already.
+// kill ends the process that runs under name at once. The process may have ended before.
 func (s *supervision) kill(name string) error {
 	content, err := os.ReadFile(s.pidFile(name))
 	if errors.Is(err, os.ErrNotExist) {

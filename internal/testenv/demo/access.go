@@ -7,7 +7,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// Everywhere is all namespaces, and what has none.
+// Everywhere stands for all namespaces, and for resources without a namespace.
 const Everywhere = ""
 
 // May holds when the API server would let a user do something.

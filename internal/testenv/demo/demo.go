@@ -1,5 +1,5 @@
-// Package demo has what the demos of the examples have in common: a scenario is played in steps on a real cluster, and
-// what comes of each step is checked. What the steps are is up to each demo.
+// Package demo runs the demos of the examples. A demo plays a scenario on a real cluster: in each step it does
+// something, and then checks facts about the cluster.
 package demo
 
 import (
@@ -25,9 +25,9 @@ import (
 // Demo plays a scenario on a control plane that it starts itself or, with USE_EXISTING_CLUSTER=true, on the cluster of
 // the current kubeconfig, which it leaves as it was.
 type Demo struct {
-	// Title says what is shown.
+	// Title says what the demo shows.
 	Title string
-	// Users are the names of the users that the operator is.
+	// Users are the names of the users as whom the operator connects.
 	Users []string
 	// Open makes a cluster ready for the scenario. If it returns an error, nothing is left behind.
 	Open func(ctx context.Context, options Options) (*Scenario, error)
@@ -83,11 +83,11 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 		return err
 	}
 	if !plane.Existing() {
-		// The cluster is thrown away with all that is in it.
+		// The cluster is removed with all of its objects.
 		defer func() { err = errors.Join(err, scenario.Operator.Stop()) }()
 		return scenario.Play(ctx)
 	}
-	// After an interrupt there is still to clean up.
+	// The objects have to be deleted even after an interrupt.
 	defer func() { err = errors.Join(err, scenario.Close(context.WithoutCancel(ctx))) }()
 	return scenario.Play(ctx)
 }

@@ -21,13 +21,13 @@ import (
 // Fixture is the cluster of a scenario, as an administrator sees it.
 type Fixture struct {
 	Client client.Client
-	// created are the objects that the scenario has made itself, in this order.
+	// created are the objects that the scenario created, in this order.
 	created []client.Object
-	// remembered are objects as they were before something was done.
+	// remembered are the objects of the last call of Remember.
 	remembered []client.Object
 }
 
-// Create creates objects that are taken away in the end. It returns an error if one is there already.
+// Create creates objects, which Close deletes. It returns an error if one exists already.
 func (f *Fixture) Create(ctx context.Context, objects ...client.Object) error {
 	for _, obj := range objects {
 		if err := f.Client.Create(ctx, obj); err != nil {
@@ -41,7 +41,7 @@ func (f *Fixture) Create(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// AlreadyThere is the error of a cluster that has an object which the scenario would make.
+// AlreadyThere returns the error for an object that the scenario would create and that exists already.
 func AlreadyThere(err error) error {
 	return fmt.Errorf("%w: the scenario would change and delete it, so it is not played in this cluster", err)
 }
@@ -61,7 +61,7 @@ func (f *Fixture) Patch(ctx context.Context, obj client.Object, change string) e
 	return f.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(change)))
 }
 
-// Exist holds when the objects are there.
+// Exist holds when the objects exist.
 func (f *Fixture) Exist(objects ...client.Object) Condition {
 	return func(ctx context.Context) error {
 		for _, obj := range objects {
@@ -89,7 +89,7 @@ func (f *Fixture) Gone(objects ...client.Object) Condition {
 	}
 }
 
-// IsGone reports whether an object cannot be read because it, or its type, is not there.
+// IsGone reports whether err says that an object, or its type, does not exist.
 func IsGone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // Remember reads objects, for Untouched and Replaced.
@@ -104,8 +104,7 @@ func (f *Fixture) Remember(ctx context.Context, objects ...client.Object) error 
 	return nil
 }
 
-// Untouched holds when the objects that were remembered are as they were. A status does not count: other controllers
-// may have reasons to write it.
+// Untouched holds when the remembered objects have not changed. The status may change: other controllers write it.
 func (f *Fixture) Untouched(ctx context.Context) error {
 	return f.compare(ctx, "is not as it was", func(before, now client.Object) (bool, error) {
 		first, err := normalized(before)
@@ -117,7 +116,7 @@ func (f *Fixture) Untouched(ctx context.Context) error {
 	})
 }
 
-// Replaced holds when there are objects of the names that were remembered, and they are other ones.
+// Replaced holds when the objects with the remembered names have other UIDs.
 func (f *Fixture) Replaced(ctx context.Context) error {
 	return f.compare(ctx, "is the old one", func(before, now client.Object) (bool, error) {
 		return now.GetUID() != before.GetUID(), nil
@@ -142,6 +141,20 @@ func (f *Fixture) compare(
 	return nil
 }
 
+// normalized returns the content of an object without its status and without the metadata that changes with each write.
+func normalized(obj client.Object) (map[string]any, error) {
+	// The converter does not copy the content of an unstructured object.
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "status")
+	for _, field := range []string{"resourceVersion", "managedFields", "generation"} {
+		unstructured.RemoveNestedField(content, "metadata", field)
+	}
+	return content, nil
+}
+
 // Named returns an object that has a name and a namespace, and nothing else.
 func Named[T any, Object interface {
 	*T
@@ -153,8 +166,7 @@ func Named[T any, Object interface {
 	return obj
 }
 
-// blank returns an object of the type and kind, and nothing else: what is read into one that has fields may leave
-// these.
+// blank returns an empty object of the type and kind. Decoding into an object with content might keep fields of it.
 func blank(obj client.Object) client.Object {
 	if _, ok := obj.(runtime.Unstructured); ok {
 		empty := &unstructured.Unstructured{}
@@ -164,13 +176,13 @@ func blank(obj client.Object) client.Object {
 	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
 
-// remove deletes the created objects but for the first ones, the last first, and returns when they are gone. While
-// failure returns an error, an operator does not clean up after them, and their finalizers are removed.
+// remove deletes the created objects except for the first ones, in reverse order, and returns when they are gone. While
+// failure returns an error, no operator runs that would remove their finalizers, so remove does.
 func (f *Fixture) remove(ctx context.Context, keep int, failure func() error) error {
 	objects := slices.Clone(f.created[keep:])
 	f.created = f.created[:keep]
 	slices.Reverse(objects)
-	// Webhooks could refuse what follows.
+	// Webhooks could refuse to delete other objects.
 	slices.SortStableFunc(objects, func(a, b client.Object) int { return webhookFirst(a) - webhookFirst(b) })
 	var errs []error
 	for _, obj := range objects {
@@ -200,7 +212,7 @@ func webhookFirst(obj client.Object) int {
 	return 1
 }
 
-// Delete deletes the very object that the scenario has read or made.
+// Delete deletes the object, but no other object of its name.
 func (f *Fixture) Delete(ctx context.Context, obj client.Object) error {
 	uid := obj.GetUID()
 	err := f.Client.Delete(ctx, obj, client.Preconditions{UID: &uid})
@@ -210,7 +222,7 @@ func (f *Fixture) Delete(ctx context.Context, obj client.Object) error {
 	return err
 }
 
-// isRemoved returns an error as long as that very object is there.
+// isRemoved returns an error while an object with the UID of obj exists.
 func (f *Fixture) isRemoved(ctx context.Context, obj client.Object) error {
 	current := blank(obj)
 	err := f.Client.Get(ctx, client.ObjectKeyFromObject(obj), current)

@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 )
 
-// Operator is a manager as main.go of an example runs it, observed from outside. The zero value does not run.
+// Operator runs the manager of an example, and counts its requests and reconciles. The zero value does not run.
 type Operator struct {
 	// Cache is the manager's, from Start on.
 	Cache cache.Cache
@@ -30,7 +30,7 @@ type Operator struct {
 	// ended is the outcome, to be read when done is closed.
 	ended error
 
-	// requests are those to each cluster that it connects to.
+	// requests has a counter for each cluster that it connects to.
 	requests []*controlplane.Requests
 
 	mu   sync.Mutex
@@ -40,7 +40,7 @@ type Operator struct {
 // ErrNotRunning says that there is no operator.
 var ErrNotRunning = errors.New("the operator does not run")
 
-// ManagerOptions are those of the operators of demos.
+// ManagerOptions returns the options for the managers of demos.
 func ManagerOptions(scheme *runtime.Scheme, logger logr.Logger) manager.Options {
 	skipNameValidation := true
 	return manager.Options{
@@ -59,7 +59,7 @@ func (o *Operator) Connect(config *rest.Config) (*rest.Config, *controlplane.Req
 	return config, requests
 }
 
-// Start lets the manager run, also when ctx is at its end: until Stop.
+// Start runs the manager until Stop is called, even if ctx ends.
 func (o *Operator) Start(ctx context.Context, mgr manager.Manager) {
 	o.Cache = mgr.GetCache()
 	o.done = make(chan struct{})
@@ -112,7 +112,7 @@ func (o *Operator) Failure() error {
 	}
 }
 
-// Stop ends it, and returns how it has ended. It does nothing if the operator does not run.
+// Stop stops the manager and returns its error. It does nothing if the operator does not run.
 func (o *Operator) Stop() error {
 	if o.done == nil {
 		return nil
@@ -122,12 +122,12 @@ func (o *Operator) Stop() error {
 	return o.ended
 }
 
-// IdleRounds is how often in a row Idle has resources reconciled.
+// IdleRounds is how often Idle has resources reconciled.
 const IdleRounds = 5
 
-// Idle has resources reconciled several times, each time after one of their annotations has changed, and holds when the
-// operator makes no request meanwhile. What it still had to do when this is first called, such as to send the last
-// events, makes a round fail. An operator that always has something to do never passes.
+// Idle changes an annotation of the resources several times, and waits each time until they are reconciled. It holds
+// when the operator makes no API request meanwhile. Work that the operator still had to do, such as sending the last
+// events, makes one call fail; an operator that is never idle makes all calls fail.
 func (s *Scenario) Idle(resources ...client.Object) Condition {
 	touches := 0
 	touch := func(ctx context.Context) error {

@@ -11,7 +11,7 @@ import (
 // textWidth is where durations begin.
 const textWidth = 74
 
-// printer prints a scenario: a line for each check, with the time that has gone by since the step began.
+// printer prints a scenario: a line for each check, with the time since the step began.
 type printer struct {
 	out    io.Writer
 	start  time.Time

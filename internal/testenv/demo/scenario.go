@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 )
 
-// Step is something that a user does, and what comes of it.
+// Step is an action of a user, and facts that must become true after it.
 type Step struct {
 	// Title says what is done, in a few words.
 	Title string
@@ -25,7 +25,7 @@ type Step struct {
 	Do func(ctx context.Context) error
 	// Show is printed below the title, once done. Optional.
 	Show func() string
-	// Checks pass in the end, in this order.
+	// Checks are the facts, in the order in which they are checked.
 	Checks []Check
 }
 
@@ -33,13 +33,13 @@ type Step struct {
 type Check struct {
 	// Text states the fact, in one line.
 	Text string
-	// Holds returns nil when the fact is true, and otherwise what is missing. It is called again and again.
+	// Holds returns nil when the fact is true, and else an error. It is called until it returns nil.
 	Holds Condition
 	// Show is printed below the text, once the fact is true. Optional.
 	Show func() string
 }
 
-// Condition returns nil when it holds, and otherwise what is missing.
+// Condition returns nil when it holds, and else an error that says what is missing.
 type Condition func(ctx context.Context) error
 
 // All holds when all of the conditions do.
@@ -54,11 +54,11 @@ func All(conditions ...Condition) Condition {
 	}
 }
 
-// Options are what a scenario is played with.
+// Options say how and where a scenario is played.
 type Options struct {
 	// Admin connects to the cluster as a user who may do everything. Required.
 	Admin *rest.Config
-	// Users connect to the cluster as the users that the operator is, by name. They need no rights at first.
+	// Users are the configurations of the users as whom the operator connects, by name. They need no rights at first.
 	Users map[string]*rest.Config
 	// Webhooks reports that the API server can call webhooks which this process serves on the loopback interface.
 	Webhooks bool
@@ -86,10 +86,10 @@ func NewOptions(plane *controlplane.Environment, users ...string) (Options, erro
 }
 
 const (
-	// pollInterval is how often a fact is looked at until it is true.
+	// pollInterval is the time between two checks of a fact.
 	pollInterval = 10 * time.Millisecond
-	// Patience is how long that may take by default. Namespaces take some seconds to go, and clients take as long to
-	// notice that their API server is back.
+	// Patience is how long a fact may take to become true by default. A namespace takes some seconds to go, and so does
+	// a client to notice that its API server is back.
 	Patience = time.Minute
 )
 
@@ -99,16 +99,16 @@ type Scenario struct {
 	Options
 	Operator Operator
 	Steps    []Step
-	// CleanUp is called again and again until it returns nil, when what the steps have created is deleted, and the
-	// operator still runs unless it has failed. Optional.
+	// CleanUp is called until it returns nil, after the objects of the steps are deleted and before the operator is
+	// stopped. Optional.
 	CleanUp Condition
 
 	// installed is how many objects were created before the first step.
 	installed int
 }
 
-// Open connects to the cluster and installs what a scenario needs before the operator starts. The caller calls Close in
-// the end, unless Open returns an error, in which case nothing is left behind.
+// Open connects to the cluster and calls install, which creates the objects that the operator needs to start. The
+// caller calls Close in the end, unless Open returns an error. Then nothing is left behind.
 func (s *Scenario) Open(ctx context.Context, scheme *runtime.Scheme, install func(context.Context) error) error {
 	s.Patience = cmp.Or(s.Patience, Patience)
 	if s.Out == nil {
@@ -129,8 +129,8 @@ func (s *Scenario) Open(ctx context.Context, scheme *runtime.Scheme, install fun
 	return nil
 }
 
-// Close takes away all that the scenario has brought into the cluster, first what the operator has to clean up after,
-// and stops the operator. It returns when all that is gone.
+// Close deletes the objects of the steps, stops the operator, and then deletes the installed objects. It returns when
+// all of them are gone.
 func (s *Scenario) Close(ctx context.Context) error {
 	errs := []error{s.remove(ctx, s.installed, s.Operator.Failure)}
 	if s.CleanUp != nil {
@@ -153,7 +153,7 @@ func (s *Scenario) Play(ctx context.Context) error {
 	return p.err
 }
 
-// runStep carries out one step.
+// runStep does one step and checks its facts.
 func (s *Scenario) runStep(ctx context.Context, p *printer, step Step) error {
 	start := time.Now()
 	if step.Do != nil {
@@ -181,13 +181,13 @@ func (s *Scenario) runStep(ctx context.Context, p *printer, step Step) error {
 	return nil
 }
 
-// Eventually returns nil as soon as holds does, and else its last error, when patience has come to an end.
+// Eventually calls holds until it returns nil. After the time patience it returns the last error of holds.
 func Eventually(ctx context.Context, patience time.Duration, holds Condition) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(ctx context.Context) (bool, error) {
 		err := holds(ctx)
 		if ctx.Err() == nil || last == nil {
-			// An error that only says that time is up would hide the reason.
+			// The error of a context that ended would hide the reason.
 			last = err
 		}
 		return err == nil, nil

@@ -68,8 +68,8 @@ func (s *Server) Apply(
 	return nil
 }
 
-// checkIdentity refuses a request with another UID than the stored object has. A real server takes that for an attempt
-// to change the UID.
+// checkIdentity refuses a request with another UID than the stored object has. A real server sees such a request as an
+// attempt to change the UID.
 func checkIdentity(kind schema.GroupVersionKind, live *record, request applyRequest) error {
 	given := request.object.GetUID()
 	if live == nil || given == "" || given == live.object.GetUID() {
@@ -114,7 +114,8 @@ func (s *Server) merge(kind schema.GroupVersionKind, live *record, request apply
 	return s.fields.apply(kind, base, request)
 }
 
-// dryRunResult carries what an apply would have stored past the fake client, which returns only what is stored.
+// dryRunResult is the object that an apply would have stored. It is an error, because the fake client answers a call
+// without an error with the stored object.
 type dryRunResult struct {
 	object client.Object
 }
@@ -122,8 +123,7 @@ type dryRunResult struct {
 // Error implements error.
 func (r *dryRunResult) Error() string { return "dry run: nothing is stored" }
 
-// answerDryRun fills answer, a pointer, with what would have been stored if err is the result of a dry run. It returns
-// other errors.
+// answerDryRun fills answer, a pointer, with the result if err is a dryRunResult. It returns other errors.
 func answerDryRun(answer any, err error) error {
 	var result *dryRunResult
 	if !errors.As(err, &result) {

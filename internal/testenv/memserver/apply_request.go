@@ -22,10 +22,10 @@ type applyRequest struct {
 	force       bool
 }
 
-// currentApply is the apply call under way, of which there is one at a time. The fake client does not hand to its
-// tracker what the caller sent: the object has gone through its Go type, which adds zero values, and through the status
-// rules, which add stored values; and the tracker is not told whether the call was for the status. So the client of a
-// [Server] keeps what was sent for the tracker.
+// currentApply is the apply call that is being made; there is one at a time. The fake client does not pass to its
+// tracker what the caller sent. It decodes the object into its Go type, which adds zero values, and follows the rules
+// for the status, which adds stored values. The tracker also does not learn whether the call was for the status. So the
+// client of a [Server] keeps the sent object for the tracker.
 type currentApply struct {
 	calls sync.Mutex
 
@@ -69,7 +69,7 @@ func (a *currentApply) request(given client.Object, opts metav1.PatchOptions) ap
 	return request
 }
 
-// restore returns the part of sent that a server looks at, with the resource version that the fake client decided on.
+// restore returns the part of sent that a server reads, with the resource version that the fake client chose.
 func restore(sent *unstructured.Unstructured, given client.Object, subresource string) client.Object {
 	restored := sent.DeepCopy()
 	if subresource == statusSubresource {

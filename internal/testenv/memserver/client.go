@@ -23,7 +23,7 @@ import (
 //   - A builder that was given type converters cannot have a tracker. Server-side apply then uses those converters and
 //     the fake client's own tracker, at the cost of some milliseconds a write.
 //
-// A builder that was told to return managed fields makes the server keep them, see [WithManagedFields].
+// If the builder returns managed fields, the server keeps them, see [WithManagedFields].
 func (s *Server) Build(builder *fake.ClientBuilder) (c client.WithWatch, behind bool) {
 	// The builder has no methods to read these settings. A field that does not exist in another version of
 	// controller-runtime counts as not set.
@@ -73,16 +73,6 @@ func (p *published) Unwrap() client.WithWatch { return p.WithWatch }
 
 // Scheme implements [client.Client].
 func (p *published) Scheme() *runtime.Scheme { return p.scheme }
-
-// GroupVersionKindFor implements [client.Client].
-func (p *published) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return apiutil.GVKForObject(obj, p.scheme)
-}
-
-// IsObjectNamespaced implements [client.Client].
-func (p *published) IsObjectNamespaced(obj runtime.Object) (bool, error) {
-	return apiutil.IsObjectNamespaced(obj, p.scheme, p.RESTMapper())
-}
 
 func (s *Server) create(
 	ctx context.Context, inner client.WithWatch, obj client.Object, opts ...client.CreateOption,

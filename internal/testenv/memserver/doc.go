@@ -3,7 +3,7 @@
 // A [Server] implements client-go's ObjectTracker, so it can stand behind controller-runtime's fake client;
 // [Server.Build] puts it there. Compared with the tracker that the fake client makes for itself it
 //
-//   - costs microseconds a write, whatever the size of the scheme;
+//   - costs microseconds a write, for a scheme of any size;
 //   - computes managed fields only for objects that server-side apply touches, from all writes before that, so that an
 //     apply conflicts, shares and removes fields as it does on a real server;
 //   - honours dry runs and preconditions;

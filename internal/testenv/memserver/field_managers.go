@@ -25,9 +25,9 @@ type revision struct {
 
 // fieldManagers compute managed fields. There is one field manager per kind and subresource.
 //
-// Most objects of most tests never meet server-side apply, and keeping their managed fields current would cost more
-// than all the rest of a write. So a record starts with a history of revisions, which costs a slice element a write.
-// The history is replayed at the first write that needs the managed fields.
+// Most tests do not use server-side apply, and to keep managed fields current would cost more than the rest of a write.
+// So a record starts with a history of revisions, which costs one element of a slice for each write. The first write
+// that needs the managed fields replays the history.
 type fieldManagers struct {
 	scheme   *runtime.Scheme
 	managers map[managerKey]*managedfields.FieldManager

@@ -22,7 +22,7 @@ func keepUID(gvr schema.GroupVersionResource, old, next client.Object) error {
 	return nil
 }
 
-// checkPreconditions refuses a delete that is meant for another object or another version than the stored one.
+// checkPreconditions refuses a delete with the UID or the version of another object than the stored one.
 func checkPreconditions(gvr schema.GroupVersionResource, old client.Object, preconditions *metav1.Preconditions) error {
 	if preconditions == nil {
 		return nil

@@ -15,8 +15,8 @@ type record struct {
 	object client.Object
 	// version counts the writes to the object's resource; a watch resumes from it.
 	version int64
-	// history has the writes since the managed fields were computed, the last one being that of object. It is empty if
-	// and only if the managed fields of object are current.
+	// history has the writes since the managed fields were computed; the last one wrote object. It is empty if and only
+	// if the managed fields of object are current.
 	history []revision
 }
 

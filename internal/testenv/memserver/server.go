@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -145,58 +144,20 @@ func (s *Server) Get(gvr schema.GroupVersionResource, ns, name string, _ ...meta
 	return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
 }
 
-// List returns copies of the objects of a namespace, or of all if it is empty, ordered by namespace and name. The list
-// type of gvk must be in the scheme.
+// List returns the objects of a namespace, or of all if it is empty, ordered by namespace and name. They are the stored
+// ones, which must not be changed: the fake client decodes their JSON into the list that its caller wants.
 func (s *Server) List(
 	gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, ns string, _ ...metav1.ListOptions,
 ) (runtime.Object, error) {
-	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
-	if listKind.Version == "" {
-		listKind.Version = runtime.APIVersionInternal
-	}
-	list, err := s.newList(gvr, listKind)
-	if err != nil {
-		return nil, err
-	}
-	if !meta.IsListType(list) {
-		return nil, fmt.Errorf("%s is not a list type", listKind)
-	}
+	list := &metav1.List{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if accessor, err := meta.ListAccessor(list); err == nil {
-		accessor.SetResourceVersion(strconv.FormatInt(s.versions[gvr]+1, 10))
+	list.ResourceVersion = strconv.FormatInt(s.versions[gvr]+1, 10)
+	for _, r := range s.tables[gvr].in(ns) {
+		list.Items = append(list.Items, runtime.RawExtension{Object: r.object})
 	}
-	records := s.tables[gvr].in(ns)
-	if len(records) == 0 {
-		return list, nil
-	}
-	items := make([]runtime.Object, len(records))
-	for i, r := range records {
-		items[i] = r.object.DeepCopyObject()
-	}
-	return list, meta.SetList(list, items)
-}
-
-// newList returns an empty list. For a kind that the scheme does not know, it is unstructured if the objects are.
-func (s *Server) newList(gvr schema.GroupVersionResource, listKind schema.GroupVersionKind) (runtime.Object, error) {
-	if s.public.Recognizes(listKind) || !s.isUnstructured(gvr) {
-		return s.private.New(listKind)
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(listKind)
 	return list, nil
-}
-
-// isUnstructured reports whether the resource has objects and all of them are unstructured.
-func (s *Server) isUnstructured(gvr schema.GroupVersionResource) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, r := range s.tables[gvr] {
-		if _, ok := r.object.(runtime.Unstructured); !ok {
-			return false
-		}
-	}
-	return len(s.tables[gvr]) > 0
 }
 
 // All returns copies of all objects of a resource, ordered by namespace and name.
@@ -218,8 +179,8 @@ func (s *Server) Resources() []schema.GroupVersionResource {
 }
 
 // Watch starts a watch of a namespace, or of all if it is empty. As with client-go's tracker, it starts with the next
-// write. Given options, it starts with all objects written since their resource version, which is that of a list, or
-// with all objects if they have none. The caller has to stop it.
+// write. Given options, it starts with all objects written since their resource version, which is the version of a
+// list, or with all objects if they have none. The caller has to stop it.
 func (s *Server) Watch(
 	gvr schema.GroupVersionResource, ns string, opts ...metav1.ListOptions,
 ) (watch.Interface, error) {

@@ -2,7 +2,6 @@ package apiresources
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 )
@@ -40,12 +40,8 @@ func definitions(server *memserver.Server) []*apiextensionsv1.CustomResourceDefi
 
 // definitionOf returns a stored CustomResourceDefinition, of any Go type, as the typed one; nil if it is not valid.
 func definitionOf(obj client.Object) *apiextensionsv1.CustomResourceDefinition {
-	raw, err := json.Marshal(obj)
-	if err != nil {
-		return nil
-	}
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if json.Unmarshal(raw, definition) != nil {
+	if duck.Convert(obj, definition) != nil {
 		return nil
 	}
 	return definition

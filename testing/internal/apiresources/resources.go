@@ -1,5 +1,5 @@
-// Package apiresources tells code under test which resources there are: the given ones, and those of the
-// CustomResourceDefinitions in a server.
+// Package apiresources serves discovery and a REST mapper to code under test. They know the given resources and the
+// resources of the CustomResourceDefinitions in a server.
 package apiresources
 
 import (
@@ -72,7 +72,7 @@ func AddServedTypes(mapper *meta.DefaultRESTMapper) memserver.Option {
 	})
 }
 
-// fakeDiscovery is client-go's fake with preferred resources and with those that are defined in a server.
+// fakeDiscovery is client-go's fake with preferred resources and with the resources that are defined in a server.
 type fakeDiscovery struct {
 	*clientgodiscovery.FakeDiscovery
 	server *memserver.Server

@@ -28,7 +28,7 @@ type Index struct {
 // String returns the index as failure messages name it.
 func (i Index) String() string { return i.Of.String() + " by " + i.Field }
 
-// Cache is a cache whose informers have no objects. Its events are those that a test sends.
+// Cache is a cache whose informers have no objects. Only a test sends events.
 type Cache struct {
 	client.Reader
 	scheme *runtime.Scheme
@@ -80,8 +80,8 @@ func (c *Cache) Indexed() []Index {
 	return indexes
 }
 
-// Send sends a change of an object to the informers of its kind. Without before the object was created, without after
-// it was deleted, without both nothing happens.
+// Send sends a change of an object to the informers of its kind. The object is created if before is nil, and deleted if
+// after is nil. If both are nil nothing happens.
 func (c *Cache) Send(before, after client.Object) error {
 	obj := after
 	if objects.IsNil(obj) {

@@ -1,5 +1,4 @@
-// Package fakemanager has a manager without a cluster: it records what is set up with it, and which requests come of
-// events.
+// Package fakemanager has a manager without a cluster. It records watches, indexes, and the requests that events cause.
 package fakemanager
 
 import (
@@ -48,7 +47,7 @@ type Manager struct {
 var _ reconcilers.Manager = (*Manager)(nil)
 
 // New returns a manager with the clients, discovery, recorders and tracker of a config. The recorder of events has to
-// take annotations too. Fake is the client behind that of the config.
+// take annotations too. Fake is the fake client that makes the calls of the config's client.
 func New(config reconcilers.Config, fake client.Client) (*Manager, error) {
 	scheme := config.Scheme()
 	m := &Manager{
@@ -74,7 +73,7 @@ func New(config reconcilers.Config, fake client.Client) (*Manager, error) {
 	return m, err
 }
 
-// NewConfig returns a config of the manager, with the parts of [New] where one of its own would need a cluster.
+// NewConfig returns a config of the manager. Parts that would need a cluster are those of the config given to [New].
 func (m *Manager) NewConfig() reconcilers.Config {
 	c := reconcilers.NewConfig(m, nil, recording.TrackLease)
 	c.Client, c.APIReader = m.config.Client, m.config.APIReader

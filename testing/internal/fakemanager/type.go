@@ -94,7 +94,7 @@ func (t Type) convert(obj client.Object, scheme *runtime.Scheme) (client.Object,
 	if err := duck.Convert(u, to); err != nil {
 		return nil, err
 	}
-	// An object that is decoded into a Go type does not carry its kind.
+	// An object that is decoded into a Go type has no kind set.
 	to.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return to, nil
 }

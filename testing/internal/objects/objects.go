@@ -43,7 +43,7 @@ func Copy[Type client.Object](obj Type) Type {
 	return obj
 }
 
-// KindOf returns the kind that obj has for the API server: the kind in the scheme, else the kind that obj carries.
+// KindOf returns the kind that obj has for the API server: the kind in the scheme, else the kind that is set on obj.
 func KindOf(obj runtime.Object, scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
 	kind, err := apiutil.GVKForObject(obj, scheme)
 	if err == nil {

@@ -117,7 +117,7 @@ func NameOf(action clientgotesting.Action) string {
 	return ""
 }
 
-// CallOptions are the options of a call that an expectation can name. Those that the call does not have are unset.
+// CallOptions are the options of a call that an expectation can name. An option that the call lacks is unset.
 type CallOptions struct {
 	FieldManager  string
 	Force, DryRun bool

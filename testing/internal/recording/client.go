@@ -1,5 +1,5 @@
-// Package recording records what code under test does: its calls to a client, its events, what it tracks, and the order
-// of all that.
+// Package recording records what code under test does: its calls to a client, the objects that it tracks, and the order
+// of all this and of its events.
 package recording
 
 import (
@@ -107,8 +107,8 @@ func (c *Client) PrependReactor(verb, kind string, reaction clientgotesting.Reac
 		clientgotesting.Reactor(&clientgotesting.SimpleReactor{Verb: verb, Resource: kind, Reaction: reaction}))
 }
 
-// react offers an action to the reactors. It returns the answer of the last one that handled the action, or the first
-// error.
+// react offers an action to the reactors. It returns the answer of the last reactor that handled the action, or the
+// first error.
 func (c *Client) react(action clientgotesting.Action) (answer runtime.Object, err error) {
 	c.mu.Lock()
 	reactors := slices.Clone(c.reactors)

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -170,18 +171,11 @@ func reportSkipped(out io.Writer) {
 // maxPrefix leaves room for what the API server appends to make a name of at most 63 characters.
 const maxPrefix = 57
 
+var notInNames = regexp.MustCompile("[^a-z0-9]")
+
 // namespacePrefix turns the name of a test into what a namespace's name may begin with.
 func namespacePrefix(test string) string {
-	prefix := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return '-'
-	}, test)
-	prefix = strings.Trim(prefix, "-")
+	prefix := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(test), "-"), "-")
 	prefix = strings.TrimRight(prefix[:min(len(prefix), maxPrefix)], "-")
 	return cmp.Or(prefix, "test") + "-"
 }

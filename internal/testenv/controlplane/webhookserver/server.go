@@ -1,5 +1,5 @@
-// Package webhookserver serves admission webhooks to an API server on the same machine, as the tests and the demo need
-// it: on the loopback interface, with a certificate of its own making, and with the configurations that register them.
+// Package webhookserver serves admission webhooks to an API server on the same machine, for tests and demos: on the
+// loopback interface, with a self-signed certificate, and with the configurations that register the webhooks.
 //
 //	server, err := webhookserver.New()
 //	mgr, err := ctrl.NewManager(config, ctrl.Options{WebhookServer: server})
@@ -19,12 +19,14 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
 const host = "127.0.0.1"
 
-// Server is the webhook server of a manager, at a port of its own. It knows how an API server can reach it.
+// Server is the webhook server of a manager, at a free port. It makes the configurations by which an API server calls
+// it.
 type Server struct {
 	webhook.Server
 
@@ -34,9 +36,13 @@ type Server struct {
 
 // New returns a server for a port that is free now. It listens once the manager starts.
 func New() (*Server, error) {
-	certificate, caBundle, err := selfSigned(host)
+	bundle, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("unable to make a certificate for webhooks: %w", err)
+	}
+	certificate, err := tls.X509KeyPair(bundle, key)
+	if err != nil {
+		return nil, fmt.Errorf("unable to use the certificate for webhooks: %w", err)
 	}
 	port, err := freePort()
 	if err != nil {
@@ -46,12 +52,12 @@ func New() (*Server, error) {
 		Server: webhook.NewServer(webhook.Options{
 			Host: host,
 			Port: port,
-			TLSOpts: []func(*tls.Config){func(config *tls.Config) {
-				config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }
+			TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+				c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
 			}},
 		}),
 		address:  net.JoinHostPort(host, strconv.Itoa(port)),
-		caBundle: caBundle,
+		caBundle: bundle,
 	}, nil
 }
 

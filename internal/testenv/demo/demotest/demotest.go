@@ -1,5 +1,5 @@
-// Package demotest has what tests of demos need: worse conditions to play a scenario under, and a look at what is in
-// the cluster.
+// Package demotest helps to test demos: it plays scenarios while requests fail or the API server restarts, and compares
+// the objects in the cluster.
 package demotest
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-// Play opens a scenario, plays it, and closes it. prepare may change it before it is played. In the end nothing that is
-// among objects may be left.
+// Play opens a scenario, plays it, and closes it. prepare may change it before it is played. The test fails if one of
+// the objects is left in the end.
 func Play(
 	t *testing.T, open func(context.Context, demo.Options) (*demo.Scenario, error), options demo.Options,
 	objects Objects, prepare func(*demo.Scenario),
@@ -44,8 +44,8 @@ func Play(
 	objects.AreGone(t, options.Admin)
 }
 
-// RunOnExistingCluster runs the demo on a cluster that is there already, and interrupts it when it prints the text at.
-// It has to have printed that a fact holds by then. What it has brought there is gone afterwards.
+// RunOnExistingCluster runs the demo on an existing cluster, and interrupts it when it prints the text at. The test
+// fails if the demo has not printed by then that the fact holds, or if it leaves objects behind.
 func RunOnExistingCluster(t *testing.T, config *rest.Config, demo demo.Demo, fact, at string) {
 	t.Helper()
 	t.Setenv("USE_EXISTING_CLUSTER", "true")
@@ -95,7 +95,7 @@ func (w *interruptingWriter) Write(p []byte) (int, error) {
 	return w.text.Write(p)
 }
 
-// writeKubeconfig makes a kubeconfig of a client's configuration, and returns its path.
+// writeKubeconfig writes a client's configuration as a kubeconfig, and returns its path.
 func writeKubeconfig(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	kubeconfig := clientcmdapi.NewConfig()

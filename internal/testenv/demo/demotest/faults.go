@@ -18,11 +18,11 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-// faults lets every second write fail, in turns: it does not arrive, its answer is lost, or another actor was
-// faster.
+// faults makes every second write fail. In turns, the request is lost, its answer is lost, or another client changes
+// the object first.
 type faults struct {
 	next http.RoundTripper
-	// admin is the client of the other actor.
+	// admin is the other client.
 	admin  *http.Client
 	writes atomic.Int64
 }
@@ -67,7 +67,7 @@ func (f *faults) RoundTrip(request *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(request)
 }
 
-// annotate makes a change to the object at a URL, so that a client that has read it before meets a conflict.
+// annotate changes the object at a URL, so that a client that read it before gets a conflict.
 func (f *faults) annotate(ctx context.Context, object *url.URL, n int64) error {
 	change := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, FasterAnnotation, n)
 	path := object.Scheme + "://" + object.Host + strings.TrimSuffix(object.Path, "/status")
@@ -83,12 +83,12 @@ func (f *faults) annotate(ctx context.Context, object *url.URL, n int64) error {
 	return response.Body.Close()
 }
 
-// FasterAnnotation is on objects that another actor has changed between a read and a write of the operator.
+// FasterAnnotation is on objects that the other client changed between a read and a write of the operator.
 const FasterAnnotation = "example.com/faster"
 
-// RestartAPIServer returns a function for AfterDo that kills the API server while the operator is busy with what was
-// just done in one of the steps, and returns when it is back. Not in each step, since clients wait longer each time
-// that they lose their API server.
+// RestartAPIServer returns a function for AfterDo. In the steps with the titles it kills the API server while the
+// operator works, and returns when the server is back. Do not name all steps: clients wait longer each time that they
+// lose their API server.
 func RestartAPIServer(
 	t testing.TB, env *controlplane.Environment, titles ...string,
 ) func(context.Context, demo.Step) error {

@@ -15,14 +15,14 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-// Objects are those of a scenario: of these kinds, with one of these parts in their name or in that of their namespace.
+// Objects selects the objects of a scenario: objects of the kinds, with one of the parts in their name or namespace.
 type Objects struct {
 	Kinds []schema.GroupVersionKind
 	Parts []string
 }
 
-// Snapshot returns the objects by name, without what differs from one run to the next: identities, times, and the
-// fields that are given.
+// Snapshot returns the objects by name, without the fields that differ from run to run, such as UIDs and times, and
+// without the given fields.
 func (o Objects) Snapshot(t testing.TB, config *rest.Config, without ...[]string) map[string]any {
 	t.Helper()
 	seen := map[string]any{}
@@ -44,7 +44,7 @@ func (o Objects) Snapshot(t testing.TB, config *rest.Config, without ...[]string
 			owners[i].UID = ""
 		}
 		obj.SetOwnerReferences(owners)
-		// Of the status, only what conditions say.
+		// Of the status, only conditions are the same in each run.
 		conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func (o Objects) Names(t testing.TB, config *rest.Config) []string {
 	return names
 }
 
-// AreGone fails the test if there is one of the objects.
+// AreGone fails the test if one of the objects exists.
 func (o Objects) AreGone(t testing.TB, config *rest.Config) {
 	t.Helper()
 	if left := o.Names(t, config); len(left) > 0 {

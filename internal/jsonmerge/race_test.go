@@ -1,0 +1,5 @@
+//go:build race
+
+package jsonmerge_test
+
+const raceDetector = true
