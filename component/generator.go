@@ -42,11 +42,18 @@ func (f GeneratorFunc) Generate(
 
 var errNoGenerator = errors.New("there is no generator")
 
-// Deterministic is implemented by a [Generator] or a transformer whose output depends only on its arguments and on the
-// values of the context. The output may then be used again while these are the same.
+// Deterministic is implemented by a [Generator] or a transformer whose output depends only on the following:
 //
-// The output is not deterministic if it depends on a cluster, such as through a client of the context, on the clock, or
-// on random numbers. Without the interface, nothing is assumed.
+//   - the namespace, the name, and the map that ToUnstructured of the parameters returns;
+//   - the name of the reconciler, the component digest and the revision, which are in the context;
+//   - the name, the namespace, the UID and the spec of the resource in the context, and its annotations under the name of
+//     the reconciler.
+//
+// The reconciler then keeps the objects in memory, and does not call the generator again while all of these are the same.
+//
+// The output is not deterministic if it depends on anything else: on labels or the status of the resource, on other
+// values of the context, on a cluster, on the clock, or on random numbers. References of the reconciler are part of the
+// component digest. Without the interface, nothing is assumed, and the generator is called in each request.
 type Deterministic interface {
 	// Deterministic reports whether the output is deterministic.
 	Deterministic() bool

@@ -236,14 +236,20 @@ func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstr
 	return nil
 }
 
-// generate returns the objects that are desired.
+// generate returns the objects that are desired. A deterministic generator is not called again for the same input.
 func (j *job[T]) generate(ctx context.Context, parameters component.Unstructurable) ([]manifest.Object, error) {
 	namespace, name := j.placement()
-	generated, err := j.Generator.Generate(j.generationContext(ctx), namespace, name, parameters)
-	if err != nil {
-		return nil, fmt.Errorf("unable to generate the objects: %w", err)
+	input := generatorInput{namespace, name, j.digest, j.status.Revision, j.resource.GetGeneration()}
+	generated, keep := j.state.generated, component.IsDeterministic(j.Generator)
+	if !keep || j.state.generatedFor != input {
+		j.state.generated, j.state.generatedFor = nil, generatorInput{}
+		var err error
+		generated, err = j.Generator.Generate(j.generationContext(ctx), namespace, name, parameters)
+		if err != nil {
+			return nil, fmt.Errorf("unable to generate the objects: %w", err)
+		}
 	}
-	return manifest.Prepare(generated, manifest.Options{
+	prepared, err := manifest.Prepare(generated, manifest.Options{
 		Prefix:          j.Prefix,
 		Namespace:       namespace,
 		ComponentDigest: j.digest,
@@ -256,6 +262,11 @@ func (j *job[T]) generate(ctx context.Context, parameters component.Unstructurab
 		GeneratorScheme: j.generatorScheme,
 		Namespaced:      j.deployment.namespaced(),
 	}, &j.state.engine.Manifests)
+	if keep && err == nil {
+		// Prepare and the engine copy what they change.
+		j.state.generated, j.state.generatedFor = generated, input
+	}
+	return prepared, err
 }
 
 // watcher names the resource to wake: the one of the root, whatever type the node sees it as.

@@ -8,6 +8,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/observe"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // resourceState is what a node remembers of the component of one resource from one request to the next.
@@ -15,6 +16,11 @@ type resourceState struct {
 	engine engine.Memory
 	// objects is the inventory in objects of its own; nil until it is needed.
 	objects inventory.Store
+
+	// generated is what a deterministic generator returned for generatedFor, which is zero if there is nothing to use
+	// again.
+	generated    []client.Object
+	generatedFor generatorInput
 
 	// deployment is where the component is deployed; release ends its interest there.
 	deployment *deployment
@@ -29,6 +35,12 @@ type resourceState struct {
 
 	// recorded are the events of the last minutes.
 	recorded map[event]time.Time
+}
+
+// generatorInput is what the output of a deterministic generator depends on. The digest covers the parameters.
+type generatorInput struct {
+	namespace, name, digest string
+	revision, generation    int64
 }
 
 func newResourceState() *resourceState { return &resourceState{} }
