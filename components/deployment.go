@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -134,6 +135,9 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 		if !own {
 			return nil, fmt.Errorf("a kubeconfig or an impersonation needs a config that was made by NewConfig: %w", reconcilers.ErrDurable)
 		}
+		if known := j.state.deployment; known != nil && known.inMemory && known.reaches(j.config) {
+			return known, nil
+		}
 		direct := j.direct(j.config.Client, j.config.Discovery)
 		direct.inMemory = true
 		return direct, nil
@@ -153,6 +157,15 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 		}
 		return j.watching(reached, remote)
 	})
+}
+
+// reaches reports whether d was made with the clients of config.
+func (d *deployment) reaches(config reconcilers.Config) bool {
+	// Other values than pointers may be impossible to compare.
+	same := func(a, b any) bool {
+		return a == nil && b == nil || reflect.ValueOf(a).Kind() == reflect.Pointer && a == b
+	}
+	return same(d.client, config.Client) && same(d.discovery, config.Discovery)
 }
 
 func (j *job[T]) directly(reached *clusters.Cluster, remote bool) *deployment {
