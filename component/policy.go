@@ -45,7 +45,8 @@ func ParseReconcilePolicy(text string) (ReconcilePolicy, error) {
 // words. It accepts ssa-merge for apply, and ssa-override for apply-override. For default it returns the empty policy,
 // which stands for that of the component.
 func ParseUpdatePolicy(text string) (UpdatePolicy, error) {
-	return parse(text, updateAliases, apis.UpdateApply, apis.UpdateApplyOverride, apis.UpdateReplace, apis.UpdateRecreate)
+	return parse(text, updateAliases,
+		apis.UpdateApply, apis.UpdateApplyOverride, apis.UpdateReplace, apis.UpdateRecreate)
 }
 
 // ParseDeletePolicy returns the policy for delete, orphan, orphan-on-apply or orphan-on-delete, or an error that lists

@@ -7,7 +7,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -45,15 +44,12 @@ type generatorInput struct {
 
 func newResourceState() *resourceState { return &resourceState{} }
 
-// moveTo notes where the component is deployed, and ends its interest in the former cluster.
-func (s *resourceState) moveTo(all *deployments, to *deployment, uid types.UID, of observe.Component) {
-	if s.deployment == to {
-		return
-	}
+// moveTo notes that the component is deployed at to from now on, and ends its interest in the former cluster.
+func (s *resourceState) moveTo(all *deployments, to *deployment, owner observe.Component) {
 	_ = s.Close() // always nil
 	s.engine = engine.Memory{}
 	s.deployment = to
-	s.release = func() { all.leave(to, uid, of) }
+	s.release = func() { all.leave(to, owner) }
 }
 
 // Close is called when the resource is gone. It never fails.
@@ -64,32 +60,3 @@ func (s *resourceState) Close() error {
 	s.release, s.deployment = nil, nil
 	return nil
 }
-
-// countWait counts a request that has to wait, and returns how many there were before without anything new.
-func (s *resourceState) countWait(reason string, changed bool) int {
-	if s.reason != reason || changed {
-		s.resetWaits(reason)
-		return 0
-	}
-	s.tries++
-	return s.tries
-}
-
-// resetWaits starts the count anew.
-func (s *resourceState) resetWaits(reason string) {
-	s.reason, s.tries = reason, 0
-}
-
-// recordedInVain counts a request, and reports whether too many in a row recorded objects without finding the records
-// kept.
-func (s *resourceState) recordedInVain(recorded bool) bool {
-	if !recorded {
-		s.unkept = 0
-		return false
-	}
-	s.unkept++
-	return s.unkept > maxUnkept
-}
-
-// maxUnkept leaves room for conflicts of the status with other writers.
-const maxUnkept = 20
