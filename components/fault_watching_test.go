@@ -105,6 +105,7 @@ func onceEach(t *testing.T, what string, counts map[string]int) {
 }
 
 func TestComponentFaultsWatching(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		operators int
 		meanwhile func(ctx context.Context, r *faultRun)
@@ -115,6 +116,7 @@ func TestComponentFaultsWatching(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			outcome := playOperated(t, test.operators, test.meanwhile)
 			if test.operators > 1 {
 				// One that has not heard yet that the other is done with the job may create it again: that is what electing a leader is for.
@@ -177,6 +179,7 @@ func isGone(c client.Client, object client.Object) func(ctx context.Context) err
 }
 
 func TestComponentFaultsTypeDeletedBehindOurBack(t *testing.T) {
+	t.Parallel()
 	c, namespace := liveWithTypes(t, plane.Config(t)), plane.Namespace(t)
 	operate(t, plane.Config(t), namespace)
 	p := platformOf{namespace, fmt.Sprintf("run-%d-x", faultRuns.Add(1))}
@@ -206,6 +209,7 @@ func TestComponentFaultsTypeDeletedBehindOurBack(t *testing.T) {
 }
 
 func TestComponentFaultsNamespaceTerminates(t *testing.T) {
+	t.Parallel()
 	c, namespace, other := live(t), plane.Namespace(t), plane.Namespace(t)
 	operate(t, plane.Config(t), namespace)
 	p := platformOf{other, "x"}
@@ -262,6 +266,7 @@ func TestComponentFaultsNamespaceTerminates(t *testing.T) {
 }
 
 func TestComponentFaultsAPIServerRestarts(t *testing.T) {
+	t.Parallel()
 	controlplanetest.SkipIfShort(t)
 	env, err := controlplane.Start(t.Context(), controlplane.Options{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},

@@ -74,8 +74,9 @@ func allow(t testing.TB, c client.Client, namespace, name, user string, verbs ..
 // A component that is deployed as somebody is read and watched as somebody too. Where that user may not watch, the type is polled, and
 // the condition says so (pitfall G-18).
 func TestComponentIsDeployedAsSomebody(t *testing.T) {
-	startComponents(t, components.Options[*resources.Assembly]{})
+	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	part := partOf(namespace, "part", "0")
 	assembly := resources.NewAssembly(namespace, "all", part)
 	assembly.Spec.ServiceAccountName = "deployer"
@@ -121,8 +122,9 @@ func kubeconfigOf(t testing.TB, config *rest.Config) []byte {
 
 // TestComponentIsDeployedToAnotherCluster: without the kubeconfig nothing is done in the wrong cluster, its Secret is watched, and the deletion can be abandoned (pitfalls G-19 and G-30b).
 func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
-	startComponents(t, components.Options[*resources.Assembly]{})
+	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	remote, err := plane.Environment(t).User("remote-"+namespace, "nobody")
 	if err != nil {
 		t.Fatal(err)
