@@ -36,7 +36,11 @@ func Objects(namespace, name string, spec *v1alpha1.PlatformSpec) ([]client.Obje
 	p := parts{namespace: namespace, name: name, version: spec.Version, dashboards: features.Has(v1alpha1.Dashboards)}
 	objects := []client.Object{p.serviceAccount(), p.clusterRole(), p.clusterRoleBinding(), p.settings(), p.migration()}
 	if p.dashboards {
-		objects = append(objects, dashboardCRD(), p.overview())
+		definition, err := dashboardCRD()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, definition, p.overview())
 	}
 	if features.Has(v1alpha1.Portal) {
 		objects = append(objects, p.portal())

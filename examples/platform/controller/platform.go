@@ -40,7 +40,7 @@ func Installation() *components.ComponentReconciler[*v1alpha1.Platform] {
 		Name:      "Installation",
 		Prefix:    Prefix,
 		Generator: generator{},
-		Configure: settle,
+		Configure: configure,
 		Condition: v1alpha1.Installed,
 		Reflect:   sumUp,
 		Dependents: []client.Object{
@@ -54,8 +54,8 @@ func Installation() *components.ComponentReconciler[*v1alpha1.Platform] {
 	}
 }
 
-// settle says that there are no namespaces to create: all objects that have one are in that of the platform.
-func settle(_ context.Context, _ *v1alpha1.Platform, configuration *component.Configuration) error {
+// configure says that there are no namespaces to create: all objects that have one are in the platform's namespace.
+func configure(_ context.Context, _ *v1alpha1.Platform, configuration *component.Configuration) error {
 	configuration.MissingNamespacesPolicy = apis.MissingNamespacesDoNotCreate
 	return nil
 }
