@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,10 +46,10 @@ type deployment struct {
 	// inMemory is true if the client may be one in memory, without a REST mapper that knows kinds. The scheme then says
 	// which kinds there are.
 	inMemory bool
-	// stop ends what runs in the background; nil if nothing does.
-	stop func()
-	// users are the components that are deployed here, by the UIDs of their resources.
+	// users are the components that are deployed here, by the UIDs of their resources; nil if it is not shared.
 	users map[types.UID]bool
+	// stop ends the watches of a shared deployment.
+	stop func()
 }
 
 // deployments are those of one node.
@@ -251,25 +252,21 @@ func (d *deployments) get(key deploymentKey, user types.UID, empty func() (*depl
 	return made, nil
 }
 
-// leave ends the interest of a component in what is at deployment. Without any component, nothing is watched there.
-func (d *deployments) leave(deployment *deployment, user observe.Component) {
-	deployment.observer.Release(user)
-	if deployment.users == nil {
+// leave ends the interest of a component in what is at a deployment. Without any component, nothing is watched there.
+func (d *deployments) leave(left *deployment, user observe.Component) {
+	left.observer.Release(user)
+	if left.users == nil {
 		return
 	}
 	d.mu.Lock()
-	delete(deployment.users, user.UID)
-	unused := len(deployment.users) == 0
+	delete(left.users, user.UID)
+	unused := len(left.users) == 0
 	if unused {
-		for key, known := range d.by {
-			if known == deployment {
-				delete(d.by, key)
-			}
-		}
+		maps.DeleteFunc(d.by, func(_ deploymentKey, known *deployment) bool { return known == left })
 	}
 	d.mu.Unlock()
-	if unused && deployment.stop != nil {
-		deployment.stop()
+	if unused {
+		left.stop()
 	}
 }
 
@@ -280,9 +277,7 @@ func (d *deployments) stop() {
 	d.by = nil
 	d.mu.Unlock()
 	for _, deployment := range running {
-		if deployment.stop != nil {
-			deployment.stop()
-		}
+		deployment.stop()
 	}
 }
 
