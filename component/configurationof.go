@@ -50,7 +50,7 @@ type Configuration struct {
 	PrunePolicy             PrunePolicy
 	MissingNamespacesPolicy MissingNamespacesPolicy
 
-	// AdditionalManagedTypes are types that the component brings, besides those that its objects define.
+	// AdditionalManagedTypes are types that the component brings, in addition to the types that its objects define.
 	AdditionalManagedTypes []TypePattern
 }
 
@@ -315,7 +315,7 @@ func find[I any](candidates []any) (I, bool) {
 	return none, false
 }
 
-// specsOf returns the values that are asked besides the resource itself, the best first.
+// specsOf returns the values that are looked at after the resource itself, the best first.
 func specsOf(resource any) ([]any, error) {
 	if resource == nil || isNilPointer(resource) {
 		return nil, nil

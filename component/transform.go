@@ -151,7 +151,7 @@ func (g *TransformableGenerator) AddToScheme(scheme *runtime.Scheme) error {
 }
 
 // Validate returns an error if the generator or a transformer is nil. If ctx asks for recursive validation, it also
-// returns the errors of those that are Validators themselves.
+// returns the errors of the generator and the transformers that are Validators.
 func (g *TransformableGenerator) Validate(ctx context.Context) error {
 	if err := g.check(); err != nil {
 		return err

@@ -28,7 +28,7 @@ import (
 //   - Runs: the generator; then it writes each object that differs from what is desired, wave by wave. A wave starts
 //     when the wave before is ready. What is not desired any more is pruned. If nothing differs, no request is made.
 //   - Stops: where a wave is not ready yet; it never waits. Watches on the types of the objects bring the resource back
-//     when an object becomes ready, and when somebody changes or deletes one.
+//     when an object becomes ready, and when another client changes or deletes one.
 //   - On error: deals with the other objects all the same, and returns the errors. Each names its object, and is in the
 //     inventory and in the condition.
 //   - On deletion: deletes the objects in the order of their delete waves, and instances of types that the component
@@ -50,7 +50,7 @@ type ComponentReconciler[Type client.Object] struct {
 	// Prefix is a DNS subdomain name that is unique in the cluster, such as "platform.example.com". It is the prefix of
 	// the labels and annotations that say whose an object is, and of the annotations that the component reads. It is
 	// also the default of FieldManager and Finalizer. Do not change it later: objects labelled with the old prefix
-	// count as objects of somebody else. Required.
+	// count as objects of another owner. Required.
 	Prefix string
 
 	// Generator makes the objects. Required.
@@ -67,9 +67,9 @@ type ComponentReconciler[Type client.Object] struct {
 	// Configure changes how the component is deployed, after the resource and its spec were read for that. Optional.
 	Configure func(ctx context.Context, resource Type, configuration *component.Configuration) error
 
-	// References returns identities of things that the objects depend on beside the spec, such as the resource version
-	// of a ConfigMap that the generator reads, each under a name. Another identity starts another revision. They must
-	// not be confidential. Optional.
+	// References returns identities of things that the objects depend on, except for the spec, such as the resource
+	// version of a ConfigMap that the generator reads, each under a name. Another identity starts another revision.
+	// They must not be confidential. Optional.
 	References func(ctx context.Context, resource Type) (map[string]string, error)
 
 	// Inventory says where the inventory is kept. Default: in the status of the component.

@@ -39,9 +39,9 @@ type deployment struct {
 	client    client.Client
 	discovery discovery.DiscoveryInterface
 	observer  observe.Observer
-	// target identifies the API server; empty for that of the operator.
+	// target identifies the API server. It is empty for the cluster of the operator.
 	target string
-	// unwatched is true if no watch wakes the components, so that they have to come back by themselves.
+	// unwatched is true if no watch wakes the components. They are then requeued after a delay.
 	unwatched bool
 	// inMemory is true if the client may be one in memory, without a REST mapper that knows kinds. The scheme then says
 	// which kinds there are.

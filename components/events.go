@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// event is what tells one event from another.
+// event has the fields by which two events are the same.
 type event struct {
 	eventType, reason, message string
 }
@@ -25,7 +25,8 @@ type event struct {
 const eventWindow = 5 * time.Minute
 
 // recordEvents records what happened as events on the resource: one for the component if its reason changed or an error
-// is left, and one for each sort of operation on its objects, whatever the number of objects.
+// is left, and one for each kind of operation on its objects. The number of events does not depend on the number of
+// objects.
 func (j *job[T]) recordEvents(ctx context.Context, reasonBefore string, c condition) {
 	eventType := corev1.EventTypeNormal
 	if c.state == apis.ComponentError {

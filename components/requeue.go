@@ -88,7 +88,7 @@ func backoffDelay(tries int, longest time.Duration) time.Duration {
 	return longest
 }
 
-// jittered adds 1 to 5 percent to a delay, so that components that started together do not come back together. The same
+// jittered adds 1 to 5 percent to a delay. Components that started together are then not reconciled together. The same
 // seed gives the same delay.
 func jittered(delay time.Duration, seed string) time.Duration {
 	if delay <= 0 {
