@@ -2,6 +2,7 @@ package component
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -96,7 +97,10 @@ func ConfigurationOf(resource any) (Configuration, error) {
 		{"PlacementConfiguration", readPlacement},
 		{"ClientConfiguration", readCluster},
 		{"ImpersonationConfiguration", readImpersonation},
-		{"SuspensionConfiguration", readSuspension},
+		{"SuspensionConfiguration", func(from []any, c *Configuration) error {
+			with(from, func(s SuspensionConfiguration) { c.Suspended = s.IsSuspended() })
+			return nil
+		}},
 		{"RequeueConfiguration, RetryConfiguration, TimeoutConfiguration or ReapplyConfiguration", readTimes},
 		{"PolicyConfiguration", readPolicies},
 		{"TypeConfiguration", readTypes},
@@ -129,33 +133,27 @@ func readPlacement(from []any, c *Configuration) error {
 	if c.Namespace == "" {
 		c.Namespace = ownNamespace(from)
 	}
-	if named, ok := find[interface{ GetName() string }](from[:1]); ok && c.Name == "" {
-		c.Name = named.GetName()
+	if c.Name == "" {
+		with(from[:1], func(object interface{ GetName() string }) { c.Name = object.GetName() })
 	}
 	return errors.Join(errs...)
 }
 
 // ownNamespace returns the namespace of the resource. It does not ask the spec, whose GetNamespace could mean something
 // else.
-func ownNamespace(from []any) string {
-	if object, ok := find[interface{ GetNamespace() string }](from[:1]); ok {
-		return object.GetNamespace()
-	}
-	return ""
+func ownNamespace(from []any) (namespace string) {
+	with(from[:1], func(object interface{ GetNamespace() string }) { namespace = object.GetNamespace() })
+	return namespace
 }
 
 func readCluster(from []any, c *Configuration) error {
-	if config, ok := find[ClientConfiguration](from); ok {
+	with(from, func(config ClientConfiguration) {
 		if kubeConfig := config.GetKubeConfig(); len(kubeConfig) > 0 {
 			c.KubeConfig = bytes.Clone(kubeConfig)
 		}
-	}
-	if reference, ok := find[KubeConfigReference](from); ok {
-		c.KubeConfigSecret = reference.GetKubeConfigSecret().DeepCopy()
-	}
-	if abandonment, ok := find[AbandonmentConfiguration](from); ok {
-		c.AbandonOnDeletion = abandonment.AbandonsOnDeletion()
-	}
+	})
+	with(from, func(r KubeConfigReference) { c.KubeConfigSecret = r.GetKubeConfigSecret().DeepCopy() })
+	with(from, func(a AbandonmentConfiguration) { c.AbandonOnDeletion = a.AbandonsOnDeletion() })
 	if c.KubeConfigSecret == nil {
 		return nil
 	}
@@ -196,13 +194,6 @@ func readImpersonation(from []any, c *Configuration) error {
 	return nil
 }
 
-func readSuspension(from []any, c *Configuration) error {
-	if suspension, ok := find[SuspensionConfiguration](from); ok {
-		c.Suspended = suspension.IsSuspended()
-	}
-	return nil
-}
-
 func readTimes(from []any, c *Configuration) error {
 	var errs []error
 	check := func(field string, d time.Duration) time.Duration {
@@ -211,27 +202,12 @@ func readTimes(from []any, c *Configuration) error {
 		}
 		return d
 	}
-	if requeue, ok := find[RequeueConfiguration](from); ok {
-		c.Requeue = check("requeueInterval", requeue.GetRequeueInterval())
-	}
-	if retry, ok := find[RetryConfiguration](from); ok {
-		c.Retry = check("retryInterval", retry.GetRetryInterval())
-	}
-	if timeout, ok := find[TimeoutConfiguration](from); ok {
-		c.Timeout = check("timeout", timeout.GetTimeout())
-	}
-	if reapply, ok := find[ReapplyConfiguration](from); ok {
-		c.ReapplyInterval = check("reapplyInterval", reapply.GetReapplyInterval())
-	}
-	if c.Requeue == 0 {
-		c.Requeue = DefaultRequeueInterval
-	}
-	if c.Retry == 0 {
-		c.Retry = c.Requeue
-	}
-	if c.Timeout == 0 {
-		c.Timeout = c.Requeue
-	}
+	with(from, func(r RequeueConfiguration) { c.Requeue = check("requeueInterval", r.GetRequeueInterval()) })
+	with(from, func(r RetryConfiguration) { c.Retry = check("retryInterval", r.GetRetryInterval()) })
+	with(from, func(t TimeoutConfiguration) { c.Timeout = check("timeout", t.GetTimeout()) })
+	with(from, func(r ReapplyConfiguration) { c.ReapplyInterval = check("reapplyInterval", r.GetReapplyInterval()) })
+	c.Requeue = cmp.Or(c.Requeue, DefaultRequeueInterval)
+	c.Retry, c.Timeout = cmp.Or(c.Retry, c.Requeue), cmp.Or(c.Timeout, c.Requeue)
 	return errors.Join(errs...)
 }
 
@@ -302,6 +278,13 @@ func SpecOf(resource any) (any, error) {
 		return nil, err
 	}
 	return specs[0], nil
+}
+
+// with calls f with the first of candidates that implements I, if there is one.
+func with[I any](candidates []any, f func(I)) {
+	if found, ok := find[I](candidates); ok {
+		f(found)
+	}
 }
 
 // find returns the first of candidates that implements I.
