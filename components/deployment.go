@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/clusters"
+	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -138,9 +138,6 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 			return nil, fmt.Errorf("a kubeconfig or an impersonation needs a config that was made by NewConfig: %w",
 				reconcilers.ErrDurable)
 		}
-		if known := j.state.deployment; known != nil && known.inMemory && known.reaches(j.config) {
-			return known, nil
-		}
 		direct := j.direct(j.config.Client, j.config.Discovery, "")
 		direct.inMemory = true
 		return direct, nil
@@ -164,15 +161,6 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 		}
 		return j.watching(reached, target)
 	})
-}
-
-// reaches reports whether d was made with the clients of config.
-func (d *deployment) reaches(config reconcilers.Config) bool {
-	// Other values than pointers may be impossible to compare.
-	same := func(a, b any) bool {
-		return a == nil && b == nil || reflect.ValueOf(a).Kind() == reflect.Pointer && a == b
-	}
-	return same(d.client, config.Client) && same(d.discovery, config.Discovery)
 }
 
 // targetOf identifies an API server by where it is, without showing that.
@@ -268,6 +256,24 @@ func (d *deployments) leave(left *deployment, user observe.Component) {
 	if unused {
 		left.stop()
 	}
+}
+
+// moveTo notes that the component is deployed at to from now on, and ends its interest in the former cluster.
+func (s *resourceState) moveTo(all *deployments, to *deployment, owner observe.Component) {
+	_ = s.Close() // always nil
+	// What was prepared does not depend on the cluster.
+	s.engine = engine.Memory{Manifests: s.engine.Manifests}
+	s.deployment = to
+	s.release = func() { all.leave(to, owner) }
+}
+
+// Close is called when the resource is gone. It never fails.
+func (s *resourceState) Close() error {
+	if s.release != nil {
+		s.release()
+	}
+	s.release, s.deployment = nil, nil
+	return nil
 }
 
 // stop stops everything, when the controller stops.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
-	"github.com/espalier-dev/espalier/internal/component/observe"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -43,20 +42,3 @@ type generatorInput struct {
 }
 
 func newResourceState() *resourceState { return &resourceState{} }
-
-// moveTo notes that the component is deployed at to from now on, and ends its interest in the former cluster.
-func (s *resourceState) moveTo(all *deployments, to *deployment, owner observe.Component) {
-	_ = s.Close() // always nil
-	s.engine = engine.Memory{}
-	s.deployment = to
-	s.release = func() { all.leave(to, owner) }
-}
-
-// Close is called when the resource is gone. It never fails.
-func (s *resourceState) Close() error {
-	if s.release != nil {
-		s.release()
-	}
-	s.release, s.deployment = nil, nil
-	return nil
-}

@@ -44,7 +44,17 @@ func run(ctx context.Context) error {
 		_, err := fmt.Print(controller.New(reconcilers.Config{}).Describe())
 		return err
 	}
-	mgr, err := newManager()
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: *metricsAddress},
+		HealthProbeBindAddress: *probeAddress,
+		LeaderElection:         *leaderElection,
+		LeaderElectionID:       v1alpha1.GroupVersion.Group,
+	})
 	if err != nil {
 		return fmt.Errorf("unable to make the manager: %w", err)
 	}
@@ -57,22 +67,4 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return mgr.Start(ctx)
-}
-
-func newManager() (ctrl.Manager, error) {
-	scheme, err := controller.NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	restConfig, err := ctrl.GetConfig()
-	if err != nil {
-		return nil, err
-	}
-	return ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:                 scheme,
-		Metrics:                metricsserver.Options{BindAddress: *metricsAddress},
-		HealthProbeBindAddress: *probeAddress,
-		LeaderElection:         *leaderElection,
-		LeaderElectionID:       v1alpha1.GroupVersion.Group,
-	})
 }

@@ -69,7 +69,16 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(scheme)
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  cache.Options{SyncPeriod: new(syncPeriod)},
+		Metrics:                metricsserver.Options{BindAddress: *metricsAddress},
+		HealthProbeBindAddress: *probeAddress,
+		LeaderElection:         *leaderElection,
+		LeaderElectionID:       v1alpha1.GroupVersion.Group,
+		// It starts only if something is served there.
+		WebhookServer: webhook.NewServer(webhook.Options{CertDir: *webhookCertDir}),
+	})
 	if err != nil {
 		return fmt.Errorf("unable to make the manager: %w", err)
 	}
@@ -96,24 +105,6 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return mgr.Start(ctx)
-}
-
-func newManager(scheme *runtime.Scheme) (ctrl.Manager, error) {
-	restConfig, err := ctrl.GetConfig()
-	if err != nil {
-		return nil, err
-	}
-	period := syncPeriod
-	return ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:                 scheme,
-		Cache:                  cache.Options{SyncPeriod: &period},
-		Metrics:                metricsserver.Options{BindAddress: *metricsAddress},
-		HealthProbeBindAddress: *probeAddress,
-		LeaderElection:         *leaderElection,
-		LeaderElectionID:       v1alpha1.GroupVersion.Group,
-		// It starts only if something is served there.
-		WebhookServer: webhook.NewServer(webhook.Options{CertDir: *webhookCertDir}),
-	})
 }
 
 // addHub connects to the cluster of a kubeconfig, and has the manager start its cache.
