@@ -67,7 +67,7 @@ func TestDeterministicGenerator(t *testing.T) {
 				return map[string]string{"reference": reference}, nil
 			}
 			o := newOperated(t, node, house, nil)
-			o.settle(t)
+			o.untilIdle(t)
 			house = o.house(t)
 			o.change(t, house, func() { test.change(house) })
 			generator.calls = 0
@@ -90,7 +90,7 @@ func TestDeterministicGeneratorFails(t *testing.T) {
 	node := assembling()
 	node.Generator = generator
 	o := newOperated(t, node, house, nil)
-	o.settle(t)
+	o.untilIdle(t)
 	generator.err = errors.New("failed")
 	for _, step := range []struct {
 		name    string
@@ -128,12 +128,12 @@ func TestDeterministicGeneratorIsNotAliased(t *testing.T) {
 	node := assembling()
 	node.Generator = generator
 	o := newOperated(t, node, house, nil)
-	o.settle(t)
+	o.untilIdle(t)
 	for range 2 {
 		written := &corev1.ConfigMap{}
 		written.Name = walls.Name
 		o.change(t, written, func() { written.Data = map[string]string{"name": "ruins"} })
-		o.settle(t)
+		o.untilIdle(t)
 		if o.get(t, walls.Name, written); !reflect.DeepEqual(written.Data, walls.Data) {
 			t.Errorf("it has %v", written.Data)
 		}

@@ -52,7 +52,7 @@ func operate(t *testing.T, config *rest.Config, namespace string) {
 	})
 }
 
-// watched is a configuration whose requests are checked by the laws.
+// watched is a configuration whose requests are checked for the invariants.
 func (r *faultRun) watched() *rest.Config {
 	config := rest.CopyConfig(r.world.config)
 	config.ContentType = "application/json"
@@ -129,7 +129,7 @@ func TestComponentFaultsWatching(t *testing.T) {
 	}
 }
 
-// stormOfConflicts has another actor write to the resource all the time, so that many a status is written in vain.
+// stormOfConflicts has another actor write to the resource all the time, so that many writes of the status conflict.
 func stormOfConflicts(ctx context.Context, r *faultRun) {
 	path := "/apis/" + resources.GroupVersion.String() + "/namespaces/" + r.namespace + "/assemblies/platform"
 	for i := 0; ctx.Err() == nil; i++ {
@@ -142,7 +142,7 @@ func stormOfConflicts(ctx context.Context, r *faultRun) {
 	}
 }
 
-// assemble creates a component and tells what it takes to be ready.
+// assemble creates a component, and returns a function that waits until it is ready.
 func assemble(t *testing.T, c client.Client, a *resources.Assembly) (ready func(what string)) {
 	t.Helper()
 	if err := c.Create(t.Context(), a); err != nil {

@@ -27,7 +27,7 @@ import (
 type assemblyOptions = components.Options[*resources.Assembly]
 
 // An operator that starts to keep inventories in objects takes over those in statuses, and nothing is lost: what was dropped meanwhile
-// still goes. It does not go back: nobody would know of the objects.
+// still goes. It does not go back: the objects would be forgotten.
 func TestInventoryMovesToObjects(t *testing.T) {
 	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)

@@ -71,7 +71,7 @@ func allow(t testing.TB, c client.Client, namespace, name, user string, verbs ..
 	}
 }
 
-// A component that is deployed as somebody is read and watched as somebody too. Where that user may not watch, the type is polled, and
+// A component that is deployed as a user is read and watched as that user too. Where the user may not watch, the type is polled, and
 // the condition says so (pitfall G-18).
 func TestComponentIsDeployedAsSomebody(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 	allow(t, c, namespace, "remote", "remote-"+namespace, "get", "list", "watch", "create", "patch", "delete")
 	eventually(t, "it is not deployed", func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
 
-	// Without the kubeconfig nobody knows where the objects are. The user wants the resource to go all the same.
+	// Without the kubeconfig it is not known where the objects are. The user wants the resource to go all the same.
 	if err := c.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ import (
 var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true, NamespaceDeletion: true}}
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard()) // informers complain when their API server is killed
+	klog.SetLogger(logr.Discard()) // informers log errors when their API server is killed
 	os.Exit(plane.Main(m))
 }
 
