@@ -13,7 +13,8 @@
 //  4. It computes the component digest and calls the generator (reconcile.go; digest.go of package component).
 //  5. manifest.Prepare checks the objects, and the engine brings the cluster into agreement with them
 //     (internal/component). The doc of package engine describes the life of one object.
-//  6. If the resource is being deleted, the engine deletes all objects instead. The finalizer is removed last (remove.go).
+//  6. If the resource is being deleted, the engine deletes all objects instead (remove.go). The finalizer is removed
+//     last.
 //  7. status.go derives state, reason and message from what was found out, and changes the status in memory.
 //  8. events.go records events if something happened.
 //  9. requeue.go decides when to come back. Its event source brings the resource back when an object changes.
