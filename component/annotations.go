@@ -184,11 +184,11 @@ var (
 func jsonPointer(pointer string) ([]string, error) {
 	parsed, err := jsonpointer.New(pointer)
 	tokens := parsed.DecodedTokens()
-	if err != nil || len(tokens) == 0 || slices.Contains(tokens, "") || strayTilde.MatchString(pointer) {
+	if err != nil || len(tokens) == 0 || slices.Contains(tokens, "") || loneTilde.MatchString(pointer) {
 		return nil, errNoPointer
 	}
 	return tokens, nil
 }
 
-// strayTilde matches a tilde that is not part of an escape. The parser leaves it as it is.
-var strayTilde = regexp.MustCompile(`~([^01]|$)`)
+// loneTilde matches a tilde that is not part of an escape. The parser leaves it as it is.
+var loneTilde = regexp.MustCompile(`~([^01]|$)`)

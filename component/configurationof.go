@@ -2,8 +2,11 @@ package component
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +51,7 @@ type Configuration struct {
 	PrunePolicy             PrunePolicy
 	MissingNamespacesPolicy MissingNamespacesPolicy
 
-	// AdditionalManagedTypes are types that the component brings, besides those that its objects define.
+	// AdditionalManagedTypes are types that the component brings, in addition to the types that its objects define.
 	AdditionalManagedTypes []TypePattern
 }
 
@@ -94,7 +97,10 @@ func ConfigurationOf(resource any) (Configuration, error) {
 		{"PlacementConfiguration", readPlacement},
 		{"ClientConfiguration", readCluster},
 		{"ImpersonationConfiguration", readImpersonation},
-		{"SuspensionConfiguration", readSuspension},
+		{"SuspensionConfiguration", func(from []any, c *Configuration) error {
+			with(from, func(s SuspensionConfiguration) { c.Suspended = s.IsSuspended() })
+			return nil
+		}},
 		{"RequeueConfiguration, RetryConfiguration, TimeoutConfiguration or ReapplyConfiguration", readTimes},
 		{"PolicyConfiguration", readPolicies},
 		{"TypeConfiguration", readTypes},
@@ -127,33 +133,27 @@ func readPlacement(from []any, c *Configuration) error {
 	if c.Namespace == "" {
 		c.Namespace = ownNamespace(from)
 	}
-	if named, ok := find[interface{ GetName() string }](from[:1]); ok && c.Name == "" {
-		c.Name = named.GetName()
+	if c.Name == "" {
+		with(from[:1], func(object interface{ GetName() string }) { c.Name = object.GetName() })
 	}
 	return errors.Join(errs...)
 }
 
 // ownNamespace returns the namespace of the resource. It does not ask the spec, whose GetNamespace could mean something
 // else.
-func ownNamespace(from []any) string {
-	if object, ok := find[interface{ GetNamespace() string }](from[:1]); ok {
-		return object.GetNamespace()
-	}
-	return ""
+func ownNamespace(from []any) (namespace string) {
+	with(from[:1], func(object interface{ GetNamespace() string }) { namespace = object.GetNamespace() })
+	return namespace
 }
 
 func readCluster(from []any, c *Configuration) error {
-	if config, ok := find[ClientConfiguration](from); ok {
+	with(from, func(config ClientConfiguration) {
 		if kubeConfig := config.GetKubeConfig(); len(kubeConfig) > 0 {
 			c.KubeConfig = bytes.Clone(kubeConfig)
 		}
-	}
-	if reference, ok := find[KubeConfigReference](from); ok {
-		c.KubeConfigSecret = reference.GetKubeConfigSecret().DeepCopy()
-	}
-	if abandonment, ok := find[AbandonmentConfiguration](from); ok {
-		c.AbandonOnDeletion = abandonment.AbandonsOnDeletion()
-	}
+	})
+	with(from, func(r KubeConfigReference) { c.KubeConfigSecret = r.GetKubeConfigSecret().DeepCopy() })
+	with(from, func(a AbandonmentConfiguration) { c.AbandonOnDeletion = a.AbandonsOnDeletion() })
 	if c.KubeConfigSecret == nil {
 		return nil
 	}
@@ -194,13 +194,6 @@ func readImpersonation(from []any, c *Configuration) error {
 	return nil
 }
 
-func readSuspension(from []any, c *Configuration) error {
-	if suspension, ok := find[SuspensionConfiguration](from); ok {
-		c.Suspended = suspension.IsSuspended()
-	}
-	return nil
-}
-
 func readTimes(from []any, c *Configuration) error {
 	var errs []error
 	check := func(field string, d time.Duration) time.Duration {
@@ -209,27 +202,12 @@ func readTimes(from []any, c *Configuration) error {
 		}
 		return d
 	}
-	if requeue, ok := find[RequeueConfiguration](from); ok {
-		c.Requeue = check("requeueInterval", requeue.GetRequeueInterval())
-	}
-	if retry, ok := find[RetryConfiguration](from); ok {
-		c.Retry = check("retryInterval", retry.GetRetryInterval())
-	}
-	if timeout, ok := find[TimeoutConfiguration](from); ok {
-		c.Timeout = check("timeout", timeout.GetTimeout())
-	}
-	if reapply, ok := find[ReapplyConfiguration](from); ok {
-		c.ReapplyInterval = check("reapplyInterval", reapply.GetReapplyInterval())
-	}
-	if c.Requeue == 0 {
-		c.Requeue = DefaultRequeueInterval
-	}
-	if c.Retry == 0 {
-		c.Retry = c.Requeue
-	}
-	if c.Timeout == 0 {
-		c.Timeout = c.Requeue
-	}
+	with(from, func(r RequeueConfiguration) { c.Requeue = check("requeueInterval", r.GetRequeueInterval()) })
+	with(from, func(r RetryConfiguration) { c.Retry = check("retryInterval", r.GetRetryInterval()) })
+	with(from, func(t TimeoutConfiguration) { c.Timeout = check("timeout", t.GetTimeout()) })
+	with(from, func(r ReapplyConfiguration) { c.ReapplyInterval = check("reapplyInterval", r.GetReapplyInterval()) })
+	c.Requeue = cmp.Or(c.Requeue, DefaultRequeueInterval)
+	c.Retry, c.Timeout = cmp.Or(c.Retry, c.Requeue), cmp.Or(c.Timeout, c.Requeue)
 	return errors.Join(errs...)
 }
 
@@ -275,4 +253,119 @@ func readTypes(from []any, c *Configuration) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Lookup returns the implementation of the interface I for a resource. It looks at the resource itself, then at the
+// result of its method GetSpec, if that has no arguments and one result, and then at its field Spec. For a spec that is
+// a struct it looks at a pointer to it, so that an embedded struct can implement I with pointer receivers. A nil
+// pointer implements nothing.
+//
+// Lookup never panics. If GetSpec panics, Lookup treats it as missing, and [ConfigurationOf] returns an error.
+func Lookup[I any](resource any) (I, bool) {
+	// GetSpec may be costly.
+	if found, ok := find[I]([]any{resource}); ok {
+		return found, true
+	}
+	specs, _ := specsOf(resource)
+	return find[I](specs)
+}
+
+// SpecOf returns the spec of a resource: the result of its method GetSpec, if that has no arguments and one result, or
+// else its field Spec, as a pointer if it is a struct. It is nil if there is none. It is an error if GetSpec panics.
+func SpecOf(resource any) (any, error) {
+	specs, err := specsOf(resource)
+	if err != nil || len(specs) == 0 {
+		return nil, err
+	}
+	return specs[0], nil
+}
+
+// with calls f with the first of candidates that implements I, if there is one.
+func with[I any](candidates []any, f func(I)) {
+	if found, ok := find[I](candidates); ok {
+		f(found)
+	}
+}
+
+// find returns the first of candidates that implements I.
+func find[I any](candidates []any) (I, bool) {
+	for _, candidate := range candidates {
+		if found, ok := candidate.(I); ok && !isNilPointer(candidate) {
+			return found, true
+		}
+	}
+	var none I
+	return none, false
+}
+
+// specsOf returns the values that are looked at after the resource itself, the best first.
+func specsOf(resource any) ([]any, error) {
+	if resource == nil || isNilPointer(resource) {
+		return nil, nil
+	}
+	var specs []any
+	add := func(v reflect.Value) {
+		if spec, ok := asSpec(v); ok {
+			specs = append(specs, spec)
+		}
+	}
+	value := reflect.ValueOf(resource)
+	method := value.MethodByName("GetSpec")
+	if method.IsValid() && method.Type().NumIn() == 0 && method.Type().NumOut() == 1 {
+		if err := guarded("GetSpec", func() { add(method.Call(nil)[0]) }); err != nil {
+			return nil, err
+		}
+	}
+	if value.Kind() == reflect.Pointer {
+		value = value.Elem()
+	}
+	if value.Kind() != reflect.Struct {
+		return specs, nil
+	}
+	if field, ok := value.Type().FieldByName("Spec"); ok {
+		// The field may be promoted from an embedded pointer that is nil.
+		if v, err := value.FieldByIndexErr(field.Index); err == nil {
+			add(v)
+		}
+	}
+	return specs, nil
+}
+
+// asSpec returns the value of v, as a pointer if it is a struct, or false if there is none.
+func asSpec(v reflect.Value) (any, bool) {
+	for v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() || !v.CanInterface() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, false
+	}
+	if v.Kind() != reflect.Struct {
+		return v.Interface(), true
+	}
+	if !v.CanAddr() {
+		addressable := reflect.New(v.Type())
+		addressable.Elem().Set(v)
+		return addressable.Interface(), true
+	}
+	return v.Addr().Interface(), true
+}
+
+func isNilPointer(v any) bool {
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}
+
+// guarded calls f and turns a panic into an error. The error contains the value of the panic only if it comes from the
+// Go runtime, which puts no content of objects into its texts.
+func guarded(what string, f func()) (err error) {
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			err = fmt.Errorf("%s panicked", what)
+			if cause, ok := thrown.(runtime.Error); ok {
+				err = fmt.Errorf("%s panicked: %w", what, cause)
+			}
+		}
+	}()
+	f()
+	return nil
 }

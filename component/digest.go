@@ -58,8 +58,8 @@ func canonicalJSON(value any) ([]byte, error) {
 	return json.Marshal(generic)
 }
 
-// ownAnnotations returns the annotations under prefix, without those that reconcilers write. The resource may itself be
-// an object of another component.
+// ownAnnotations returns the annotations under prefix, except for the ones that reconcilers write. The resource may
+// itself be an object of another component.
 func ownAnnotations(annotations map[string]string, prefix string) map[string]string {
 	if prefix == "" {
 		return nil

@@ -85,7 +85,7 @@ func TestComponentDigest(t *testing.T) {
 	if nothing.digest(t) != empty.digest(t) {
 		t.Error("nil and empty differ")
 	}
-	// Numbers that a float64 cannot tell apart.
+	// Numbers that a float64 does not distinguish.
 	if (digestInput{spec: bedSpec{Count: 1<<53 + 1}}).digest(t) == (digestInput{spec: bedSpec{Count: 1 << 53}}).digest(t) {
 		t.Error("large numbers are rounded")
 	}

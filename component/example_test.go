@@ -39,7 +39,7 @@ func ExampleGenerator() {
 	// <nil>
 }
 
-// What is around a generator can be added from outside: here, a label on whatever it makes.
+// What is around a generator can be added from outside: here, a label on each object.
 func ExampleNewGenerator() {
 	beds := component.GeneratorFunc(func(_ context.Context, namespace, name string, _ component.Unstructurable) ([]client.Object, error) {
 		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}}, nil

@@ -3,6 +3,7 @@ package component
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -42,11 +43,19 @@ func (f GeneratorFunc) Generate(
 
 var errNoGenerator = errors.New("there is no generator")
 
-// Deterministic is implemented by a [Generator] or a transformer whose output depends only on its arguments and on the
-// values of the context. The output may then be used again while these are the same.
+// Deterministic is implemented by a [Generator] or a transformer whose output depends only on the following:
 //
-// The output is not deterministic if it depends on a cluster, such as through a client of the context, on the clock, or
-// on random numbers. Without the interface, nothing is assumed.
+//   - the namespace, the name, and the map that ToUnstructured of the parameters returns;
+//   - the name of the reconciler, the component digest and the revision, which are in the context;
+//   - the name, the namespace, the UID and the spec of the resource in the context, and its annotations under the name
+//     of the reconciler.
+//
+// The reconciler then keeps the objects in memory, and does not call the generator again while all of these stay the
+// same.
+//
+// The output is not deterministic if it depends on anything else: on labels or the status of the resource, on other
+// values of the context, on a cluster, on the clock, or on random numbers. References of the reconciler are part of the
+// component digest. Without the interface, nothing is assumed, and the generator is called in each request.
 type Deterministic interface {
 	// Deterministic reports whether the output is deterministic.
 	Deterministic() bool
@@ -130,4 +139,128 @@ func reflectCopy(v reflect.Value) reflect.Value {
 	default:
 		return reflectCopy(v.Elem())
 	}
+}
+
+// Context is the context of a [Generator]. Besides the values of the context that it was made from, it contains facts
+// about the component. A reconciler makes one for each request. To call a generator without a reconciler, such as in a
+// test, make one with [NewContext].
+//
+// Each With method returns another Context with the value, and leaves the receiver as it is. The functions whose names
+// end in FromContext return the values from any context derived from it.
+type Context struct {
+	context.Context
+}
+
+// NewContext returns a Context made from ctx, with the values that ctx already contains.
+func NewContext(ctx context.Context) Context {
+	return Context{Context: ctx}
+}
+
+// contextKey is the key of a value, and its name in errors.
+type contextKey string
+
+const (
+	keyReconcilerName     contextKey = "reconciler name"
+	keyLocalClient        contextKey = "local client"
+	keyClient             contextKey = "client"
+	keyComponent          contextKey = "component"
+	keyComponentName      contextKey = "component name"
+	keyComponentNamespace contextKey = "component namespace"
+	keyComponentDigest    contextKey = "component digest"
+	keyComponentRevision  contextKey = "component revision"
+)
+
+func (c Context) with(key contextKey, value any) Context {
+	return Context{Context: context.WithValue(c.Context, key, value)}
+}
+
+func fromContext[T any](ctx context.Context, key contextKey) (T, error) {
+	value, ok := ctx.Value(key).(T)
+	if !ok {
+		return value, fmt.Errorf("%s not found in context", key)
+	}
+	return value, nil
+}
+
+// WithReconcilerName adds the name of the reconciler, which is the prefix of its annotations.
+func (c Context) WithReconcilerName(name string) Context {
+	return c.with(keyReconcilerName, name)
+}
+
+// WithLocalClient adds the client for the cluster of the component's resource.
+func (c Context) WithLocalClient(local client.Client) Context {
+	return c.with(keyLocalClient, local)
+}
+
+// WithClient adds the client for the cluster that the component is deployed to.
+func (c Context) WithClient(target client.Client) Context {
+	return c.with(keyClient, target)
+}
+
+// WithComponent adds the component's resource.
+func (c Context) WithComponent(component client.Object) Context {
+	return c.with(keyComponent, component)
+}
+
+// WithComponentName adds the name of the component's resource.
+func (c Context) WithComponentName(name string) Context {
+	return c.with(keyComponentName, name)
+}
+
+// WithComponentNamespace adds the namespace of the component's resource, which may be empty.
+func (c Context) WithComponentNamespace(namespace string) Context {
+	return c.with(keyComponentNamespace, namespace)
+}
+
+// WithComponentDigest adds the digest of the component, see [ComponentDigest].
+func (c Context) WithComponentDigest(digest string) Context {
+	return c.with(keyComponentDigest, digest)
+}
+
+// WithComponentRevision adds the revision of the component, which is 1 for the first roll-out.
+func (c Context) WithComponentRevision(revision int64) Context {
+	return c.with(keyComponentRevision, revision)
+}
+
+// ReconcilerNameFromContext returns the name of the reconciler, or an error if ctx contains none.
+func ReconcilerNameFromContext(ctx context.Context) (string, error) {
+	return fromContext[string](ctx, keyReconcilerName)
+}
+
+// LocalClientFromContext returns the client for the cluster of the component's resource, or an error if ctx contains
+// none. It acts with the identity of the component.
+func LocalClientFromContext(ctx context.Context) (client.Client, error) {
+	return fromContext[client.Client](ctx, keyLocalClient)
+}
+
+// ClientFromContext returns the client for the cluster that the component is deployed to, or an error if ctx contains
+// none. It acts with the identity of the component.
+func ClientFromContext(ctx context.Context) (client.Client, error) {
+	return fromContext[client.Client](ctx, keyClient)
+}
+
+// ComponentFromContext returns the component's resource, or an error if ctx contains none. It must not be changed.
+func ComponentFromContext(ctx context.Context) (client.Object, error) {
+	return fromContext[client.Object](ctx, keyComponent)
+}
+
+// ComponentNameFromContext returns the name of the component's resource, or an error if ctx contains none.
+func ComponentNameFromContext(ctx context.Context) (string, error) {
+	return fromContext[string](ctx, keyComponentName)
+}
+
+// ComponentNamespaceFromContext returns the namespace of the component's resource, or an error if ctx contains none. It
+// is empty for a resource without namespace.
+func ComponentNamespaceFromContext(ctx context.Context) (string, error) {
+	return fromContext[string](ctx, keyComponentNamespace)
+}
+
+// ComponentDigestFromContext returns the digest of the component, or an error if ctx contains none.
+func ComponentDigestFromContext(ctx context.Context) (string, error) {
+	return fromContext[string](ctx, keyComponentDigest)
+}
+
+// ComponentRevisionFromContext returns the revision of the component, or an error if ctx contains none.
+func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
+	return fromContext[int64](ctx, keyComponentRevision)
 }

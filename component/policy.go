@@ -43,13 +43,14 @@ func ParseReconcilePolicy(text string) (ReconcilePolicy, error) {
 
 // ParseUpdatePolicy returns the policy for apply, apply-override, replace or recreate, or an error that lists these
 // words. It accepts ssa-merge for apply, and ssa-override for apply-override. For default it returns the empty policy,
-// which stands for that of the component.
+// which stands for the policy of the component.
 func ParseUpdatePolicy(text string) (UpdatePolicy, error) {
-	return parse(text, updateAliases, apis.UpdateApply, apis.UpdateApplyOverride, apis.UpdateReplace, apis.UpdateRecreate)
+	return parse(text, updateAliases,
+		apis.UpdateApply, apis.UpdateApplyOverride, apis.UpdateReplace, apis.UpdateRecreate)
 }
 
 // ParseDeletePolicy returns the policy for delete, orphan, orphan-on-apply or orphan-on-delete, or an error that lists
-// these words. For default it returns the empty policy, which stands for that of the component.
+// these words. For default it returns the empty policy, which stands for the component's.
 func ParseDeletePolicy(text string) (DeletePolicy, error) {
 	return parse(text, deleteAliases,
 		apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply, apis.DeleteOrphanOnDelete)

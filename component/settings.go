@@ -4,11 +4,11 @@ import (
 	"time"
 )
 
-// SharedPrefix is the prefix under which every component reads the annotations of an object, beside its own.
+// SharedPrefix is the prefix under which every component reads the annotations of an object, in addition to its own.
 const SharedPrefix = "espalier.dev"
 
 // An object of a component says by annotations how the component treats it. The key of an annotation is a prefix, a
-// slash and one of the names below. The prefix is that of the component (ComponentReconciler.Prefix) or the shared one,
+// slash and one of the names below. The prefix is the component's own (ComponentReconciler.Prefix) or the shared one,
 // espalier.dev, which every component reads. If an object has an annotation under both, the one under the prefix of the
 // component counts, even if its value is the default.
 //

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The structs in this file are parts of a spec. Embed those that users need, with `json:",inline"`.
+// The structs in this file are parts of a spec. Embed the ones that users need, with `json:",inline"`.
 var (
 	_ PlacementConfiguration     = (*PlacementSpec)(nil)
 	_ KubeConfigReference        = (*ClientSpec)(nil)
@@ -270,8 +270,8 @@ func (s *PolicySpec) GetMissingNamespacesPolicy() MissingNamespacesPolicy {
 //
 // +kubebuilder:object:generate=true
 type TypeSpec struct {
-	// AdditionalManagedTypes are patterns of types that the component brings into the cluster, besides the types that
-	// its objects define.
+	// AdditionalManagedTypes are patterns of types that the component brings into the cluster, in addition to the types
+	// that its objects define.
 	// +optional
 	// +listType=atomic
 	AdditionalManagedTypes []TypePattern `json:"additionalManagedTypes,omitempty"`

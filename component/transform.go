@@ -131,20 +131,12 @@ var errNoParameters = errors.New("it returned no parameters")
 
 // Deterministic reports whether the wrapped generator and all transformers are deterministic.
 func (g *TransformableGenerator) Deterministic() bool {
-	if g.check() != nil || !IsDeterministic(g.generator) {
-		return false
-	}
-	for _, transformer := range g.parameters {
-		if !IsDeterministic(transformer) {
-			return false
-		}
-	}
-	for _, transformer := range g.objects {
-		if !IsDeterministic(transformer) {
-			return false
-		}
-	}
-	return true
+	deterministic := g.check() == nil
+	_ = g.each(func(part any) error { // never fails
+		deterministic = deterministic && IsDeterministic(part)
+		return nil
+	})
+	return deterministic
 }
 
 // AddToScheme calls AddToScheme of the wrapped generator, if it is a [SchemeExtender].
@@ -159,7 +151,7 @@ func (g *TransformableGenerator) AddToScheme(scheme *runtime.Scheme) error {
 }
 
 // Validate returns an error if the generator or a transformer is nil. If ctx asks for recursive validation, it also
-// returns the errors of those that are Validators themselves.
+// returns the errors of the generator and the transformers that are Validators.
 func (g *TransformableGenerator) Validate(ctx context.Context) error {
 	if err := g.check(); err != nil {
 		return err

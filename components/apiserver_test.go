@@ -21,23 +21,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const componentPrefix = "assembly.espalier.test"
 
-// startComponents starts a manager that deploys Assemblies.
-func startComponents(t testing.TB, options components.Options[*resources.Assembly]) (*controlplane.Requests, ctrl.Manager) {
-	t.Helper()
-	op := startComponentsAt(t, plane.Config(t), options)
-	return op.requests, op.Manager
-}
-
-// startComponentsAt is startComponents for a manager with a config of its own, which can be stopped before the test ends.
-func startComponentsAt(t testing.TB, config *rest.Config, options components.Options[*resources.Assembly]) *operator {
+// startComponents starts a manager that deploys the Assemblies of a namespace, and that can be stopped before the test ends.
+func startComponents(t testing.TB, config *rest.Config, namespace string, options assemblyOptions) *operator {
 	t.Helper()
 	config, requests := controlplane.CountRequests(config)
-	mgr := newManager(t, config, ctrl.Options{})
+	mgr := newManager(t, config, ctrl.Options{Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}})
 	options.Config = reconcilers.NewConfig(mgr, &resources.Assembly{}, time.Hour)
 	root := components.NewComponentRoot(componentPrefix, resources.AssemblyGenerator(), options)
 	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
@@ -53,7 +47,7 @@ func startComponentsAt(t testing.TB, config *rest.Config, options components.Opt
 		}
 	})
 	t.Cleanup(stop)
-	return &operator{Manager: mgr, requests: requests, stop: stop}
+	return &operator{requests: requests, stop: stop}
 }
 
 func partOf(namespace, name, order string) *corev1.ConfigMap {
@@ -79,8 +73,9 @@ func hasState(ctx context.Context, c client.Client, a *resources.Assembly, state
 
 // TestComponentFromFirstToLast: a component from its roll-out to its deletion; at rest, no request is made (pitfall G-01).
 func TestComponentFromFirstToLast(t *testing.T) {
-	requests, _ := startComponents(t, components.Options[*resources.Assembly]{})
+	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
+	requests := startComponents(t, plane.Config(t), namespace, assemblyOptions{}).requests
 	var objects []client.Object
 	for i := range 9 {
 		objects = append(objects, partOf(namespace, "part-"+strconv.Itoa(i), strconv.Itoa(i%3)))

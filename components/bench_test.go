@@ -28,7 +28,7 @@ import (
 
 // BenchmarkComponent takes components of ConfigMaps through their lives on a real API server: rolled out, one object changed, the operator
 // restarted, deleted. The floor is the same objects created and deleted by a bare loop of 16 workers in the same run. The ratios are
-// ours to the floor; the requests are all that the operator made but watches, whatever they were for.
+// ours to the floor; the requests are all that the operator made, except for watches.
 //
 //	rollout-ratio, delete-ratio  time from the request of the user to the end, by that of the floor
 //	rollout-us/object            the same for one object

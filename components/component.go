@@ -1,24 +1,7 @@
-// Package components deploys components: sets of objects that a generator makes for a resource.
-//
-// [ComponentReconciler] is a node like any other, and [NewComponentRoot] returns a root for resources that are one
-// component each. The package is built on what package reconcilers exports, and nothing else of it: a node of your own
-// can do what this one does.
-//
-// # The life of a request
-//
-//	component.go          the node: fields, defaults, set-up
-//	reconcile.go          Reconcile and Plan; what one request does, in order
-//	deployment.go         finds the cluster and the identity that the objects are deployed with
-//	resource_state.go     what is remembered of the resource from request to request
-//	inventory.go          where the inventory is kept
-//	internal/component    the engine: generated objects in, a report out (see its package engine)
-//	condition.go          decides state, reason and message from what was found out
-//	status.go             writes them into the status, in memory
-//	events.go             records what happened as events
-//	event_source.go       brings the resource back when one of its objects changes
 package components
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +28,7 @@ import (
 //   - Runs: the generator; then it writes each object that differs from what is desired, wave by wave. A wave starts
 //     when the wave before is ready. What is not desired any more is pruned. If nothing differs, no request is made.
 //   - Stops: where a wave is not ready yet; it never waits. Watches on the types of the objects bring the resource back
-//     when an object becomes ready, and when somebody changes or deletes one.
+//     when an object becomes ready, and when another client changes or deletes one.
 //   - On error: deals with the other objects all the same, and returns the errors. Each names its object, and is in the
 //     inventory and in the condition.
 //   - On deletion: deletes the objects in the order of their delete waves, and instances of types that the component
@@ -67,7 +50,7 @@ type ComponentReconciler[Type client.Object] struct {
 	// Prefix is a DNS subdomain name that is unique in the cluster, such as "platform.example.com". It is the prefix of
 	// the labels and annotations that say whose an object is, and of the annotations that the component reads. It is
 	// also the default of FieldManager and Finalizer. Do not change it later: objects labelled with the old prefix
-	// count as objects of somebody else. Required.
+	// count as objects of another owner. Required.
 	Prefix string
 
 	// Generator makes the objects. Required.
@@ -84,9 +67,9 @@ type ComponentReconciler[Type client.Object] struct {
 	// Configure changes how the component is deployed, after the resource and its spec were read for that. Optional.
 	Configure func(ctx context.Context, resource Type, configuration *component.Configuration) error
 
-	// References returns identities of things that the objects depend on beside the spec, such as the resource version
-	// of a ConfigMap that the generator reads, each under a name. Another identity starts another revision. They must
-	// not be confidential. Optional.
+	// References returns identities of things that the objects depend on, except for the spec, such as the resource
+	// version of a ConfigMap that the generator reads, each under a name. Another identity starts another revision.
+	// They must not be confidential. Optional.
 	References func(ctx context.Context, resource Type) (map[string]string, error)
 
 	// Inventory says where the inventory is kept. Default: in the status of the component.
@@ -137,17 +120,11 @@ var (
 
 func (r *ComponentReconciler[T]) init() {
 	r.initOnce.Do(func() {
-		if r.Name == "" {
-			r.Name = "ComponentReconciler"
-		}
-		if r.FieldManager == "" {
-			r.FieldManager = r.Prefix
-		}
-		if r.Finalizer == "" && r.Prefix != "" {
-			r.Finalizer = r.Prefix + "/component"
-		}
-		if r.Condition == "" {
-			r.Condition = apis.ConditionReady
+		r.Name = cmp.Or(r.Name, "ComponentReconciler")
+		r.FieldManager = cmp.Or(r.FieldManager, r.Prefix)
+		r.Condition = cmp.Or(r.Condition, apis.ConditionReady)
+		if r.Prefix != "" {
+			r.Finalizer = cmp.Or(r.Finalizer, r.Prefix+"/component")
 		}
 		if r.ReclaimFrom == nil {
 			r.ReclaimFrom = []string{"kubectl"}
@@ -164,17 +141,17 @@ func (r *ComponentReconciler[T]) init() {
 	})
 }
 
-var errNoBuilder = errors.New("there is no builder to add a watch to")
-
 // SetupWithManager validates, and adds the watches that bring the resource back.
-func (r *ComponentReconciler[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
+func (r *ComponentReconciler[T]) SetupWithManager(
+	ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder,
+) error {
 	r.init()
 	ctx = reconcilers.Enter(ctx, r.Name)
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
 	if bldr == nil {
-		return errNoBuilder
+		return errors.New("there is no builder to add a watch to")
 	}
 	if _, ok := component.Lookup[component.KubeConfigReference](sampleOf[T](ctx)); ok {
 		if err := reconcilers.WatchTracked(ctx, bldr, &corev1.Secret{}); err != nil {
@@ -218,18 +195,20 @@ func (r *ComponentReconciler[T]) check() error {
 	if r.Prefix == "" {
 		return fmt.Errorf("ComponentReconciler %q must define Prefix", r.Name)
 	}
-	if problems := k8svalidation.IsDNS1123Subdomain(r.Prefix); len(problems) > 0 || len(r.Prefix) > maxPrefix {
-		return fmt.Errorf("ComponentReconciler %q must define a Prefix that is a DNS subdomain name of at most %d characters, not %q",
-			r.Name, maxPrefix, r.Prefix)
+	if len(k8svalidation.IsDNS1123Subdomain(r.Prefix)) > 0 || len(r.Prefix) > maxPrefix {
+		return fmt.Errorf("ComponentReconciler %q must define a Prefix that is a DNS subdomain name "+
+			"of at most %d characters, not %q", r.Name, maxPrefix, r.Prefix)
 	}
 	if r.Prefix == component.SharedPrefix {
-		return fmt.Errorf("ComponentReconciler %q must define a Prefix other than %q, which all share", r.Name, r.Prefix)
+		return fmt.Errorf("ComponentReconciler %q must define a Prefix other than %q, which all share",
+			r.Name, r.Prefix)
 	}
 	if isNil(r.Generator) {
 		return fmt.Errorf("ComponentReconciler %q must define Generator", r.Name)
 	}
 	if r.generatorErr != nil {
-		return fmt.Errorf("ComponentReconciler %q must have a Generator that can register its types: %w", r.Name, r.generatorErr)
+		return fmt.Errorf("ComponentReconciler %q must have a Generator that can register its types: %w",
+			r.Name, r.generatorErr)
 	}
 	if err := r.Inventory.validate(); err != nil {
 		return fmt.Errorf("ComponentReconciler %q must have a valid Inventory: %w", r.Name, err)
@@ -255,3 +234,82 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 }
 
 var dependentVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+// defaultParameters returns what GetSpec of the resource returns, else its field Spec.
+func defaultParameters[T client.Object](_ context.Context, resource T) (component.Unstructurable, error) {
+	if specified, ok := any(resource).(interface {
+		GetSpec() component.Unstructurable
+	}); ok {
+		return specified.GetSpec(), nil
+	}
+	if content, ok := any(resource).(runtime.Unstructured); ok {
+		spec, _ := content.UnstructuredContent()["spec"].(map[string]any)
+		return component.UnstructurableMap(runtime.DeepCopyJSON(spec)), nil
+	}
+	spec, ok := fieldOf(resource, "Spec")
+	if !ok {
+		return nil, fmt.Errorf("%s has no field Spec, so Parameters must be defined: %w", typeOf(resource), errNoSpec)
+	}
+	if specified, ok := spec.Addr().Interface().(component.Unstructurable); ok {
+		return specified, nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec.Addr().Interface())
+	if err != nil {
+		return nil, fmt.Errorf("the field Spec of %s cannot be turned into parameters: %w", typeOf(resource), err)
+	}
+	return component.UnstructurableMap(content), nil
+}
+
+var errNoSpec = errors.New("there is no spec")
+
+// defaultStatus returns what GetStatus of the resource returns, else its field Status, or what is embedded there; nil
+// if there is none.
+func defaultStatus[T client.Object](resource T) *apis.ComponentStatus {
+	if stated, ok := any(resource).(interface{ GetStatus() *apis.ComponentStatus }); ok {
+		return stated.GetStatus()
+	}
+	status, ok := fieldOf(resource, "Status")
+	if !ok {
+		return nil
+	}
+	if found, ok := status.Addr().Interface().(*apis.ComponentStatus); ok {
+		return found
+	}
+	embedded := status.FieldByName(reflect.TypeFor[apis.ComponentStatus]().Name())
+	if !embedded.IsValid() || !embedded.CanAddr() {
+		return nil
+	}
+	found, _ := embedded.Addr().Interface().(*apis.ComponentStatus)
+	return found
+}
+
+// fieldOf returns a field that is a struct, or a pointer to one that is not nil, of what resource points to.
+func fieldOf(resource any, name string) (reflect.Value, bool) {
+	value := reflect.ValueOf(resource)
+	if value.Kind() != reflect.Pointer || value.IsNil() || value.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}, false
+	}
+	field := value.Elem().FieldByName(name)
+	if field.IsValid() && field.Kind() == reflect.Pointer {
+		if field.IsNil() {
+			return reflect.Value{}, false
+		}
+		field = field.Elem()
+	}
+	if !field.IsValid() || field.Kind() != reflect.Struct || !field.CanInterface() {
+		return reflect.Value{}, false
+	}
+	return field, true
+}
+
+// typeOf names the type of the resource: by its kind if it has one, else by its Go type.
+func typeOf(resource client.Object) string {
+	if kind := resource.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	t := reflect.TypeOf(resource)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/clusters"
+	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -37,17 +39,17 @@ type deployment struct {
 	client    client.Client
 	discovery discovery.DiscoveryInterface
 	observer  observe.Observer
-	// target identifies the API server; empty for that of the operator.
+	// target identifies the API server. It is empty for the cluster of the operator.
 	target string
-	// unwatched is true if no watch wakes the components, so that they have to come back by themselves.
+	// unwatched is true if no watch wakes the components. They are then requeued after a delay.
 	unwatched bool
 	// inMemory is true if the client may be one in memory, without a REST mapper that knows kinds. The scheme then says
 	// which kinds there are.
 	inMemory bool
-	// stop ends what runs in the background; nil if nothing does.
-	stop func()
-	// users are the components that are deployed here, by the UIDs of their resources.
+	// users are the components that are deployed here, by the UIDs of their resources; nil if it is not shared.
 	users map[types.UID]bool
+	// stop ends the watches of a shared deployment.
+	stop func()
 }
 
 // deployments are those of one node.
@@ -69,8 +71,8 @@ func (j *job[T]) selectCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !j.dryRun {
-		j.state.moveTo(&j.deployments, deployment, j.resource.GetUID(), j.component(ctx))
+	if !j.dryRun && j.state.deployment != deployment {
+		j.state.moveTo(&j.deployments, deployment, j.owner)
 	}
 	j.deployment = deployment
 	if j.store, err = j.inventoryStore(); err != nil {
@@ -97,7 +99,8 @@ func (j *job[T]) verifyTarget(ctx context.Context) error {
 			continue
 		}
 		found := &metav1.PartialObjectMetadata{}
-		found.SetGroupVersionKind(schema.GroupVersionKind{Group: record.Group, Version: record.Version, Kind: record.Kind})
+		kind := schema.GroupVersionKind{Group: record.Group, Version: record.Version, Kind: record.Kind}
+		found.SetGroupVersionKind(kind)
 		key := types.NamespacedName{Namespace: record.Namespace, Name: record.Name}
 		err := j.deployment.client.Get(ctx, key, found)
 		switch {
@@ -121,8 +124,8 @@ func (j *job[T]) verifyTarget(ctx context.Context) error {
 // maxLookedFor is how many objects are looked for in a cluster that may be another one.
 const maxLookedFor = 20
 
-var errElsewhere = errors.New("the objects are in another cluster than the one that the component is to be deployed to now: " +
-	"it stays as it is until the former cluster is named again")
+var errElsewhere = errors.New("the objects are in another cluster than the one that the component " +
+	"is to be deployed to now: it stays as it is until the former cluster is named again")
 
 func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 	identity, err := j.identity(ctx)
@@ -132,9 +135,10 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 	own := len(identity.KubeConfig) == 0 && identity.User == "" && len(identity.Groups) == 0
 	if j.config.Cluster() == nil {
 		if !own {
-			return nil, fmt.Errorf("a kubeconfig or an impersonation needs a config that was made by NewConfig: %w", reconcilers.ErrDurable)
+			return nil, fmt.Errorf("a kubeconfig or an impersonation needs a config that was made by NewConfig: %w",
+				reconcilers.ErrDurable)
 		}
-		direct := j.direct(j.config.Client, j.config.Discovery)
+		direct := j.direct(j.config.Client, j.config.Discovery, "")
 		direct.inMemory = true
 		return direct, nil
 	}
@@ -142,46 +146,42 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unable to reach the cluster of the component: %w", err)
 	}
-	remote := len(identity.KubeConfig) > 0
-	if j.dryRun || !j.source.running() {
-		return j.directly(reached, remote), nil
+	target := ""
+	if len(identity.KubeConfig) > 0 {
+		target = targetOf(reached)
 	}
-	return j.deployments.get(deploymentKey{j.config.Cluster(), reached.ID}, j.resource.GetUID(), func() (*deployment, error) {
+	if j.dryRun || !j.source.running() {
+		return j.direct(reached.Client, reached.Discovery(), target), nil
+	}
+	key := deploymentKey{j.config.Cluster(), reached.ID}
+	return j.deployments.get(key, j.resource.GetUID(), func() (*deployment, error) {
 		if !j.source.running() {
 			// The controller stopped meanwhile, so the watches would never be stopped.
-			return j.directly(reached, remote), nil
+			return j.direct(reached.Client, reached.Discovery(), target), nil
 		}
-		return j.watching(reached, remote)
+		return j.watching(reached, target)
 	})
 }
 
-func (j *job[T]) directly(reached *clusters.Cluster, remote bool) *deployment {
-	deployment := j.direct(reached.Client, reached.Discovery())
-	deployment.target = targetOf(reached, remote)
-	return deployment
-}
-
 // targetOf identifies an API server by where it is, without showing that.
-func targetOf(reached *clusters.Cluster, remote bool) string {
-	if !remote {
-		return ""
-	}
+func targetOf(reached *clusters.Cluster) string {
 	sum := sha256.Sum256([]byte(strings.TrimSuffix(reached.Config.Host, "/") + reached.Config.APIPath))
 	return hex.EncodeToString(sum[:8])
 }
 
 // direct is a deployment without watches, for a controller that was not set up, and for tests.
-func (j *job[T]) direct(c client.Client, d discovery.DiscoveryInterface) *deployment {
+func (j *job[T]) direct(c client.Client, d discovery.DiscoveryInterface, target string) *deployment {
 	return &deployment{
 		client:    c,
 		discovery: d,
 		observer:  observe.NewDirect(c, j.Prefix, j.FieldManager, readiness.Of),
+		target:    target,
 		unwatched: true,
 	}
 }
 
 // watching is a deployment whose watches wake the resources.
-func (j *job[T]) watching(reached *clusters.Cluster, remote bool) (*deployment, error) {
+func (j *job[T]) watching(reached *clusters.Cluster, target string) (*deployment, error) {
 	watching, err := observe.NewWatching(observe.Options{
 		Config:       reached.Config,
 		HTTPClient:   reached.HTTPClient,
@@ -199,7 +199,7 @@ func (j *job[T]) watching(reached *clusters.Cluster, remote bool) (*deployment, 
 		client:    reached.Client,
 		discovery: reached.Discovery(),
 		observer:  watching,
-		target:    targetOf(reached, remote),
+		target:    target,
 		stop:      watching.Stop,
 		users:     map[types.UID]bool{},
 	}, nil
@@ -240,26 +240,40 @@ func (d *deployments) get(key deploymentKey, user types.UID, empty func() (*depl
 	return made, nil
 }
 
-// leave ends the interest of a component in what is at deployment. Without any component, nothing is watched there.
-func (d *deployments) leave(deployment *deployment, user types.UID, of observe.Component) {
-	deployment.observer.Release(of)
-	if deployment.users == nil {
+// leave ends the interest of a component in what is at a deployment. Without any component, nothing is watched there.
+func (d *deployments) leave(left *deployment, user observe.Component) {
+	left.observer.Release(user)
+	if left.users == nil {
 		return
 	}
 	d.mu.Lock()
-	delete(deployment.users, user)
-	unused := len(deployment.users) == 0
+	delete(left.users, user.UID)
+	unused := len(left.users) == 0
 	if unused {
-		for key, known := range d.by {
-			if known == deployment {
-				delete(d.by, key)
-			}
-		}
+		maps.DeleteFunc(d.by, func(_ deploymentKey, known *deployment) bool { return known == left })
 	}
 	d.mu.Unlock()
-	if unused && deployment.stop != nil {
-		deployment.stop()
+	if unused {
+		left.stop()
 	}
+}
+
+// moveTo notes that the component is deployed at to from now on, and ends its interest in the former cluster.
+func (s *resourceState) moveTo(all *deployments, to *deployment, owner observe.Component) {
+	_ = s.Close() // always nil
+	// What was prepared does not depend on the cluster.
+	s.engine = engine.Memory{Manifests: s.engine.Manifests}
+	s.deployment = to
+	s.release = func() { all.leave(to, owner) }
+}
+
+// Close is called when the resource is gone. It never fails.
+func (s *resourceState) Close() error {
+	if s.release != nil {
+		s.release()
+	}
+	s.release, s.deployment = nil, nil
+	return nil
 }
 
 // stop stops everything, when the controller stops.
@@ -269,9 +283,7 @@ func (d *deployments) stop() {
 	d.by = nil
 	d.mu.Unlock()
 	for _, deployment := range running {
-		if deployment.stop != nil {
-			deployment.stop()
-		}
+		deployment.stop()
 	}
 }
 
@@ -309,9 +321,6 @@ func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
 // missingReferenceDelay is when a missing kubeconfig is looked for again, if no event of its Secret comes before.
 const missingReferenceDelay = 10 * time.Second
 
-// errAbandoned means that the objects of a component are given up, as the resource asks.
-var errAbandoned = errors.New("the cluster of the component is not known any more")
-
 // missing is the error for a kubeconfig that is not there.
 func (j *job[T]) missing(err error) error {
 	if j.facts.deleting && j.configuration.AbandonOnDeletion {
@@ -321,31 +330,18 @@ func (j *job[T]) missing(err error) error {
 	return component.NewRetriableError(err, &delay)
 }
 
-// namespaced returns a function that reports whether a kind is namespaced. It asks the cluster once for each.
-func (d *deployment) namespaced() func(schema.GroupVersionKind) (namespaced, known bool, err error) {
-	type scope struct{ namespaced, known bool }
-	asked := map[schema.GroupVersionKind]scope{}
-	return func(kind schema.GroupVersionKind) (bool, bool, error) {
-		if s, ok := asked[kind]; ok {
-			return s.namespaced, s.known, nil
-		}
-		var groupMissing *discovery.ErrGroupDiscoveryFailed
-		mapping, err := d.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		switch {
-		case meta.IsNoMatchError(err), errors.As(err, &groupMissing):
-			s := scope{}
-			if d.inMemory && d.client.Scheme().Recognizes(kind) {
-				s = scope{namespaced: !clusterScoped.Has(kind.Kind), known: true}
-			}
-			asked[kind] = s
-			return s.namespaced, s.known, nil
-		case err != nil:
-			return false, false, err
-		}
-		s := scope{namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace, known: true}
-		asked[kind] = s
-		return s.namespaced, true, nil
+// namespaced asks the cluster whether a kind is namespaced.
+func (d *deployment) namespaced(kind schema.GroupVersionKind) (namespaced, known bool, err error) {
+	var groupMissing *discovery.ErrGroupDiscoveryFailed
+	mapping, err := d.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	switch {
+	case meta.IsNoMatchError(err), errors.As(err, &groupMissing):
+		known := d.inMemory && d.client.Scheme().Recognizes(kind)
+		return known && !clusterScoped.Has(kind.Kind), known, nil
+	case err != nil:
+		return false, false, err
 	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true, nil
 }
 
 // clusterScoped are the kinds of client-go's scheme that are in no namespace, for a client in memory, which has no REST

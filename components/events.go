@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// event is what tells one event from another.
+// event has the fields by which two events are the same.
 type event struct {
 	eventType, reason, message string
 }
@@ -25,7 +25,8 @@ type event struct {
 const eventWindow = 5 * time.Minute
 
 // recordEvents records what happened as events on the resource: one for the component if its reason changed or an error
-// is left, and one for each sort of operation on its objects, whatever the number of objects.
+// is left, and one for each kind of operation on its objects. The number of events does not depend on the number of
+// objects.
 func (j *job[T]) recordEvents(ctx context.Context, reasonBefore string, c condition) {
 	eventType := corev1.EventTypeNormal
 	if c.state == apis.ComponentError {
@@ -53,34 +54,36 @@ func (j *job[T]) recordEvent(ctx context.Context, e event) {
 	reconcilers.RecordEvent(ctx, j.resource, e.eventType, e.reason, "%s", e.message)
 }
 
-// operationEvents makes one event for each reason, in the order of the reasons below.
+// operationEvents makes one event for each verb and outcome.
 func operationEvents(results []execute.Result) []event {
-	objects := map[string][]string{}
+	done, failed := map[string][]string{}, map[string][]string{}
 	for i := range results {
-		if reason := operationReason(&results[i]); reason != "" {
-			objects[reason] = append(objects[reason], results[i].Operation.Key.String())
+		verb, name := eventVerb(&results[i]), results[i].Operation.Key.String()
+		if results[i].Err != nil {
+			failed[verb] = append(failed[verb], name)
+		} else {
+			done[verb] = append(done[verb], name)
 		}
 	}
 	var events []event
-	for _, reason := range []string{"Created", "CreateError", "Updated", "UpdateError", "Deleted", "DeleteError"} {
-		if names := objects[reason]; len(names) > 0 {
-			eventType := corev1.EventTypeNormal
-			if strings.HasSuffix(reason, "Error") {
-				eventType = corev1.EventTypeWarning
-			}
-			events = append(events, event{eventType, reason, operationVerbs[reason] + " " + message.List(names, 5)})
+	for _, verb := range []string{"Create", "Update", "Delete"} {
+		if names := done[verb]; len(names) > 0 {
+			text := verb + "d " + message.List(names, maxNames)
+			events = append(events, event{corev1.EventTypeNormal, verb + "d", text})
+		}
+		if names := failed[verb]; len(names) > 0 {
+			text := "Unable to " + strings.ToLower(verb) + " " + message.List(names, maxNames)
+			events = append(events, event{corev1.EventTypeWarning, verb + "Error", text})
 		}
 	}
 	return events
 }
 
-var operationVerbs = map[string]string{
-	"Created": "Created", "CreateError": "Unable to create",
-	"Updated": "Updated", "UpdateError": "Unable to update",
-	"Deleted": "Deleted", "DeleteError": "Unable to delete",
-}
+// maxNames is how many objects an event names.
+const maxNames = 5
 
-func operationReason(result *execute.Result) string {
+// eventVerb is the verb of the event about an operation, empty if there is none to record.
+func eventVerb(result *execute.Result) string {
 	failed := result.Err != nil
 	switch result.Operation.Action {
 	case plan.ActionCreate:
@@ -88,26 +91,19 @@ func operationReason(result *execute.Result) string {
 		if result.Object != nil && failed || errors.As(result.Err, &wait) {
 			return ""
 		}
-		return eventReason("Create", "Created", failed)
+		return "Create"
 	case plan.ActionAdopt, plan.ActionApply, plan.ActionReplace, plan.ActionOrphan:
 		if result.Unchanged && !failed {
 			return ""
 		}
-		return eventReason("Update", "Updated", failed)
-	case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
-		return eventReason("Delete", "Deleted", failed)
+		return "Update"
 	case plan.ActionDeleteType:
-		if !failed && result.Use.State != plan.ForeignNone {
+		if result.Use.State != plan.ForeignNone && !failed {
 			return ""
 		}
-		return eventReason("Delete", "Deleted", failed)
+		return "Delete"
+	case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
+		return "Delete"
 	}
 	return ""
-}
-
-func eventReason(verb, done string, failed bool) string {
-	if failed {
-		return verb + "Error"
-	}
-	return done
 }

@@ -28,7 +28,7 @@ const (
 	maxLag = 3
 )
 
-// faultWorld is the API server, as seen by those whom no fault hits.
+// faultWorld is the API server, as clients see it whose requests do not fail.
 type faultWorld struct {
 	config *rest.Config
 	host   string
@@ -56,7 +56,7 @@ func newFaultWorld(t testing.TB, config *rest.Config) *faultWorld {
 // faultPoint is where one run goes wrong. The zero value is nowhere.
 type faultPoint struct {
 	sort faultSort
-	// at is the number of a write. Of a stale read it is the write that is not seen, and resource and lag tell which reads do not:
+	// at is the number of a write. Of a stale read it is the write that is not seen, and resource and lag say which reads do not see it:
 	// the first of the type after the write, up to that number.
 	at       int
 	resource string
@@ -157,8 +157,8 @@ func ownerIDOf(a *resources.Assembly) string {
 	return engine.OwnerID(engine.OwnerText(kind, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.UID))
 }
 
-// somebodyWrote forgets what the operator wrote last of a type, since it is not the last that was written.
-func (r *faultRun) somebodyWrote(resource string) {
+// anotherWrote forgets what the operator wrote last of a type, since another client wrote after it.
+func (r *faultRun) anotherWrote(resource string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.history, resource)
@@ -185,7 +185,7 @@ func (r *faultRun) beforeWrite(ctx context.Context, c *apiCall) error {
 	return nil
 }
 
-// beforeRead tells at which version a read is to be answered.
+// beforeRead returns the version at which a read is to be answered.
 func (r *faultRun) beforeRead(c *apiCall) (version string, stale bool) {
 	h := r.history[c.resource]
 	if h == nil || h.write <= 0 {
@@ -201,7 +201,7 @@ func (r *faultRun) beforeRead(c *apiCall) (version string, stale bool) {
 	return h.before, hit
 }
 
-// afterWrite looks at what a write did, and checks it by the laws.
+// afterWrite looks at what a write did, and checks the invariants.
 func (r *faultRun) afterWrite(ctx context.Context, c *apiCall, code int, body []byte) {
 	r.logf("%s: %d", c, code)
 	if c.dryRun {

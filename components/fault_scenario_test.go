@@ -111,12 +111,12 @@ func (p platformOf) second() []client.Object {
 		p.order(p.gadget(p.namespace, "own"), "2"), p.configMap("last", "2", "z"))
 }
 
-// third drops the type and its instance, and wants what belongs to somebody else.
+// third drops the type and its instance, and wants an object that belongs to another owner.
 func (p platformOf) third() []client.Object {
 	return append(p.rbac(), p.configMap("settings", "1", "two"), p.job(), p.configMap("last", "2", "z"), p.configMap("taken", "2", "ours"))
 }
 
-// bystanders belong to nobody, and to another component.
+// bystanders belong to no component, and to another component.
 func (p platformOf) bystanders() []client.Object {
 	taken := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: p.namespace, Name: "taken",
@@ -189,7 +189,7 @@ func (r *faultRun) play(ctx context.Context) (*faultOutcome, error) {
 		if r.operated {
 			err = r.await(ctx, phase.reached)
 		} else {
-			instance, err = r.settle(ctx, instance, phase.reached)
+			instance, err = r.untilIdle(ctx, instance, phase.reached)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", phase.name, err)
@@ -243,7 +243,7 @@ func (r *faultRun) phases(p platformOf, a *resources.Assembly) []faultPhase {
 			if err != nil {
 				return err
 			}
-			defer r.somebodyWrote("assemblies")
+			defer r.anotherWrote("assemblies")
 			patch := live.DeepCopy()
 			patch.SetObjects(objects...)
 			return c.Patch(ctx, patch, client.MergeFrom(live))
@@ -270,7 +270,7 @@ func (r *faultRun) phases(p platformOf, a *resources.Assembly) []faultPhase {
 			return err
 		}},
 		{"delete", func(ctx context.Context) error {
-			defer r.somebodyWrote("assemblies")
+			defer r.anotherWrote("assemblies")
 			return c.Delete(ctx, a)
 		}, func(ctx context.Context) error {
 			live, err := read(ctx)
@@ -296,7 +296,7 @@ func hasReason(a *resources.Assembly, reason string) error {
 	return nil
 }
 
-// typeIsKept tells whether the component has dropped all but the type that others use.
+// typeIsKept reports whether the component has dropped all but the type that others use.
 func (r *faultRun) typeIsKept(a *resources.Assembly) bool {
 	ready := meta.FindStatusCondition(a.Status.Conditions, apis.ConditionReady)
 	if ready == nil || ready.ObservedGeneration != a.Generation {
@@ -312,12 +312,12 @@ func (r *faultRun) typeIsKept(a *resources.Assembly) bool {
 	return kept
 }
 
-// use creates the instance of somebody else.
+// use creates the instance of another owner.
 func (r *faultRun) use(ctx context.Context, instance *unstructured.Unstructured) error {
 	if err := r.world.client.Create(ctx, instance); err != nil {
 		return err
 	}
-	r.somebodyWrote("gadgets")
+	r.anotherWrote("gadgets")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inUse = true
@@ -325,7 +325,7 @@ func (r *faultRun) use(ctx context.Context, instance *unstructured.Unstructured)
 	return nil
 }
 
-// unuse checks that nobody has touched the instance of somebody else, and removes it.
+// unuse checks that the instance of another owner was not touched, and removes it.
 func (r *faultRun) unuse(ctx context.Context, instance *unstructured.Unstructured) error {
 	live := instance.DeepCopy()
 	if err := r.world.client.Get(ctx, client.ObjectKeyFromObject(instance), live); err != nil {
@@ -360,9 +360,9 @@ func (r *faultRun) await(ctx context.Context, reached func(context.Context) erro
 	}
 }
 
-// settle reconciles until nothing is written any more and the goal is reached. A new instance takes over from one that met with the
+// untilIdle reconciles until nothing is written any more and the goal is reached. A new instance takes over from one that met with the
 // fault.
-func (r *faultRun) settle(ctx context.Context, instance *faultInstance, reached func(context.Context) error) (*faultInstance, error) {
+func (r *faultRun) untilIdle(ctx context.Context, instance *faultInstance, reached func(context.Context) error) (*faultInstance, error) {
 	ctx, cancel := context.WithTimeout(ctx, faultPatience)
 	defer cancel()
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: r.namespace, Name: "platform"}}

@@ -25,7 +25,7 @@ import (
 )
 
 // faultWorkers is how many runs are under way at the same time: most of their time they wait for the API server, which holds up
-// whoever uses a type that is new.
+// each client of a type that is new.
 const faultWorkers = 24
 
 // faultStep returns 1 if all points are to be tried, which ESPALIER_FAULTS=all asks for, and n if only each nth is. That n has no
@@ -41,7 +41,7 @@ var faultSorts = []faultSort{diesBefore, diesAfter, failsWithout, losesAnswer, c
 
 var faultRuns atomic.Int64
 
-// playFault runs the scenario with a fault, and reports what breaks a law.
+// playFault runs the scenario with a fault, and reports what breaks an invariant.
 func playFault(t *testing.T, world *faultWorld, point faultPoint) (*faultRun, *faultOutcome) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*faultPatience)
@@ -85,7 +85,7 @@ func roomyPlane(t *testing.T) *rest.Config {
 }
 
 // TestComponentFaults runs the platform scenario once for each call that writes and each sort of fault, and for each read that may
-// be stale. Laws L2, L4, L5, L11.
+// be stale. Invariants L2, L4, L5, L11.
 func TestComponentFaults(t *testing.T) {
 	world := newFaultWorld(t, roomyPlane(t))
 	reference, want := playFault(t, world, faultPoint{})
@@ -192,7 +192,7 @@ func sampled(points []faultPoint, step int) []faultPoint {
 	return some
 }
 
-// compareOutcomes checks law L11: what comes of it is the same.
+// compareOutcomes checks invariant L11: the outcome is the same.
 func compareOutcomes(t *testing.T, point faultPoint, want, got *faultOutcome) {
 	t.Helper()
 	for i, end := range want.ends {
@@ -228,7 +228,7 @@ func compareOutcomes(t *testing.T, point faultPoint, want, got *faultOutcome) {
 	}
 }
 
-// moreTries is how many attempts to create or to delete may be in vain: one, where an answer was lost, or somebody was faster; and one
+// moreTries is how many attempts to create or to delete may be refused: one, where an answer was lost, or another client was faster; and one
 // for each answer that came too late.
 func moreTries(point faultPoint) int {
 	switch point.sort {

@@ -22,7 +22,7 @@ const (
 	failsWithout faultSort = "fails without effect"
 	// losesAnswer does what was asked for, and reports a broken connection.
 	losesAnswer faultSort = "loses the answer"
-	// conflicts has somebody else write to the object just before the call.
+	// conflicts has another client write to the object just before the call.
 	conflicts faultSort = "conflicts"
 	// staleRead answers as the API server would have before the operator's last write of the type.
 	staleRead faultSort = "stale read"
@@ -33,7 +33,7 @@ var errDead = errors.New("the process is dead")
 // apiCall is a request to the API server, as far as it is about objects.
 type apiCall struct {
 	method string
-	// path is that of the URL.
+	// path is the path of the URL.
 	path             string
 	group, version   string
 	resource         string

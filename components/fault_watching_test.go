@@ -52,7 +52,7 @@ func operate(t *testing.T, config *rest.Config, namespace string) {
 	})
 }
 
-// watched is a configuration whose requests are checked by the laws.
+// watched is a configuration whose requests are checked for the invariants.
 func (r *faultRun) watched() *rest.Config {
 	config := rest.CopyConfig(r.world.config)
 	config.ContentType = "application/json"
@@ -105,6 +105,7 @@ func onceEach(t *testing.T, what string, counts map[string]int) {
 }
 
 func TestComponentFaultsWatching(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		operators int
 		meanwhile func(ctx context.Context, r *faultRun)
@@ -115,6 +116,7 @@ func TestComponentFaultsWatching(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			outcome := playOperated(t, test.operators, test.meanwhile)
 			if test.operators > 1 {
 				// One that has not heard yet that the other is done with the job may create it again: that is what electing a leader is for.
@@ -127,7 +129,7 @@ func TestComponentFaultsWatching(t *testing.T) {
 	}
 }
 
-// stormOfConflicts has another actor write to the resource all the time, so that many a status is written in vain.
+// stormOfConflicts has another actor write to the resource all the time, so that many writes of the status conflict.
 func stormOfConflicts(ctx context.Context, r *faultRun) {
 	path := "/apis/" + resources.GroupVersion.String() + "/namespaces/" + r.namespace + "/assemblies/platform"
 	for i := 0; ctx.Err() == nil; i++ {
@@ -140,7 +142,7 @@ func stormOfConflicts(ctx context.Context, r *faultRun) {
 	}
 }
 
-// assemble creates a component and tells what it takes to be ready.
+// assemble creates a component, and returns a function that waits until it is ready.
 func assemble(t *testing.T, c client.Client, a *resources.Assembly) (ready func(what string)) {
 	t.Helper()
 	if err := c.Create(t.Context(), a); err != nil {
@@ -177,6 +179,7 @@ func isGone(c client.Client, object client.Object) func(ctx context.Context) err
 }
 
 func TestComponentFaultsTypeDeletedBehindOurBack(t *testing.T) {
+	t.Parallel()
 	c, namespace := liveWithTypes(t, plane.Config(t)), plane.Namespace(t)
 	operate(t, plane.Config(t), namespace)
 	p := platformOf{namespace, fmt.Sprintf("run-%d-x", faultRuns.Add(1))}
@@ -206,6 +209,7 @@ func TestComponentFaultsTypeDeletedBehindOurBack(t *testing.T) {
 }
 
 func TestComponentFaultsNamespaceTerminates(t *testing.T) {
+	t.Parallel()
 	c, namespace, other := live(t), plane.Namespace(t), plane.Namespace(t)
 	operate(t, plane.Config(t), namespace)
 	p := platformOf{other, "x"}
@@ -262,6 +266,7 @@ func TestComponentFaultsNamespaceTerminates(t *testing.T) {
 }
 
 func TestComponentFaultsAPIServerRestarts(t *testing.T) {
+	t.Parallel()
 	controlplanetest.SkipIfShort(t)
 	env, err := controlplane.Start(t.Context(), controlplane.Options{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},

@@ -31,9 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(plane.Main(m))
 }
 
-// operator is a manager that deploys components on the real API server, with its requests counted.
+// operator deploys components on the real API server, with its requests counted.
 type operator struct {
-	ctrl.Manager
 	requests *controlplane.Requests
 	stop     func()
 }

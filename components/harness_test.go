@@ -74,8 +74,8 @@ func going(a *resources.Assembly) {
 	a.DeletionTimestamp = &metav1.Time{Time: rtesting.RolledOutAt}
 }
 
-// tells expects a state and what the condition says.
-func tells(state apis.ComponentState, status metav1.ConditionStatus, reason, message string) func(*resources.Assembly) {
+// conditionIs expects a state and what the condition says.
+func conditionIs(state apis.ComponentState, status metav1.ConditionStatus, reason, message string) func(*resources.Assembly) {
 	return func(a *resources.Assembly) {
 		rtesting.IgnoreComputed(&a.Status)
 		a.Status.State = state
@@ -135,7 +135,7 @@ func TestComponentRows(t *testing.T) {
 	empty := deployed.After(t, func(ctx context.Context, c client.Client) error {
 		return errors.Join(c.Delete(ctx, walls), c.Delete(ctx, roof))
 	})
-	ready := tells(apis.ComponentReady, metav1.ConditionTrue, "Ready", "All objects are as desired, and ready")
+	ready := conditionIs(apis.ComponentReady, metav1.ConditionTrue, "Ready", "All objects are as desired, and ready")
 	fence := partOf("default", "fence", "0")
 	side := rollOut(t, func() *resources.Assembly { h, _, _ := newHouse(); h.SetObjects(walls, fence); return h }(), 1)
 	other := resources.NewAssembly("default", "castle")
@@ -151,7 +151,7 @@ func TestComponentRows(t *testing.T) {
 				func(a *resources.Assembly) {
 					a.Finalizers, a.ResourceVersion, a.Status.Revision = []string{componentFinalizer}, "1000", 1
 				},
-				tells(apis.ComponentPending, metav1.ConditionUnknown, "FirstSeen", "The objects are recorded"),
+				conditionIs(apis.ComponentPending, metav1.ConditionUnknown, "FirstSeen", "The objects are recorded"),
 				records(
 					recordOf("walls", 0, apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""),
 					recordOf("roof", 1, apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""),
@@ -196,7 +196,7 @@ func TestComponentRows(t *testing.T) {
 			Resource:     pruned.Object(),
 			GivenObjects: deployed.Objects(),
 			ExpectResource: pruned.With(
-				tells(apis.ComponentProcessing, metav1.ConditionUnknown, "Processing", "Waiting for ConfigMap default/roof: it is being deleted"),
+				conditionIs(apis.ComponentProcessing, metav1.ConditionUnknown, "Processing", "Waiting for ConfigMap default/roof: it is being deleted"),
 				func(a *resources.Assembly) { a.Status.Revision = 2 },
 				records(
 					recordOf("walls", 0, apis.PhaseReady, "", ""),
@@ -212,7 +212,7 @@ func TestComponentRows(t *testing.T) {
 			Resource:     deployed.With(going).Object(),
 			GivenObjects: deployed.Objects(),
 			ExpectResource: deployed.With(going,
-				tells(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionProcessing",
+				conditionIs(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionProcessing",
 					"2 objects left to delete, waiting for ConfigMap default/walls: it is being deleted, ConfigMap default/roof: it is being deleted"),
 				records(
 					recordOf("walls", 0, apis.PhaseDeleting, apis.ObjectTerminating, "it is being deleted"),
@@ -239,7 +239,7 @@ func TestComponentRows(t *testing.T) {
 			WithReactors: []rtesting.ReactionFunc{rtesting.AssignUIDs(), rtesting.InduceFailure("create", "ConfigMap",
 				rtesting.InduceFailureOpts{Name: "walls", Error: errors.New("no bricks")})},
 			ExpectResource: side.With(
-				tells(apis.ComponentError, metav1.ConditionFalse, "Error", "Unable to create ConfigMap default/walls: no bricks"),
+				conditionIs(apis.ComponentError, metav1.ConditionFalse, "Error", "Unable to create ConfigMap default/walls: no bricks"),
 				records(
 					recordOf("walls", 0, apis.PhaseScheduledForApplication, apis.ObjectInProgress, "unable to create ConfigMap default/walls: no bricks"),
 					recordOf("fence", 0, apis.PhaseReady, "", ""),
@@ -258,7 +258,7 @@ func TestComponentRows(t *testing.T) {
 			Resource:     recorded.Object(),
 			GivenObjects: append(recorded.Objects(), theirs),
 			ExpectResource: recorded.With(
-				tells(apis.ComponentProcessing, metav1.ConditionUnknown, "Processing", notOurs),
+				conditionIs(apis.ComponentProcessing, metav1.ConditionUnknown, "Processing", notOurs),
 				records(
 					recordOf("walls", 0, apis.PhaseScheduledForApplication, apis.ObjectFailed, "it belongs to Assembly.test.espalier.dev default/castle"),
 					recordOf("roof", 1, apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""),

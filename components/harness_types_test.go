@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A component that brought a type is not deleted while somebody else has an instance, and fences the type off before it goes.
+// A component that brought a type is not deleted while another owner has an instance, and fences the type off before it goes.
 func TestComponentRowsOfTypes(t *testing.T) {
 	definition := resources.CRD()
 	definition.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
@@ -45,7 +45,7 @@ func TestComponentRowsOfTypes(t *testing.T) {
 			Resource:     deployed.With(going).Object(),
 			GivenObjects: append(deployed.Objects(), foreign),
 			ExpectResource: deployed.With(going,
-				tells(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionBlocked", blocked),
+				conditionIs(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionBlocked", blocked),
 			).Object(),
 			ExpectOrder:    []string{},
 			ExpectEvents:   houseEvents(house, "DeletionBlocked", blocked),
@@ -55,7 +55,7 @@ func TestComponentRowsOfTypes(t *testing.T) {
 			Resource:     deployed.With(going).Object(),
 			GivenObjects: append(deployed.Objects(), own),
 			ExpectResource: deployed.With(going,
-				tells(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionProcessing", leaving),
+				conditionIs(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionProcessing", leaving),
 				records(
 					brought(apis.PhaseDeleting, apis.ObjectTerminating, "it is being deleted"),
 					recordOf("walls", 0, apis.PhaseDeleting, apis.ObjectTerminating, "it is being deleted"),
@@ -114,7 +114,7 @@ func TestComponentRowsOfPatterns(t *testing.T) {
 			Resource:     deployed.With(going).Object(),
 			GivenObjects: append(deployed.Objects(), foreign),
 			ExpectResource: deployed.With(going,
-				tells(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionBlocked", blocked),
+				conditionIs(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionBlocked", blocked),
 			).Object(),
 			ExpectOrder:    []string{},
 			ExpectEvents:   houseEvents(house, "DeletionBlocked", blocked),
@@ -144,7 +144,7 @@ func TestComponentRowsOfInventories(t *testing.T) {
 			Resource:     house,
 			WithReactors: []rtesting.ReactionFunc{rtesting.AssignUIDs()},
 			ExpectResource: fresh.With(
-				tells(apis.ComponentReady, metav1.ConditionTrue, "Ready", "All objects are as desired, and ready"),
+				conditionIs(apis.ComponentReady, metav1.ConditionTrue, "Ready", "All objects are as desired, and ready"),
 				func(a *resources.Assembly) {
 					a.Finalizers, a.ResourceVersion, a.Status.Revision = []string{componentFinalizer}, "1000", 1
 					a.Status.InventoryKind = "Secret"

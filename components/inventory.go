@@ -83,7 +83,7 @@ func (j *job[T]) objectStore() (inventory.Store, error) {
 	if j.config.APIReader != nil {
 		reader = j.config.APIReader
 	}
-	kind := j.kind()
+	kind := j.kind
 	owner := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: j.resource.GetName()}
 	name := inventory.ObjectName(j.Prefix, kind.Kind, owner, j.resource.GetUID())
 	options := inventory.Options{

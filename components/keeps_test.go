@@ -27,10 +27,11 @@ import (
 type assemblyOptions = components.Options[*resources.Assembly]
 
 // An operator that starts to keep inventories in objects takes over those in statuses, and nothing is lost: what was dropped meanwhile
-// still goes. It does not go back: nobody would know of the objects.
+// still goes. It does not go back: the objects would be forgotten.
 func TestInventoryMovesToObjects(t *testing.T) {
+	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
-	first := startComponentsAt(t, plane.Config(t), assemblyOptions{})
+	first := startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	stays, drops := partOf(namespace, "stays", "0"), partOf(namespace, "drops", "0")
 	assembly := resources.NewAssembly(namespace, "all", stays, drops)
 	if err := c.Create(t.Context(), assembly); err != nil {
@@ -44,7 +45,7 @@ func TestInventoryMovesToObjects(t *testing.T) {
 	if err := c.Update(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	second := startComponentsAt(t, plane.Config(t), assemblyOptions{Inventory: components.Inventory{Kind: "ConfigMap"}})
+	second := startComponents(t, plane.Config(t), namespace, assemblyOptions{Inventory: components.Inventory{Kind: "ConfigMap"}})
 	eventually(t, "what was dropped does not go", goneFrom(c, drops))
 	eventually(t, "it is not ready", ready)
 	if n := len(assembly.Status.Inventory); n > 0 || assembly.Status.InventoryKind != "ConfigMap" {
@@ -52,7 +53,7 @@ func TestInventoryMovesToObjects(t *testing.T) {
 	}
 	second.stop()
 
-	third := startComponentsAt(t, plane.Config(t), assemblyOptions{})
+	third := startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestInventoryMovesToObjects(t *testing.T) {
 		return conditionSays(ctx, c, assembly, components.ReasonError, "The inventory is kept in a ConfigMap")
 	})
 	third.stop()
-	startComponentsAt(t, plane.Config(t), assemblyOptions{Inventory: components.Inventory{Kind: "ConfigMap"}})
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{Inventory: components.Inventory{Kind: "ConfigMap"}})
 	eventually(t, "it does not go", goneFrom(c, assembly, stays))
 	left := &corev1.ConfigMapList{}
 	if err := c.List(t.Context(), left, client.InNamespace(namespace), client.HasLabels{componentPrefix + "/inventory"}); err != nil || len(left.Items) > 0 {
@@ -70,8 +71,9 @@ func TestInventoryMovesToObjects(t *testing.T) {
 
 // When the kubeconfig leads to another cluster all at once, the objects there are not taken for gone.
 func TestComponentStaysInItsCluster(t *testing.T) {
-	startComponents(t, assemblyOptions{})
+	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	part := partOf(namespace, "part", "0")
 	assembly := resources.NewAssembly(namespace, "all", part)
 	if err := c.Create(t.Context(), assembly); err != nil {
@@ -136,12 +138,13 @@ func (s *spoiler) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // What does not become what is desired is not written again and again, but less and less often, and the condition says why.
 func TestWritingInVainEnds(t *testing.T) {
+	t.Parallel()
 	config := rest.CopyConfig(plane.Config(t))
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &spoiler{next: next, from: []byte(componentPrefix + "/" + component.AnnotationDigest)}
 	})
-	op := startComponentsAt(t, config, assemblyOptions{})
 	c, namespace := live(t), plane.Namespace(t)
+	op := startComponents(t, config, namespace, assemblyOptions{})
 	assembly := resources.NewAssembly(namespace, "all", partOf(namespace, "part", "0"))
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
@@ -163,8 +166,9 @@ func TestWritingInVainEnds(t *testing.T) {
 
 // Nobody watches what is in the way and has no marks; when it goes, the component goes on all the same.
 func TestWhatIsInTheWayGoes(t *testing.T) {
-	startComponents(t, assemblyOptions{})
+	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	theirs := partOf(namespace, "part", "0")
 	theirs.Data = map[string]string{"owner": "somebody else"}
 	if err := c.Create(t.Context(), theirs); err != nil {

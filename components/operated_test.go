@@ -89,8 +89,8 @@ func (o *operated) reconcile(t testing.TB, after time.Duration) (reconcilers.Res
 	return o.root.Reconcile(rtime.StashNow(t.Context(), o.now), reconcilers.Request{NamespacedName: o.key})
 }
 
-// settle makes requests until nothing is written.
-func (o *operated) settle(t testing.TB) {
+// untilIdle makes requests until nothing is written.
+func (o *operated) untilIdle(t testing.TB) {
 	t.Helper()
 	for range 20 {
 		if _, err := o.reconcile(t, 0); err != nil {
@@ -119,7 +119,7 @@ func (o *operated) get(t testing.TB, name string, object client.Object) {
 	}
 }
 
-// change does what somebody does to an object.
+// change changes an object as another client.
 func (o *operated) change(t testing.TB, object client.Object, change func()) {
 	t.Helper()
 	o.get(t, object.GetName(), object)

@@ -53,7 +53,7 @@ func TestG02StatusAtRest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOperated(t, assembling(), deployed.With(test.change).Object(), append(deployed.Objects(), test.given...))
-			o.settle(t)
+			o.untilIdle(t)
 			before := o.house(t)
 			if reason := meta.FindStatusCondition(before.Status.Conditions, "Ready").Reason; reason != test.reason {
 				t.Fatalf("the reason is %s", reason)
@@ -70,11 +70,11 @@ func TestG02StatusAtRest(t *testing.T) {
 	}
 }
 
-// TestG17AnnotationsOfOthers: to touch an annotation of the resource that is somebody else's is no change (pitfall G-17).
+// TestG17AnnotationsOfOthers: a changed annotation of another prefix is no change of the component (pitfall G-17).
 func TestG17AnnotationsOfOthers(t *testing.T) {
 	house, _, _ := newHouse()
 	o := newOperated(t, assembling(), house, nil)
-	o.settle(t)
+	o.untilIdle(t)
 	status := o.house(t).Status
 	annotate := func(key, value string) {
 		fresh := &resources.Assembly{ObjectMeta: metav1.ObjectMeta{Name: house.Name}}
@@ -158,7 +158,7 @@ func TestG23Timeout(t *testing.T) {
 	broken := errors.New("no such chart")
 	for name, test := range map[string]struct {
 		adapt func(assemblyNode)
-		// early is the reason before the timeout; errs tells which of the requests return an error.
+		// early is the reason before the timeout; errs says which requests return an error.
 		early string
 		errs  []bool
 	}{
@@ -206,7 +206,7 @@ func TestG23Timeout(t *testing.T) {
 }
 
 // TestG34MessagesNameObjects: the condition names the objects that are waited for, and says why; there is one event for each sort of
-// operation, whatever the number of objects (pitfall G-34).
+// operation, not for each object (pitfall G-34).
 func TestG34MessagesNameObjects(t *testing.T) {
 	objects := []client.Object{&appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
@@ -244,7 +244,7 @@ func TestG34MessagesNameObjects(t *testing.T) {
 	}
 
 	waiting := newOperated(t, assembling(), house, nil)
-	waiting.settle(t)
+	waiting.untilIdle(t)
 	condition = meta.FindStatusCondition(waiting.house(t).Status.Conditions, "Ready")
 	if want := "Wave 1 of 1: 9 of 10 ready, waiting for Deployment default/web: "; !strings.HasPrefix(condition.Message, want) || len(condition.Message) == len(want) {
 		t.Errorf("the condition says %q", condition.Message)
@@ -256,7 +256,7 @@ func TestG34MessagesNameObjects(t *testing.T) {
 func TestG13OwnersOfTwoKinds(t *testing.T) {
 	house, walls, roof := newHouse()
 	o := newOperated(t, assembling(), house, nil)
-	o.settle(t)
+	o.untilIdle(t)
 	twin := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: house.Namespace, Name: house.Name, UID: house.UID}}
 	if err := o.client.Create(t.Context(), twin); err != nil {
 		t.Fatal(err)
@@ -360,7 +360,7 @@ func lifetime(t *testing.T) (all []string) {
 	return all
 }
 
-// TestL8SameRequests: the same input gives the same requests, in the same order, and the same status (law L8).
+// TestL8SameRequests: the same input gives the same requests, in the same order, and the same status (invariant L8).
 func TestL8SameRequests(t *testing.T) {
 	want := lifetime(t)
 	for range 4 {
@@ -376,7 +376,7 @@ func TestL8SameRequests(t *testing.T) {
 	}
 }
 
-// TestL9SecretThatCannotBeWritten: what is in a Secret is not shown, not even if the API server quotes it as it refuses it (law L9).
+// TestL9SecretThatCannotBeWritten: what is in a Secret is not shown, not even if the API server quotes it as it refuses it (invariant L9).
 func TestL9SecretThatCannotBeWritten(t *testing.T) {
 	const confidential = "hunter2"
 	secret := &corev1.Secret{
@@ -427,7 +427,7 @@ func TestL9SecretThatCannotBeWritten(t *testing.T) {
 	t.Run("update", func(t *testing.T) {
 		o := newOperated(t, assembling(), house, nil, rtesting.InduceFailure("patch", "Secret", rtesting.InduceFailureOpts{Error: invalid}),
 			rtesting.InduceFailure("apply", "Secret", rtesting.InduceFailureOpts{Error: invalid}))
-		o.settle(t)
+		o.untilIdle(t)
 		found := &corev1.Secret{}
 		o.get(t, "key", found)
 		hide(t, "the annotations of the Secret", fmt.Sprint(found.Annotations, found.Labels))
@@ -440,7 +440,7 @@ func TestL9SecretThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// TestL10TimeOfTheRequest: all times in a status are those of requests, and never of the wall (law L10).
+// TestL10TimeOfTheRequest: all times in a status are those of requests, and never of the wall (invariant L10).
 func TestL10TimeOfTheRequest(t *testing.T) {
 	house, _, _ := newHouse()
 	o := newOperated(t, assembling(), house, nil)

@@ -39,7 +39,8 @@ func newPlan(report *engine.Report) *Plan {
 	p := &Plan{Done: report.Plan.Done, text: plan.Explain(report.Input)}
 	for i := range report.Plan.Next.Operations {
 		o := &report.Plan.Next.Operations[i]
-		p.Operations = append(p.Operations, Operation{Action: string(o.Action), Object: o.Key.String(), Reason: o.Reason})
+		operation := Operation{Action: string(o.Action), Object: o.Key.String(), Reason: o.Reason}
+		p.Operations = append(p.Operations, operation)
 	}
 	for _, obstacle := range report.Plan.Obstacles {
 		p.Obstacles = append(p.Obstacles, obstacle.Key.String()+": "+obstacle.Message)

@@ -21,10 +21,8 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -36,19 +34,14 @@ func (r *ComponentReconciler[T]) Reconcile(ctx context.Context, resource T) (rec
 		return reconcilers.Result{}, err
 	}
 	ctx = reconcilers.Enter(ctx, r.Name)
-	deleting := resource.GetDeletionTimestamp() != nil
-	if deleting && !controllerutil.ContainsFinalizer(resource, r.Finalizer) {
+	if resource.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(resource, r.Finalizer) {
 		return reconcilers.Result{}, nil
 	}
 	job, err := r.begin(ctx, resource)
 	if err != nil {
 		return reconcilers.Result{}, reconcilers.Failed(ctx, nil, err)
 	}
-	job.run(ctx)
-	if job.finished {
-		return reconcilers.Result{}, nil
-	}
-	result, err := job.finishRequest(ctx)
+	result, err := job.run(ctx)
 	return result, reconcilers.Failed(ctx, nil, err)
 }
 
@@ -66,9 +59,8 @@ func (r *ComponentReconciler[T]) Plan(ctx context.Context, resource T) (*Plan, e
 	}
 	// Reconcile may run at the same time and uses the state of the resource.
 	job.dryRun, job.state = true, newResourceState()
-	job.run(ctx)
-	if job.facts.err != nil {
-		return nil, job.facts.err
+	if err := job.deployOrRemove(ctx); err != nil {
+		return nil, err
 	}
 	return newPlan(job.report), nil
 }
@@ -78,6 +70,8 @@ type job[T client.Object] struct {
 	*ComponentReconciler[T]
 	resource      T
 	config        reconcilers.Config
+	kind          schema.GroupVersionKind
+	owner         observe.Component
 	status        *apis.ComponentStatus
 	before        apis.ComponentStatus
 	configuration component.Configuration
@@ -104,16 +98,28 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 	}
 	status := r.Status(resource)
 	if status == nil {
-		return nil, fmt.Errorf("ComponentReconciler %q must define Status since %s has none of a component: %w", r.Name, typeOf(resource), reconcilers.ErrDurable)
+		return nil, fmt.Errorf("ComponentReconciler %q must define Status since %s has none of a component: %w",
+			r.Name, typeOf(resource), reconcilers.ErrDurable)
+	}
+	// The kind is empty if the scheme does not know it.
+	kind, _ := config.GroupVersionKindFor(resource)
+	now := rtime.RetrieveNow(ctx)
+	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(resource), resource.GetUID())
+	owner := observe.Component{UID: resource.GetUID(), OwnerID: engine.OwnerID(text), Owner: text, Now: now}
+	// Events bring back the resource of the root, although the node may see it as another type.
+	if owner.Watcher = reconcilers.RetrieveRequest(ctx).NamespacedName; owner.Watcher.Name == "" {
+		owner.Watcher = client.ObjectKeyFromObject(resource)
 	}
 	return &job[T]{
 		ComponentReconciler: r,
 		resource:            resource,
 		config:              config,
+		kind:                kind,
+		owner:               owner,
 		status:              status,
 		before:              *status,
 		state:               r.states.Of(ctx, resource, newResourceState),
-		now:                 rtime.RetrieveNow(ctx),
+		now:                 now,
 		facts: facts{
 			deleting: resource.GetDeletionTimestamp() != nil,
 			first:    status.ProcessingDigest == "" && status.LastAppliedAt == nil,
@@ -121,50 +127,57 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 	}, nil
 }
 
-// run does what the cluster allows and notes what it found out.
-func (j *job[T]) run(ctx context.Context) {
-	err := j.do(ctx)
-	if err == nil {
-		return
+// run does what the cluster allows, sets the status, and decides when to come back.
+func (j *job[T]) run(ctx context.Context) (reconcilers.Result, error) {
+	err := j.deployOrRemove(ctx)
+	if j.finished {
+		return reconcilers.Result{}, nil
 	}
-	j.facts.err = err
 	var retriable *component.RetriableError
-	if errors.As(err, &retriable) {
-		j.facts.retriable = true
-		j.retryAfter = retriable.RetryAfter()
+	if j.facts.err = err; errors.As(err, &retriable) {
+		j.facts.retriable, j.retryAfter = true, retriable.RetryAfter()
 	}
+	quiet := errors.Is(err, reconcilers.ErrQuiet) && !errors.Is(err, reconcilers.ErrDurable)
+	if quiet || apierrs.IsConflict(err) && !j.anyResult(func(r execute.Result) bool { return r.Err != nil }) {
+		// A conflict with another writer, or a quiet error of another node, is no state of the component.
+		return reconcilers.Result{}, err
+	}
+	reasonBefore := j.reason()
+	if j.waitsForWatches() {
+		return j.requeueAfter(condition{reason: reasonBefore}), nil
+	}
+	c := j.updateStatus(ctx)
+	if c.reason != reasonBefore || err != nil || j.anyResult(func(execute.Result) bool { return true }) {
+		j.recordEvents(ctx, reasonBefore, c)
+	}
+	if err != nil && !j.facts.retriable {
+		return reconcilers.Result{}, err
+	}
+	if c.reason == ReasonTimeout && reasonBefore != ReasonTimeout && err == nil {
+		return reconcilers.Result{}, fmt.Errorf("the component is not ready: %s", c.message)
+	}
+	return j.requeueAfter(c), nil
 }
 
-func (j *job[T]) do(ctx context.Context) error {
-	if err := j.configure(ctx); err != nil {
-		return err
-	}
-	if j.configuration.Suspended && !j.facts.deleting {
-		j.facts.suspended = true
-		return nil
-	}
-	if !j.dryRun && !j.facts.deleting {
-		if err := reconcilers.AddFinalizer(ctx, j.resource, j.Finalizer); err != nil {
-			return err
-		}
-	}
-	if err := j.hooks(ctx, "post-read", j.Hooks.PostRead); err != nil {
-		return err
-	}
-	if err := j.selectCluster(ctx); err != nil {
-		if errors.Is(err, errAbandoned) && !j.dryRun {
-			return j.abandon(ctx)
-		}
-		return err
-	}
-	if j.facts.deleting {
-		return j.remove(ctx)
-	}
-	return j.deploy(ctx)
+// anyResult reports whether match holds for an operation that was carried out.
+func (j *job[T]) anyResult(match func(execute.Result) bool) bool {
+	return j.report != nil && slices.ContainsFunc(j.report.Results, match)
 }
 
-// configure reads from the resource how the component is deployed.
-func (j *job[T]) configure(ctx context.Context) error {
+// waitsForWatches reports whether the request found out nothing but that watches have to start first, as after a
+// restart. The state of the component has not changed by that.
+func (j *job[T]) waitsForWatches() bool {
+	s, report := j.facts, j.report
+	if s.err != nil || s.recorded || s.deleting || report == nil || len(report.Syncing) == 0 {
+		return false
+	}
+	blocks := func(o plan.Obstacle) bool { return o.Kind != plan.ObstacleWaiting }
+	return len(report.Results) == 0 && j.before.State != "" && j.before.ProcessingDigest == j.digest &&
+		!slices.ContainsFunc(report.Plan.Obstacles, blocks)
+}
+
+// deployOrRemove goes as far as the cluster allows.
+func (j *job[T]) deployOrRemove(ctx context.Context) error {
 	configuration, err := component.ConfigurationOf(j.resource)
 	if err != nil {
 		return fmt.Errorf("the configuration is invalid: %w", err)
@@ -175,7 +188,26 @@ func (j *job[T]) configure(ctx context.Context) error {
 		}
 	}
 	j.configuration = configuration
-	return nil
+	if j.facts.suspended = j.configuration.Suspended && !j.facts.deleting; j.facts.suspended {
+		return nil
+	}
+	if !j.dryRun && !j.facts.deleting {
+		if err := reconcilers.AddFinalizer(ctx, j.resource, j.Finalizer); err != nil {
+			return err
+		}
+	}
+	if err := j.hooks(ctx, "post-read", j.Hooks.PostRead); err != nil {
+		return err
+	}
+	switch err := j.selectCluster(ctx); {
+	case errors.Is(err, errAbandoned) && !j.dryRun:
+		return j.abandon(ctx)
+	case err != nil:
+		return err
+	case j.facts.deleting:
+		return j.remove(ctx)
+	}
+	return j.deploy(ctx)
 }
 
 // deploy rolls the component out.
@@ -204,7 +236,8 @@ func (j *job[T]) deploy(ctx context.Context) error {
 		task.Namespaces = manifest.MissingNamespaces(objects)
 		if j.deployment.target == "" {
 			// The resource is in this namespace, so it exists.
-			task.Namespaces = slices.DeleteFunc(task.Namespaces, func(name string) bool { return name == j.resource.GetNamespace() })
+			own := func(name string) bool { return name == j.resource.GetNamespace() }
+			task.Namespaces = slices.DeleteFunc(task.Namespaces, own)
 		}
 	}
 	err = j.runEngine(ctx, task)
@@ -223,7 +256,8 @@ func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstr
 			return fmt.Errorf("unable to find the references: %w", err)
 		}
 	}
-	digest, err := component.ComponentDigest(parameters.ToUnstructured(), j.resource.GetAnnotations(), j.Prefix, references)
+	spec, annotations := parameters.ToUnstructured(), j.resource.GetAnnotations()
+	digest, err := component.ComponentDigest(spec, annotations, j.Prefix, references)
 	if err != nil {
 		return fmt.Errorf("the spec has no digest: %w", err)
 	}
@@ -236,14 +270,21 @@ func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstr
 	return nil
 }
 
-// generate returns the objects that are desired.
+// generate returns the objects that are desired. A deterministic generator is not called again for the same input.
 func (j *job[T]) generate(ctx context.Context, parameters component.Unstructurable) ([]manifest.Object, error) {
-	namespace, name := j.placement()
-	generated, err := j.Generator.Generate(j.generationContext(ctx), namespace, name, parameters)
-	if err != nil {
-		return nil, fmt.Errorf("unable to generate the objects: %w", err)
+	namespace := cmp.Or(strings.TrimSpace(j.configuration.Namespace), j.resource.GetNamespace())
+	name := cmp.Or(strings.TrimSpace(j.configuration.Name), j.resource.GetName())
+	input := generatorInput{namespace, name, j.digest, j.status.Revision, j.resource.GetGeneration()}
+	generated, keep := j.state.generated, component.IsDeterministic(j.Generator)
+	if !keep || j.state.generatedFor != input {
+		j.state.generated, j.state.generatedFor = nil, generatorInput{}
+		var err error
+		generated, err = j.Generator.Generate(j.generationContext(ctx), namespace, name, parameters)
+		if err != nil {
+			return nil, fmt.Errorf("unable to generate the objects: %w", err)
+		}
 	}
-	return manifest.Prepare(generated, manifest.Options{
+	prepared, err := manifest.Prepare(generated, manifest.Options{
 		Prefix:          j.Prefix,
 		Namespace:       namespace,
 		ComponentDigest: j.digest,
@@ -254,42 +295,24 @@ func (j *job[T]) generate(ctx context.Context, parameters component.Unstructurab
 		ReapplyInterval: j.configuration.ReapplyInterval,
 		Scheme:          j.config.Scheme(),
 		GeneratorScheme: j.generatorScheme,
-		Namespaced:      j.deployment.namespaced(),
+		Namespaced:      j.deployment.namespaced,
 	}, &j.state.engine.Manifests)
-}
-
-// watcher names the resource to wake: the one of the root, whatever type the node sees it as.
-func (j *job[T]) watcher(ctx context.Context) types.NamespacedName {
-	if request := reconcilers.RetrieveRequest(ctx); request.Name != "" {
-		return request.NamespacedName
+	if keep && err == nil {
+		// Prepare and the engine copy what they change.
+		j.state.generated, j.state.generatedFor = generated, input
 	}
-	return client.ObjectKeyFromObject(j.resource)
-}
-
-// kind is the kind of the resource, empty if the scheme does not know it.
-func (j *job[T]) kind() schema.GroupVersionKind {
-	kind, _ := j.config.GroupVersionKindFor(j.resource)
-	return kind
-}
-
-// placement is where the component is deployed, and under which name.
-func (j *job[T]) placement() (namespace, name string) {
-	return cmp.Or(strings.TrimSpace(j.configuration.Namespace), j.resource.GetNamespace()),
-		cmp.Or(strings.TrimSpace(j.configuration.Name), j.resource.GetName())
+	return prepared, err
 }
 
 func (j *job[T]) generationContext(ctx context.Context) context.Context {
-	namespace, name := j.resource.GetNamespace(), j.resource.GetName()
-	generation := component.NewContext(ctx).
-		WithReconcilerName(j.Prefix).
-		WithLocalClient(j.config.Client)
+	generation := component.NewContext(ctx).WithReconcilerName(j.Prefix).WithLocalClient(j.config.Client)
 	if j.deployment != nil {
 		generation = generation.WithClient(j.deployment.client)
 	}
 	return generation.
 		WithComponent(j.resource).
-		WithComponentNamespace(namespace).
-		WithComponentName(name).
+		WithComponentNamespace(j.resource.GetNamespace()).
+		WithComponentName(j.resource.GetName()).
 		WithComponentDigest(j.digest).
 		WithComponentRevision(j.status.Revision)
 }
@@ -300,58 +323,6 @@ func (j *job[T]) patterns() []plan.Pattern {
 		patterns = append(patterns, plan.Pattern{Group: t.Group, Kind: t.Kind})
 	}
 	return patterns
-}
-
-// remove deletes the component.
-func (j *job[T]) remove(ctx context.Context) error {
-	err := j.runEngine(ctx, engine.Task{
-		Deleting: true,
-		Patterns: j.patterns(),
-		DryRun:   j.dryRun,
-		Now:      j.now,
-		BeforeDelete: func(ctx context.Context) error {
-			return j.hooks(ctx, "pre-delete", j.Hooks.PreDelete)
-		},
-	})
-	if err != nil || !j.facts.done || j.dryRun {
-		return err
-	}
-	return j.finish(ctx)
-}
-
-// abandon lets the resource go although its objects may still exist: their cluster cannot be reached any more.
-func (j *job[T]) abandon(ctx context.Context) error {
-	store, err := j.inventoryStore()
-	if err != nil {
-		return err
-	}
-	if _, err := store.Load(ctx); err != nil {
-		return fmt.Errorf("unable to load the inventory: %w", err)
-	}
-	if _, err := store.Save(ctx, nil); err != nil {
-		return fmt.Errorf("unable to give up the inventory: %w", err)
-	}
-	j.store = store
-	j.recordEvent(ctx, event{corev1.EventTypeWarning, "Abandoned",
-		"The objects are given up, since the kubeconfig of their cluster is not there any more"})
-	return j.finish(ctx)
-}
-
-// finish lets the resource go, once its objects are gone.
-func (j *job[T]) finish(ctx context.Context) error {
-	if err := j.hooks(ctx, "post-delete", j.Hooks.PostDelete); err != nil {
-		return err
-	}
-	if err := j.store.Remove(ctx); err != nil {
-		return fmt.Errorf("unable to remove the inventory: %w", err)
-	}
-	j.finished = true
-	if err := reconcilers.ClearFinalizer(ctx, j.resource, j.Finalizer); err != nil {
-		j.finished = false
-		return err
-	}
-	j.states.Forget(j.resource.GetUID())
-	return j.state.Close()
 }
 
 // hooks calls the hooks of one sort in order, until one fails.
@@ -368,44 +339,9 @@ func (j *job[T]) hooks(ctx context.Context, sort string, hooks []component.Hook[
 	return nil
 }
 
-// finishRequest sets the status and decides when to come back.
-func (j *job[T]) finishRequest(ctx context.Context) (reconcilers.Result, error) {
-	if err := j.facts.err; err != nil && (errors.Is(err, reconcilers.ErrQuiet) && !errors.Is(err, reconcilers.ErrDurable) || apierrs.IsConflict(err) && !j.objectsFailed()) {
-		// A conflict with another writer, or a quiet error of another node, is no state of the component.
-		return reconcilers.Result{}, err
-	}
-	reasonBefore := j.reason()
-	if j.waitingForWatches() {
-		return j.requeueAfter(condition{reason: reasonBefore}), nil
-	}
-	c := j.updateStatus(ctx)
-	j.recordEvents(ctx, reasonBefore, c)
-	if j.facts.err != nil && !j.facts.retriable {
-		return reconcilers.Result{}, j.facts.err
-	}
-	if c.reason == ReasonTimeout && reasonBefore != ReasonTimeout && j.facts.err == nil {
-		return reconcilers.Result{}, fmt.Errorf("the component is not ready: %s", c.message)
-	}
-	return j.requeueAfter(c), nil
-}
-
-// objectsFailed reports whether an operation on an object failed.
-func (j *job[T]) objectsFailed() bool {
-	return j.report != nil && slices.ContainsFunc(j.report.Results, func(r execute.Result) bool { return r.Err != nil })
-}
-
-// waitingForWatches reports whether the request found out nothing but that watches have to start first, as after a
-// restart. The state of the component has not changed by that.
-func (j *job[T]) waitingForWatches() bool {
-	s, report := j.facts, j.report
-	return s.err == nil && report != nil && len(report.Syncing) > 0 && len(report.Results) == 0 && !s.recorded && !s.deleting &&
-		j.before.State != "" && j.before.ProcessingDigest == j.digest &&
-		!slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool { return o.Kind != plan.ObstacleWaiting })
-}
-
 // runEngine runs the engine and notes how far it came.
 func (j *job[T]) runEngine(ctx context.Context, task engine.Task) error {
-	owner := j.component(ctx)
+	owner := j.owner
 	machine := &engine.Engine{
 		Client:   j.deployment.client,
 		Observer: j.deployment.observer,
@@ -433,15 +369,27 @@ func (j *job[T]) runEngine(ctx context.Context, task engine.Task) error {
 	report.Waits = report.Waits || hasObstacle(report, plan.ObstacleNotOurs)
 	j.facts.done = err == nil && report.Plan.Done && !j.facts.recorded
 	j.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
-	j.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
+	if !j.facts.done {
+		j.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
+	}
 	if !j.dryRun {
 		j.source.setCoalesceDelay(owner.Watcher, len(report.Inventory))
 	}
-	if err == nil && j.state.recordedInVain(j.facts.recorded) {
+	if err != nil {
+		return err
+	}
+	if j.state.unkept++; !j.facts.recorded {
+		j.state.unkept = 0
+	}
+	if j.state.unkept > maxUnkept {
 		return errInventoryLost
 	}
-	return err
+	return nil
 }
+
+// maxUnkept is how many requests in a row may record objects and not find the records kept. It leaves room for
+// conflicts of the status with other writers.
+const maxUnkept = 20
 
 // hasObstacle reports whether an obstacle of the kind is left.
 func hasObstacle(report *engine.Report, kind plan.ObstacleKind) bool {
@@ -449,20 +397,8 @@ func hasObstacle(report *engine.Report, kind plan.ObstacleKind) bool {
 }
 
 // errInventoryLost means that the inventory never becomes durable.
-var errInventoryLost = errors.New("the status does not keep the inventory: " +
-	"the CustomResourceDefinition of the resource has to define the status of a component, and the root has to write it")
+var errInventoryLost = errors.New("the status does not keep the inventory: the CustomResourceDefinition " +
+	"of the resource has to define the status of a component, and the root has to write it")
 
 // maxRemarks, in bytes, is how much room is left in a message for remarks about types that cannot be watched.
 const maxRemarks = 256
-
-// component identifies the component for the engine.
-func (j *job[T]) component(ctx context.Context) observe.Component {
-	text := engine.OwnerText(j.kind().GroupKind(), client.ObjectKeyFromObject(j.resource), j.resource.GetUID())
-	return observe.Component{
-		Watcher: j.watcher(ctx),
-		UID:     j.resource.GetUID(),
-		OwnerID: engine.OwnerID(text),
-		Owner:   text,
-		Now:     j.now,
-	}
-}

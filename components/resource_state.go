@@ -5,9 +5,8 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
-	"github.com/espalier-dev/espalier/internal/component/observe"
 
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // resourceState is what a node remembers of the component of one resource from one request to the next.
@@ -15,6 +14,11 @@ type resourceState struct {
 	engine engine.Memory
 	// objects is the inventory in objects of its own; nil until it is needed.
 	objects inventory.Store
+
+	// generated is what a deterministic generator returned for generatedFor, which is zero if there is nothing to use
+	// again.
+	generated    []client.Object
+	generatedFor generatorInput
 
 	// deployment is where the component is deployed; release ends its interest there.
 	deployment *deployment
@@ -31,54 +35,10 @@ type resourceState struct {
 	recorded map[event]time.Time
 }
 
+// generatorInput is what the output of a deterministic generator depends on. The digest covers the parameters.
+type generatorInput struct {
+	namespace, name, digest string
+	revision, generation    int64
+}
+
 func newResourceState() *resourceState { return &resourceState{} }
-
-// moveTo notes where the component is deployed, and ends its interest in the former cluster.
-func (s *resourceState) moveTo(all *deployments, to *deployment, uid types.UID, of observe.Component) {
-	if s.deployment == to {
-		return
-	}
-	_ = s.Close() // always nil
-	// Prepared manifests depend on what was generated, and not on the cluster.
-	s.engine = engine.Memory{Manifests: s.engine.Manifests}
-	s.deployment = to
-	s.release = func() { all.leave(to, uid, of) }
-}
-
-// Close is called when the resource is gone. It never fails.
-func (s *resourceState) Close() error {
-	if s.release != nil {
-		s.release()
-	}
-	s.release, s.deployment = nil, nil
-	return nil
-}
-
-// countWait counts a request that has to wait, and returns how many there were before without anything new.
-func (s *resourceState) countWait(reason string, changed bool) int {
-	if s.reason != reason || changed {
-		s.resetWaits(reason)
-		return 0
-	}
-	s.tries++
-	return s.tries
-}
-
-// resetWaits starts the count anew.
-func (s *resourceState) resetWaits(reason string) {
-	s.reason, s.tries = reason, 0
-}
-
-// recordedInVain counts a request, and reports whether too many in a row recorded objects without finding the records
-// kept.
-func (s *resourceState) recordedInVain(recorded bool) bool {
-	if !recorded {
-		s.unkept = 0
-		return false
-	}
-	s.unkept++
-	return s.unkept > maxUnkept
-}
-
-// maxUnkept leaves room for conflicts of the status with other writers.
-const maxUnkept = 20

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options are the optional parts of a component that is all there is to a resource. The zero value is ready to use.
+// Options are the optional parts of [NewComponentRoot]. The zero value is ready to use.
 type Options[Type client.Object] struct {
 	// Config is what the root works with. It may also be set on the root. Required to reconcile.
 	Config reconcilers.Config

@@ -71,11 +71,12 @@ func allow(t testing.TB, c client.Client, namespace, name, user string, verbs ..
 	}
 }
 
-// A component that is deployed as somebody is read and watched as somebody too. Where that user may not watch, the type is polled, and
+// A component that is deployed as a user is read and watched as that user too. Where the user may not watch, the type is polled, and
 // the condition says so (pitfall G-18).
 func TestComponentIsDeployedAsSomebody(t *testing.T) {
-	startComponents(t, components.Options[*resources.Assembly]{})
+	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	part := partOf(namespace, "part", "0")
 	assembly := resources.NewAssembly(namespace, "all", part)
 	assembly.Spec.ServiceAccountName = "deployer"
@@ -121,8 +122,9 @@ func kubeconfigOf(t testing.TB, config *rest.Config) []byte {
 
 // TestComponentIsDeployedToAnotherCluster: without the kubeconfig nothing is done in the wrong cluster, its Secret is watched, and the deletion can be abandoned (pitfalls G-19 and G-30b).
 func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
-	startComponents(t, components.Options[*resources.Assembly]{})
+	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	remote, err := plane.Environment(t).User("remote-"+namespace, "nobody")
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +163,7 @@ func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 	allow(t, c, namespace, "remote", "remote-"+namespace, "get", "list", "watch", "create", "patch", "delete")
 	eventually(t, "it is not deployed", func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
 
-	// Without the kubeconfig nobody knows where the objects are. The user wants the resource to go all the same.
+	// Without the kubeconfig it is not known where the objects are. The user wants the resource to go all the same.
 	if err := c.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -22,34 +23,38 @@ import (
 // syncPeriod is how often all platforms are looked at again, also if there is no event.
 const syncPeriod = 10 * time.Hour
 
-type flags struct {
-	metricsAddress string
-	probeAddress   string
-	leaderElection bool
-	describe       bool
-}
+var (
+	metricsAddress = flag.String("metrics-bind-address", "0", "the address that metrics are served at; 0 serves none")
+	probeAddress   = flag.String("health-probe-bind-address", ":8081", "the address that health is served at")
+	leaderElection = flag.Bool("leader-elect", false, "let one of several operators be the one that works")
+	describe       = flag.Bool("describe", false, "print the tree and exit")
+)
 
 func main() {
-	var f flags
-	flag.StringVar(&f.metricsAddress, "metrics-bind-address", "0",
-		"the address that metrics are served at; 0 serves none")
-	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "the address that health is served at")
-	flag.BoolVar(&f.leaderElection, "leader-elect", false, "let one of several operators be the one that works")
-	flag.BoolVar(&f.describe, "describe", false, "print the tree and exit")
 	flag.Parse() // --kubeconfig is a flag of controller-runtime
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
-	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
+	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, f flags) error {
-	if f.describe {
+func run(ctx context.Context) error {
+	if *describe {
 		_, err := fmt.Print(controller.New(reconcilers.Config{}).Describe())
 		return err
 	}
-	mgr, err := newManager(f)
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: *metricsAddress},
+		HealthProbeBindAddress: *probeAddress,
+		LeaderElection:         *leaderElection,
+		LeaderElectionID:       v1alpha1.GroupVersion.Group,
+	})
 	if err != nil {
 		return fmt.Errorf("unable to make the manager: %w", err)
 	}
@@ -57,29 +62,9 @@ func run(ctx context.Context, f flags) error {
 	if err := controller.New(config).SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("unable to set up the controller of platforms: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
-		return err
-	}
-	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
+	err = errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
+	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
-}
-
-func newManager(f flags) (ctrl.Manager, error) {
-	scheme, err := controller.NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	restConfig, err := ctrl.GetConfig()
-	if err != nil {
-		return nil, err
-	}
-	return ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:                 scheme,
-		Metrics:                metricsserver.Options{BindAddress: f.metricsAddress},
-		HealthProbeBindAddress: f.probeAddress,
-		LeaderElection:         f.leaderElection,
-		LeaderElectionID:       v1alpha1.GroupVersion.Group,
-	})
 }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -29,48 +30,37 @@ import (
 // syncPeriod is how often all tenants are looked at again, also if there is no event.
 const syncPeriod = 10 * time.Hour
 
-type flags struct {
-	metricsAddress     string
-	probeAddress       string
-	leaderElection     bool
-	namespace          string
-	reserved           string
-	defaultsKubeconfig string
-	webhookCertDir     string
-	describe           bool
-}
+var (
+	metricsAddress = flag.String("metrics-bind-address", "0", "the address that metrics are served at; 0 serves none")
+	probeAddress   = flag.String("health-probe-bind-address", ":8081", "the address that health is served at")
+	leaderElection = flag.Bool("leader-elect", false, "let one of several operators be the one that works")
+	namespace      = flag.String("namespace", "default",
+		"the namespace of the operator, where it keeps the list of all tenants")
+	reserved           = flag.String("reserved-names", "", "names that no tenant may have, separated by commas")
+	defaultsKubeconfig = flag.String("defaults-kubeconfig", "",
+		"leads to the cluster that has the defaults of tenants, if it is another one")
+	webhookCertDir = flag.String("webhook-cert-dir", "",
+		"the folder with tls.crt and tls.key for the webhooks; without it, none are served")
+	describe = flag.Bool("describe", false, "print the trees and exit")
+)
 
 func main() {
-	var f flags
-	flag.StringVar(&f.metricsAddress, "metrics-bind-address", "0",
-		"the address that metrics are served at; 0 serves none")
-	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "the address that health is served at")
-	flag.BoolVar(&f.leaderElection, "leader-elect", false, "let one of several operators be the one that works")
-	flag.StringVar(&f.namespace, "namespace", "default",
-		"the namespace of the operator, where it keeps the list of all tenants")
-	flag.StringVar(&f.reserved, "reserved-names", "", "names that no tenant may have, separated by commas")
-	flag.StringVar(&f.defaultsKubeconfig, "defaults-kubeconfig", "",
-		"leads to the cluster that has the defaults of tenants, if it is another one")
-	flag.StringVar(&f.webhookCertDir, "webhook-cert-dir", "",
-		"the folder with tls.crt and tls.key for the webhooks; without it, none are served")
-	flag.BoolVar(&f.describe, "describe", false, "print the trees and exit")
 	flag.Parse() // --kubeconfig is a flag of controller-runtime
-
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
-	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
+	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, f flags) error {
+func run(ctx context.Context) error {
 	options := controller.Options{
 		// A real operator would have a client of the company's directory here.
 		Directory:         &directory.Memory{},
-		ReservedNames:     strings.FieldsFunc(f.reserved, func(r rune) bool { return r == ',' }),
-		RegistryNamespace: f.namespace,
+		ReservedNames:     strings.FieldsFunc(*reserved, func(r rune) bool { return r == ',' }),
+		RegistryNamespace: *namespace,
 	}
-	if f.describe {
+	if *describe {
 		_, err := fmt.Print(controller.Describe(options))
 		return err
 	}
@@ -79,12 +69,21 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(f, scheme)
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  cache.Options{SyncPeriod: new(syncPeriod)},
+		Metrics:                metricsserver.Options{BindAddress: *metricsAddress},
+		HealthProbeBindAddress: *probeAddress,
+		LeaderElection:         *leaderElection,
+		LeaderElectionID:       v1alpha1.GroupVersion.Group,
+		// It starts only if something is served there.
+		WebhookServer: webhook.NewServer(webhook.Options{CertDir: *webhookCertDir}),
+	})
 	if err != nil {
 		return fmt.Errorf("unable to make the manager: %w", err)
 	}
-	if f.defaultsKubeconfig != "" {
-		if options.DefaultsCluster, err = addHub(mgr, f.defaultsKubeconfig, scheme); err != nil {
+	if *defaultsKubeconfig != "" {
+		if options.DefaultsCluster, err = addHub(mgr, *defaultsKubeconfig, scheme); err != nil {
 			return fmt.Errorf("unable to add the cluster with the defaults: %w", err)
 		}
 	}
@@ -96,36 +95,16 @@ func run(ctx context.Context, f flags) error {
 	if err := controller.NewRegistry(config, options).SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("unable to set up the controller of the registry: %w", err)
 	}
-	if f.webhookCertDir != "" {
+	if *webhookCertDir != "" {
 		if err := controller.SetupWebhooks(ctx, mgr.GetWebhookServer(), options); err != nil {
 			return fmt.Errorf("unable to set up the webhooks: %w", err)
 		}
 	}
-	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
-		return err
-	}
-	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
+	err = errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
+	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
-}
-
-func newManager(f flags, scheme *runtime.Scheme) (ctrl.Manager, error) {
-	restConfig, err := ctrl.GetConfig()
-	if err != nil {
-		return nil, err
-	}
-	period := syncPeriod
-	return ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:                 scheme,
-		Cache:                  cache.Options{SyncPeriod: &period},
-		Metrics:                metricsserver.Options{BindAddress: f.metricsAddress},
-		HealthProbeBindAddress: f.probeAddress,
-		LeaderElection:         f.leaderElection,
-		LeaderElectionID:       v1alpha1.GroupVersion.Group,
-		// It starts only if something is served there.
-		WebhookServer: webhook.NewServer(webhook.Options{CertDir: f.webhookCertDir}),
-	})
 }
 
 // addHub connects to the cluster of a kubeconfig, and has the manager start its cache.

@@ -14,20 +14,20 @@ import (
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 )
 
-// Prefix is that of the labels and annotations on the objects of platforms.
+// Prefix is the prefix of the labels and annotations on the objects of platforms.
 const Prefix = "platform.example.com"
 
 // The waves in which the objects are applied. Each begins when the one before is ready.
 const (
-	// foundations are what all else stands on: the type, the rights, and the settings.
+	// foundations are what the other waves need: the type, the rights, and the settings.
 	foundations = iota
-	// migrations bring the data of an older release up to date. They are taken away once that is done.
+	// migrations bring the data of an older release up to date. They are removed once that is done.
 	migrations
 	// contents are what people see.
 	contents
 )
 
-// Objects returns the objects of a platform of that namespace and name. It depends on nothing else than what it gets.
+// Objects returns the objects of a platform of that namespace and name. The result depends on the arguments alone.
 func Objects(namespace, name string, spec *v1alpha1.PlatformSpec) ([]client.Object, error) {
 	features, err := featuresOf(spec)
 	if err != nil {
@@ -36,7 +36,11 @@ func Objects(namespace, name string, spec *v1alpha1.PlatformSpec) ([]client.Obje
 	p := parts{namespace: namespace, name: name, version: spec.Version, dashboards: features.Has(v1alpha1.Dashboards)}
 	objects := []client.Object{p.serviceAccount(), p.clusterRole(), p.clusterRoleBinding(), p.settings(), p.migration()}
 	if p.dashboards {
-		objects = append(objects, dashboardCRD(), p.overview())
+		definition, err := dashboardCRD()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, definition, p.overview())
 	}
 	if features.Has(v1alpha1.Portal) {
 		objects = append(objects, p.portal())
@@ -69,19 +73,19 @@ func (generator) Deterministic() bool { return true }
 // SettingsName is the name of the ConfigMap of settings of the platform name.
 func SettingsName(name string) string { return name + "-settings" }
 
-// MigrationName is that of the ConfigMap of the migration.
+// MigrationName is the name of the ConfigMap of the migration.
 func MigrationName(name string) string { return name + "-migration" }
 
-// OverviewName is that of the first dashboard.
+// OverviewName is the name of the first dashboard.
 func OverviewName(name string) string { return name + "-overview" }
 
-// PortalName is that of the ConfigMap of the portal.
+// PortalName is the name of the ConfigMap of the portal.
 func PortalName(name string) string { return name + "-portal" }
 
-// ViewerName is that of the ServiceAccount of the viewer.
+// ViewerName is the name of the ServiceAccount of the viewer.
 func ViewerName(name string) string { return name + "-viewer" }
 
-// ViewerRoleName is that of the ClusterRole and its binding, which have no namespace to tell platforms apart.
+// ViewerRoleName is the name of the ClusterRole and of its binding. They have no namespace, so the name contains it.
 func ViewerRoleName(namespace, name string) string {
 	return "platform-" + namespace + "-" + ViewerName(name)
 }
@@ -98,7 +102,7 @@ type parts struct {
 	dashboards               bool
 }
 
-// meta returns the metadata of an object in a wave, with what else the annotations say, in turns of name and value.
+// meta returns the metadata of an object in a wave. Further annotations are given as names and values, in turns.
 func (p parts) meta(name string, wave int, annotations ...string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Namespace: p.namespace, Name: name, Annotations: map[string]string{}}
 	annotations = append(annotations, component.AnnotationApplyOrder, strconv.Itoa(wave))
@@ -114,12 +118,12 @@ func (p parts) clusterMeta(name string) metav1.ObjectMeta {
 	return meta
 }
 
-// serviceAccount is who looks at what the platform has.
+// serviceAccount is the account that may read what the platform has.
 func (p parts) serviceAccount() client.Object {
 	return &corev1.ServiceAccount{ObjectMeta: p.meta(ViewerName(p.name), foundations)}
 }
 
-// clusterRole has nothing that the operator may not do itself: the API server would not let it.
+// clusterRole grants only what the operator may do itself. The API server would refuse anything else.
 func (p parts) clusterRole() client.Object {
 	reads := func(group, resource string) rbacv1.PolicyRule {
 		verbs := []string{"get", "list", "watch"}

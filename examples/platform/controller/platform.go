@@ -34,15 +34,15 @@ func New(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1alpha1.Pl
 	}
 }
 
-// Installation has the objects of the release be there, and takes them away in the end.
+// Installation deploys the objects of the release, and deletes them in the end.
 func Installation() *components.ComponentReconciler[*v1alpha1.Platform] {
 	return &components.ComponentReconciler[*v1alpha1.Platform]{
 		Name:      "Installation",
 		Prefix:    Prefix,
 		Generator: generator{},
-		Configure: settle,
+		Configure: configure,
 		Condition: v1alpha1.Installed,
-		Reflect:   sumUp,
+		Reflect:   reflectInstalled,
 		Dependents: []client.Object{
 			&apiextensionsv1.CustomResourceDefinition{},
 			&corev1.ServiceAccount{},
@@ -54,14 +54,14 @@ func Installation() *components.ComponentReconciler[*v1alpha1.Platform] {
 	}
 }
 
-// settle says that there are no namespaces to create: all objects that have one are in that of the platform.
-func settle(_ context.Context, _ *v1alpha1.Platform, configuration *component.Configuration) error {
+// configure says that there are no namespaces to create: all objects that have one are in the platform's namespace.
+func configure(_ context.Context, _ *v1alpha1.Platform, configuration *component.Configuration) error {
 	configuration.MissingNamespacesPolicy = apis.MissingNamespacesDoNotCreate
 	return nil
 }
 
-// sumUp has Ready follow what the component says of itself.
-func sumUp(ctx context.Context, platform *v1alpha1.Platform, _ *apis.ComponentStatus) {
+// reflectInstalled has Ready follow the condition of the component.
+func reflectInstalled(ctx context.Context, platform *v1alpha1.Platform, _ *apis.ComponentStatus) {
 	installed := platform.Status.GetCondition(v1alpha1.Installed)
 	if installed == nil {
 		return

@@ -80,8 +80,8 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// TestNoRelease: nothing is installed of a platform without a release, nothing that it has is touched, and nobody comes back to that before
-// somebody changes it.
+// TestNoRelease: nothing is installed of a platform without a release, nothing that it has is touched, and it is not reconciled again before
+// a user changes it.
 func TestNoRelease(t *testing.T) {
 	lost := platform.With(asksFor("9.9"), initialized, unreleased(noSuchRelease), observed)
 	//lint:ignore SA1019 the events of the toolkit come through the old recorder

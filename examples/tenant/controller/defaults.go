@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// defaults are what tenants have unless they say otherwise, as the ConfigMap tells in its keys:
+// defaults are what tenants have unless they say otherwise. The ConfigMap has these keys:
 //
 //	quota.RESOURCE: QUANTITY    what all pods of a tenant may use together
 //	limits.RESOURCE: QUANTITY   what a container may use that does not say
@@ -64,10 +64,10 @@ func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
 
 var defaultsStash = reconcilers.NewStasher[defaults]("tenancy.example.com/defaults")
 
-// Defaults reads the ConfigMap of defaults that the tenant names, and hears of it when that changes. The nodes after it
-// find the defaults in the stash, if they make sense.
+// Defaults reads the ConfigMap of defaults that the tenant names, and watches it. The nodes after it find the defaults
+// in the stash if they are valid.
 //
-// The config is that of the tree. The ConfigMaps are on the hub, unless that is nil.
+// The config is the one of the tree. The ConfigMaps are on the hub, unless the hub is nil.
 func Defaults(config reconcilers.Config, hub cluster.Cluster) reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	if hub == nil {
 		return defaultsNode(func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {

@@ -1,11 +1,10 @@
 package controller
 
 import (
-	"maps"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
+	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 // TenantLabel is on all objects of a tenant, and has the tenant's name.
@@ -17,10 +16,5 @@ func labelsOf(tenant *v1alpha1.Tenant) map[string]string {
 
 // mergeLabels puts the labels of desired on current, and leaves those alone that others have put there.
 func mergeLabels(current, desired client.Object) {
-	labels := maps.Clone(current.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, desired.GetLabels())
-	current.SetLabels(labels)
+	current.SetLabels(reconcilers.MergeMaps(current.GetLabels(), desired.GetLabels()))
 }

@@ -14,11 +14,11 @@ import (
 // outageInterval is how often a directory is asked again that does not answer, unless an option says otherwise.
 const outageInterval = 30 * time.Second
 
-// Outage runs a node that needs the directory. While that does not answer, the status says so, and the node has another
-// try after the interval: the operator can do nothing about it, so it is no failure of the request.
+// Outage runs a node that needs the directory. While the directory does not answer, the status says so, and the node is
+// tried again after the interval. The operator can do nothing about an outage, so it is no failure of the request.
 //
-// It belongs around the node that has the finalizer: one around what is cleaned up would take the error from it, and
-// the entry would stay.
+// Outage must be around the node that has the finalizer. Inside of that node it would hide the error of the clean-up,
+// and the entry would stay.
 func Outage(
 	interval time.Duration, node reconcilers.SubReconciler[*v1alpha1.Tenant],
 ) reconcilers.SubReconciler[*v1alpha1.Tenant] {

@@ -121,7 +121,7 @@ func allowsPods(quantity string) func(*corev1.ResourceQuota) {
 	return func(q *corev1.ResourceQuota) { q.Spec.Hard[corev1.ResourcePods] = resource.MustParse(quantity) }
 }
 
-// foreign makes an object one that nobody of ours owns.
+// foreign makes an object one that no tenant owns.
 func foreign[T metav1.Object](obj T) {
 	obj.SetOwnerReferences(nil)
 	obj.SetLabels(nil)

@@ -16,8 +16,8 @@ import (
 // free.
 const takenInterval = time.Minute
 
-// Registration lists the tenant in the directory once it has its namespace, and takes it off in the end. It relies on a
-// finalizer to be there in the end.
+// Registration lists the tenant in the directory once it has its namespace, and removes the entry in the end. It needs
+// a finalizer for that.
 func Registration(dir directory.Directory) reconcilers.SubReconciler[*v1alpha1.Tenant] {
 	return &reconcilers.SyncReconciler[*v1alpha1.Tenant]{
 		Name: "Registration",

@@ -17,8 +17,8 @@ import (
 // RegistryName is the name of the ConfigMap that lists all tenants.
 const RegistryName = "tenants"
 
-// NewRegistry returns the root of the tree that keeps one ConfigMap with all tenants, for those who want to know who
-// there is and may not read Tenants. Each tenant has a key, and as its value what others may know, as JSON.
+// NewRegistry returns the root of the tree that keeps one ConfigMap with all tenants, for users who may not read
+// Tenants. Each tenant has a key, and as its value what others may know, as JSON.
 func NewRegistry(config reconcilers.Config, options Options) *reconcilers.AggregateReconciler[*corev1.ConfigMap] {
 	return &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
 		Name:           "Registry",
@@ -34,8 +34,7 @@ func NewRegistry(config reconcilers.Config, options Options) *reconcilers.Aggreg
 	}
 }
 
-// Listing lists all tenants in the ConfigMap, and hears of each that comes, changes, or goes. One that is being deleted
-// is not listed any more.
+// Listing lists all tenants in the ConfigMap, and watches them. A tenant that is being deleted is not listed any more.
 func Listing() reconcilers.SubReconciler[*corev1.ConfigMap] {
 	return &reconcilers.SyncReconciler[*corev1.ConfigMap]{
 		Name: "Listing",

@@ -39,7 +39,7 @@ var (
 	}
 )
 
-// tracksDefaults is that somebody wants to hear about a ConfigMap of that name in the namespace of defaults.
+// tracksDefaults expects that a ConfigMap of that name is tracked in the namespace of defaults.
 func tracksDefaults(name string, by types.NamespacedName) rtesting.TrackRequest {
 	return rtesting.CreateTrackRequest("", "ConfigMap", "platform", name).By(by.Namespace, by.Name)
 }

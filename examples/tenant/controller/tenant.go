@@ -22,7 +22,7 @@ type Options struct {
 	// DirectoryInterval is how long to wait until a directory is asked again that does not answer. Default: 30 seconds.
 	DirectoryInterval time.Duration
 
-	// ReservedNames are names that no tenant may have, beside "default" and those that start with "kube-".
+	// ReservedNames are names that no tenant may have, besides "default" and names that start with "kube-".
 	ReservedNames []string
 
 	// DefaultsCluster is where the ConfigMaps of defaults are, if that is another cluster than the one with the
@@ -105,8 +105,8 @@ func isIsolated(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.Spec.Isolated
 }
 
-// isListed reports whether the directory lists a tenant that is there to stay: the entry of one that goes takes its
-// members along.
+// isListed reports whether the directory lists a tenant that is not being deleted. The members of a tenant that is
+// being deleted go with its entry.
 func isListed(ctx context.Context, tenant *v1alpha1.Tenant) bool {
 	return tenant.DeletionTimestamp == nil && isTrue(tenant, v1alpha1.Registered)
 }

@@ -42,7 +42,7 @@ func observed(t *v1alpha1.Tenant) {
 	}
 }
 
-// initialized adds the conditions that nobody has marked.
+// initialized adds the conditions that are not marked.
 func initialized(t *v1alpha1.Tenant) { t.Status.InitializeConditions(context.Background()) }
 
 func TestTenant(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package directory is the list of tenants that the company keeps outside the cluster: an example of state that no
-// owner reference takes away.
+// owner reference deletes.
 package directory
 
 import (
@@ -11,7 +11,7 @@ import (
 type Entry struct {
 	// Tenant is the name under which the entry is found.
 	Tenant string
-	// UID tells apart two tenants that have had the same name.
+	// UID distinguishes two tenants that have had the same name.
 	UID string
 	// DisplayName is what people call the tenant.
 	DisplayName string
@@ -23,7 +23,7 @@ type Entry struct {
 type Member struct {
 	// Kind is User or Group.
 	Kind string
-	// Name is that of the person or group.
+	// Name is the name of the person or group.
 	Name string
 }
 
@@ -41,7 +41,7 @@ var (
 // Directory lists tenants. Implementations are safe for concurrent use.
 type Directory interface {
 	// Register makes the directory have the entry. It changes nothing if that is so already, and returns ErrTaken if
-	// the name is that of an entry with another UID.
+	// the name belongs to an entry with another UID.
 	Register(ctx context.Context, entry Entry) error
 
 	// Unregister removes the entry of that name and UID, with its members. It does nothing if there is none.

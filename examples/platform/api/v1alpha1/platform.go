@@ -27,7 +27,7 @@ type Platform struct {
 
 // PlatformSpec says what a platform is to be.
 type PlatformSpec struct {
-	// Version is that of the release. The operator knows which there are.
+	// Version is the version of the release. The operator knows which releases exist.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=20

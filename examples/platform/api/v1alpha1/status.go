@@ -10,7 +10,7 @@ import (
 const (
 	// ReleaseFound reports whether there is such a release, with such features.
 	ReleaseFound = "ReleaseFound"
-	// Installed tells how far the objects of the release are, and what is in the way.
+	// Installed reports whether the objects of the release are installed, and what prevents that.
 	Installed = "Installed"
 )
 

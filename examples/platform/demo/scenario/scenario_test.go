@@ -32,7 +32,7 @@ import (
 var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true, NamespaceDeletion: true}}
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard()) // informers complain when their API server is killed
+	klog.SetLogger(logr.Discard()) // informers log errors when their API server is killed
 	os.Exit(plane.Main(m))
 }
 
@@ -51,9 +51,25 @@ var objects = demotest.Objects{
 	Parts: []string{"demo-observability", "platform-operator", "observability.example.com", "platform.example.com"},
 }
 
-func newOptions(t *testing.T) demo.Options {
+// startPlane starts a control plane of its own for a test, which then plays the scenario while others do.
+func startPlane(t *testing.T) *controlplane.Environment {
 	t.Helper()
-	options, err := demo.NewOptions(plane.Environment(t), scenario.OperatorUser)
+	controlplanetest.SkipIfShort(t)
+	env, err := controlplane.Start(t.Context(), plane.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(env.Err(), env.Stop()); err != nil {
+			t.Error(err)
+		}
+	})
+	return env
+}
+
+func newOptions(t *testing.T, env *controlplane.Environment) demo.Options {
+	t.Helper()
+	options, err := demo.NewOptions(env, scenario.OperatorUser)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,26 +79,31 @@ func newOptions(t *testing.T) demo.Options {
 // TestScenarioEndsTheSame plays the scenario three times: as in the demo, with an API server that fails time and again, and
 // with one that is killed in some steps. Before some steps the cluster has to look the same each time.
 func TestScenarioEndsTheSame(t *testing.T) {
-	undisturbed := play(t, newOptions(t), checkEachStepIsNeeded)
-
-	for name, disturb := range map[string]func(*testing.T, *demo.Options){
-		"faulty API server": func(t *testing.T, options *demo.Options) {
+	t.Parallel()
+	var undisturbed, faulty, killed map[string]any
+	t.Run("play", func(t *testing.T) {
+		t.Run("undisturbed, and with a faulty API server", func(t *testing.T) {
+			t.Parallel()
+			undisturbed = play(t, newOptions(t, plane.Environment(t)), checkEachStepIsNeeded)
+			options := newOptions(t, plane.Environment(t))
 			options.Users[scenario.OperatorUser].Wrap(demotest.WithFaults(t, plane.Config(t)))
-		},
-		"killed API server": func(t *testing.T, options *demo.Options) {
-			options.AfterDo = demotest.RestartAPIServer(t, plane.Environment(t),
+			faulty = play(t, options, nil)
+		})
+		t.Run("with a killed API server", func(t *testing.T) {
+			t.Parallel()
+			env := startPlane(t)
+			options := newOptions(t, env)
+			options.AfterDo = demotest.RestartAPIServer(t, env,
 				"Release 1.0 is ordered: eight objects in three waves",
 				"Release 1.1 is ordered, which has no portal",
 				"That dashboard is deleted")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			options := newOptions(t)
-			disturb(t, &options)
-			if diff := cmp.Diff(undisturbed, play(t, options, nil)); diff != "" {
-				t.Errorf("the cluster differs (-undisturbed +disturbed)\n%s", diff)
-			}
+			killed = play(t, options, nil)
 		})
+	})
+	for name, disturbed := range map[string]map[string]any{"faulty": faulty, "killed": killed} {
+		if diff := cmp.Diff(undisturbed, disturbed); diff != "" {
+			t.Errorf("%s: the cluster differs (-undisturbed +disturbed)\n%s", name, diff)
+		}
 	}
 }
 
@@ -137,6 +158,8 @@ func checkEachStepIsNeeded(t *testing.T, s *demo.Scenario) {
 
 // TestScenarioFails plays the scenario with operators that are broken: it stops where that shows, and cleans up.
 func TestScenarioFails(t *testing.T) {
+	t.Parallel()
+	env := startPlane(t)
 	for name, tc := range map[string]struct {
 		// sabotage is done before the step of that title.
 		step     string
@@ -160,13 +183,15 @@ func TestScenarioFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			options := newOptions(t)
-			options.Patience = 5 * time.Second
+			options := newOptions(t, env)
 			s, err := scenario.Open(t.Context(), options)
 			if err != nil {
 				t.Fatal(err)
 			}
-			before(t, s, tc.step, func(ctx context.Context) error { return tc.sabotage(ctx, s) })
+			before(t, s, tc.step, func(ctx context.Context) error {
+				s.Patience = 2 * time.Second
+				return tc.sabotage(ctx, s)
+			})
 			if err := s.Play(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the error is %v", err)
 			}
@@ -209,7 +234,7 @@ func giveAway(ctx context.Context, c client.Client) error {
 
 // TestInhabitedCluster: what the platform would adopt, and take along, belongs to another user.
 func TestInhabitedCluster(t *testing.T) {
-	options := newOptions(t)
+	options := newOptions(t, plane.Environment(t))
 	admin, err := client.New(options.Admin, client.Options{})
 	if err != nil {
 		t.Fatal(err)

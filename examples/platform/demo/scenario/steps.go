@@ -53,7 +53,8 @@ func (s *scenario) installation() []demo.Step {
 			Checks: []demo.Check{
 				{Text: "it is taken away: it was needed for its wave only", Holds: s.Gone(migration())},
 				{Text: "the third wave waits for the first dashboard to be shown", Show: s.message,
-					Holds: demo.All(s.Exist(overview()), s.isProcessing("Wave 3 of 3: 1 of 2 ready", controller.OverviewName(name)))},
+					Holds: demo.All(s.Exist(overview()),
+						s.isProcessing("Wave 3 of 3: 1 of 2 ready", controller.OverviewName(name)))},
 			},
 		},
 		{

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,15 +42,12 @@ func derive() (map[string][]byte, error) {
 		return nil, err
 	}
 	var options controller.Options
-	tenants, err := controller.New(reconcilers.Config{}, options).Describe().PolicyRules(scheme, nil)
-	if err != nil {
-		return nil, err
-	}
+	tenants := controller.New(reconcilers.Config{}, options).Describe()
 	registry := controller.NewRegistry(reconcilers.Config{}, options).Describe()
-	// The tree looks at the cluster. The root writes in one namespace, so what it needs is a role of that namespace.
-	tree := registry
-	tree.Uses, registry.Nodes = nil, nil
-	looks, err := tree.PolicyRules(scheme, nil)
+	// The nodes of the registry read in the whole cluster. Its root writes in one namespace, and needs a role there.
+	tenants.Nodes = append(tenants.Nodes, registry.Nodes...)
+	registry.Nodes = nil
+	needs, err := tenants.PolicyRules(scheme, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -59,17 +55,15 @@ func derive() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	defaults, err := reconcilers.Describe(controller.Defaults(reconcilers.Config{}, nil)).PolicyRules(scheme, nil)
 	if err != nil {
 		return nil, err
 	}
-
 	files := map[string][]byte{"tree.txt": []byte(controller.Describe(options))}
 	for name, role := range map[string]any{
 		"rbac/role.yaml": rbacv1.ClusterRole{
 			TypeMeta: typeMeta("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator"},
-			Rules: merge(tenants, looks),
+			Rules: needs,
 		},
 		"rbac/registry_role.yaml": rbacv1.Role{
 			TypeMeta: typeMeta("Role"), ObjectMeta: metav1.ObjectMeta{Name: "tenant-operator-registry"}, Rules: writes,
@@ -90,23 +84,4 @@ func derive() (map[string][]byte, error) {
 
 func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
-}
-
-// merge adds rules to others of the kind that a tree derives: one for each resource.
-func merge(rules, more []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	for _, rule := range more {
-		i := slices.IndexFunc(rules, func(known rbacv1.PolicyRule) bool {
-			return slices.Equal(known.APIGroups, rule.APIGroups) && slices.Equal(known.Resources, rule.Resources)
-		})
-		if i < 0 {
-			rules = append(rules, rule)
-			continue
-		}
-		for _, verb := range rule.Verbs {
-			if !slices.Contains(rules[i].Verbs, verb) {
-				rules[i].Verbs = append(rules[i].Verbs, verb)
-			}
-		}
-	}
-	return rules
 }

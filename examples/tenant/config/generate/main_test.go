@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 // TestFilesAreCurrent fails when the tree has changed and "make generate" was not run since.
@@ -58,19 +57,5 @@ func TestWrite(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestMergeKeepsOneRuleForEachResource(t *testing.T) {
-	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{"a"}, Resources: []string{resource}, Verbs: verbs}
-	}
-	got := merge(
-		[]rbacv1.PolicyRule{rule("x", "get"), rule("y", "get")},
-		[]rbacv1.PolicyRule{rule("y", "get", "list"), rule("z", "watch")},
-	)
-	want := []rbacv1.PolicyRule{rule("x", "get"), rule("y", "get", "list"), rule("z", "watch")}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the rules differ (-want +got)\n%s", diff)
 	}
 }

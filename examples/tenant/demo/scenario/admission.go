@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -31,14 +32,11 @@ func (s *scenario) registerWebhooks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i := range mutating.Webhooks {
-		here := &mutating.Webhooks[i].ClientConfig
-		*here = s.webhooks.Mutating("", webhookserver.Hook{Path: *here.Service.Path}).Webhooks[0].ClientConfig
+	here := func(c *admissionregistrationv1.WebhookClientConfig) {
+		*c = s.webhooks.Mutating("", webhookserver.Hook{Path: *c.Service.Path}).Webhooks[0].ClientConfig
 	}
-	for i := range validating.Webhooks {
-		here := &validating.Webhooks[i].ClientConfig
-		*here = s.webhooks.Mutating("", webhookserver.Hook{Path: *here.Service.Path}).Webhooks[0].ClientConfig
-	}
+	here(&mutating.Webhooks[0].ClientConfig)
+	here(&validating.Webhooks[0].ClientConfig)
 	return s.Create(ctx, mutating, validating)
 }
 

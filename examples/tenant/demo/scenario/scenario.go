@@ -41,7 +41,7 @@ const (
 	directoryInterval = 500 * time.Millisecond
 )
 
-// scenario is the cluster, the directory beside it, the operator once it runs, and what the steps know of them.
+// scenario has the cluster, the directory, the operator once it runs, and what the steps know of them.
 type scenario struct {
 	demo.Scenario
 	directory directory.Memory

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,10 +27,13 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
 )
 
+// onPlane is held by the test that plays the scenario on the shared control plane: its objects always have the same names.
+var onPlane sync.Mutex
+
 var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true, NamespaceDeletion: true}}
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard()) // informers complain when their API server is killed
+	klog.SetLogger(logr.Discard()) // informers log errors when their API server is killed
 	os.Exit(plane.Main(m))
 }
 
@@ -57,9 +61,25 @@ var objects = demotest.Objects{Parts: parts, Kinds: append([]schema.GroupVersion
 	admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
 }, tenantObjects.Kinds...)}
 
-func newOptions(t *testing.T) demo.Options {
+// startPlane starts a control plane of its own for a test, which then plays the scenario while others do.
+func startPlane(t *testing.T) *controlplane.Environment {
 	t.Helper()
-	options, err := demo.NewOptions(plane.Environment(t), scenario.OperatorUser, scenario.HubUser)
+	controlplanetest.SkipIfShort(t)
+	env, err := controlplane.Start(t.Context(), plane.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(env.Err(), env.Stop()); err != nil {
+			t.Error(err)
+		}
+	})
+	return env
+}
+
+func newOptions(t *testing.T, env *controlplane.Environment) demo.Options {
+	t.Helper()
+	options, err := demo.NewOptions(env, scenario.OperatorUser, scenario.HubUser)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,24 +89,31 @@ func newOptions(t *testing.T) demo.Options {
 // TestScenarioEndsTheSame plays the scenario three times: as in the demo, with an API server that fails time and again, and
 // with one that is killed in some steps. Each time the cluster has to look the same before the tenants are deleted.
 func TestScenarioEndsTheSame(t *testing.T) {
-	undisturbed := play(t, newOptions(t))
-
-	for name, disturb := range map[string]func(*testing.T, *demo.Options){
-		"faulty API server": func(t *testing.T, options *demo.Options) {
+	t.Parallel()
+	var undisturbed, faulty, killed map[string]any
+	t.Run("play", func(t *testing.T) {
+		t.Run("undisturbed, and with a faulty API server", func(t *testing.T) {
+			t.Parallel()
+			onPlane.Lock()
+			defer onPlane.Unlock()
+			undisturbed = play(t, newOptions(t, plane.Environment(t)))
+			options := newOptions(t, plane.Environment(t))
 			options.Users[scenario.OperatorUser].Wrap(demotest.WithFaults(t, plane.Config(t)))
-		},
-		"killed API server": func(t *testing.T, options *demo.Options) {
-			options.AfterDo = demotest.RestartAPIServer(t, plane.Environment(t),
-				"Two tenants are created", "The ConfigMap of defaults changes", "The tenants are deleted")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			options := newOptions(t)
-			disturb(t, &options)
-			if diff := cmp.Diff(undisturbed, play(t, options)); diff != "" {
-				t.Errorf("the cluster differs (-undisturbed +disturbed)\n%s", diff)
-			}
+			faulty = play(t, options)
 		})
+		t.Run("with a killed API server", func(t *testing.T) {
+			t.Parallel()
+			env := startPlane(t)
+			options := newOptions(t, env)
+			options.AfterDo = demotest.RestartAPIServer(t, env,
+				"Two tenants are created", "The ConfigMap of defaults changes", "The tenants are deleted")
+			killed = play(t, options)
+		})
+	})
+	for name, disturbed := range map[string]map[string]any{"faulty": faulty, "killed": killed} {
+		if diff := cmp.Diff(undisturbed, disturbed); diff != "" {
+			t.Errorf("%s: the cluster differs (-undisturbed +disturbed)\n%s", name, diff)
+		}
 	}
 }
 
@@ -110,7 +137,10 @@ func play(t *testing.T, options demo.Options) map[string]any {
 // TestPlay shares a cluster that is ready among its subtests, since a namespace takes seconds to go: each needs what the
 // one before has left.
 func TestPlay(t *testing.T) {
-	options := newOptions(t)
+	t.Parallel()
+	onPlane.Lock()
+	t.Cleanup(onPlane.Unlock)
+	options := newOptions(t, plane.Environment(t))
 	options.Patience = 100 * time.Millisecond
 	s, err := scenario.Open(t.Context(), options)
 	if err != nil {

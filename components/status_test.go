@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestJudgeComponent(t *testing.T) {
+func TestConditionOf(t *testing.T) {
 	failure := errors.New("no such chart")
 	tests := map[string]struct {
 		situation facts

@@ -1,0 +1,144 @@
+package components_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// countingGenerator counts its calls, and fails while err is set.
+type countingGenerator struct {
+	component.Generator
+	deterministic bool
+	calls         int
+	last          []client.Object
+	err           error
+}
+
+func (g *countingGenerator) Generate(
+	ctx context.Context, namespace, name string, parameters component.Unstructurable,
+) (objects []client.Object, err error) {
+	g.calls++
+	if g.err != nil {
+		return nil, g.err
+	}
+	g.last, err = g.Generator.Generate(ctx, namespace, name, parameters)
+	return g.last, err
+}
+
+func (g *countingGenerator) Deterministic() bool { return g.deterministic }
+
+// A deterministic generator is called again only after its input has changed.
+func TestDeterministicGenerator(t *testing.T) {
+	annotate := func(key string) func(*resources.Assembly) {
+		return func(a *resources.Assembly) { a.Annotations = map[string]string{key: "1"} }
+	}
+	var reference string
+	for name, test := range map[string]struct {
+		deterministic bool
+		change        func(*resources.Assembly)
+		// calls are those of two requests after the change.
+		calls int
+	}{
+		"without the promise":          {false, func(*resources.Assembly) {}, 2},
+		"nothing changes":              {true, func(*resources.Assembly) {}, 0},
+		"a label changes":              {true, func(a *resources.Assembly) { a.Labels = map[string]string{"a": "b"} }, 0},
+		"another annotation is set":    {true, annotate("example.com/a"), 0},
+		"an annotation of ours is set": {true, annotate(componentPrefix + "/a"), 1},
+		"the generation changes":       {true, func(a *resources.Assembly) { a.Generation++ }, 1},
+		"the parameters change":        {true, func(a *resources.Assembly) { a.SetObjects() }, 1},
+		"the name changes":             {true, func(a *resources.Assembly) { a.Spec.Name = "other" }, 1},
+		"a reference changes":          {true, func(*resources.Assembly) { reference = "2" }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reference = "1"
+			house, _, _ := newHouse()
+			generator := &countingGenerator{Generator: resources.AssemblyGenerator(), deterministic: test.deterministic}
+			node := assembling()
+			node.Generator = generator
+			node.References = func(context.Context, *resources.Assembly) (map[string]string, error) {
+				return map[string]string{"reference": reference}, nil
+			}
+			o := newOperated(t, node, house, nil)
+			o.untilIdle(t)
+			house = o.house(t)
+			o.change(t, house, func() { test.change(house) })
+			generator.calls = 0
+			for range 2 {
+				if _, err := o.reconcile(t, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if generator.calls != test.calls {
+				t.Errorf("%d calls, want %d", generator.calls, test.calls)
+			}
+		})
+	}
+}
+
+// Nothing is kept of a request whose generator failed or returned faulty objects.
+func TestDeterministicGeneratorFails(t *testing.T) {
+	house, walls, roof := newHouse()
+	generator := &countingGenerator{Generator: resources.AssemblyGenerator(), deterministic: true}
+	node := assembling()
+	node.Generator = generator
+	o := newOperated(t, node, house, nil)
+	o.untilIdle(t)
+	generator.err = errors.New("failed")
+	for _, step := range []struct {
+		name    string
+		objects []client.Object
+		err     error
+		calls   int
+		fails   bool
+	}{
+		{"nothing changes", []client.Object{walls, roof}, errors.New("failed"), 0, false},
+		{"fails", []client.Object{walls}, errors.New("failed"), 1, true},
+		{"fails again", []client.Object{walls}, errors.New("failed"), 1, true},
+		{"works again", []client.Object{walls}, nil, 1, false},
+		{"is faulty", []client.Object{walls, walls}, nil, 1, true},
+		{"is faulty again", []client.Object{walls, walls}, nil, 1, true},
+		{"as before", []client.Object{walls}, nil, 1, false},
+		{"idle", []client.Object{walls}, nil, 0, false},
+	} {
+		house := o.house(t)
+		o.change(t, house, func() { house.SetObjects(step.objects...) })
+		generator.calls, generator.err = 0, step.err
+		if _, err := o.reconcile(t, 0); (err != nil) != step.fails || generator.calls != step.calls {
+			t.Errorf("%s: %d calls, %v", step.name, generator.calls, err)
+		}
+	}
+}
+
+// The objects that are used again stay as they were generated, however often they are written.
+func TestDeterministicGeneratorIsNotAliased(t *testing.T) {
+	house, walls, roof := newHouse()
+	generator := &countingGenerator{deterministic: true, Generator: component.GeneratorFunc(func(
+		context.Context, string, string, component.Unstructurable,
+	) ([]client.Object, error) {
+		return []client.Object{walls.DeepCopy(), roof.DeepCopy()}, nil
+	})}
+	node := assembling()
+	node.Generator = generator
+	o := newOperated(t, node, house, nil)
+	o.untilIdle(t)
+	for range 2 {
+		written := &corev1.ConfigMap{}
+		written.Name = walls.Name
+		o.change(t, written, func() { written.Data = map[string]string{"name": "ruins"} })
+		o.untilIdle(t)
+		if o.get(t, walls.Name, written); !reflect.DeepEqual(written.Data, walls.Data) {
+			t.Errorf("it has %v", written.Data)
+		}
+	}
+	if want := []client.Object{walls, roof}; generator.calls != 1 || !reflect.DeepEqual(generator.last, want) {
+		t.Errorf("%d calls, %v", generator.calls, generator.last)
+	}
+}

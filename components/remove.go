@@ -1,0 +1,67 @@
+package components
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// remove deletes the component.
+func (j *job[T]) remove(ctx context.Context) error {
+	err := j.runEngine(ctx, engine.Task{
+		Deleting: true,
+		Patterns: j.patterns(),
+		DryRun:   j.dryRun,
+		Now:      j.now,
+		BeforeDelete: func(ctx context.Context) error {
+			return j.hooks(ctx, "pre-delete", j.Hooks.PreDelete)
+		},
+	})
+	if err != nil || !j.facts.done || j.dryRun {
+		return err
+	}
+	return j.finish(ctx)
+}
+
+// errAbandoned means that the objects of a component are given up, as the resource asks.
+var errAbandoned = errors.New("the cluster of the component is not known any more")
+
+// abandon lets the resource go although its objects may still exist: their cluster cannot be reached any more.
+func (j *job[T]) abandon(ctx context.Context) error {
+	store, err := j.inventoryStore()
+	if err != nil {
+		return err
+	}
+	if _, err := store.Load(ctx); err != nil {
+		return fmt.Errorf("unable to load the inventory: %w", err)
+	}
+	if _, err := store.Save(ctx, nil); err != nil {
+		return fmt.Errorf("unable to give up the inventory: %w", err)
+	}
+	j.store = store
+	j.recordEvent(ctx, event{corev1.EventTypeWarning, "Abandoned",
+		"The objects are given up, since the kubeconfig of their cluster is not there any more"})
+	return j.finish(ctx)
+}
+
+// finish lets the resource go, once its objects are gone.
+func (j *job[T]) finish(ctx context.Context) error {
+	if err := j.hooks(ctx, "post-delete", j.Hooks.PostDelete); err != nil {
+		return err
+	}
+	if err := j.store.Remove(ctx); err != nil {
+		return fmt.Errorf("unable to remove the inventory: %w", err)
+	}
+	j.finished = true
+	if err := reconcilers.ClearFinalizer(ctx, j.resource, j.Finalizer); err != nil {
+		j.finished = false
+		return err
+	}
+	j.states.Forget(j.resource.GetUID())
+	return j.state.Close()
+}
