@@ -113,17 +113,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
 		}
-		if isNilNode(r.ChildObjectManager) && r.MergeBeforeUpdate != nil {
-			r.children.tracked = r.children.unowned
-			r.children.manager = &UpdatingObjectManager[CT]{
-				Name:              r.Name,
-				Type:              r.ChildType,
-				Finalizer:         r.Finalizer,
-				TrackDesired:      r.children.unowned,
-				MergeBeforeUpdate: r.MergeBeforeUpdate,
-				Sanitize:          r.Sanitize,
-			}
-		}
+		r.children.useShortForm(r.Finalizer, r.MergeBeforeUpdate, r.Sanitize)
 		r.invalid = r.check()
 	})
 }
@@ -135,13 +125,7 @@ func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr 
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
-	if err := r.children.setUp(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return r.children.setUp(ctx, mgr, bldr, r.Setup)
 }
 
 // Validate checks that the fields are set as they must be and, if recursive, the object manager.
@@ -180,36 +164,29 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 		return Result{}, r.invalid
 	}
 	ctx = Enter(ctx, r.Name)
-	config, err := RetrieveConfig(ctx)
+	config, found, err := r.children.find(ctx, resource)
 	if err != nil {
-		return Result{}, fmt.Errorf("ChildReconciler %q: %w", r.Name, err)
-	}
-
-	found, err := r.children.find(ctx, config, resource)
-	if err != nil {
-		recordFailure(ctx, typeName(r.ChildType), err)
 		return Result{}, err
 	}
+
 	var desired CT
-	if resource.GetDeletionTimestamp() == nil {
+	terminating := resource.GetDeletionTimestamp() != nil
+	if !terminating {
 		desired, err = r.DesiredChild(ctx, resource)
 	}
 	child, err := r.children.converge(ctx, config, resource, found, desired, err)
-	if resource.GetDeletionTimestamp() == nil {
-		outcome := r.children.judge(ctx, config, resource, child, desired, err)
-		if outcome.returned == nil {
-			result, err := r.reflectOn(ctx, resource, outcome.child, outcome.reflected)
-			if err != nil {
-				recordFailure(ctx, r.children.describe(desired), err)
-			}
-			return result, err
+	var result Result
+	if !terminating {
+		var reflected error
+		child, reflected, err = r.children.classify(ctx, config, resource, child, desired, err)
+		if err == nil {
+			result, err = r.reflectOn(ctx, resource, child, reflected)
 		}
-		err = outcome.returned
 	}
 	if err != nil {
 		recordFailure(ctx, r.children.describe(desired), err)
 	}
-	return Result{}, err
+	return result, err
 }
 
 func (r *ChildReconciler[T, CT, CLT]) reflectOn(ctx context.Context, resource T, child CT, err error) (Result, error) {

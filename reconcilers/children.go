@@ -56,6 +56,22 @@ func defaultReasons(given []metav1.StatusReason) []metav1.StatusReason {
 	return []metav1.StatusReason{metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid}
 }
 
+// useShortForm makes the object manager if the author gave a function to merge instead.
+func (k *children[T, CT, CLT]) useShortForm(finalizer string, merge func(current, desired CT), sanitize func(CT) any) {
+	if !isNilNode(k.manager) || merge == nil {
+		return
+	}
+	k.tracked = k.unowned
+	k.manager = &UpdatingObjectManager[CT]{
+		Name:              k.name,
+		Type:              k.childType,
+		Finalizer:         finalizer,
+		TrackDesired:      k.unowned,
+		MergeBeforeUpdate: merge,
+		Sanitize:          sanitize,
+	}
+}
+
 // check finds what keeps the node from working with its children, beyond its functions.
 func (k *children[T, CT, CLT]) check() error {
 	switch {
@@ -103,14 +119,20 @@ func (k *children[T, CT, CLT]) validate(ctx context.Context) error {
 	return nil
 }
 
-// setUp watches the type of the children, indexes it by owner, and sets up the object manager.
-func (k *children[T, CT, CLT]) setUp(ctx context.Context, mgr Manager, bldr *Builder) error {
+// setUp watches the type of the children, indexes it by owner, and sets up the object manager. It calls then, the
+// function of the author, last, unless that is nil.
+func (k *children[T, CT, CLT]) setUp(
+	ctx context.Context, mgr Manager, bldr *Builder, then func(context.Context, Manager, *Builder) error,
+) error {
 	if !k.unowned {
 		if err := k.watch(ctx, mgr, bldr); err != nil {
 			return fmt.Errorf("%s %q is unable to watch %s: %w", k.kind, k.name, typeName(k.childType), err)
 		}
 	}
-	return k.manager.SetupWithManager(ctx, mgr, bldr)
+	if err := k.manager.SetupWithManager(ctx, mgr, bldr); err != nil || then == nil {
+		return err
+	}
+	return then(ctx, mgr, bldr)
 }
 
 func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Builder) error {
@@ -194,11 +216,7 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 // setOwner makes the resource the controller of desired, unless owner references are not used.
 func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, resource T, desired CT) error {
 	if !k.unowned {
-		ref, err := controllerRef(ctx, config, resource)
-		if err == nil {
-			err = setController(resource, ref, desired)
-		}
-		if err != nil {
+		if err := setController(ctx, config, resource, desired); err != nil {
 			return fmt.Errorf("%s %q is unable to make %s the controller of %s: %w",
 				k.kind, k.name, describeObject(resource), describeObject(desired), err)
 		}
@@ -261,37 +279,31 @@ func finalizerAccess(finalizer string, owns bool) []Access {
 	return access
 }
 
-// outcome is what came of one child.
-type outcome[CT client.Object] struct {
-	// child is the child as it is now, nil if there is none.
-	child CT
-	// reflected is an error that the user is to see on the resource, nil if there is none.
-	reflected error
-	// returned is an error that the node returns. Nothing is reflected then.
-	returned error
-}
-
-// judge tells who is to see the error that came of a child: the user, on the resource, or the caller of the node.
-func (k *children[T, CT, CLT]) judge(ctx context.Context, config Config, resource T, child, desired CT, err error) outcome[CT] {
+// classify decides who is to see the error that came of a child. The user sees reflected on the resource, and the
+// caller of the node sees returned. The child is nil if there is an error.
+func (k *children[T, CT, CLT]) classify(
+	ctx context.Context, config Config, resource T, child, desired CT, err error,
+) (_ CT, reflected, returned error) {
 	if err == nil {
-		return outcome[CT]{child: child}
+		return child, nil, nil
 	}
+	var none CT
 	reason := apierrs.ReasonForError(err)
 	if !slices.Contains(k.reasons, reason) {
-		return outcome[CT]{returned: err}
+		return none, nil, err
 	}
 	if reason == metav1.StatusReasonAlreadyExists {
 		foreign, lookupErr := k.blockedByForeign(ctx, config, resource, desired, err)
 		if lookupErr != nil {
-			return outcome[CT]{returned: lookupErr}
+			return none, nil, lookupErr
 		}
 		if !foreign {
 			// The child is there and ours: the cache lags behind, and the next attempt will see it.
 			contextOf(ctx).state.fail(pathOf(ctx), k.describe(desired), ClassConflict, err)
-			return outcome[CT]{returned: err}
+			return none, nil, err
 		}
 	}
-	return outcome[CT]{reflected: err}
+	return none, err, nil
 }
 
 // blockedByForeign reads the object that has the name of the desired child, past the cache, and tells whether it
@@ -344,68 +356,54 @@ func blockerKey(resource, desired client.Object, err error) client.ObjectKey {
 	return key
 }
 
-// setController makes owner the controller of child by ref, which refers to owner. A controller that child names
-// already is respected as given.
+// setController makes owner the controller of child, unless child has a controller already.
 //
 // The rules are those of Kubernetes garbage collection: an owner is cluster-scoped or in the namespace of the child.
-func setController(owner client.Object, ref metav1.OwnerReference, child client.Object) error {
-	if metav1.GetControllerOfNoCopy(child) != nil {
-		return nil
-	}
-	if err := validateOwner(owner.GetNamespace(), child.GetNamespace()); err != nil {
+func setController(ctx context.Context, config Config, owner, child client.Object) error {
+	ref, err := controllerRef(ctx, config, owner)
+	if err != nil || metav1.GetControllerOfNoCopy(child) != nil {
 		return err
 	}
-	refs := child.GetOwnerReferences()
-	if slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == ref.UID }) {
-		refs = slices.DeleteFunc(slices.Clone(refs), func(r metav1.OwnerReference) bool { return r.UID == ref.UID })
+	from, to := owner.GetNamespace(), child.GetNamespace()
+	switch {
+	case from == "" || from == to:
+	case to == "":
+		return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", from)
+	default:
+		return fmt.Errorf("cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s",
+			from, to)
 	}
-	child.SetOwnerReferences(append(slices.Clip(refs), ref))
+	isOwner := func(known metav1.OwnerReference) bool { return known.UID == ref.UID }
+	others := slices.DeleteFunc(slices.Clone(child.GetOwnerReferences()), isOwner)
+	child.SetOwnerReferences(append(others, ref))
 	return nil
 }
 
 // ownerIdentity is what an owner reference is made of.
 type ownerIdentity struct {
+	object client.Object
 	uid    types.UID
-	object reflect.Type
 	reader client.Client
 }
 
 // controllerRef returns a reference to owner as controller, or an error if the kind of owner is not known. Below a root
-// it is made once in a request.
+// the reference is made once in a request.
 func controllerRef(ctx context.Context, config Config, owner client.Object) (metav1.OwnerReference, error) {
-	owner, _ = resourceBehindCast(ctx, owner)
-	p := contextOf(ctx).state
-	if p == nil || !contextOf(ctx).comparable {
-		return newControllerRef(config, owner)
+	s := contextOf(ctx)
+	owner, _ = s.behindCast(owner)
+	request := s.state
+	if request == nil || !s.comparable {
+		request = &requestState{}
 	}
-	identity := ownerIdentity{uid: owner.GetUID(), object: reflect.TypeOf(owner), reader: config.Client}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.owner != identity {
-		ref, err := newControllerRef(config, owner)
+	identity := ownerIdentity{object: owner, uid: owner.GetUID(), reader: config.Client}
+	request.mu.Lock()
+	defer request.mu.Unlock()
+	if request.owner != identity {
+		kind, err := config.GroupVersionKindFor(owner)
 		if err != nil {
 			return metav1.OwnerReference{}, err
 		}
-		p.owner, p.ownerRef = identity, ref
+		request.owner, request.ownerRef = identity, *metav1.NewControllerRef(owner, kind)
 	}
-	return p.ownerRef, nil
-}
-
-func newControllerRef(config Config, owner client.Object) (metav1.OwnerReference, error) {
-	kind, err := config.GroupVersionKindFor(owner)
-	if err != nil {
-		return metav1.OwnerReference{}, err
-	}
-	return *metav1.NewControllerRef(owner, kind), nil
-}
-
-func validateOwner(ownerNamespace, namespace string) error {
-	switch {
-	case ownerNamespace == "" || ownerNamespace == namespace:
-		return nil
-	case namespace == "":
-		return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", ownerNamespace)
-	default:
-		return fmt.Errorf("cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s", ownerNamespace, namespace)
-	}
+	return request.ownerRef, nil
 }

@@ -119,16 +119,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
 		}
-		if isNilNode(r.ChildObjectManager) && r.MergeBeforeUpdate != nil {
-			r.children.tracked = r.children.unowned
-			r.children.manager = &UpdatingObjectManager[CT]{
-				Name:              r.Name,
-				Type:              r.ChildType,
-				TrackDesired:      r.children.unowned,
-				MergeBeforeUpdate: r.MergeBeforeUpdate,
-				Sanitize:          r.Sanitize,
-			}
-		}
+		r.children.useShortForm("", r.MergeBeforeUpdate, r.Sanitize)
 		r.invalid = r.check()
 	})
 }
@@ -145,13 +136,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, m
 			return fmt.Errorf("ChildSetReconciler %q is unable to watch %s: %w", r.Name, typeName(r.ChildType), err)
 		}
 	}
-	if err := r.children.setUp(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return r.children.setUp(ctx, mgr, bldr, r.Setup)
 }
 
 // Validate checks that the fields are set as they must be and, if recursive, the object manager.
@@ -192,13 +177,8 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 		return Result{}, r.invalid
 	}
 	ctx = Enter(ctx, r.Name)
-	config, err := RetrieveConfig(ctx)
+	config, known, err := r.children.find(ctx, resource)
 	if err != nil {
-		return Result{}, fmt.Errorf("ChildSetReconciler %q: %w", r.Name, err)
-	}
-	known, err := r.children.find(ctx, config, resource)
-	if err != nil {
-		recordFailure(ctx, typeName(r.ChildType), err)
 		return Result{}, err
 	}
 	ctx = stashKnownChildren(ctx, known)
@@ -267,10 +247,11 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 		ctx := &paths[i]
 		child, err := r.children.converge(ctx, config, resource, slot.known, slot.desired, desiredErr)
 		if !terminating {
-			outcome := r.children.judge(ctx, config, resource, child, slot.desired, err)
-			err = outcome.returned
+			var reflected error
+			child, reflected, err = r.children.classify(ctx, config, resource, child, slot.desired, err)
 			if err == nil {
-				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: slot.id, Child: outcome.child, Err: outcome.reflected})
+				part := ChildSetPartialResult[CT]{Id: slot.id, Child: child, Err: reflected}
+				result.Children = append(result.Children, part)
 			}
 		}
 		if err != nil {

@@ -242,9 +242,14 @@ func withCast(ctx context.Context, cast, resource client.Object) context.Context
 // resourceBehindCast returns the resource that obj stands for, as the root loaded it, and true if obj is a cast object.
 // Any other object stands for itself.
 //
-// It tells the kind. Of what is in it, obj may know better: the changes of nodes are carried over when the cast ends.
+// The result is for the kind and the identity of the resource. Its content may be older than that of obj: changes that
+// nodes make to obj reach the resource when the cast ends.
 func resourceBehindCast(ctx context.Context, obj client.Object) (client.Object, bool) {
-	for c := contextOf(ctx).casts; c != nil; c = c.outer {
+	return contextOf(ctx).behindCast(obj)
+}
+
+func (s *treeContext) behindCast(obj client.Object) (client.Object, bool) {
+	for c := s.casts; c != nil; c = c.outer {
 		if c.object == obj {
 			return c.original, true
 		}
@@ -254,11 +259,11 @@ func resourceBehindCast(ctx context.Context, obj client.Object) (client.Object, 
 
 // kindOfOriginal returns the kind of the resource that obj stands for, empty where it cannot be told.
 func kindOfOriginal(ctx context.Context, obj client.Object) schema.GroupVersionKind {
-	original, _ := resourceBehindCast(ctx, obj)
+	s := contextOf(ctx)
+	original, _ := s.behindCast(obj)
 	if carried := original.GetObjectKind().GroupVersionKind(); !carried.Empty() {
 		return carried
 	}
-	s := contextOf(ctx)
 	switch {
 	case s.hasOriginalConfig && s.originalConfig.Client != nil:
 		return kindOf(s.originalConfig.Client, original)
