@@ -190,12 +190,9 @@ func (m *ApplyingObjectManager[Type]) Manage(
 		tracks:      m.TrackDesired,
 		propagation: m.DeletionPropagation,
 		sanitize:    m.Sanitize,
-		lastWrites:  lastWritesOf(ctx, &m.lastWrites),
+		lastWrites:  &m.lastWrites,
 	}
-	if err := w.useConfigs(ctx); err != nil {
-		return none, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, err)
-	}
-	if err := normalize(desired); err != nil {
+	if err := w.start(ctx, desired); err != nil {
 		return none, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, err)
 	}
 	how, err := m.callFor(ctx, resource, desired)

@@ -56,7 +56,7 @@ type objectWriter[Type client.Object] struct {
 	propagation metav1.DeletionPropagation
 	// sanitize is the function of the author; it may be nil.
 	sanitize func(Type) any
-	// lastWrites are those of the object manager.
+	// lastWrites are those that the object manager keeps itself, outside of a root.
 	lastWrites *lastWrites
 }
 
@@ -69,19 +69,23 @@ type objectStrategy[Type client.Object] interface {
 	update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error)
 }
 
-// useConfigs completes w with the configs of the request.
-func (w *objectWriter[Type]) useConfigs(ctx context.Context) error {
-	original, err := RetrieveOriginalConfig(ctx)
-	if err != nil {
-		return err
+// start completes w with what the request has: its configs, and the last writes that the root keeps with the reconciled
+// resource. It prepares desired to be compared and sent.
+func (w *objectWriter[Type]) start(ctx context.Context, desired Type) error {
+	s := contextOf(ctx)
+	switch {
+	case !s.hasOriginalConfig:
+		return errNoOriginalConfig
+	case !s.hasConfig:
+		return errNoConfig
 	}
-	config, err := RetrieveConfig(ctx)
-	if err != nil {
-		return err
+	w.original, w.config = s.originalConfig, s.config
+	w.regarding, _ = s.behindCast(w.resource)
+	if s.state != nil && s.state.resource != nil {
+		empty := func() *lastWrites { return &lastWrites{} }
+		w.lastWrites = resourcestate.LoadOrStore(s.state.resource, w.lastWrites, empty)
 	}
-	w.original, w.config = original, config
-	w.regarding, _ = resourceBehindCast(ctx, w.resource)
-	return nil
+	return normalize(desired)
 }
 
 // manage makes actual agree with desired, see [ObjectManager].
@@ -335,15 +339,6 @@ const (
 )
 
 var _ resourcestate.Evictor = (*lastWrites)(nil)
-
-// lastWritesOf returns the last writes that the root keeps for a manager with the reconciled resource, and the
-// manager's own where there is no root.
-func lastWritesOf(ctx context.Context, standalone *lastWrites) *lastWrites {
-	if kept := stateOf(ctx); kept != nil {
-		return resourcestate.LoadOrStore(kept, standalone, func() *lastWrites { return &lastWrites{} })
-	}
-	return standalone
-}
 
 // get returns the last write of an object, empty if there is none, or if something else was desired then.
 func (w *lastWrites) get(uid types.UID, desired desiredHash) lastWrite {

@@ -257,8 +257,10 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	result, err := r.run(ctx, config, p, resource)
 	if !r.SkipStatusUpdate {
 		changed, normalizeErr := r.statusChanged(original, resource, err)
-		if changed || normalizeErr != nil {
-			result, err = r.writeStatus(ctx, config, original, resource, result, err, normalizeErr)
+		if normalizeErr != nil {
+			err = joinLoud(err, normalizeErr)
+		} else if changed {
+			result, err = r.writeStatus(ctx, config, original, resource, result, err)
 		}
 	}
 	if p.written {
@@ -269,7 +271,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 
 // fetch reads the resource for comparison. It may share memory with the cache and must not be changed.
 func (r *ResourceReconciler[T]) fetch(ctx context.Context, config Config, req Request, original T) error {
-	if !r.isTyped(config) {
+	// A type without a kind of its own is no duck. This is quicker than to ask the scheme.
+	isDuck := !r.Type.GetObjectKind().GroupVersionKind().Empty() && duck.IsDuck(r.Type, config.Scheme())
+	if _, isUnstructured := any(r.Type).(runtime.Unstructured); isUnstructured || isDuck {
 		// Reads of ducks and of unstructured content convert the objects, which modifies them.
 		return config.Get(ctx, req.NamespacedName, original)
 	}
@@ -281,15 +285,6 @@ func (r *ResourceReconciler[T]) fetch(ctx context.Context, config Config, req Re
 		kind.SetGroupVersionKind(kindOf(config.Client, original))
 	}
 	return nil
-}
-
-// isTyped reports whether the resource is of a Go type that the scheme knows.
-func (r *ResourceReconciler[T]) isTyped(config Config) bool {
-	if _, ok := any(r.Type).(runtime.Unstructured); ok {
-		return false
-	}
-	// A type without a kind of its own is no duck. This is quicker than to ask the scheme.
-	return r.Type.GetObjectKind().GroupVersionKind().Empty() || !duck.IsDuck(r.Type, config.Scheme())
 }
 
 // statusChanged reports whether the status has to be written: the tree changed it, and err does not forbid it.

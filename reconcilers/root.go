@@ -164,48 +164,38 @@ func (r *rootParts[T]) explainBuild(err error) error {
 	return fmt.Errorf("%s %q is unable to build its controller: %w", r.kind, r.name, err)
 }
 
-// handleRequest prepares the context, calls handle between the hooks, and decides what controller-runtime gets. It does
-// nothing if skip, which may be nil, returns true.
+// handleRequest prepares the context, calls handle between the hooks of the author, and decides what controller-runtime
+// gets. It does nothing if skip, which may be nil, returns true.
 func (r *rootParts[T]) handleRequest(
 	ctx context.Context, req Request,
 	skip func(ctx context.Context, req Request) bool,
 	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
 ) (Result, error) {
 	p := &requestState{}
-	ctx = stash.WithContext(ctx)
-	ctx = rtime.StashNow(ctx, time.Now())
+	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {
 		return Result{}, nil
 	}
-	result, err := r.runHooks(ctx, req, p, handle)
-	result, err = toControllerResult(result, err)
-	if err != nil {
-		err = locateError(p, err)
-	}
-	return result, err
-}
-
-// runHooks calls handle between the hooks of the author.
-func (r *rootParts[T]) runHooks(
-	ctx context.Context, req Request, p *requestState,
-	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
-) (Result, error) {
-	before := Result{}
+	var before Result
+	var err error
 	if r.before != nil {
-		replaced, result, err := r.before(ctx, req)
-		if err != nil {
-			return result, err
-		}
-		before = result
-		if replaced != nil {
+		var replaced context.Context
+		if replaced, before, err = r.before(ctx, req); replaced != nil {
 			ctx = replaced
 		}
 	}
-	result, err := handle(ctx, req, p)
-	result = AggregateResults(before, result)
-	if r.after != nil {
-		return r.after(ctx, req, result, err)
+	result := before
+	if err == nil {
+		result, err = handle(ctx, req, p)
+		result = AggregateResults(before, result)
+		if r.after != nil {
+			result, err = r.after(ctx, req, result, err)
+		}
+	}
+	result, err = toControllerResult(result, err)
+	if err != nil {
+		err = locateError(p, err)
 	}
 	return result, err
 }

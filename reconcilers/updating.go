@@ -150,16 +150,13 @@ func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource clien
 		tracks:      m.TrackDesired,
 		propagation: m.DeletionPropagation,
 		sanitize:    m.Sanitize,
-		lastWrites:  lastWritesOf(ctx, &m.lastWrites),
+		lastWrites:  &m.lastWrites,
 	}
-	if err := w.useConfigs(ctx); err != nil {
+	if err := w.start(ctx, desired); err != nil {
 		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
 	}
 	if m.DangerouslyAllowDuckTypes {
 		w.config = w.config.WithDangerousDuckClientOperations()
-	}
-	if err := normalize(desired); err != nil {
-		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
 	}
 	return w.manage(ctx, m, actual, desired)
 }
