@@ -154,17 +154,19 @@ func (r *AggregateReconciler[T]) parts() rootParts[T] {
 }
 
 func (r *AggregateReconciler[T]) check(parts *rootParts[T]) error {
+	given := !isNilNode(r.AggregateObjectManager)
 	switch {
 	case r.Request.Name == "":
-		return fmt.Errorf("AggregateReconciler %q must define Request", r.Name)
+		return parts.errorf("must define Request")
 	case isNilNode(r.manager):
-		return fmt.Errorf("AggregateReconciler %q must define AggregateObjectManager", r.Name)
-	case !isNilNode(r.AggregateObjectManager) && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
-		return fmt.Errorf("AggregateReconciler %q may not define both AggregateObjectManager and MergeBeforeUpdate or Sanitize", r.Name)
+		return parts.errorf("must define AggregateObjectManager")
+	case given && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
+		return parts.errorf("may not define both AggregateObjectManager and MergeBeforeUpdate or Sanitize")
 	case r.desiresWhole && appliesAllDesired(r.manager):
-		return fmt.Errorf("AggregateReconciler %q must define DesiredResource, since its AggregateObjectManager applies all that is desired", r.Name)
+		return parts.errorf("must define DesiredResource, " +
+			"since its AggregateObjectManager applies all that is desired")
 	case isNilNode(r.Reconciler):
-		return fmt.Errorf("AggregateReconciler %q must have a valid Reconciler: %w", r.Name, errNilNode)
+		return parts.errorf("must have a valid Reconciler: %w", errNilNode)
 	}
 	return parts.checkType()
 }
@@ -177,7 +179,9 @@ func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manag
 
 // SetupWithManagerYieldingController is [AggregateReconciler.SetupWithManager] for those who need the controller, to
 // add watches while it runs. The whole tree is validated first, the object manager included.
-func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(
+	ctx context.Context, mgr Manager,
+) (controller.Controller, error) {
 	r.init()
 	r.identify(r.Name)
 	parts := r.parts()
@@ -257,9 +261,10 @@ func (r *AggregateReconciler[T]) watch(mgr Manager, bldr *Builder) {
 	}
 	bldr.WatchesRawSource(source.Func(start))
 
+	isOurs := func(obj client.Object) bool { return client.ObjectKeyFromObject(obj) == r.Request.NamespacedName }
 	obj := watchable(r.Type, mgr.GetScheme())
 	if len(r.SetupForOptions) == 0 {
-		bldr.For(obj, builder.WithPredicates(predicate.NewPredicateFuncs(r.isOurs)))
+		bldr.For(obj, builder.WithPredicates(predicate.NewPredicateFuncs(isOurs)))
 		return
 	}
 	options, ok := watchesOptions(r.SetupForOptions)
@@ -272,7 +277,13 @@ func (r *AggregateReconciler[T]) watch(mgr Manager, bldr *Builder) {
 	// controller's own lets nothing through.
 	nothing := builder.WithPredicates(predicate.NewPredicateFuncs(func(client.Object) bool { return false }))
 	bldr.For(obj, append(append([]builder.ForOption{}, r.SetupForOptions...), nothing)...)
-	bldr.Watches(obj, handler.EnqueueRequestsFromMapFunc(r.requestsOf), options...)
+	requestsOf := func(_ context.Context, obj client.Object) []Request {
+		if isOurs(obj) {
+			return []Request{r.Request}
+		}
+		return nil
+	}
+	bldr.Watches(obj, handler.EnqueueRequestsFromMapFunc(requestsOf), options...)
 }
 
 func watchesOptions(options []builder.ForOption) ([]builder.WatchesOption, bool) {
@@ -285,15 +296,4 @@ func watchesOptions(options []builder.ForOption) ([]builder.WatchesOption, bool)
 		converted = append(converted, c)
 	}
 	return converted, true
-}
-
-func (r *AggregateReconciler[T]) isOurs(obj client.Object) bool {
-	return client.ObjectKeyFromObject(obj) == r.Request.NamespacedName
-}
-
-func (r *AggregateReconciler[T]) requestsOf(_ context.Context, obj client.Object) []Request {
-	if !r.isOurs(obj) {
-		return nil
-	}
-	return []Request{r.Request}
 }

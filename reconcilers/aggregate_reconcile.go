@@ -56,7 +56,9 @@ type desiredState[T client.Object] struct {
 }
 
 // runTree runs the tree and asks what is desired.
-func (r *AggregateReconciler[T]) runTree(ctx context.Context, config Config, actual, resource T) (d desiredState[T], err error) {
+func (r *AggregateReconciler[T]) runTree(
+	ctx context.Context, config Config, actual, resource T,
+) (d desiredState[T], err error) {
 	withTrackerRound(config, actual, func() (complete bool) {
 		d.result, err = r.Reconciler.Reconcile(ctx, resource)
 		recordUnlocated(ctx, err)
@@ -85,7 +87,8 @@ func (r *AggregateReconciler[T]) desired(ctx context.Context, actual, resource T
 		return none, err
 	}
 	if client.ObjectKeyFromObject(desired) != client.ObjectKeyFromObject(actual) {
-		return none, fmt.Errorf("AggregateReconciler %q must desire %s, not %s", r.Name, describeObject(actual), describeObject(desired))
+		return none, fmt.Errorf("AggregateReconciler %q must desire %s, not %s",
+			r.Name, describeObject(actual), describeObject(desired))
 	}
 	return desired, nil
 }
@@ -139,9 +142,11 @@ func (r *AggregateReconciler[T]) readUnseen(ctx context.Context, config Config, 
 	return absent, nil
 }
 
-// remember keeps what the server answered last, so that a cache that lags behind is noticed. Version is that of the
-// object as it was read.
-func (r *AggregateReconciler[T]) remember(ctx context.Context, req Request, p *requestState, version string, managed T) {
+// remember keeps what the server answered last, so that a cache that lags behind is noticed. Version is the resource
+// version that the object had when it was read.
+func (r *AggregateReconciler[T]) remember(
+	ctx context.Context, req Request, p *requestState, version string, managed T,
+) {
 	written := p.stored
 	if !isNil(managed) {
 		// What was learned when the object was made would go with the next request, which finds an object of another

@@ -73,7 +73,9 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 
 	// ReflectChildStatusOnParentWithResult is ReflectChildStatusOnParentWithError for those who also ask for a delay: a
 	// child that tells nobody when it is ready, or that expires. It wins over the others.
-	ReflectChildStatusOnParentWithResult func(ctx context.Context, parent Type, child ChildType, err error) (Result, error)
+	ReflectChildStatusOnParentWithResult func(
+		ctx context.Context, parent Type, child ChildType, err error,
+	) (Result, error)
 
 	// ReflectedChildErrorReasons are the API reasons of errors that are reflected rather than returned. Default (nil):
 	// AlreadyExists, Forbidden, Invalid. Empty: none.
@@ -138,22 +140,17 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 }
 
 func (r *ChildReconciler[T, CT, CLT]) check() error {
-	if r.DesiredChild == nil {
-		return fmt.Errorf("ChildReconciler %q must implement DesiredChild", r.Name)
+	reflects := r.ReflectChildStatusOnParent != nil ||
+		r.ReflectChildStatusOnParentWithError != nil || r.ReflectChildStatusOnParentWithResult != nil
+	shortForm := r.MergeBeforeUpdate != nil || r.Finalizer != "" || r.Sanitize != nil
+	switch {
+	case r.DesiredChild == nil:
+		return r.children.errorf("must implement DesiredChild")
+	case !reflects:
+		return r.children.errorf("must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError")
 	}
-	if r.ReflectChildStatusOnParent == nil && r.ReflectChildStatusOnParentWithError == nil && r.ReflectChildStatusOnParentWithResult == nil {
-		return fmt.Errorf("ChildReconciler %q must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError", r.Name)
-	}
-	if err := r.children.check(); err != nil {
-		return err
-	}
-	if isNilNode(r.children.manager) {
-		return fmt.Errorf("ChildReconciler %q must implement ChildObjectManager", r.Name)
-	}
-	if !isNilNode(r.ChildObjectManager) && (r.MergeBeforeUpdate != nil || r.Finalizer != "" || r.Sanitize != nil) {
-		return fmt.Errorf("ChildReconciler %q may not implement both ChildObjectManager and Finalizer, MergeBeforeUpdate or Sanitize", r.Name)
-	}
-	return r.children.checkTypes()
+	both := shortForm && !isNilNode(r.ChildObjectManager)
+	return r.children.check(both, "Finalizer, MergeBeforeUpdate or Sanitize")
 }
 
 // Reconcile makes the child as it should be, see [ChildReconciler]. The result is that of

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,9 @@ func defaultReasons(given []metav1.StatusReason) []metav1.StatusReason {
 	if given != nil {
 		return given
 	}
-	return []metav1.StatusReason{metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid}
+	return []metav1.StatusReason{
+		metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
+	}
 }
 
 // useShortForm makes the object manager if the author gave a function to merge instead.
@@ -72,41 +75,45 @@ func (k *children[T, CT, CLT]) useShortForm(finalizer string, merge func(current
 	}
 }
 
-// check finds what keeps the node from working with its children, beyond its functions.
-func (k *children[T, CT, CLT]) check() error {
-	switch {
-	case k.unowned && k.ourChild == nil:
-		return fmt.Errorf("%s %q must implement OurChild since owner references are not used", k.kind, k.name)
-	case k.unowned && k.listOptions == nil:
-		return fmt.Errorf("%s %q must implement ListOptions since owner references are not used", k.kind, k.name)
-	}
-	return nil
+// errorf returns an error of the node.
+func (k *children[T, CT, CLT]) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s %q "+format, append([]any{k.kind, k.name}, args...)...)
 }
 
-// checkTypes finds generic types that fit the signature and nothing else, which the compiler cannot.
-func (k *children[T, CT, CLT]) checkTypes() error {
-	if isNil(k.childType) {
-		return fmt.Errorf("%s %q must define ChildType since none can be made of %s", k.kind, k.name, reflect.TypeFor[CT]())
-	}
-	if lacksKind(k.childType) {
-		return fmt.Errorf("%s %q must define ChildType with apiVersion and kind since it is unstructured", k.kind, k.name)
-	}
-	if isNil(k.listType) {
-		return fmt.Errorf("%s %q must define ChildListType since none can be made of %s", k.kind, k.name, reflect.TypeFor[CLT]())
+// check finds what keeps the node from working with its children, beyond its functions. Both is true if the author gave
+// an object manager and also fields of the short form. Generic types may fit the signature of the node but not each
+// other, which the compiler does not find.
+func (k *children[T, CT, CLT]) check(both bool, fields string) error {
+	switch {
+	case k.unowned && k.ourChild == nil:
+		return k.errorf("must implement OurChild since owner references are not used")
+	case k.unowned && k.listOptions == nil:
+		return k.errorf("must implement ListOptions since owner references are not used")
+	case isNilNode(k.manager):
+		return k.errorf("must implement ChildObjectManager")
+	case both:
+		return k.errorf("may not implement both ChildObjectManager and %s", fields)
+	case isNil(k.childType):
+		return k.errorf("must define ChildType since none can be made of %s", reflect.TypeFor[CT]())
+	case lacksKind(k.childType):
+		return k.errorf("must define ChildType with apiVersion and kind since it is unstructured")
+	case isNil(k.listType):
+		return k.errorf("must define ChildListType since none can be made of %s", reflect.TypeFor[CLT]())
 	}
 	if _, ok := any(k.listType).(*unstructured.UnstructuredList); ok {
 		return nil
 	}
 	items, err := meta.GetItemsPtr(k.listType)
 	if err != nil {
-		return fmt.Errorf("%s %q must have a ChildListType with items: %w", k.kind, k.name, err)
+		return k.errorf("must have a ChildListType with items: %w", err)
 	}
 	item := reflect.TypeOf(items).Elem().Elem()
 	if item.Kind() == reflect.Struct {
 		item = reflect.PointerTo(item)
 	}
 	if child := reflect.TypeFor[CT](); !item.AssignableTo(child) {
-		return fmt.Errorf("%s %q must have a ChildListType of its ChildType: the items of %T are %s, not %s", k.kind, k.name, k.listType, item, child)
+		return k.errorf("must have a ChildListType of its ChildType: the items of %T are %s, not %s",
+			k.listType, item, child)
 	}
 	return nil
 }
@@ -114,7 +121,7 @@ func (k *children[T, CT, CLT]) checkTypes() error {
 // validate validates the object manager, if the validation is recursive.
 func (k *children[T, CT, CLT]) validate(ctx context.Context) error {
 	if err := validateNested(ctx, k.manager); err != nil {
-		return fmt.Errorf("%s %q must have a valid ChildObjectManager: %w", k.kind, k.name, err)
+		return k.errorf("must have a valid ChildObjectManager: %w", err)
 	}
 	return nil
 }
@@ -126,7 +133,7 @@ func (k *children[T, CT, CLT]) setUp(
 ) error {
 	if !k.unowned {
 		if err := k.watch(ctx, mgr, bldr); err != nil {
-			return fmt.Errorf("%s %q is unable to watch %s: %w", k.kind, k.name, typeName(k.childType), err)
+			return k.errorf("is unable to watch %s: %w", typeName(k.childType), err)
 		}
 	}
 	if err := k.manager.SetupWithManager(ctx, mgr, bldr); err != nil || then == nil {
@@ -152,7 +159,9 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 
 // converge makes the cluster agree with what is desired of one child, or with the error that came in its place. found
 // are the objects that are this child: one, as a rule. It returns the child as it is now.
-func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, resource T, found []CT, desired CT, err error) (CT, error) {
+func (k *children[T, CT, CLT]) converge(
+	ctx context.Context, config Config, resource T, found []CT, desired CT, err error,
+) (CT, error) {
 	var none CT
 	actual, extras := pickChild(found)
 	switch {
@@ -217,13 +226,13 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, resource T, desired CT) error {
 	if !k.unowned {
 		if err := setController(ctx, config, resource, desired); err != nil {
-			return fmt.Errorf("%s %q is unable to make %s the controller of %s: %w",
-				k.kind, k.name, describeObject(resource), describeObject(desired), err)
+			return k.errorf("is unable to make %s the controller of %s: %w",
+				describeObject(resource), describeObject(desired), err)
 		}
 	}
 	if !k.isOwn(resource, desired) {
-		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, this can result in orphaned children",
-			"child", describeObject(desired))
+		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, "+
+			"this can result in orphaned children", "child", describeObject(desired))
 	}
 	return nil
 }
@@ -239,7 +248,8 @@ func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 		// A type that the mapper does not know is the API server's to judge.
 		return nil
 	}
-	return fmt.Errorf("%s %q is unable to create %s: the type is namespaced, and no namespace is desired", k.kind, k.name, describeObject(desired))
+	return k.errorf("is unable to create %s: the type is namespaced, and no namespace is desired",
+		describeObject(desired))
 }
 
 // describe names child, or the type where there is none, for errors.
@@ -306,51 +316,52 @@ func (k *children[T, CT, CLT]) classify(
 	return none, err, nil
 }
 
-// blockedByForeign reads the object that has the name of the desired child, past the cache, and tells whether it
-// belongs to somebody else. If so, the resource is woken when it changes.
-func (k *children[T, CT, CLT]) blockedByForeign(ctx context.Context, config Config, resource T, desired CT, err error) (bool, error) {
-	blocker := copyOf(k.childType)
+// blockedByForeign reads the object that has the name of the desired child, past the cache, and reports whether it is
+// not a child of the node. If so, the resource is woken when the object changes.
+func (k *children[T, CT, CLT]) blockedByForeign(
+	ctx context.Context, config Config, resource T, desired CT, err error,
+) (bool, error) {
 	key := blockerKey(resource, desired, err)
-	if config.APIReader == nil {
-		// Nobody can tell. If it is ours, the cache shows it soon.
+	switch {
+	case config.APIReader == nil:
+		// It cannot be read. If it is ours, the cache shows it soon.
 		return false, nil
-	}
-	if key.Name == "" {
+	case key.Name == "":
 		return true, nil
 	}
-	if lookupErr := config.APIReader.Get(ctx, key, blocker); lookupErr != nil {
-		if !apierrs.IsNotFound(lookupErr) {
-			return false, fmt.Errorf("%s %q is unable to read %s %s, which exists already: %w", k.kind, k.name, typeName(k.childType), key, lookupErr)
-		}
+	blocker := copyOf(k.childType)
+	getErr := config.APIReader.Get(ctx, key, blocker)
+	switch {
+	case apierrs.IsNotFound(getErr):
 		blocker.SetNamespace(key.Namespace)
 		blocker.SetName(key.Name)
-	} else if k.isOwn(resource, blocker) {
+	case getErr != nil:
+		return false, k.errorf("is unable to read %s %s, which exists already: %w", typeName(k.childType), key, getErr)
+	case k.isOwn(resource, blocker):
 		return false, nil
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
 		"child", describeObject(blocker), "ownerRefs", blocker.GetOwnerReferences())
 	if (!k.unowned || k.tracked) && config.Tracker != nil {
-		if trackErr := config.track(ctx, blocker, resource); trackErr != nil {
-			return false, fmt.Errorf("%s %q is unable to track %s: %w", k.kind, k.name, describeObject(blocker), trackErr)
+		if err := config.track(ctx, blocker, resource); err != nil {
+			return false, k.errorf("is unable to track %s: %w", describeObject(blocker), err)
 		}
 	}
 	return true, nil
 }
 
-// blockerKey names the object in the way of desired. The server names it in the details of its answer, which matters
-// for a generated name; an error made elsewhere may have none.
+// blockerKey returns the name of the object that is in the way of desired. The answer of the server has the name in its
+// details, which matters for a generated name. An error of another origin may have none.
 func blockerKey(resource, desired client.Object, err error) client.ObjectKey {
 	var key client.ObjectKey
 	if !isNil(desired) {
 		key = client.ObjectKeyFromObject(desired)
 	}
-	if key.Namespace == "" {
-		key.Namespace = resource.GetNamespace()
-	}
+	key.Namespace = cmp.Or(key.Namespace, resource.GetNamespace())
 	var status apierrs.APIStatus
 	if errors.As(err, &status) {
-		if details := status.Status().Details; details != nil && details.Name != "" {
-			key.Name = details.Name
+		if details := status.Status().Details; details != nil {
+			key.Name = cmp.Or(details.Name, key.Name)
 		}
 	}
 	return key

@@ -76,10 +76,14 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
 	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent for those who may fail. It wins over
 	// ReflectChildrenStatusOnParent.
-	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
+	ReflectChildrenStatusOnParentWithError func(
+		ctx context.Context, parent Type, result ChildSetResult[ChildType],
+	) error
 	// ReflectChildrenStatusOnParentWithResult is ReflectChildrenStatusOnParentWithError for those who also ask for a
 	// delay. It wins over the others.
-	ReflectChildrenStatusOnParentWithResult func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) (Result, error)
+	ReflectChildrenStatusOnParentWithResult func(
+		ctx context.Context, parent Type, result ChildSetResult[ChildType],
+	) (Result, error)
 
 	// ReflectedChildErrorReasons are the API reasons of errors that are reflected rather than returned. Default (nil):
 	// AlreadyExists, Forbidden, Invalid. Empty: none.
@@ -133,7 +137,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, m
 	}
 	if r.Finalizer != "" {
 		if err := WatchTracked(ctx, bldr, r.ChildType); err != nil {
-			return fmt.Errorf("ChildSetReconciler %q is unable to watch %s: %w", r.Name, typeName(r.ChildType), err)
+			return r.children.errorf("is unable to watch %s: %w", typeName(r.ChildType), err)
 		}
 	}
 	return r.children.setUp(ctx, mgr, bldr, r.Setup)
@@ -149,24 +153,22 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 }
 
 func (r *ChildSetReconciler[T, CT, CLT]) check() error {
-	if r.DesiredChildren == nil {
-		return fmt.Errorf("ChildSetReconciler %q must implement DesiredChildren", r.Name)
-	}
-	if r.ReflectChildrenStatusOnParent == nil && r.ReflectChildrenStatusOnParentWithError == nil && r.ReflectChildrenStatusOnParentWithResult == nil {
-		return fmt.Errorf("ChildSetReconciler %q must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError", r.Name)
-	}
-	if err := r.children.check(); err != nil {
-		return err
-	}
+	reflects := r.ReflectChildrenStatusOnParent != nil ||
+		r.ReflectChildrenStatusOnParentWithError != nil || r.ReflectChildrenStatusOnParentWithResult != nil
+	shortForm := r.MergeBeforeUpdate != nil || r.Sanitize != nil
 	switch {
-	case r.IdentifyChild == nil:
-		return fmt.Errorf("ChildSetReconciler %q must implement IdentifyChild", r.Name)
-	case isNilNode(r.children.manager):
-		return fmt.Errorf("ChildSetReconciler %q must implement ChildObjectManager", r.Name)
-	case !isNilNode(r.ChildObjectManager) && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
-		return fmt.Errorf("ChildSetReconciler %q may not implement both ChildObjectManager and MergeBeforeUpdate or Sanitize", r.Name)
+	case r.DesiredChildren == nil:
+		return r.children.errorf("must implement DesiredChildren")
+	case !reflects:
+		return r.children.errorf("must implement ReflectChildrenStatusOnParent or " +
+			"ReflectChildrenStatusOnParentWithError")
 	}
-	return r.children.checkTypes()
+	both := shortForm && !isNilNode(r.ChildObjectManager)
+	err := r.children.check(both, "MergeBeforeUpdate or Sanitize")
+	if err == nil && r.IdentifyChild == nil {
+		return r.children.errorf("must implement IdentifyChild")
+	}
+	return err
 }
 
 // Reconcile makes the children as they should be, see [ChildSetReconciler]. The result is that of
@@ -262,10 +264,11 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 	return result, nil
 }
 
-// trackLast has a terminating resource woken when its children go. It comes before they are deleted: the event of one
-// that goes at once may be there before the request ends.
+// trackLast has a terminating resource woken when its children go. It is called before they are deleted, because the
+// event of a child that goes at once may come before the request ends.
 func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config Config, resource T, known []CT) error {
-	if r.Finalizer == "" || resource.GetDeletionTimestamp() == nil || config.Tracker == nil || r.MergeBeforeUpdate != nil {
+	waits := r.Finalizer != "" && resource.GetDeletionTimestamp() != nil
+	if !waits || config.Tracker == nil || r.MergeBeforeUpdate != nil {
 		// The manager of the short form tracks what it deletes.
 		return nil
 	}
@@ -278,23 +281,26 @@ func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config C
 	return nil
 }
 
-// release takes the finalizer off a terminating resource once no child is left, known being those that were there at
-// the start of the request.
-func (r *ChildSetReconciler[T, CT, CLT]) release(ctx context.Context, config Config, resource T, known []CT) (Result, error) {
+// release takes the finalizer off a terminating resource once no child is left. Known are the children that were there
+// at the start of the request.
+func (r *ChildSetReconciler[T, CT, CLT]) release(
+	ctx context.Context, config Config, resource T, known []CT,
+) (Result, error) {
 	switch {
 	case r.Finalizer == "":
 		return Result{}, nil
 	case len(known) == 0:
 		return Result{}, ClearFinalizer(ctx, resource, r.Finalizer)
 	case config.Tracker == nil:
-		// Nothing else will tell when they are gone.
+		// No event will wake the resource when they are gone.
 		return withRequeue(Result{}, true), nil
 	}
 	for _, child := range known {
 		if child.GetDeletionTimestamp() == nil {
 			continue
 		}
-		if err := config.Get(ctx, client.ObjectKeyFromObject(child), copyOf(r.ChildType)); apierrs.IsNotFound(err) {
+		err := config.Get(ctx, client.ObjectKeyFromObject(child), copyOf(r.ChildType))
+		if apierrs.IsNotFound(err) {
 			// Its last event may have come before it was tracked.
 			return withRequeue(Result{}, true), nil
 		}
@@ -302,7 +308,9 @@ func (r *ChildSetReconciler[T, CT, CLT]) release(ctx context.Context, config Con
 	return Result{}, nil
 }
 
-func (r *ChildSetReconciler[T, CT, CLT]) reflect(ctx context.Context, resource T, result ChildSetResult[CT]) (Result, error) {
+func (r *ChildSetReconciler[T, CT, CLT]) reflect(
+	ctx context.Context, resource T, result ChildSetResult[CT],
+) (Result, error) {
 	switch {
 	case r.ReflectChildrenStatusOnParentWithResult != nil:
 		return r.ReflectChildrenStatusOnParentWithResult(ctx, resource, result)

@@ -84,8 +84,10 @@ func derive(ctx context.Context, change func(*treeContext)) context.Context {
 }
 
 var (
-	errNoConfig         = errors.New("config must exist on the context. Check that the context is from a ResourceReconciler or WithConfig")
-	errNoOriginalConfig = errors.New("resource config must exist on the context. Check that the context is from a ResourceReconciler")
+	errNoConfig = errors.New("config must exist on the context. " +
+		"Check that the context is from a ResourceReconciler or WithConfig")
+	errNoOriginalConfig = errors.New("resource config must exist on the context. " +
+		"Check that the context is from a ResourceReconciler")
 )
 
 // StashRequest returns a context in which request is the one being reconciled.

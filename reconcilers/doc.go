@@ -20,9 +20,11 @@
 // about the resource:
 //
 //	&reconcilers.ChildReconciler[*v1.Tenant, *corev1.ResourceQuota, *corev1.ResourceQuotaList]{
-//		DesiredChild:               func(ctx context.Context, tenant *v1.Tenant) (*corev1.ResourceQuota, error) { ... },
-//		MergeBeforeUpdate:          func(current, desired *corev1.ResourceQuota) { current.Spec = desired.Spec },
-//		ReflectChildStatusOnParent: func(ctx context.Context, tenant *v1.Tenant, quota *corev1.ResourceQuota, err error) { ... },
+//		DesiredChild:      func(ctx context.Context, tenant *v1.Tenant) (*corev1.ResourceQuota, error) { ... },
+//		MergeBeforeUpdate: func(current, desired *corev1.ResourceQuota) { current.Spec = desired.Spec },
+//		ReflectChildStatusOnParent: func(
+//			ctx context.Context, tenant *v1.Tenant, quota *corev1.ResourceQuota, err error,
+//		) { ... },
 //	}
 //
 // As many children as the resource says are a [ChildSetReconciler]. How a child is written is the matter of an

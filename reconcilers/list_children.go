@@ -94,7 +94,10 @@ func (k *children[T, CT, CLT]) ownOf(resource T, objects []client.Object) []CT {
 // isOwn reports whether an object is a child of the node.
 func (k *children[T, CT, CLT]) isOwn(resource T, obj client.Object) bool {
 	child, ok := obj.(CT)
-	return ok && (k.unowned || metav1.IsControlledBy(child, resource)) && (k.ourChild == nil || k.ourChild(resource, child))
+	if !ok || !k.unowned && !metav1.IsControlledBy(child, resource) {
+		return false
+	}
+	return k.ourChild == nil || k.ourChild(resource, child)
 }
 
 // candidates returns the objects among which the children are: what the cache shows, corrected by what the controller

@@ -112,7 +112,8 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 	}
 	if actual.GetDeletionTimestamp() != nil {
 		// What is written to it would go with it. Its going wakes the resource, and only then can another be created.
-		logr.FromContextOrDiscard(ctx).Info("resource is terminating, no update possible", "resource", describeObject(actual))
+		logr.FromContextOrDiscard(ctx).Info("resource is terminating, no update possible",
+			"resource", describeObject(actual))
 		return actual, nil
 	}
 	return how.update(ctx, w, actual, desired)
@@ -216,7 +217,8 @@ func (w objectWriter[Type]) failed(ctx context.Context, a attempt, obj Type, err
 		return err
 	}
 	logr.FromContextOrDiscard(ctx).Error(err, "unable to "+a.logged, "resource", w.loggable(obj))
-	w.original.record(w.regarding, corev1.EventTypeWarning, a.failed, "Failed to %s %s %q: %v", a.verb, typeName(obj), obj.GetName(), err)
+	w.original.record(w.regarding, corev1.EventTypeWarning, a.failed,
+		"Failed to %s %s %q: %v", a.verb, typeName(obj), obj.GetName(), err)
 	return err
 }
 

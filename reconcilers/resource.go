@@ -147,7 +147,7 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 
 func (r *ResourceReconciler[T]) check(parts *rootParts[T]) error {
 	if isNilNode(r.Reconciler) {
-		return fmt.Errorf("ResourceReconciler %q must define Reconciler", r.Name)
+		return parts.errorf("must define Reconciler")
 	}
 	return parts.checkType()
 }
@@ -160,7 +160,9 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 
 // SetupWithManagerYieldingController is [ResourceReconciler.SetupWithManager] for those who need the controller, to add
 // watches while it runs. The whole tree is validated first.
-func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
+	ctx context.Context, mgr Manager,
+) (controller.Controller, error) {
 	r.init()
 	r.identify(r.Name)
 	parts := r.parts()
@@ -294,7 +296,8 @@ func (r *ResourceReconciler[T]) statusChanged(original, resource T, err error) (
 	}
 	before, after := statusfield.Of(original), statusfield.Of(resource)
 	after.KeepTransitionTimes(before)
-	if resource.GetDeletionTimestamp() != nil && !r.SyncStatusDuringFinalization || errors.Is(err, ErrSkipStatusUpdate) {
+	inFinalization := resource.GetDeletionTimestamp() != nil
+	if inFinalization && !r.SyncStatusDuringFinalization || errors.Is(err, ErrSkipStatusUpdate) {
 		return false, nil
 	}
 	return after.Differs(before), nil

@@ -25,7 +25,7 @@ import (
 // root is what each root has and the author does not configure: what it keeps from request to request.
 type root struct {
 	states resourcestate.Store
-	// identity tells the controller of this root apart from others; empty until it is set up.
+	// identity distinguishes the controller of this root from others. It is empty until the root is set up.
 	identity string
 }
 
@@ -56,20 +56,25 @@ type rootParts[T client.Object] struct {
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
 }
 
+// errorf returns an error of the root.
+func (r *rootParts[T]) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s %q "+format, append([]any{r.kind, r.name}, args...)...)
+}
+
 // checkType returns an error for a type that no resource can be made of.
 func (r *rootParts[T]) checkType() error {
 	if isNil(r.resourceType) {
-		return fmt.Errorf("%s %q must define Type since none can be made of %s", r.kind, r.name, reflect.TypeFor[T]())
+		return r.errorf("must define Type since none can be made of %s", reflect.TypeFor[T]())
 	}
 	if lacksKind(r.resourceType) {
-		return fmt.Errorf("%s %q must define Type with apiVersion and kind since it is unstructured", r.kind, r.name)
+		return r.errorf("must define Type with apiVersion and kind since it is unstructured")
 	}
 	return nil
 }
 
 func (r *rootParts[T]) checkConfig() error {
 	if r.config.Client == nil {
-		return fmt.Errorf("%s %q must define Config to reconcile", r.kind, r.name)
+		return r.errorf("must define Config to reconcile")
 	}
 	return nil
 }
@@ -77,7 +82,7 @@ func (r *rootParts[T]) checkConfig() error {
 // validateTree validates the tree, if the validation is recursive.
 func (r *rootParts[T]) validateTree(ctx context.Context) error {
 	if err := validateNested(derive(ctx, r.describeRoot), r.tree); err != nil {
-		return fmt.Errorf("%s %q must have a valid Reconciler: %w", r.kind, r.name, err)
+		return r.errorf("must have a valid Reconciler: %w", err)
 	}
 	return nil
 }
@@ -149,19 +154,14 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	}
 	built, err := bldr.Build(how.root)
 	if err != nil {
-		return nil, r.explainBuild(err)
+		if strings.Contains(err.Error(), "Controller names must be unique") {
+			// Controller-runtime has no error type for that.
+			return nil, r.errorf("must define another ControllerName, "+
+				"which tells two controllers for one kind apart: %w", err)
+		}
+		return nil, r.errorf("is unable to build its controller: %w", err)
 	}
 	return built, nil
-}
-
-// explainBuild adds to err which root could not be built. If the name of its controller is taken, it adds what helps.
-// Controller-runtime has no error type for that, so the text of the error decides.
-func (r *rootParts[T]) explainBuild(err error) error {
-	if strings.Contains(err.Error(), "Controller names must be unique") {
-		return fmt.Errorf("%s %q must define another ControllerName, which tells two controllers for one kind apart: %w",
-			r.kind, r.name, err)
-	}
-	return fmt.Errorf("%s %q is unable to build its controller: %w", r.kind, r.name, err)
 }
 
 // handleRequest prepares the context, calls handle between the hooks of the author, and decides what controller-runtime
@@ -202,13 +202,13 @@ func (r *rootParts[T]) handleRequest(
 
 // toControllerResult decides what controller-runtime gets for the outcome of a request:
 //
-//   - a quiet error becomes a requeue with back-off, or the delay that was asked for, which controller-runtime prefers;
-//   - a failure that is to be silent becomes a requeue with back-off, without a delay: it is to be tried again as one
-//     that is not;
-//   - a durable one becomes nothing but what was asked for, as another attempt will not mend it;
-//   - any other error is returned, without a delay or a requeue. Controller-runtime heeds neither beside an error, and
-//     warns of them: it comes back with back-off, and after a [reconcile.TerminalError] not at all. So law L6 is kept:
-//     what is dropped here never counted. Of a result beside an error it heeds the priority, which stays.
+//   - A quiet error becomes a requeue with back-off. If the result has a delay, controller-runtime uses the delay.
+//   - A quiet error that hides a failure becomes a requeue with back-off, without a delay: the failure is retried as if
+//     it were not quiet.
+//   - A durable error is dropped, because another attempt fails the same way. The result is kept.
+//   - Any other error is returned, without a delay or a requeue. Controller-runtime ignores both beside an error, and
+//     warns of them: it retries with back-off, and does not retry a [reconcile.TerminalError]. So invariant L6 is kept.
+//     The priority is kept, because controller-runtime uses it beside an error.
 func toControllerResult(result Result, err error) (Result, error) {
 	switch {
 	case err == nil, isDurable(err):

@@ -65,7 +65,8 @@ func (r *ResourceReconciler[T]) writeStatus(
 	case writeErr != nil:
 		if !isQuiet(writeErr) {
 			log.Error(writeErr, "unable to "+words.verb+" status")
-			config.record(resource, corev1.EventTypeWarning, words.failed, "Failed to %s status: %v", words.verb, writeErr)
+			config.record(resource, corev1.EventTypeWarning, words.failed,
+				"Failed to %s status: %v", words.verb, writeErr)
 		}
 		return result, joinLoud(err, writeErr)
 	}
@@ -122,7 +123,8 @@ func withStatusOf[T client.Object](original, resource T) T {
 func statusDiff(original, resource client.Object) string {
 	// Printing fills caches within some values, and original may share them with the cache of the informers.
 	original = original.DeepCopyObject().(client.Object)
-	return cmp.Diff(statusfield.Of(original).Get(), statusfield.Of(resource).Get(), IgnoreAllUnexported, summariseInventories)
+	before, after := statusfield.Of(original).Get(), statusfield.Of(resource).Get()
+	return cmp.Diff(before, after, IgnoreAllUnexported, summariseInventories)
 }
 
 // summariseInventories has large inventories compared by how many objects are in which phase: their records would fill

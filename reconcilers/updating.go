@@ -138,7 +138,9 @@ func (m *UpdatingObjectManager[Type]) Describe() Description {
 }
 
 // Manage makes actual agree with desired, see [ObjectManager].
-func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error) {
+func (m *UpdatingObjectManager[Type]) Manage(
+	ctx context.Context, resource client.Object, actual, desired Type,
+) (Type, error) {
 	m.init()
 	var none Type
 	if m.MergeBeforeUpdate == nil {
@@ -184,7 +186,9 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w objectWriter
 }
 
 // update updates actual, see objectStrategy.
-func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error) {
+func (m *UpdatingObjectManager[Type]) update(
+	ctx context.Context, w objectWriter[Type], actual, desired Type,
+) (Type, error) {
 	var none Type
 	if m.HarmonizeImmutableFields != nil {
 		m.HarmonizeImmutableFields(actual, desired)
@@ -229,12 +233,12 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter
 // merge returns a copy of actual with what is desired, and with what the server is known to add to that.
 func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lastWrite) (Type, error) {
 	current := copyOf(actual)
-	// The author's function may let current share what desired refers to, and change it there. What is desired has to
-	// stay.
+	// The author's function may let current share what desired refers to, and change it there. Desired has to stay.
 	expected := copyOf(desired)
 	if known.additions != nil {
 		if err := known.additions.Apply(expected); err != nil {
-			logr.FromContextOrDiscard(ctx).Info("unable to patch desired child from mutation cache, this error is usually benign", "error", err.Error())
+			logr.FromContextOrDiscard(ctx).Info("unable to patch desired child from mutation cache, "+
+				"this error is usually benign", "error", err.Error())
 			expected = copyOf(desired)
 		}
 	}
@@ -242,8 +246,10 @@ func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired
 	return current, normalize(current)
 }
 
-// recordWrite keeps what the server added to what was desired, written being its answer.
-func (m *UpdatingObjectManager[Type]) recordWrite(ctx context.Context, w objectWriter[Type], written, desired Type, hash desiredHash) {
+// recordWrite keeps what the server added to what was desired. Written is its answer.
+func (m *UpdatingObjectManager[Type]) recordWrite(
+	ctx context.Context, w objectWriter[Type], written, desired Type, hash desiredHash,
+) {
 	additions, err := m.additions(ctx, written, desired)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Info("unable to generate mutation patch", "error", err.Error())

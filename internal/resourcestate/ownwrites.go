@@ -122,7 +122,9 @@ func lags(cached, written client.Object) bool {
 // Unseen returns copies of the objects that were created and are missing in shown, what the cache shows: it may not
 // show them yet, or not any more. The API server is asked; without a reader they count as there for as long as a cache
 // may lag. All other writes of missing objects are forgotten.
-func (w *OwnWrites) Unseen(ctx context.Context, reader client.Reader, shown []client.Object, now time.Time) ([]client.Object, error) {
+func (w *OwnWrites) Unseen(
+	ctx context.Context, reader client.Reader, shown []client.Object, now time.Time,
+) ([]client.Object, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.byKey) == 0 {

@@ -171,7 +171,7 @@ func TestWhatIsBelievedOfAnObjectThatTheCacheDoesNotShow(t *testing.T) {
 		"created, and gone":     {writes: do(created), server: &reader{}, reads: 1},
 		"created, and replaced": {writes: do(created), server: &reader{object: object("x", "2", "7")}, reads: 1},
 		"created, unreadable":   {writes: do(created), server: &reader{err: failed}, err: failed, kept: true, reads: 1},
-		"created long ago":      {writes: do(created), server: there(), after: lag + 1, want: "x@7", kept: true, reads: 1},
+		"created before":        {writes: do(created), server: there(), after: lag + 1, want: "x@7", kept: true, reads: 1},
 		"created, then updated": {writes: do(created, updated), server: there(), want: "x@7", kept: true, reads: 1},
 		"created, then seen":    {writes: do(created, seen), server: there()},
 		"created, and shown": {writes: do(created), shown: []client.Object{object("x", "1", "4")},
