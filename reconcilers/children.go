@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// children is how a node deals with its children of one type: it finds them, owns them, has the object manager make
-// them agree with what is desired, and tells which errors are for the user to see. [ChildReconciler] does so with one
-// child, [ChildSetReconciler] with many.
+// children are the children of one type of a node: [ChildReconciler] has one, [ChildSetReconciler] many. The methods
+// find the children, set their owner, have the object manager make them agree with what is desired, and decide which
+// errors are reflected on the resource.
 type children[T, CT client.Object, CLT client.ObjectList] struct {
 	// kind and name are those of the node, for errors.
 	kind, name string
@@ -29,9 +29,9 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	childType CT
 	listType  CLT
 	manager   ObjectManager[CT]
-	// tracked tells whether the resource is woken by what the node tracks although it does not own its children.
+	// tracked is true if the resource is woken by what the node tracks although it does not own its children.
 	tracked bool
-	// unowned leaves the owner reference away.
+	// unowned is true if the children have no owner reference.
 	unowned bool
 	// reasons are the API reasons of errors that are reflected.
 	reasons     []metav1.StatusReason
@@ -39,7 +39,7 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	ourChild    func(resource T, child CT) bool
 }
 
-// defaultChildTypes makes what the author did not give: empty values, and the kind of an unstructured list.
+// defaultChildTypes returns child and list with empty values for nil, and with the kind of an unstructured list.
 func defaultChildTypes[CT client.Object, CLT client.ObjectList](child CT, list CLT) (CT, CLT) {
 	child, list = defaultType(child), defaultType(list)
 	if u, ok := any(list).(*unstructured.UnstructuredList); ok && u != nil && u.GetKind() == "" && !isNil(child) {
@@ -49,7 +49,7 @@ func defaultChildTypes[CT client.Object, CLT client.ObjectList](child CT, list C
 	return child, list
 }
 
-// defaultReasons are those of errors that the user can mend, and another attempt cannot.
+// defaultReasons returns given or, if it is nil, the reasons of errors whose cause only the user can remove.
 func defaultReasons(given []metav1.StatusReason) []metav1.StatusReason {
 	if given != nil {
 		return given
@@ -80,15 +80,17 @@ func (k *children[T, CT, CLT]) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s %q "+format, append([]any{k.kind, k.name}, args...)...)
 }
 
-// check finds what keeps the node from working with its children, beyond its functions. Both is true if the author gave
-// an object manager and also fields of the short form. Generic types may fit the signature of the node but not each
-// other, which the compiler does not find.
-func (k *children[T, CT, CLT]) check(both bool, fields string) error {
+// check finds mistakes in how the node is configured. Lacking names a function that the node needs and that the author
+// did not set, if any. Both is true if the author set an object manager and also some of fields, the short form.
+// Generic types may fit the signature of the node but not each other, which the compiler does not find.
+func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) error {
 	switch {
 	case k.unowned && k.ourChild == nil:
 		return k.errorf("must implement OurChild since owner references are not used")
 	case k.unowned && k.listOptions == nil:
 		return k.errorf("must implement ListOptions since owner references are not used")
+	case lacking != "":
+		return k.errorf("must implement %s", lacking)
 	case isNilNode(k.manager):
 		return k.errorf("must implement ChildObjectManager")
 	case both:
@@ -185,8 +187,7 @@ func (k *children[T, CT, CLT]) converge(
 			}
 		}
 		if isNil(desired) {
-			// That they were asked to go does not mean that they are gone: a finalizer has to wait for the next
-			// request.
+			// The finalizer stays until the next request, because a deleted child may not be gone yet.
 			return none, nil
 		}
 		actual = none
@@ -200,8 +201,8 @@ func (k *children[T, CT, CLT]) converge(
 	return k.manage(ctx, config, resource, actual, desired)
 }
 
-// pickChild picks the object that counts as the child, and returns the others that do too. One that is about to go
-// counts only if there is no other: it makes way.
+// pickChild returns the object that counts as the child, and all others that are not terminating. A terminating object
+// counts only if there is no other.
 func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 	for _, child := range found {
 		switch {
@@ -237,15 +238,15 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 	return nil
 }
 
-// checkScope finds a child without the namespace that its type needs, which the API server would refuse in words that
-// do not name the object.
+// checkScope returns an error for a child without the namespace that its type needs. The API server would refuse it
+// with an error that does not name the object.
 func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 	if isNil(desired) || desired.GetNamespace() != "" {
 		return nil
 	}
 	namespaced, err := config.IsObjectNamespaced(desired)
 	if err != nil || !namespaced {
-		// A type that the mapper does not know is the API server's to judge.
+		// The mapper does not know the type, so the API server decides.
 		return nil
 	}
 	return k.errorf("is unable to create %s: the type is namespaced, and no namespace is desired",
@@ -260,15 +261,15 @@ func (k *children[T, CT, CLT]) describe(child CT) string {
 	return describeObject(child)
 }
 
-// uses is what the node does with the type of its children, and with the resource for their sake.
+// uses returns what the node does with the type of its children, and with the resource because of them.
 func (k *children[T, CT, CLT]) uses() []Access {
 	uses := []Access{{Object: k.childType, Verbs: []string{"get", "list", "watch"}}}
 	uses = append(uses, managerAccess(k.manager, k.childType)...)
 	return append(uses, finalizerAccess("", !k.unowned)...)
 }
 
-// managerAccess is what an object manager does with objects of the type of managed. One that does not say may do all
-// that there is to do.
+// managerAccess returns what an object manager does with objects of the type of managed. A manager that is no
+// [Describer] may do everything.
 func managerAccess(manager any, managed client.Object) []Access {
 	if d, ok := manager.(Describer); ok && !isNilNode(manager) {
 		return d.Describe().Uses
@@ -276,8 +277,8 @@ func managerAccess(manager any, managed client.Object) []Access {
 	return []Access{{Object: managed, Verbs: []string{"create", "update", "patch", "delete"}}}
 }
 
-// finalizerAccess is what a node needs of the resource itself: to patch its finalizers, and to have children block its
-// deletion, which clusters that enforce owner reference permissions ask for.
+// finalizerAccess returns what a node does with the resource itself: it patches the finalizers, and has children block
+// the deletion of the resource, which needs a permission in clusters that enforce owner reference permissions.
 func finalizerAccess(finalizer string, owns bool) []Access {
 	var access []Access
 	if finalizer != "" {

@@ -15,25 +15,25 @@ import (
 )
 
 // ChildSetReconciler keeps a set of children of one type as it should be: it creates, updates and deletes each of them
-// as [ChildReconciler] does with one. Children are told apart by an identity that IdentifyChild reads from them.
+// as [ChildReconciler] does with one. Each child has an identity, which IdentifyChild reads from it.
 //
 //   - Runs: looks the children up through the cache, asks DesiredChildren once, has the object manager make each child
 //     agree, in the order of the identities, and reflects all of them on the resource at once.
-//   - Stops: at the first child whose error is returned. What came of those before is reflected.
+//   - Stops: at the first child whose error is returned. The children before it are reflected.
 //   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected with its child, and the
 //     others go on. Every other error is returned. An error of DesiredChildren, and identities that are empty or not
 //     unique, are returned before anything is changed, and nothing is reflected.
 //   - On deletion: deletes all children, without asking DesiredChildren, and reflects an empty result. Owned children
 //     would go with the resource anyway; those without an owner reference need a Finalizer.
 //
-// The identity has to be one that the child carries: its name, or a label. A known child whose identity is not desired
-// is deleted, the empty identity included. If several known children have one identity, all of them are deleted and the
-// desired one is created anew.
+// The identity must be part of the child: its name, or a label. A known child whose identity is empty, or is not
+// desired, is deleted. If several known children have one identity, all of them are deleted and the desired one is
+// created anew.
 //
-// With a Finalizer, the resource stays until the last child is gone: not only asked to go. The children are tracked
-// while it waits.
+// With a Finalizer, the resource stays until the last child is gone. While the resource waits, its children are
+// tracked.
 //
-// While nothing changes, it makes no request, and it costs as much as there are children.
+// While nothing changes, the node makes no request, and its cost is proportional to the number of children.
 type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
 	// Name identifies the node in paths and logs; each child's identity is a segment below it. Default: the child's
 	// kind followed by ChildSetReconciler.
@@ -49,18 +49,18 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// for children that the resource does not own, and implies SkipOwnerReference. Optional.
 	Finalizer string
 
-	// SkipOwnerReference leaves the owner reference away, for children that may not have it: those in another namespace
-	// or cluster, or those that are to outlive the resource. ListOptions and OurChild then have to find them. Default:
-	// false.
+	// SkipOwnerReference creates the children without an owner reference. It is for children in another namespace or
+	// cluster, and for children that outlive the resource. ListOptions and OurChild then have to find the children.
+	// Default: false.
 	SkipOwnerReference bool
 
 	// Setup adds watches and indexes beyond that of the children's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time, or on
-	// chance. It can see what there is by [RetrieveKnownChildren]. [OnlyReconcileChildStatus] leaves all children as
-	// they are and reflects them. The objects returned belong to this node; it is not called for a terminating
-	// resource. Required.
+	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time or on random
+	// values. [RetrieveKnownChildren] returns the children that exist. With the error [OnlyReconcileChildStatus], the
+	// children are not written but reflected. The node may change the returned objects. DesiredChildren is not called
+	// for a terminating resource. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 
 	// ChildObjectManager creates, updates and deletes the children. Required, unless the short form is used.
@@ -71,16 +71,16 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// Sanitize returns what may be logged of a child. See MergeBeforeUpdate.
 	Sanitize func(child ChildType) interface{}
 
-	// ReflectChildrenStatusOnParent writes onto the resource what the children tell, sorted by identity. It must not
-	// change the children. One of the three ReflectChildrenStatusOnParent functions is required.
+	// ReflectChildrenStatusOnParent writes the state of the children into the resource. It must not change the
+	// children. One of the three ReflectChildrenStatusOnParent functions is required.
 	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
-	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent for those who may fail. It wins over
-	// ReflectChildrenStatusOnParent.
+	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent with an error, which is returned. It
+	// takes precedence over ReflectChildrenStatusOnParent.
 	ReflectChildrenStatusOnParentWithError func(
 		ctx context.Context, parent Type, result ChildSetResult[ChildType],
 	) error
-	// ReflectChildrenStatusOnParentWithResult is ReflectChildrenStatusOnParentWithError for those who also ask for a
-	// delay. It wins over the others.
+	// ReflectChildrenStatusOnParentWithResult is ReflectChildrenStatusOnParentWithError with a result, to ask for a
+	// delay. It takes precedence over the other two.
 	ReflectChildrenStatusOnParentWithResult func(
 		ctx context.Context, parent Type, result ChildSetResult[ChildType],
 	) (Result, error)
@@ -93,8 +93,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// references.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild tells whether an object is one of this node's children. It must not change the object. Default: whatever
-	// the resource controls. Required without owner references.
+	// OurChild reports whether an object is one of this node's children. It must not change the object. Default: each
+	// object that the resource controls. Required without owner references.
 	OurChild func(resource Type, child ChildType) bool
 
 	// IdentifyChild returns the identity of a child, desired or known. It must not change the child. Required.
@@ -163,16 +163,15 @@ func (r *ChildSetReconciler[T, CT, CLT]) check() error {
 		return r.children.errorf("must implement ReflectChildrenStatusOnParent or " +
 			"ReflectChildrenStatusOnParentWithError")
 	}
-	both := shortForm && !isNilNode(r.ChildObjectManager)
-	err := r.children.check(both, "MergeBeforeUpdate or Sanitize")
-	if err == nil && r.IdentifyChild == nil {
-		return r.children.errorf("must implement IdentifyChild")
+	lacking := ""
+	if r.IdentifyChild == nil {
+		lacking = "IdentifyChild"
 	}
-	return err
+	return r.children.check(lacking, shortForm && !isNilNode(r.ChildObjectManager), "MergeBeforeUpdate or Sanitize")
 }
 
-// Reconcile makes the children as they should be, see [ChildSetReconciler]. The result is that of
-// ReflectChildrenStatusOnParentWithResult, empty without it.
+// Reconcile makes the children as they should be, see [ChildSetReconciler]. It returns the result of
+// ReflectChildrenStatusOnParentWithResult. Without that function the result is empty.
 func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	if r.invalid != nil {
@@ -322,7 +321,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) reflect(
 	}
 }
 
-// Describe tells what the node does with the children's type.
+// Describe returns what the node does with the children's type.
 func (r *ChildSetReconciler[T, CT, CLT]) Describe() Description {
 	r.init()
 	return Description{
@@ -333,7 +332,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Describe() Description {
 	}
 }
 
-// childSlot is all that goes by one identity.
+// childSlot is the desired child and the known children of one identity.
 type childSlot[CT client.Object] struct {
 	id      string
 	desired CT
@@ -382,13 +381,13 @@ func slotsOf[CT client.Object](identify func(CT) string, desired, known []CT) ([
 	return slots, nil
 }
 
-// ChildSetResult is what came of the children of a [ChildSetReconciler].
+// ChildSetResult is the outcome for the children of a [ChildSetReconciler].
 type ChildSetResult[T client.Object] struct {
-	// Children are those that are desired or known, sorted by identity.
+	// Children are the desired and the known children, sorted by identity.
 	Children []ChildSetPartialResult[T]
 }
 
-// ChildSetPartialResult is what came of one child.
+// ChildSetPartialResult is the outcome for one child.
 type ChildSetPartialResult[T client.Object] struct {
 	// Id is the identity of the child.
 	//
@@ -400,8 +399,8 @@ type ChildSetPartialResult[T client.Object] struct {
 	Err error
 }
 
-// AggregateError returns the errors of all children as one, nil if there are none. Its text does not repeat itself, and
-// errors.Is and errors.As, and with them the functions for the reasons of API errors, see the members.
+// AggregateError returns the errors of all children as one error, or nil if there are none. Its text has equal texts of
+// errors once. errors.Is, errors.As, and the functions for the reasons of API errors look into its members.
 func (r *ChildSetResult[T]) AggregateError() error {
 	var errs []error
 	for _, child := range r.Children {
@@ -430,7 +429,8 @@ func stashKnownChildren[T client.Object](ctx context.Context, known []T) context
 }
 
 // RetrieveKnownChildren returns copies of the children that the [ChildSetReconciler] around the caller found, sorted by
-// namespace and name: an empty slice if it found none, nil outside of one or if its children are of another type.
+// namespace and name. If the node found none, the slice is empty. The slice is nil outside of such a node, and if the
+// children of the node have another type.
 func RetrieveKnownChildren[T client.Object](ctx context.Context) []T {
 	known, ok := ctx.Value(knownChildrenKey{}).([]T)
 	if !ok {

@@ -20,12 +20,12 @@ import (
 )
 
 // A request keeps the lists of children that its nodes asked for: what the cache shows, corrected by what the
-// controller wrote and the cache does not show yet. The nodes share them, so that the cache is asked once, whatever the
-// number of nodes. The objects are copies of the request, sorted by namespace and name. A list is replaced and not
+// controller wrote and the cache does not show yet. The nodes share the lists, so that the cache is asked once for each
+// type. The objects are copies that belong to the request, sorted by namespace and name. A list is replaced and never
 // changed.
 
-// childListKey tells lists apart. The same type in another cluster is another list, and so are the children that a node
-// finds with list options of its own.
+// childListKey identifies a list. The same type in another cluster is another list. A node with list options has a list
+// of its own.
 type childListKey struct {
 	reader client.Client
 	listed reflect.Type
@@ -277,7 +277,7 @@ type ownerIndex struct {
 	types map[indexedType]indexStatus
 }
 
-// indexedType is a type as a cache tells types apart: each representation of a kind has an informer of its own.
+// indexedType identifies an informer of a cache: each representation of a kind has its own.
 type indexedType struct {
 	kind           schema.GroupVersionKind
 	representation reflect.Type
@@ -315,8 +315,8 @@ func (x *ownerIndex) register(c client.Client, obj client.Object) {
 }
 
 // covers reports whether objects of the type of obj are indexed. It adds the index if the type is registered. If that
-// fails, the type counts as not indexed, and the next call tries again: the caller's own listing will tell what is
-// wrong with the type.
+// fails, the type counts as not indexed, and the next call tries again. The error is dropped, because the caller lists
+// the type next and meets it again.
 func (x *ownerIndex) covers(ctx context.Context, c client.Client, obj client.Object) bool {
 	if x == nil {
 		return false
