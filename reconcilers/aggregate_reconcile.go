@@ -113,8 +113,9 @@ func (untracked) GetObservers(client.Object) ([]types.NamespacedName, error) {
 	return []types.NamespacedName{}, nil
 }
 
-// read returns the object as the API server has it, as far as is known; an empty one of its name if there is none; and
-// nil if the root deleted it and the cache does not show that yet. It belongs to the caller.
+// read returns the object as the API server has it, as far as is known. If there is none, it returns an empty object of
+// the name. If the root deleted the object and the cache does not show that yet, it returns nil. The caller may change
+// the object.
 func (r *AggregateReconciler[T]) read(ctx context.Context, config Config, req Request) (T, error) {
 	actual := copyOf(r.Type)
 	err := config.Get(ctx, req.NamespacedName, actual)
@@ -128,7 +129,8 @@ func (r *AggregateReconciler[T]) read(ctx context.Context, config Config, req Re
 	return known, nil
 }
 
-// readUnseen returns the object if the root wrote it and the cache does not show it yet, which the API server tells.
+// readUnseen returns the object if the root created it and the cache does not show it yet. It asks the API server. If
+// there is no such object, it returns an empty object of the name.
 func (r *AggregateReconciler[T]) readUnseen(ctx context.Context, config Config, req Request) (T, error) {
 	if known := r.states.Lookup(req.NamespacedName); known != nil {
 		unseen, err := known.Unseen(ctx, config.APIReader, rtime.RetrieveNow(ctx))
@@ -149,8 +151,7 @@ func (r *AggregateReconciler[T]) remember(
 ) {
 	written := p.stored
 	if !isNil(managed) {
-		// What was learned when the object was made would go with the next request, which finds an object of another
-		// UID.
+		// The next request finds an object with a UID. Without this, it would start with a new state.
 		r.states.SetUID(req.NamespacedName, p.resource, managed.GetUID())
 		written = managed
 	}
