@@ -19,9 +19,9 @@ import (
 )
 
 // treeContext is a context with everything that the nodes of one request share. It is one value and not many context
-// values, because every request makes it and every node reads it (numbers of an idle request).
+// values, because every request makes it and every node reads it, so it decides what an idle request costs.
 //
-// It is not changed once it is made. A node that replaces a part of it derives a new one for the nodes below.
+// A treeContext never changes. A node that replaces a part of it derives a new one for the nodes below.
 type treeContext struct {
 	context.Context
 
@@ -42,9 +42,9 @@ type treeContext struct {
 	admissionResponse *admission.Response
 	httpRequest       *http.Request
 
-	// state is that of the request, nil unless a root made the context.
+	// state is the state of the request, nil unless a root made the context.
 	state *requestState
-	// watches are those registered so far, nil unless a root's set-up made the context.
+	// watches are the watches that were registered so far, nil unless a root's set-up made the context.
 	watches *watches
 	// beforeSetup is true while a root validates its tree before the set-up of the tree.
 	beforeSetup bool
@@ -106,8 +106,8 @@ func StashConfig(ctx context.Context, config Config) context.Context {
 	return derive(ctx, func(s *treeContext) { s.setConfig(s.fitting(config)) })
 }
 
-// RetrieveConfig returns the current config: the root's, or that of the innermost node that replaced it. Children are
-// read and written with it.
+// RetrieveConfig returns the current config: the config of the root, or of the innermost node that replaced it. Children
+// are read and written with it.
 func RetrieveConfig(ctx context.Context) (Config, error) {
 	s := contextOf(ctx)
 	if !s.hasConfig {
@@ -131,8 +131,8 @@ func StashOriginalConfig(ctx context.Context, config Config) context.Context {
 	return derive(ctx, func(s *treeContext) { s.originalConfig, s.hasOriginalConfig = s.fitting(config), true })
 }
 
-// RetrieveOriginalConfig returns the config that the resource was loaded with, whatever config is current. The status,
-// the finalizers and the events of the resource are written with it.
+// RetrieveOriginalConfig returns the config that the resource was loaded with, even if a node has replaced the current
+// config. The status, the finalizers and the events of the resource are written with it.
 func RetrieveOriginalConfig(ctx context.Context) (Config, error) {
 	s := contextOf(ctx)
 	if !s.hasOriginalConfig {
@@ -166,8 +166,8 @@ func StashOriginalResourceType(ctx context.Context, resourceType client.Object) 
 	return derive(ctx, func(s *treeContext) { s.originalResourceType = resourceType })
 }
 
-// RetrieveOriginalResourceType returns an object of the type that the root reconciles, whatever type the current nodes
-// see it as, or nil. It is for reading only.
+// RetrieveOriginalResourceType returns an object of the type that the root reconciles, or nil. The nodes below a
+// [CastResource] see the resource as another type. The object is for reading only.
 func RetrieveOriginalResourceType(ctx context.Context) client.Object {
 	return contextOf(ctx).originalResourceType
 }
@@ -224,8 +224,8 @@ func RetrieveHTTPRequest(ctx context.Context) *http.Request {
 	return contextOf(ctx).httpRequest
 }
 
-// castFrame says that the nodes below see original as object. Both are known by their identity: a copy of object is
-// just some object.
+// castFrame says that the nodes below see original as object. Both are compared by identity: a copy of object does not
+// stand for original.
 type castFrame struct {
 	object   client.Object
 	original client.Object
@@ -259,7 +259,7 @@ func (s *treeContext) behindCast(obj client.Object) (client.Object, bool) {
 	return obj, false
 }
 
-// kindOfOriginal returns the kind of the resource that obj stands for, empty where it cannot be told.
+// kindOfOriginal returns the kind of the resource that obj stands for, or an empty kind if it is not known.
 func kindOfOriginal(ctx context.Context, obj client.Object) schema.GroupVersionKind {
 	s := contextOf(ctx)
 	original, _ := s.behindCast(obj)
@@ -277,7 +277,7 @@ func kindOfOriginal(ctx context.Context, obj client.Object) schema.GroupVersionK
 }
 
 // nodePath is a context that knows where in the tree the code below it runs. The names are joined only when the path is
-// asked for: a request that neither logs nor fails never does.
+// read, because a request that neither logs nor fails does not read it.
 type nodePath struct {
 	context.Context
 
@@ -328,8 +328,8 @@ func RetrievePath(ctx context.Context) string {
 	return pathOf(ctx).String()
 }
 
-// requestState is the state of one request of a root: what its nodes found out and others may use, and which errors
-// came up where. A nil requestState belongs to a node that runs without a root; its methods do nothing.
+// requestState is the state of one request of a root: what its nodes share, and which errors came up where. It is nil
+// for a node that runs without a root. The methods of a nil requestState do nothing.
 type requestState struct {
 	// resource is what the root keeps of the resource from request to request; nil before the resource was read.
 	resource *resourcestate.State
@@ -354,15 +354,15 @@ type failure struct {
 	class  Class
 }
 
-// recordFailure notes that err came up at the node of ctx while it dealt with object.
+// recordFailure records that err came up at the node of ctx while the node worked on object.
 func recordFailure(ctx context.Context, object string, err error) {
 	if s := contextOf(ctx).state; s != nil && err != nil {
 		s.fail(pathOf(ctx), object, Classify(err), err)
 	}
 }
 
-// recordUnlocated is recordFailure for a node that runs others. It notes err only if no node below did, because nodes
-// of other packages may not.
+// recordUnlocated is recordFailure for a node that runs others. It records err only if no node below did, because nodes
+// of other packages may not record their errors.
 func recordUnlocated(ctx context.Context, err error) {
 	s := contextOf(ctx).state
 	if s == nil || err == nil {
@@ -376,8 +376,8 @@ func recordUnlocated(ctx context.Context, err error) {
 	}
 }
 
-// fail notes that err came up at a node while it dealt with object. The first note of an error counts: the deepest node
-// knows most.
+// fail records that err came up at a node while the node worked on object. The first record of an error counts, because
+// the deepest node knows most.
 func (s *requestState) fail(at *nodePath, object string, class Class, err error) {
 	if s == nil || err == nil || !isComparable(err) {
 		return
@@ -412,13 +412,13 @@ func (s *requestState) locate(err error) (failure, bool) {
 	return failure{}, false
 }
 
-// isComparable guards ==, which panics for a value that holds a slice, a map or a function. Some errors and some
-// clients do, such as those of controller-runtime's interceptor.
+// isComparable reports whether == works for v. It panics for a value that holds a slice, a map or a function. Some errors
+// and some clients do, such as the clients of controller-runtime's interceptor.
 func isComparable(v any) bool {
 	return reflect.ValueOf(v).Comparable()
 }
 
-// finalizersPatched notes a patch of the finalizers of the resource. Patched is the answer.
+// finalizersPatched records a patch of the finalizers of the resource. Patched is the answer.
 func (s *requestState) finalizersPatched(patched client.Object) {
 	if s == nil || s.stored == nil || s.stored.GetUID() != patched.GetUID() {
 		return
@@ -429,7 +429,7 @@ func (s *requestState) finalizersPatched(patched client.Object) {
 	s.written = true
 }
 
-// statusWritten notes a write of the status of the resource. Written is the answer.
+// statusWritten records a write of the status of the resource. Written is the answer.
 func (s *requestState) statusWritten(written client.Object) {
 	if s != nil {
 		s.stored, s.written = written, true

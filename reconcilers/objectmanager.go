@@ -24,22 +24,25 @@ import (
 // and deleted: [UpdatingObjectManager] merges what is desired into the object and updates it, [ApplyingObjectManager]
 // applies it.
 //
-// Whoever implements one has these duties: act only on actual, the object it is given; write nothing when actual and
-// desired agree, nor when actual is terminating; leave actual unchanged in memory; return the object as the API server
-// has it.
+// An implementation has these duties:
+//
+//   - It acts only on actual, the object that it gets.
+//   - It writes nothing if actual and desired agree, and nothing if actual is terminating.
+//   - It does not change actual in memory.
+//   - It returns the object as the API server has it.
 type ObjectManager[Type client.Object] interface {
 	// SetupWithManager adds the watches that the manager needs, and checks its configuration.
 	SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Manage creates desired if actual is absent (nil, or without a creation timestamp), updates actual to agree with
-	// desired if both are there, and deletes actual if desired is nil. Events are recorded on resource, and tracks and
-	// finalizers are its. It returns the object as the server has it now, nil if there is none or it was just deleted.
-	// A terminating actual is returned as it is.
+	// Manage creates desired if actual is absent (nil, or without a creation timestamp). It updates actual to agree with
+	// desired if both exist. It deletes actual if desired is nil. Events are recorded on resource, finalizers are put on
+	// resource, and tracked objects wake resource. Manage returns the object as the server has it now, or nil if there
+	// is none or it was just deleted. A terminating actual is returned unchanged.
 	Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error)
 }
 
-// objectWriter is one call of Manage. It does what object managers have in common: which step comes when, and what is
-// logged, recorded and tracked.
+// objectWriter is one call of Manage. It does what object managers have in common: it decides on the order of the steps,
+// and logs, records events and tracks.
 type objectWriter[Type client.Object] struct {
 	// config reads, writes and tracks the object.
 	config Config
@@ -111,7 +114,7 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 		}
 	}
 	if actual.GetDeletionTimestamp() != nil {
-		// What is written to it would go with it. Its going wakes the resource, and only then can another be created.
+		// A write would be lost with the object. The event of its deletion wakes the resource, which then creates another.
 		logr.FromContextOrDiscard(ctx).Info("resource is terminating, no update possible",
 			"resource", describeObject(actual))
 		return actual, nil
@@ -134,14 +137,13 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 	}
 	w.succeeded(creating, created)
 	if w.tracks {
-		// The name may have been generated, so it can be tracked only now. The object is there whatever becomes of
-		// that.
+		// The name may have been generated, so it can be tracked only now. The object exists even if that fails.
 		return created, w.config.track(ctx, created, w.resource)
 	}
 	return created, nil
 }
 
-// delete deletes actual. It returns an object that is already terminating, because finalizers of others may hold it.
+// delete deletes actual. If actual is already terminating, it is returned: finalizers of others may keep it.
 func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, error) {
 	var none Type
 	if w.tracks {
@@ -159,9 +161,9 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	}
 	err := w.config.Delete(ctx, actual, deleteOptions(actual, w.propagation)...)
 	if apierrs.IsNotFound(err) {
-		// The cache showed what is gone already.
 		if w.finalizer != "" {
-			// Its last event may be past, and the finalizer goes only when the cache shows nothing.
+			// The cache lags behind. The finalizer stays until the cache shows no object, and the last event of the
+			// object may have come before it was tracked.
 			return none, fmt.Errorf("the cache still shows %s, which is gone: %w", describeObject(actual), ErrQuiet)
 		}
 		return none, nil
@@ -174,11 +176,11 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	return none, nil
 }
 
-// deleteOptions have preconditions for the object that was decided on, as it was then. Another object of its name, or
-// one that has changed since, is not deleted.
+// deleteOptions have the UID and the version of obj as preconditions. An object that has changed since it was read is not
+// deleted, nor is another object of its name.
 func deleteOptions(obj client.Object, propagation metav1.DeletionPropagation) []client.DeleteOption {
 	if propagation == "" {
-		// What the API server does without being told differs from type to type: Jobs leave their Pods behind.
+		// The default of the API server differs from type to type: Jobs leave their Pods behind.
 		propagation = metav1.DeletePropagationBackground
 	}
 	options := []client.DeleteOption{client.PropagationPolicy(propagation)}
@@ -195,7 +197,7 @@ func deleteOptions(obj client.Object, propagation metav1.DeletionPropagation) []
 	return append(options, preconditions)
 }
 
-// attempt has the words for one way of writing an object, in logs and events.
+// attempt is a way of writing an object, with its words in logs and events.
 type attempt struct {
 	verb, logged, done, failed string
 }
@@ -227,7 +229,7 @@ func (w objectWriter[Type]) loggable(obj Type) any {
 	return sanitize(obj, w.sanitize)
 }
 
-// checkPropagation finds a policy that the API server would refuse only when the first object is to go.
+// checkPropagation returns an error for an unknown policy. The API server would refuse it only at the first delete.
 func checkPropagation(policy metav1.DeletionPropagation) error {
 	switch policy {
 	case "", metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
@@ -285,7 +287,7 @@ func hashOfDesiredFor(desired, actual client.Object) desiredHash {
 	own.SetGeneration(0)
 	own.SetCreationTimestamp(metav1.Time{})
 	own.SetManagedFields(nil)
-	// To repeat something is not the same as to want it gone.
+	// An object that repeats something has another hash than an object that lacks it.
 	var repeats struct{ labels, annotations, status bool }
 	if labels := own.GetLabels(); len(labels) > 0 && maps.Equal(labels, actual.GetLabels()) {
 		own.SetLabels(nil)
@@ -360,7 +362,7 @@ func (w *lastWrites) get(uid types.UID, desired desiredHash) lastWrite {
 	return write.lastWrite
 }
 
-// record notes that actual agrees with what is desired. An object without a UID, as tests have, is not recorded.
+// record remembers that actual agrees with what is desired. An object without a UID, as in tests, is not recorded.
 func (w *lastWrites) record(actual client.Object, desired desiredHash, last lastWrite) {
 	uid := actual.GetUID()
 	if uid == "" || !desired.known {

@@ -35,7 +35,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 	if isDuck {
 		words, mayConflict = patchesStatus, r.PatchStatusAlone
 		if r.PatchStatusAlone {
-			// What the tree changed beside the status stays out of the patch.
+			// Other changes by the tree must not be in the patch.
 			resource = withStatusOf(original, resource)
 		}
 	}
@@ -81,12 +81,12 @@ func (r *ResourceReconciler[T]) writeStatus(
 	if r.KeepResultAfterStatusUpdate || err != nil && !isOnlyHalt(err) {
 		return result, err
 	}
-	// The event of the write brings the resource back. A halt is no error, so nothing else is owed.
+	// The event of the write brings the resource back. A halt is no error, so no other retry is needed.
 	return Result{}, nil
 }
 
-// joinLoud joins the error of a tree and that of a write, each of which may be nil. It drops a quiet one beside one
-// that is not: a join is quiet as soon as one of its members is, and would silence the other.
+// joinLoud joins the error of a tree and the error of a write. Each may be nil. A quiet error beside an error that is not
+// quiet is dropped: a join is quiet if one of its members is, so it would hide the other error.
 func joinLoud(err, writeErr error) error {
 	switch {
 	case writeErr == nil:
@@ -100,7 +100,8 @@ func joinLoud(err, writeErr error) error {
 	}
 }
 
-// statusPatch is a merge patch. A lock takes a version, which objects made up for tests may not have.
+// statusPatch returns a merge patch. It has an optimistic lock if the status is patched alone and the resource has a
+// version, which objects in tests may not have.
 func (r *ResourceReconciler[T]) statusPatch(original, resource T) client.Patch {
 	version := resource.GetResourceVersion()
 	if !r.PatchStatusAlone || version == "" {
@@ -121,14 +122,14 @@ func withStatusOf[T client.Object](original, resource T) T {
 }
 
 func statusDiff(original, resource client.Object) string {
-	// Printing fills caches within some values, and original may share them with the cache of the informers.
+	// Printing changes the internal caches of some values, and original may share them with the informers.
 	original = original.DeepCopyObject().(client.Object)
 	before, after := statusfield.Of(original).Get(), statusfield.Of(resource).Get()
 	return cmp.Diff(before, after, IgnoreAllUnexported, summariseInventories)
 }
 
-// summariseInventories has large inventories compared by how many objects are in which phase: their records would fill
-// the log, and take seconds to compare.
+// summariseInventories compares large inventories by the number of objects in each phase. Their records would fill the
+// log, and take seconds to compare.
 var summariseInventories = cmp.FilterValues(func(a, b []apis.InventoryRecord) bool {
 	return max(len(a), len(b)) > maxRecordsInDiff
 }, cmp.Transformer("summary", func(records []apis.InventoryRecord) map[apis.InventoryPhase]int {
