@@ -17,18 +17,17 @@ import (
 // UpdatingObjectManager is the [ObjectManager] that creates, updates and deletes whole objects: an update reads what is
 // there, merges what is desired into it, and writes the outcome if it differs.
 //
-// What the API server and admission webhooks add to an object (defaults, injected fields) is learned from their answer
-// to each write and does not count as a difference, as long as what is desired stays the same. So an object is written
-// once after a change of what is desired, and once more after a restart of the program if anything had been added to
-// it; never again.
+// The API server and admission webhooks add to an object (defaults, injected fields). The manager learns from the answer
+// to each write what they add. This is no difference as long as the desired object stays the same. So an object is
+// written once after a change of the desired object. After a restart of the program it is written once more if anything
+// was added to it.
 //
-// Each write checks that it meets the object it was decided on, as it was then: an update carries the resource version,
-// a delete that and the UID. What was changed in the meantime is a conflict, which is returned, for another attempt
-// with a fresh read. An object that is terminating is not written any more, whether it is desired or not: it is
-// returned as it is.
+// Each write applies only to the object as it was read: an update has the resource version, and a delete has the
+// resource version and the UID. A change since then is a conflict. The conflict is returned, so that the next request
+// tries again with a fresh read. A terminating object is not written: it is returned unchanged.
 //
-// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned as they
-// are. Secret values are not logged, whether or not Sanitize is set.
+// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned
+// unchanged. Secret values are never logged.
 type UpdatingObjectManager[Type client.Object] struct {
 	// Name identifies the manager in errors. Default: the object's kind followed by UpdatingObjectManager.
 	Name string
@@ -45,20 +44,20 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// does not own. Default: false.
 	TrackDesired bool
 
-	// DeletionPropagation says what becomes of what the object owns when it is deleted. Default: Background, they go
-	// too.
+	// DeletionPropagation is the propagation policy for deletes of the object. Default: Background, which deletes what the
+	// object owns too.
 	DeletionPropagation metav1.DeletionPropagation
 
-	// HarmonizeImmutableFields copies onto desired the fields of current that may not change after creation. It may
-	// change desired only. Optional.
+	// HarmonizeImmutableFields copies to desired the fields of current that cannot change after creation. It may change
+	// desired only. Optional.
 	HarmonizeImmutableFields func(current, desired Type)
 
-	// MergeBeforeUpdate copies onto current what desired says, and nothing else: what it leaves alone stays as others
-	// set it. It may change current only, and must not depend on the time or on chance. Required.
+	// MergeBeforeUpdate copies the desired fields to current. Fields that it does not copy stay as others set them. It
+	// may change current only, and must not depend on the time or on random values. Required.
 	MergeBeforeUpdate func(current, desired Type)
 
-	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that
-	// copy.
+	// Sanitize returns what may be logged of an object. Its argument is a copy; the copy of a Secret has no values.
+	// Default: returns its argument.
 	Sanitize func(child Type) interface{}
 
 	// DangerouslyAllowDuckTypes lets Type be a duck type, although an update loses what the duck type does not cover.
@@ -124,7 +123,7 @@ func (m *UpdatingObjectManager[Type]) Validate(ctx context.Context) error {
 	return nil
 }
 
-// Describe tells what the manager does with its type.
+// Describe returns what the manager does with its type.
 func (m *UpdatingObjectManager[Type]) Describe() Description {
 	m.init()
 	return Description{
@@ -200,7 +199,7 @@ func (m *UpdatingObjectManager[Type]) update(
 	hash := hashOfDesiredFor(desired, actual)
 	known := w.lastWrites.get(actual.GetUID(), hash)
 	if known.agreed(actual) {
-		// Not even logged: this is what nearly every request comes to.
+		// This is not logged, because it happens in nearly every request.
 		return actual, nil
 	}
 	log := logr.FromContextOrDiscard(ctx)
@@ -222,7 +221,7 @@ func (m *UpdatingObjectManager[Type]) update(
 	}
 	m.recordWrite(ctx, w, current, desired, hash)
 	if sameVersion(current, actual) {
-		// The server added to what was written just what had been there, and stored nothing.
+		// The server completed what was written to the object that it had, and stored nothing.
 		return current, nil
 	}
 	log.Info("updated resource")
@@ -257,8 +256,8 @@ func (m *UpdatingObjectManager[Type]) recordWrite(
 	w.lastWrites.record(written, hash, lastWrite{additions: additions})
 }
 
-// additions returns what, added to desired, makes written of it, and nil if that cannot be told: a list into which the
-// author's function merges has other indexes than the list that is desired.
+// additions returns the patch by which desired becomes written. It returns nil if the patch does not do that: if the
+// author's function merges a list into another, the items have other indexes than in desired.
 func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, desired Type) (*Patch, error) {
 	base, err := m.merge(ctx, written, desired, lastWrite{})
 	if err != nil {
