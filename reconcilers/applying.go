@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ApplyingObjectManager is the [ObjectManager] that updates objects by server-side apply. The API server knows the owner
-// of each field. So the fields of other owners stay unchanged, fields that are no longer desired are removed, and the
-// author writes no merge.
+// ApplyingObjectManager is the [ObjectManager] that updates objects by server-side apply. The API server knows the
+// owner of each field. So the fields of other owners stay unchanged, fields that are no longer desired are removed, and
+// the author writes no merge.
 //
 // The fields that the author set are applied. Of a Go type these are the fields that are not zero, and zero values in a
 // pointer, a list or a map. An empty list or map that is not nil counts as set. Other zero values of a Go type count as
@@ -59,22 +59,22 @@ type ApplyingObjectManager[Type client.Object] struct {
 	// kind. Default: an empty Type.
 	Type Type
 
-	// FieldManager is the name of the owner of the fields, for the API server. Use the name of the controller, and never
-	// change it: the fields that were applied under the old name would belong to another manager. Two nodes that write
-	// to one object need different names. At most 128 characters. Required.
+	// FieldManager is the name of the owner of the fields, for the API server. Use the name of the controller, and
+	// never change it: the fields that were applied under the old name would belong to another manager. Two nodes that
+	// write to one object need different names. At most 128 characters. Required.
 	FieldManager string
 
 	// Conflicts is the policy for desired fields that others own with another value. Default: ForceConflicts.
 	Conflicts ConflictPolicy
 
-	// TakeOverFrom are the names of field managers that wrote the object by creates and updates before. An example is an
-	// earlier version of the controller, with an UpdatingObjectManager. Fields that they wrote are removed if they are
-	// not desired. No other program may use these names on such objects. Optional.
+	// TakeOverFrom are the names of field managers that wrote the object by creates and updates before. An example is
+	// an earlier version of the controller, with an UpdatingObjectManager. Fields that they wrote are removed if they
+	// are not desired. No other program may use these names on such objects. Optional.
 	TakeOverFrom []string
 
-	// ApplyConfiguration returns what is applied in place of desired, usually a generated apply configuration. If it has
-	// no name, namespace, kind or owner references, those of desired are added. It must not depend on the time or on
-	// random values. Optional.
+	// ApplyConfiguration returns what is applied in place of desired, usually a generated apply configuration. If it
+	// has no name, namespace, kind or owner references, those of desired are added. It must not depend on the time or
+	// on random values. Optional.
 	ApplyConfiguration func(
 		ctx context.Context, resource client.Object, desired Type,
 	) (runtime.ApplyConfiguration, error)
@@ -87,8 +87,8 @@ type ApplyingObjectManager[Type client.Object] struct {
 	// does not own. Default: false.
 	TrackDesired bool
 
-	// DeletionPropagation is the propagation policy for deletes of the object. Default: Background, which deletes what the
-	// object owns too.
+	// DeletionPropagation is the propagation policy for deletes of the object. Default: Background, which deletes what
+	// the object owns too.
 	DeletionPropagation metav1.DeletionPropagation
 
 	// Sanitize returns what may be logged of an object. Its argument is a copy; the copy of a Secret has no values.
@@ -225,7 +225,8 @@ type applyCall[Type client.Object] struct {
 
 var _ objectStrategy[client.Object] = (*applyCall[client.Object])(nil)
 
-// errNotFromScratch protects the fields of other owners: an apply of a copy of an object makes the manager own all of its fields.
+// errNotFromScratch protects the fields of other owners: an apply of a copy of an object makes the manager own all of
+// its fields.
 var errNotFromScratch = errors.New("what is desired must be made from scratch, not of the object that is there, " +
 	"or ApplyConfiguration be defined")
 

@@ -106,8 +106,8 @@ func StashConfig(ctx context.Context, config Config) context.Context {
 	return derive(ctx, func(s *treeContext) { s.setConfig(s.fitting(config)) })
 }
 
-// RetrieveConfig returns the current config: the config of the root, or of the innermost node that replaced it. Children
-// are read and written with it.
+// RetrieveConfig returns the current config: the config of the root, or of the innermost node that replaced it.
+// Children are read and written with it.
 func RetrieveConfig(ctx context.Context) (Config, error) {
 	s := contextOf(ctx)
 	if !s.hasConfig {
@@ -412,8 +412,8 @@ func (s *requestState) locate(err error) (failure, bool) {
 	return failure{}, false
 }
 
-// isComparable reports whether == works for v. It panics for a value that holds a slice, a map or a function. Some errors
-// and some clients do, such as the clients of controller-runtime's interceptor.
+// isComparable reports whether == works for v. It panics for a value that holds a slice, a map or a function. Some
+// errors and some clients do, such as the clients of controller-runtime's interceptor.
 func isComparable(v any) bool {
 	return reflect.ValueOf(v).Comparable()
 }

@@ -108,8 +108,8 @@ func lacksKind(obj client.Object) bool {
 	return unstructured && obj.GetObjectKind().GroupVersionKind().Kind == ""
 }
 
-// watchable returns an object for whose type there can be an informer: obj itself, or an unstructured object of the same
-// kind if obj has a duck type.
+// watchable returns an object for whose type there can be an informer: obj itself, or an unstructured object of the
+// same kind if obj has a duck type.
 func watchable(obj client.Object, scheme *runtime.Scheme) client.Object {
 	if !duck.IsDuck(obj, scheme) {
 		return obj
@@ -128,9 +128,9 @@ func kindOf(c client.Client, obj client.Object) schema.GroupVersionKind {
 	return gvk
 }
 
-// normalize gives the content of an unstructured object the types that the API machinery knows. The API machinery panics
-// when it copies content of other types, and finds it unequal to the same content from the server. Objects of Go types
-// are not changed.
+// normalize gives the content of an unstructured object the types that the API machinery knows. The API machinery
+// panics when it copies content of other types, and finds it unequal to the same content from the server. Objects of Go
+// types are not changed.
 func normalize(obj client.Object) error {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || u == nil {

@@ -34,15 +34,15 @@ type ObjectManager[Type client.Object] interface {
 	// SetupWithManager adds the watches that the manager needs, and checks its configuration.
 	SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// Manage creates desired if actual is absent (nil, or without a creation timestamp). It updates actual to agree with
-	// desired if both exist. It deletes actual if desired is nil. Events are recorded on resource, finalizers are put on
-	// resource, and tracked objects wake resource. Manage returns the object as the server has it now, or nil if there
-	// is none or it was just deleted. A terminating actual is returned unchanged.
+	// Manage creates desired if actual is absent (nil, or without a creation timestamp). It updates actual to agree
+	// with desired if both exist. It deletes actual if desired is nil. Events are recorded on resource, finalizers are
+	// put on resource, and tracked objects wake resource. Manage returns the object as the server has it now, or nil if
+	// there is none or it was just deleted. A terminating actual is returned unchanged.
 	Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error)
 }
 
-// objectWriter is one call of Manage. It does what object managers have in common: it decides on the order of the steps,
-// and logs, records events and tracks.
+// objectWriter is one call of Manage. It does what object managers have in common: it decides on the order of the
+// steps, and logs, records events and tracks.
 type objectWriter[Type client.Object] struct {
 	// config reads, writes and tracks the object.
 	config Config
@@ -114,7 +114,8 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 		}
 	}
 	if actual.GetDeletionTimestamp() != nil {
-		// A write would be lost with the object. The event of its deletion wakes the resource, which then creates another.
+		// A write would be lost with the object. The event of its deletion wakes the resource, which then creates
+		// another.
 		logr.FromContextOrDiscard(ctx).Info("resource is terminating, no update possible",
 			"resource", describeObject(actual))
 		return actual, nil
@@ -176,8 +177,8 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	return none, nil
 }
 
-// deleteOptions have the UID and the version of obj as preconditions. An object that has changed since it was read is not
-// deleted, nor is another object of its name.
+// deleteOptions have the UID and the version of obj as preconditions. An object that has changed since it was read is
+// not deleted, nor is another object of its name.
 func deleteOptions(obj client.Object, propagation metav1.DeletionPropagation) []client.DeleteOption {
 	if propagation == "" {
 		// The default of the API server differs from type to type: Jobs leave their Pods behind.

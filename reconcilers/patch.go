@@ -16,8 +16,8 @@ import (
 //lint:ignore ST1012 the name is part of the compatible vocabulary
 var PatchGenerationMismatch = errors.New("patch generation did not match target")
 
-// Patch is the difference between two states of an object, as an RFC 6902 JSON patch. It can be applied to a third state
-// that has the same generation.
+// Patch is the difference between two states of an object, as an RFC 6902 JSON patch. It can be applied to a third
+// state that has the same generation.
 type Patch struct {
 	generation int64
 	bytes      []byte

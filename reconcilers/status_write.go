@@ -85,8 +85,8 @@ func (r *ResourceReconciler[T]) writeStatus(
 	return Result{}, nil
 }
 
-// joinLoud joins the error of a tree and the error of a write. Each may be nil. A quiet error beside an error that is not
-// quiet is dropped: a join is quiet if one of its members is, so it would hide the other error.
+// joinLoud joins the error of a tree and the error of a write. Each may be nil. A quiet error beside an error that is
+// not quiet is dropped: a join is quiet if one of its members is, so it would hide the other error.
 func joinLoud(err, writeErr error) error {
 	switch {
 	case writeErr == nil:

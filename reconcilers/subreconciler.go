@@ -22,7 +22,8 @@ import (
 //     changes of the resource are dropped.
 //   - It reads and writes through [RetrieveConfigOrDie], so that [Config] can be replaced around it, and takes the time
 //     from package time, so that it can be tested.
-//   - When the resource is terminating (its deletion timestamp is set), it deletes what it created, and creates nothing.
+//   - When the resource is terminating (its deletion timestamp is set), it deletes what it created, and creates
+//     nothing.
 //   - It returns an error if its work could not be done. [ErrQuiet], [ErrHaltSubReconcilers] and [ErrSkipStatusUpdate]
 //     have special meanings.
 //

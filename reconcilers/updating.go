@@ -17,10 +17,10 @@ import (
 // UpdatingObjectManager is the [ObjectManager] that creates, updates and deletes whole objects: an update reads what is
 // there, merges what is desired into it, and writes the outcome if it differs.
 //
-// The API server and admission webhooks add to an object (defaults, injected fields). The manager learns from the answer
-// to each write what they add. This is no difference as long as the desired object stays the same. So an object is
-// written once after a change of the desired object. After a restart of the program it is written once more if anything
-// was added to it.
+// The API server and admission webhooks add to an object (defaults, injected fields). The manager learns from the
+// answer to each write what they add. This is no difference as long as the desired object stays the same. So an object
+// is written once after a change of the desired object. After a restart of the program it is written once more if
+// anything was added to it.
 //
 // Each write applies only to the object as it was read: an update has the resource version, and a delete has the
 // resource version and the UID. A change since then is a conflict. The conflict is returned, so that the next request
@@ -44,8 +44,8 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// does not own. Default: false.
 	TrackDesired bool
 
-	// DeletionPropagation is the propagation policy for deletes of the object. Default: Background, which deletes what the
-	// object owns too.
+	// DeletionPropagation is the propagation policy for deletes of the object. Default: Background, which deletes what
+	// the object owns too.
 	DeletionPropagation metav1.DeletionPropagation
 
 	// HarmonizeImmutableFields copies to desired the fields of current that cannot change after creation. It may change
