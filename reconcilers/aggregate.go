@@ -7,7 +7,6 @@ import (
 
 	"github.com/espalier-dev/espalier/validation"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -229,27 +228,14 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	if req != r.Request {
 		return Result{}, nil
 	}
-	if err := parts.checkConfig(); err != nil {
-		return Result{}, err
-	}
 	return parts.handleRequest(ctx, req, nil, r.reconcile)
 }
 
 // Describe returns a description of the tree, and of what the root itself and its object manager do with the object.
 func (r *AggregateReconciler[T]) Describe() Description {
 	r.init()
-	uses := []Access{
-		{Object: r.Type, Verbs: []string{"get", "list", "watch"}},
-		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
-	}
-	return Description{
-		Kind:     "AggregateReconciler",
-		Name:     r.Name,
-		Detail:   typeName(r.Type),
-		Resource: r.Type,
-		Uses:     append(uses, managerAccess(r.manager, r.Type)...),
-		Nodes:    []Description{Describe(r.Reconciler)},
-	}
+	parts := r.parts()
+	return parts.describe(managerAccess(r.manager, r.Type)...)
 }
 
 // watch makes the request after each event of the object, and once at the start: an object that does not exist has no

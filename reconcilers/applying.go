@@ -124,7 +124,7 @@ func (m *ApplyingObjectManager[Type]) SetupWithManager(ctx context.Context, _ Ma
 		return nil
 	}
 	if err := WatchTracked(ctx, bldr, m.Type); err != nil {
-		return fmt.Errorf("ApplyingObjectManager %q is unable to watch %s: %w", m.Name, typeName(m.Type), err)
+		return m.errorf("is unable to watch %s: %w", typeName(m.Type), err)
 	}
 	return nil
 }
@@ -135,29 +135,31 @@ func (m *ApplyingObjectManager[Type]) Validate(context.Context) error {
 	return m.check()
 }
 
+// errorf returns an error of the manager.
+func (m *ApplyingObjectManager[Type]) errorf(format string, args ...any) error {
+	return fmt.Errorf("ApplyingObjectManager %q "+format, append([]any{m.Name}, args...)...)
+}
+
 func (m *ApplyingObjectManager[Type]) check() error {
 	if isNil(m.Type) {
-		return fmt.Errorf("ApplyingObjectManager %q must define Type since none can be made of %s",
-			m.Name, reflect.TypeFor[Type]())
+		return m.errorf("must define Type since none can be made of %s", reflect.TypeFor[Type]())
 	}
 	if lacksKind(m.Type) {
-		return fmt.Errorf("ApplyingObjectManager %q must define Type with apiVersion and kind since it is unstructured",
-			m.Name)
+		return m.errorf("must define Type with apiVersion and kind since it is unstructured")
 	}
 	if m.FieldManager == "" {
-		return fmt.Errorf("ApplyingObjectManager %q must define FieldManager", m.Name)
+		return m.errorf("must define FieldManager")
 	}
 	if len(m.FieldManager) > validation.FieldManagerMaxLength {
-		return fmt.Errorf("ApplyingObjectManager %q must have a FieldManager of at most %d characters",
-			m.Name, validation.FieldManagerMaxLength)
+		return m.errorf("must have a FieldManager of at most %d characters", validation.FieldManagerMaxLength)
 	}
 	switch m.Conflicts {
 	case ForceConflicts, FailOnConflicts, LeaveConflicts:
 	default:
-		return fmt.Errorf("ApplyingObjectManager %q must have a known ConflictPolicy, not %q", m.Name, m.Conflicts)
+		return m.errorf("must have a known ConflictPolicy, not %q", m.Conflicts)
 	}
 	if err := checkPropagation(m.DeletionPropagation); err != nil {
-		return fmt.Errorf("ApplyingObjectManager %q %w", m.Name, err)
+		return m.errorf("%w", err)
 	}
 	return nil
 }
@@ -242,8 +244,7 @@ func (m *ApplyingObjectManager[Type]) callFor(
 	}
 	if m.ApplyConfiguration == nil {
 		if desired.GetResourceVersion() != "" {
-			return nil, fmt.Errorf("ApplyingObjectManager %q is unable to apply %s: %w",
-				m.Name, describeObject(desired), errNotFromScratch)
+			return nil, m.errorf("is unable to apply %s: %w", describeObject(desired), errNotFromScratch)
 		}
 		call.hash = hashOfDesired(desired)
 		return call, nil
@@ -316,8 +317,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 func (a *applyCall[Type]) wanted(w objectWriter[Type], desired Type) (managedfields.Configuration, error) {
 	kind, err := w.config.GroupVersionKindFor(desired)
 	if err != nil {
-		return nil, fmt.Errorf("ApplyingObjectManager %q is unable to tell the kind of what is desired: %w",
-			a.manager.Name, err)
+		return nil, a.manager.errorf("is unable to tell the kind of what is desired: %w", err)
 	}
 	if a.given != nil {
 		wanted, err := managedfields.FromApply(a.given, desired, kind)

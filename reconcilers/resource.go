@@ -14,7 +14,6 @@ import (
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -193,21 +192,11 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 // Describe returns a description of the tree, and of what the root itself does with the resource.
 func (r *ResourceReconciler[T]) Describe() Description {
 	r.init()
-	uses := []Access{
-		{Object: r.Type, Verbs: []string{"get", "list", "watch"}},
-		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
+	parts := r.parts()
+	if r.SkipStatusUpdate {
+		return parts.describe()
 	}
-	if !r.SkipStatusUpdate {
-		uses = append(uses, Access{Object: r.Type, Subresource: "status", Verbs: []string{"get", "update", "patch"}})
-	}
-	return Description{
-		Kind:     "ResourceReconciler",
-		Name:     r.Name,
-		Detail:   typeName(r.Type),
-		Resource: r.Type,
-		Uses:     uses,
-		Nodes:    []Description{Describe(r.Reconciler)},
-	}
+	return parts.describe(Access{Object: r.Type, Subresource: "status", Verbs: []string{"get", "update", "patch"}})
 }
 
 // Reconcile handles one request, see [ResourceReconciler].
@@ -215,9 +204,6 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 	r.init()
 	parts := r.parts()
 	if err := r.check(&parts); err != nil {
-		return Result{}, err
-	}
-	if err := parts.checkConfig(); err != nil {
 		return Result{}, err
 	}
 	return parts.handleRequest(ctx, req, r.SkipRequest, r.reconcile)

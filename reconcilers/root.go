@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/validation"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,14 +82,30 @@ func (r *rootParts[T]) checkConfig() error {
 
 // validateTree validates the tree, if the validation is recursive.
 func (r *rootParts[T]) validateTree(ctx context.Context) error {
-	if err := validateNested(derive(ctx, r.describeRoot), r.tree); err != nil {
+	if err := validateNested(derive(ctx, r.fill), r.tree); err != nil {
 		return r.errorf("must have a valid Reconciler: %w", err)
 	}
 	return nil
 }
 
-// describeRoot sets the parts of the context that a root defines.
-func (r *rootParts[T]) describeRoot(s *treeContext) {
+// describe describes the tree, and what a root does with the resource and more.
+func (r *rootParts[T]) describe(more ...Access) Description {
+	uses := []Access{
+		{Object: r.resourceType, Verbs: []string{"get", "list", "watch"}},
+		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
+	}
+	return Description{
+		Kind:     r.kind,
+		Name:     r.name,
+		Detail:   typeName(r.resourceType),
+		Resource: r.resourceType,
+		Uses:     append(uses, more...),
+		Nodes:    []Description{Describe(r.tree)},
+	}
+}
+
+// fill sets the parts of the context that a root defines.
+func (r *rootParts[T]) fill(s *treeContext) {
 	s.setConfig(r.config)
 	s.originalConfig, s.hasOriginalConfig = r.config, true
 	s.resourceType, s.originalResourceType = r.resourceType, r.resourceType
@@ -99,7 +116,7 @@ func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *requestState
 	s := *contextOf(ctx)
 	s.Context = ctx
 	s.request = req
-	r.describeRoot(&s)
+	r.fill(&s)
 	s.state = p
 	return Enter(&s, r.name)
 }
@@ -171,6 +188,9 @@ func (r *rootParts[T]) handleRequest(
 	skip func(ctx context.Context, req Request) bool,
 	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
 ) (Result, error) {
+	if err := r.checkConfig(); err != nil {
+		return Result{}, err
+	}
 	p := &requestState{}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
