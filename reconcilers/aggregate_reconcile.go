@@ -38,7 +38,11 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 	d, err := r.runTree(ctx, config, actual, resource)
 	var managed T
 	if err == nil {
-		managed, err = r.manage(ctx, config, resource, actual, d.desired)
+		config.Tracker = untracked{}
+		managed, err = r.manager.Manage(StashConfig(ctx, config), resource, actual, d.desired)
+		if err != nil {
+			recordFailure(ctx, describeObject(actual), err)
+		}
 	}
 	r.remember(ctx, req, p, version, managed)
 	if err == nil && isNil(d.desired) && actual.GetUID() != "" {
@@ -91,15 +95,6 @@ func (r *AggregateReconciler[T]) desired(ctx context.Context, actual, resource T
 			r.Name, describeObject(actual), describeObject(desired))
 	}
 	return desired, nil
-}
-
-func (r *AggregateReconciler[T]) manage(ctx context.Context, config Config, resource, actual, desired T) (T, error) {
-	config.Tracker = untracked{}
-	managed, err := r.manager.Manage(StashConfig(ctx, config), resource, actual, desired)
-	if err != nil {
-		recordFailure(ctx, describeObject(actual), err)
-	}
-	return managed, err
 }
 
 // untracked is a tracker that tracks nothing.

@@ -273,7 +273,7 @@ const ownerIndexField = ".espalier.dev/controller-uid"
 type ownerIndex struct {
 	indexer client.FieldIndexer
 
-	mu    sync.RWMutex
+	mu    sync.Mutex
 	types map[indexedType]indexStatus
 }
 
@@ -322,29 +322,18 @@ func (x *ownerIndex) covers(ctx context.Context, c client.Client, obj client.Obj
 		return false
 	}
 	t := indexedTypeOf(c, obj)
-	x.mu.RLock()
-	status := x.types[t]
-	x.mu.RUnlock()
-	if status != indexRegistered {
-		return status == indexReady
-	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.types[t] != indexRegistered {
-		return x.types[t] == indexReady
+	if x.types[t] == indexRegistered {
+		err := x.indexer.IndexField(ctx, watchable(obj, c.Scheme()), ownerIndexField, controllerUID)
+		// Another controller of the same manager may have added the index. The cache has no error type for that, but
+		// the text of its error has the name of the index.
+		if err != nil && !strings.Contains(err.Error(), ownerIndexField) {
+			return false
+		}
+		x.types[t] = indexReady
 	}
-	err := x.indexer.IndexField(ctx, watchable(obj, c.Scheme()), ownerIndexField, controllerUID)
-	if err != nil && !isIndexConflict(err) {
-		return false
-	}
-	x.types[t] = indexReady
-	return true
-}
-
-// isIndexConflict reports whether the index was there already, because another controller of the same manager added it.
-// The cache has no error type for that, but its error names the index, and the name is ours.
-func isIndexConflict(err error) bool {
-	return strings.Contains(err.Error(), ownerIndexField)
+	return x.types[t] == indexReady
 }
 
 // drop forgets that objects of the type of obj are indexed, because the client does not read them from the cache.

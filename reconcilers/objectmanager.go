@@ -305,20 +305,6 @@ func hashOfDesiredFor(desired, actual client.Object) desiredHash {
 	return hashOfDesired([]any{own, repeats})
 }
 
-// newAdditions returns the difference between what was desired (merged into base) and what the server made of it. It
-// applies to desired, whose generation is not the one of an object in the cluster.
-func newAdditions(base, written, desired client.Object) (*Patch, error) {
-	patch, err := NewPatch(base, written)
-	if err != nil {
-		return nil, err
-	}
-	if string(patch.bytes) == "[]" {
-		return nil, nil
-	}
-	patch.generation = desired.GetGeneration()
-	return patch, nil
-}
-
 // lastWrites are the last writes of one object manager, by the UID of the object. Below a root they belong to one
 // resource, and a write that is not looked up in 64 requests in a row is dropped: its object is gone, or not managed by
 // the tree any more.

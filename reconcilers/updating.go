@@ -263,10 +263,12 @@ func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, de
 	if err != nil {
 		return nil, err
 	}
-	additions, err := newAdditions(base, written, desired)
-	if err != nil || additions == nil {
+	additions, err := NewPatch(base, written)
+	if err != nil || string(additions.bytes) == "[]" {
 		return nil, err
 	}
+	// The patch is applied to desired, whose generation is not the generation of an object in the cluster.
+	additions.generation = desired.GetGeneration()
 	proof, err := m.merge(ctx, written, desired, lastWrite{additions: additions})
 	if err != nil || !equality.Semantic.DeepEqual(proof, written) {
 		return nil, err
