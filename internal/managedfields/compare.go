@@ -53,7 +53,7 @@ func Compare(
 			c.found.add(nil, unclear, nil)
 			return c.found
 		case !ok:
-			// What others own is for the API server to judge.
+			// The API server decides on conflicts with other owners.
 		case owner.owns(entry):
 			ours = ours.Union(fields)
 		default:

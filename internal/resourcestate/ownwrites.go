@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxLag is how long a cache may lag behind a write before it is believed all the same: resource versions go back when
-// a cluster is restored from a backup. It is measured from the start of the request that wrote.
+// maxLag is how long a cache may lag behind a write. After that the cache is believed, because resource versions go
+// back when a cluster is restored from a backup. The time is measured from the start of the request that wrote.
 const maxLag = 10 * time.Minute
 
 // OwnWrites are the last writes of objects that a cache may not show yet. They keep a request from acting on a state of
