@@ -7,57 +7,60 @@ import (
 
 	"github.com/espalier-dev/espalier/validation"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// AggregateReconciler is the root of a tree that reconciles one object, which it makes itself: what one knows of many
-// others, say a summary, a registry, a merged configuration. It is an ordinary [reconcile.Reconciler].
+// AggregateReconciler is the root of a tree that reconciles one object, which it creates itself from many others: a
+// summary, a registry, a merged configuration. It is an ordinary [reconcile.Reconciler].
 //
 // For each request it reads the object, or starts with an empty one of its name, runs the tree with a fresh stash, asks
 // DesiredResource, and has the object manager make the cluster agree:
 //
 //   - Runs: the tree, whether or not the object exists; then DesiredResource, and the object manager. Requests for
 //     other names do nothing.
-//   - Stops: when BeforeReconcile, the tree or DesiredResource return an error. A halt of the tree is none: what is
-//     desired is made so, and the result of the tree is kept.
-//   - On error: the error is returned, without a delay, which controller-runtime does not heed beside one, and the
-//     object stays as it is. Quiet errors become a requeue, durable ones nothing but the delay that was asked for. An
-//     error of the tree comes as an [Error] that says where it came up.
-//   - On deletion: does nothing while the object is terminating, so a [WithFinalizer] has no place in the tree. When it
-//     is gone, it is made anew, if it is desired.
+//   - Stops: when BeforeReconcile, the tree or DesiredResource returns an error. A halt of the tree does not stop it:
+//     the object is made as desired, and the result of the tree is kept.
+//   - On error: the error is returned, and the object is not written. The error is returned without a delay, because
+//     controller-runtime ignores a delay beside an error. A quiet error becomes a requeue with back-off. A durable
+//     error is not retried; only a RequeueAfter that was set is kept. An error of the tree is returned as an [Error],
+//     which has the path of the node.
+//   - On deletion: does nothing while the object is terminating, so a [WithFinalizer] has no effect in the tree. When
+//     the object is gone, it is created anew, if it is desired.
 //
-// The request is due once at the start of the controller, after each event of the object, and whenever nodes have it
-// woken: by what they track ([Config.TrackAndList]) and by children.
+// The request is made once at the start of the controller, after each event of the object, and after events of the
+// children of the tree and of the objects that the tree tracks ([Config.TrackAndList]).
 //
-// Changes that the tree makes to the object are what is desired, unless DesiredResource says otherwise. Defaults are
-// not filled in, conditions are not initialised, and the status is not written: it goes with the object if
-// MergeBeforeUpdate copies it, and its type has no separate status.
+// The desired object is the object as the tree changed it, unless there is a DesiredResource. Defaults are not filled
+// in and conditions are not initialised. The status is not written by itself: it is written with the object if
+// MergeBeforeUpdate copies it and the type has no status subresource.
 //
-// An object that does not exist has no UID, and nothing can be owned by what has none: the API server refuses such a
-// child. Put nodes with owned children under an [IfThen] that asks for the UID; they run when the event of the new
-// object comes.
+// An object that does not exist has no UID, and the API server refuses children of an owner without a UID. Put nodes
+// with owned children under an [IfThen] that checks the UID. They run when the event of the new object comes.
 //
-// While nothing changes, it makes no request. A cache that lags behind the root's own write is noticed: the object is
-// not made twice.
+// While nothing changes, the root makes no request. If the cache does not show yet what the root has written, the
+// object is not created again.
 type AggregateReconciler[Type client.Object] struct {
 	// Name identifies the root in paths and logs; it is not the name of the controller. Default: the kind followed by
 	// AggregateReconciler.
 	Name string
 
-	// ControllerName is the name of the controller in metrics and logs, which controller-runtime wants to be unique
-	// within a program. Two roots for one kind need one. Default: that of controller-runtime, the kind in lower case.
+	// ControllerName is the name of the controller in metrics and logs. Controller-runtime requires that it is unique
+	// in a program, so two roots for one kind need different names. Default: the kind in lower case.
 	ControllerName string
 
 	// Setup adds watches and indexes, before those of the tree. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// SetupForOptions are given to the builder for the watch of the object itself, of which no other name gets through.
-	// An option of another package that is none for other watches too takes the place of that filter, and other names
-	// are sorted out later. Optional.
+	// SetupForOptions are options for the watch of the object itself. A predicate drops the events of other names. If
+	// one of the options is not also a [builder.WatchesOption], that predicate cannot be set, and requests for other
+	// names are dropped in Reconcile. Optional.
 	SetupForOptions []builder.ForOption
 
 	// Type is an object of the resource's type. It is required for unstructured and duck types, which have to carry
@@ -70,16 +73,16 @@ type AggregateReconciler[Type client.Object] struct {
 	// Reconciler is the tree. Default: an empty [Sequence].
 	Reconciler SubReconciler[Type]
 
-	// DesiredResource returns the object as it should be, or nil if there should be none. It gets a copy of the object
-	// as the tree left it, which it may change and return, and must return one of the same name. It must not depend on
-	// the time, or on chance, else the object is written in each request. What it tracks wakes the object, as what the
-	// tree tracks. Default: returns what it gets.
+	// DesiredResource returns the object as it should be, or nil if there should be none. Its argument is a copy of the
+	// object as the tree changed it. DesiredResource may change and return this copy. The result must have the same
+	// name. It must not depend on the time or on random values, else the object is written in each request.
+	// DesiredResource may track objects, as the tree does. Default: returns its argument.
 	DesiredResource func(ctx context.Context, resource Type) (Type, error)
 
-	// AggregateObjectManager creates, updates and deletes the object. It compares what is desired with the object as it
-	// was read. What it tracks goes nowhere, as the object is watched anyway. An [ApplyingObjectManager] needs a
-	// DesiredResource that makes the object from scratch: it would claim all fields of a copy. Required, unless the
-	// short form is used.
+	// AggregateObjectManager creates, updates and deletes the object. It compares the desired object with the object as
+	// it was read. What it tracks is ignored, because the object is watched anyway. An [ApplyingObjectManager] needs a
+	// DesiredResource that makes the object from scratch: of a copy it would own all fields. Required, unless the short
+	// form is used.
 	AggregateObjectManager ObjectManager[Type]
 
 	// MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as AggregateObjectManager, which
@@ -88,8 +91,8 @@ type AggregateReconciler[Type client.Object] struct {
 	// Sanitize returns what may be logged of the object. See MergeBeforeUpdate.
 	Sanitize func(resource Type) interface{}
 
-	// BeforeReconcile is called before the object is read, with a context that has all but the object. The context it
-	// returns, if not nil, is used from there on; its result is aggregated with the tree's. An error ends the request.
+	// BeforeReconcile is called before the object is read. If the context that it returns is not nil, it is used for
+	// the rest of the request. The result is aggregated with the result of the tree. An error ends the request.
 	// Optional.
 	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
 
@@ -104,7 +107,7 @@ type AggregateReconciler[Type client.Object] struct {
 
 	initOnce sync.Once
 	manager  ObjectManager[Type]
-	// desiresWhole is true if the author does not say what is desired, so that it is the whole object.
+	// desiresWhole is true if the author set no DesiredResource, so that the whole object is desired.
 	desiresWhole bool
 }
 
@@ -150,17 +153,19 @@ func (r *AggregateReconciler[T]) parts() rootParts[T] {
 }
 
 func (r *AggregateReconciler[T]) check(parts *rootParts[T]) error {
+	given := !isNilNode(r.AggregateObjectManager)
 	switch {
 	case r.Request.Name == "":
-		return fmt.Errorf("AggregateReconciler %q must define Request", r.Name)
+		return parts.errorf("must define Request")
 	case isNilNode(r.manager):
-		return fmt.Errorf("AggregateReconciler %q must define AggregateObjectManager", r.Name)
-	case !isNilNode(r.AggregateObjectManager) && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
-		return fmt.Errorf("AggregateReconciler %q may not define both AggregateObjectManager and MergeBeforeUpdate or Sanitize", r.Name)
+		return parts.errorf("must define AggregateObjectManager")
+	case given && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
+		return parts.errorf("may not define both AggregateObjectManager and MergeBeforeUpdate or Sanitize")
 	case r.desiresWhole && appliesAllDesired(r.manager):
-		return fmt.Errorf("AggregateReconciler %q must define DesiredResource, since its AggregateObjectManager applies all that is desired", r.Name)
+		return parts.errorf("must define DesiredResource, " +
+			"since its AggregateObjectManager applies all that is desired")
 	case isNilNode(r.Reconciler):
-		return fmt.Errorf("AggregateReconciler %q must have a valid Reconciler: %w", r.Name, errNilNode)
+		return parts.errorf("must have a valid Reconciler: %w", errNilNode)
 	}
 	return parts.checkType()
 }
@@ -171,9 +176,11 @@ func (r *AggregateReconciler[T]) SetupWithManager(ctx context.Context, mgr Manag
 	return err
 }
 
-// SetupWithManagerYieldingController is [AggregateReconciler.SetupWithManager] for those who need the controller, to
-// add watches while it runs. The whole tree is validated first, the object manager included.
-func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+// SetupWithManagerYieldingController is [AggregateReconciler.SetupWithManager] and returns the controller, so that
+// watches can be added while it runs. The whole tree is validated first, the object manager included.
+func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(
+	ctx context.Context, mgr Manager,
+) (controller.Controller, error) {
 	r.init()
 	r.identify(r.Name)
 	parts := r.parts()
@@ -221,25 +228,58 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 	if req != r.Request {
 		return Result{}, nil
 	}
-	if err := parts.checkConfig(); err != nil {
-		return Result{}, err
-	}
 	return parts.handleRequest(ctx, req, nil, r.reconcile)
 }
 
-// Describe shows the tree, and what the root itself and its object manager do with the object.
+// Describe returns a description of the tree, and of what the root itself and its object manager do with the object.
 func (r *AggregateReconciler[T]) Describe() Description {
 	r.init()
-	uses := []Access{
-		{Object: r.Type, Verbs: []string{"get", "list", "watch"}},
-		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
+	parts := r.parts()
+	return parts.describe(managerAccess(r.manager, r.Type)...)
+}
+
+// watch makes the request after each event of the object, and once at the start: an object that does not exist has no
+// events.
+func (r *AggregateReconciler[T]) watch(mgr Manager, bldr *Builder) {
+	start := func(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
+		queue.Add(r.Request)
+		return nil
 	}
-	return Description{
-		Kind:     "AggregateReconciler",
-		Name:     r.Name,
-		Detail:   typeName(r.Type),
-		Resource: r.Type,
-		Uses:     append(uses, managerAccess(r.manager, r.Type)...),
-		Nodes:    []Description{Describe(r.Reconciler)},
+	bldr.WatchesRawSource(source.Func(start))
+
+	isOurs := func(obj client.Object) bool { return client.ObjectKeyFromObject(obj) == r.Request.NamespacedName }
+	obj := watchable(r.Type, mgr.GetScheme())
+	if len(r.SetupForOptions) == 0 {
+		bldr.For(obj, builder.WithPredicates(predicate.NewPredicateFuncs(isOurs)))
+		return
 	}
+	options, ok := watchesOptions(r.SetupForOptions)
+	if !ok {
+		bldr.For(obj, r.SetupForOptions...)
+		return
+	}
+	// A watch has only the predicates that were set last, and the predicates of the author cannot be read. So the
+	// object is watched once more, with the author's options and a handler that checks the name. The watch for the
+	// controller's own type, which the builder requires, passes no event on.
+	nothing := builder.WithPredicates(predicate.NewPredicateFuncs(func(client.Object) bool { return false }))
+	bldr.For(obj, append(append([]builder.ForOption{}, r.SetupForOptions...), nothing)...)
+	requestsOf := func(_ context.Context, obj client.Object) []Request {
+		if isOurs(obj) {
+			return []Request{r.Request}
+		}
+		return nil
+	}
+	bldr.Watches(obj, handler.EnqueueRequestsFromMapFunc(requestsOf), options...)
+}
+
+func watchesOptions(options []builder.ForOption) ([]builder.WatchesOption, bool) {
+	var converted []builder.WatchesOption
+	for _, option := range options {
+		c, ok := option.(builder.WatchesOption)
+		if !ok {
+			return nil, false
+		}
+		converted = append(converted, c)
+	}
+	return converted, true
 }

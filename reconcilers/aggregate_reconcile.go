@@ -38,7 +38,11 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 	d, err := r.runTree(ctx, config, actual, resource)
 	var managed T
 	if err == nil {
-		managed, err = r.manage(ctx, config, resource, actual, d.desired)
+		config.Tracker = untracked{}
+		managed, err = r.manager.Manage(StashConfig(ctx, config), resource, actual, d.desired)
+		if err != nil {
+			recordFailure(ctx, describeObject(actual), err)
+		}
 	}
 	r.remember(ctx, req, p, version, managed)
 	if err == nil && isNil(d.desired) && actual.GetUID() != "" {
@@ -56,7 +60,9 @@ type desiredState[T client.Object] struct {
 }
 
 // runTree runs the tree and asks what is desired.
-func (r *AggregateReconciler[T]) runTree(ctx context.Context, config Config, actual, resource T) (d desiredState[T], err error) {
+func (r *AggregateReconciler[T]) runTree(
+	ctx context.Context, config Config, actual, resource T,
+) (d desiredState[T], err error) {
 	withTrackerRound(config, actual, func() (complete bool) {
 		d.result, err = r.Reconciler.Reconcile(ctx, resource)
 		recordUnlocated(ctx, err)
@@ -85,18 +91,10 @@ func (r *AggregateReconciler[T]) desired(ctx context.Context, actual, resource T
 		return none, err
 	}
 	if client.ObjectKeyFromObject(desired) != client.ObjectKeyFromObject(actual) {
-		return none, fmt.Errorf("AggregateReconciler %q must desire %s, not %s", r.Name, describeObject(actual), describeObject(desired))
+		return none, fmt.Errorf("AggregateReconciler %q must desire %s, not %s",
+			r.Name, describeObject(actual), describeObject(desired))
 	}
 	return desired, nil
-}
-
-func (r *AggregateReconciler[T]) manage(ctx context.Context, config Config, resource, actual, desired T) (T, error) {
-	config.Tracker = untracked{}
-	managed, err := r.manager.Manage(StashConfig(ctx, config), resource, actual, desired)
-	if err != nil {
-		recordFailure(ctx, describeObject(actual), err)
-	}
-	return managed, err
 }
 
 // untracked is a tracker that tracks nothing.
@@ -110,8 +108,9 @@ func (untracked) GetObservers(client.Object) ([]types.NamespacedName, error) {
 	return []types.NamespacedName{}, nil
 }
 
-// read returns the object as the API server has it, as far as is known; an empty one of its name if there is none; and
-// nil if the root deleted it and the cache does not show that yet. It belongs to the caller.
+// read returns the object as the API server has it, as far as is known. If there is none, it returns an empty object of
+// the name. If the root deleted the object and the cache does not show that yet, it returns nil. The caller may change
+// the object.
 func (r *AggregateReconciler[T]) read(ctx context.Context, config Config, req Request) (T, error) {
 	actual := copyOf(r.Type)
 	err := config.Get(ctx, req.NamespacedName, actual)
@@ -125,7 +124,8 @@ func (r *AggregateReconciler[T]) read(ctx context.Context, config Config, req Re
 	return known, nil
 }
 
-// readUnseen returns the object if the root wrote it and the cache does not show it yet, which the API server tells.
+// readUnseen returns the object if the root created it and the cache does not show it yet. It asks the API server. If
+// there is no such object, it returns an empty object of the name.
 func (r *AggregateReconciler[T]) readUnseen(ctx context.Context, config Config, req Request) (T, error) {
 	if known := r.states.Lookup(req.NamespacedName); known != nil {
 		unseen, err := known.Unseen(ctx, config.APIReader, rtime.RetrieveNow(ctx))
@@ -139,13 +139,14 @@ func (r *AggregateReconciler[T]) readUnseen(ctx context.Context, config Config, 
 	return absent, nil
 }
 
-// remember keeps what the server answered last, so that a cache that lags behind is noticed. Version is that of the
-// object as it was read.
-func (r *AggregateReconciler[T]) remember(ctx context.Context, req Request, p *requestState, version string, managed T) {
+// remember keeps what the server answered last, so that a cache that lags behind is noticed. Version is the resource
+// version that the object had when it was read.
+func (r *AggregateReconciler[T]) remember(
+	ctx context.Context, req Request, p *requestState, version string, managed T,
+) {
 	written := p.stored
 	if !isNil(managed) {
-		// What was learned when the object was made would go with the next request, which finds an object of another
-		// UID.
+		// The next request finds an object with a UID. Without this, it would start with a new state.
 		r.states.SetUID(req.NamespacedName, p.resource, managed.GetUID())
 		written = managed
 	}

@@ -19,26 +19,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ApplyingObjectManager is the [ObjectManager] that says what it wants of an object by server-side apply: the API
-// server knows whose each field is, so the fields that others own stay as they are, fields that are not desired any
-// more are removed, and no merge has to be written.
+// ApplyingObjectManager is the [ObjectManager] that updates objects by server-side apply. The API server knows the
+// owner of each field. So the fields of other owners stay unchanged, fields that are no longer desired are removed, and
+// the author writes no merge.
 //
-// The fields that the author set are applied. Of a Go type these are the fields that are not zero, and zero values that
-// a pointer, a list or a map holds; an empty list or map that is not nil counts as set. To ask for a zero that the Go
-// type cannot tell from one that was not set, use unstructured objects, whose content is applied as it is, or
-// ApplyConfiguration. The status, and the metadata that the API server writes, are never applied.
+// The fields that the author set are applied. Of a Go type these are the fields that are not zero, and zero values in a
+// pointer, a list or a map. An empty list or map that is not nil counts as set. Other zero values of a Go type count as
+// not set: to apply them, use unstructured objects, whose content is applied unchanged, or ApplyConfiguration. The
+// status, and the metadata that the API server writes, are never applied.
 //
-// An object is created by a plain create, which fails if there is one of that name, for an apply would merge into an
-// object that another program made. An apply means the very object that was read, by its UID: an object that is gone is
-// not created again, and one that took its name is not touched. An object that is terminating is not written any more,
-// whether it is desired or not: it is returned as it is.
+// An object is created by a plain create, which fails if the name is taken: an apply would merge into an object of
+// another program. An apply has the UID of the object that was read: if that object is gone, it is not created again,
+// and another object of its name is not changed. A terminating object is not written: it is returned unchanged.
 //
-// The API server counts the defaults that it adds to a created object as fields of its creator. The first apply to the
-// object therefore takes two requests: a patch of the managed fields, by which all fields of the create become applied,
-// and the apply, which removes the fields that are not desired; their defaults come again.
+// The API server counts the defaults that it adds to a created object as fields of the creator. So the first apply to
+// the object takes two requests. The first patches the managed fields, so that all fields of the create count as
+// applied. The second is the apply. It removes the fields that are not desired, and the API server sets their defaults
+// again.
 //
-// Nothing is sent if the managed fields of the object show that it agrees with what is desired. What they do not show,
-// the manager learns from the answers to its requests, and once more after a restart of the program:
+// Nothing is sent if the managed fields of the object show that it agrees with the desired object. The manager learns
+// the rest from the answers to its requests, and once more after a restart of the program:
 //
 //   - A value that the API server writes in another way (1 for 1000m), or that an admission webhook changes, costs one
 //     apply, which changes nothing.
@@ -49,8 +49,8 @@ import (
 //
 // Type may be a duck type: what the duck type does not cover is not applied, and stays.
 //
-// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned as they
-// are. Secret values are not logged, whether or not Sanitize is set.
+// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned
+// unchanged. Secret values are never logged.
 type ApplyingObjectManager[Type client.Object] struct {
 	// Name identifies the manager in errors. Default: the object's kind followed by ApplyingObjectManager.
 	Name string
@@ -59,22 +59,22 @@ type ApplyingObjectManager[Type client.Object] struct {
 	// kind. Default: an empty Type.
 	Type Type
 
-	// FieldManager is the name by which the API server knows whose the fields are. It names the controller, and has to
-	// stay the same for ever: under another name, the fields that were applied before belong to another manager. Two
-	// nodes that write to one object need a name each. At most 128 characters. Required.
+	// FieldManager is the name of the owner of the fields, for the API server. Use the name of the controller, and
+	// never change it: the fields that were applied under the old name would belong to another manager. Two nodes that
+	// write to one object need different names. At most 128 characters. Required.
 	FieldManager string
 
-	// Conflicts says what becomes of fields that others own and have another value for. Default: ForceConflicts.
+	// Conflicts is the policy for desired fields that others own with another value. Default: ForceConflicts.
 	Conflicts ConflictPolicy
 
-	// TakeOverFrom are the names of field managers that wrote the object by creates and updates before, such as that of
-	// a version of the controller that used an UpdatingObjectManager. Fields that they wrote and that are not desired
-	// are removed. No other program may use these names on such objects. Optional.
+	// TakeOverFrom are the names of field managers that wrote the object by creates and updates before. An example is
+	// an earlier version of the controller, with an UpdatingObjectManager. Fields that they wrote are removed if they
+	// are not desired. No other program may use these names on such objects. Optional.
 	TakeOverFrom []string
 
-	// ApplyConfiguration returns what is to be applied in place of desired: a generated apply configuration, as a rule.
-	// The name, namespace, kind and owner references of desired are added where it does not have them. It must not
-	// depend on the time or on chance. Optional.
+	// ApplyConfiguration returns what is applied in place of desired, usually a generated apply configuration. If it
+	// has no name, namespace, kind or owner references, those of desired are added. It must not depend on the time or
+	// on random values. Optional.
 	ApplyConfiguration func(
 		ctx context.Context, resource client.Object, desired Type,
 	) (runtime.ApplyConfiguration, error)
@@ -87,12 +87,12 @@ type ApplyingObjectManager[Type client.Object] struct {
 	// does not own. Default: false.
 	TrackDesired bool
 
-	// DeletionPropagation says what becomes of what the object owns when it is deleted. Default: Background, they go
-	// too.
+	// DeletionPropagation is the propagation policy for deletes of the object. Default: Background, which deletes what
+	// the object owns too.
 	DeletionPropagation metav1.DeletionPropagation
 
-	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that
-	// copy.
+	// Sanitize returns what may be logged of an object. Its argument is a copy; the copy of a Secret has no values.
+	// Default: returns its argument.
 	Sanitize func(child Type) interface{}
 
 	initOnce   sync.Once
@@ -124,40 +124,42 @@ func (m *ApplyingObjectManager[Type]) SetupWithManager(ctx context.Context, _ Ma
 		return nil
 	}
 	if err := WatchTracked(ctx, bldr, m.Type); err != nil {
-		return fmt.Errorf("ApplyingObjectManager %q is unable to watch %s: %w", m.Name, typeName(m.Type), err)
+		return m.errorf("is unable to watch %s: %w", typeName(m.Type), err)
 	}
 	return nil
 }
 
-// Validate checks that FieldManager is set, and that what is chosen from is one of the choices.
+// Validate checks that FieldManager is set, and that Conflicts and DeletionPropagation are known.
 func (m *ApplyingObjectManager[Type]) Validate(context.Context) error {
 	m.init()
 	return m.check()
 }
 
+// errorf returns an error of the manager.
+func (m *ApplyingObjectManager[Type]) errorf(format string, args ...any) error {
+	return fmt.Errorf("ApplyingObjectManager %q "+format, append([]any{m.Name}, args...)...)
+}
+
 func (m *ApplyingObjectManager[Type]) check() error {
 	if isNil(m.Type) {
-		return fmt.Errorf("ApplyingObjectManager %q must define Type since none can be made of %s",
-			m.Name, reflect.TypeFor[Type]())
+		return m.errorf("must define Type since none can be made of %s", reflect.TypeFor[Type]())
 	}
 	if lacksKind(m.Type) {
-		return fmt.Errorf("ApplyingObjectManager %q must define Type with apiVersion and kind since it is unstructured",
-			m.Name)
+		return m.errorf("must define Type with apiVersion and kind since it is unstructured")
 	}
 	if m.FieldManager == "" {
-		return fmt.Errorf("ApplyingObjectManager %q must define FieldManager", m.Name)
+		return m.errorf("must define FieldManager")
 	}
 	if len(m.FieldManager) > validation.FieldManagerMaxLength {
-		return fmt.Errorf("ApplyingObjectManager %q must have a FieldManager of at most %d characters",
-			m.Name, validation.FieldManagerMaxLength)
+		return m.errorf("must have a FieldManager of at most %d characters", validation.FieldManagerMaxLength)
 	}
 	switch m.Conflicts {
 	case ForceConflicts, FailOnConflicts, LeaveConflicts:
 	default:
-		return fmt.Errorf("ApplyingObjectManager %q must have a known ConflictPolicy, not %q", m.Name, m.Conflicts)
+		return m.errorf("must have a known ConflictPolicy, not %q", m.Conflicts)
 	}
 	if err := checkPropagation(m.DeletionPropagation); err != nil {
-		return fmt.Errorf("ApplyingObjectManager %q %w", m.Name, err)
+		return m.errorf("%w", err)
 	}
 	return nil
 }
@@ -190,12 +192,9 @@ func (m *ApplyingObjectManager[Type]) Manage(
 		tracks:      m.TrackDesired,
 		propagation: m.DeletionPropagation,
 		sanitize:    m.Sanitize,
-		lastWrites:  lastWritesOf(ctx, &m.lastWrites),
+		lastWrites:  &m.lastWrites,
 	}
-	if err := w.useConfigs(ctx); err != nil {
-		return none, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, err)
-	}
-	if err := normalize(desired); err != nil {
+	if err := w.start(ctx, desired); err != nil {
 		return none, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, err)
 	}
 	how, err := m.callFor(ctx, resource, desired)
@@ -220,7 +219,7 @@ func (m *ApplyingObjectManager[Type]) appliesAllDesired() bool {
 type applyCall[Type client.Object] struct {
 	manager *ApplyingObjectManager[Type]
 	owner   managedfields.Owner
-	// given is applied in place of what is desired; nil if the author does not say what is.
+	// given is what the author's ApplyConfiguration returned, or nil.
 	given runtime.ApplyConfiguration
 	// hash identifies what is desired and given.
 	hash desiredHash
@@ -228,13 +227,14 @@ type applyCall[Type client.Object] struct {
 
 var _ objectStrategy[client.Object] = (*applyCall[client.Object])(nil)
 
-// errNotFromScratch guards what others own: to apply a copy of an object is to own all of its fields.
+// errNotFromScratch protects the fields of other owners: an apply of a copy of an object makes the manager own all of
+// its fields.
 var errNotFromScratch = errors.New("what is desired must be made from scratch, not of the object that is there, " +
 	"or ApplyConfiguration be defined")
 
 var errNoApplyConfiguration = errors.New("ApplyConfiguration returned nothing to apply")
 
-// callFor asks the author what is to be applied in place of desired, which may be nil.
+// callFor calls the author's ApplyConfiguration, if there is one. Desired may be nil.
 func (m *ApplyingObjectManager[Type]) callFor(
 	ctx context.Context, resource client.Object, desired Type,
 ) (*applyCall[Type], error) {
@@ -244,8 +244,7 @@ func (m *ApplyingObjectManager[Type]) callFor(
 	}
 	if m.ApplyConfiguration == nil {
 		if desired.GetResourceVersion() != "" {
-			return nil, fmt.Errorf("ApplyingObjectManager %q is unable to apply %s: %w",
-				m.Name, describeObject(desired), errNotFromScratch)
+			return nil, m.errorf("is unable to apply %s: %w", describeObject(desired), errNotFromScratch)
 		}
 		call.hash = hashOfDesired(desired)
 		return call, nil
@@ -280,7 +279,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	var none Type
 	known := w.lastWrites.get(actual.GetUID(), a.hash)
 	if known.agreed(actual) {
-		// Not even logged: this is what nearly every request comes to.
+		// This is not logged, because it happens in nearly every request.
 		return actual, nil
 	}
 	wanted, err := a.wanted(w, desired)
@@ -318,8 +317,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 func (a *applyCall[Type]) wanted(w objectWriter[Type], desired Type) (managedfields.Configuration, error) {
 	kind, err := w.config.GroupVersionKindFor(desired)
 	if err != nil {
-		return nil, fmt.Errorf("ApplyingObjectManager %q is unable to tell the kind of what is desired: %w",
-			a.manager.Name, err)
+		return nil, a.manager.errorf("is unable to tell the kind of what is desired: %w", err)
 	}
 	if a.given != nil {
 		wanted, err := managedfields.FromApply(a.given, desired, kind)
@@ -353,8 +351,8 @@ func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, k
 		a.compare(wanted, there, entries).SubsetOf(known.accepted)
 }
 
-// record returns the answer to a write as an object like desired. It remembers in what the answer differs from what was
-// wanted: another apply would not reduce the difference.
+// record returns the answer to a write as an object of the type of desired. It remembers the differences between the
+// answer and what was wanted, because another apply would not reduce them.
 func (a *applyCall[Type]) record(
 	w objectWriter[Type], wanted managedfields.Configuration, answer *unstructured.Unstructured, desired Type,
 ) (Type, error) {
@@ -416,8 +414,7 @@ func (a *applyCall[Type]) migrate(
 	return target, c.Patch(ctx, target, patch, client.FieldOwner(a.owner.Name))
 }
 
-// maxLeft bounds the attempts to find out what to leave to others: the answer to the first names all, but for changes
-// since.
+// maxLeft limits how often fields are left to others. The first answer names all of them, except for later changes.
 const maxLeft = 3
 
 func (a *applyCall[Type]) applyOnce(
@@ -450,7 +447,7 @@ func (a *applyCall[Type]) applyOnce(
 	}
 }
 
-// typed returns what the server answered as an object of the type of sample.
+// typed returns the answer of the server as an object of the type of sample.
 func typed[T client.Object](answer *unstructured.Unstructured, sample T) (T, error) {
 	obj := copyOf(sample)
 	if u, ok := any(obj).(runtime.Unstructured); ok {
@@ -465,7 +462,7 @@ func typed[T client.Object](answer *unstructured.Unstructured, sample T) (T, err
 	return obj, nil
 }
 
-// contentOf returns the content of obj, which is not to be changed.
+// contentOf returns the content of obj. The caller must not change it.
 func contentOf(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		return u.UnstructuredContent(), nil
@@ -473,7 +470,7 @@ func contentOf(obj client.Object) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// unmanaged returns a copy of obj without the managed fields, which say nothing to people.
+// unmanaged returns a copy of obj without the managed fields, which would fill the log.
 func unmanaged[T client.Object](obj T) T {
 	obj = copyOf(obj)
 	obj.SetManagedFields(nil)

@@ -16,23 +16,25 @@ import (
 //     reflects the child on the resource.
 //   - Stops: never on its own.
 //   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected on the resource and not
-//     returned: it is for the user to mend, and another attempt would fail alike. Every other error is returned, and
-//     not reflected.
+//     returned, because only the user can remove its cause. Every other error is returned, and not reflected.
 //   - On deletion: deletes the child, without asking DesiredChild, and reflects nothing. An owned child would go with
 //     the resource anyway; one without an owner reference needs a Finalizer.
 //
-// The resource controls its child by an owner reference, and only what it controls counts as its child. Several
-// children of one type need OurChild, to tell whose is whose. If more than one object is ours, all are deleted and the
-// desired one is created anew. A child that is being deleted is left to go: it is reflected as long as it is there,
-// counts only if it is the only one, and the desired one is created when it is gone.
+// The resource controls its child by an owner reference, and only an object that it controls counts as its child. If
+// several nodes of a tree have children of one type, each needs OurChild to find its own. If more than one object is
+// the child of this node, all are deleted and the desired one is created anew. A terminating child is not written. It
+// is reflected as long as it exists, it counts only if there is no other, and the desired child is created when it is
+// gone.
 //
-// While nothing changes, it makes no request: the child is read from the cache, through an index by owner where
+// While nothing changes, the node makes no request. The child is read from the cache: through an index by owner if
 // [NewConfig] made the config, else by listing the namespace. Nodes with children of one type share what was read in a
-// request. A type that the manager's client reads past its cache costs a request each time: unstructured and duck
-// types, unless the client's cache options say otherwise, and those that they disable the cache for.
+// request. If the manager's client reads a type past its cache, each request to the root costs a request to the API
+// server. These are unstructured and duck types, unless the client's cache options include them, and the types that the
+// options exclude.
 //
-// An object of the desired name that belongs to somebody else is left alone: the error is reflected, with reason
-// AlreadyExists, and the resource is woken when that object changes; without owner references only in the short form.
+// An object of the desired name that is not a child of this node is not written. The error is reflected, with reason
+// AlreadyExists, and the resource is woken when that object changes. Without owner references, the resource is woken
+// only if the node uses the short form.
 type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
 	// Name identifies the node in paths and logs. Default: the child's kind followed by ChildReconciler.
 	Name string
@@ -51,29 +53,33 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// Sanitize returns what may be logged of a child. See Finalizer.
 	Sanitize func(child ChildType) interface{}
 
-	// SkipOwnerReference leaves the owner reference away, for a child that may not have it: one in another namespace or
-	// cluster, or one that is to outlive the resource. ListOptions and OurChild then have to find it. Default: false.
+	// SkipOwnerReference creates the child without an owner reference. It is for a child in another namespace or
+	// cluster, and for a child that outlives the resource. ListOptions and OurChild then have to find the child.
+	// Default: false.
 	SkipOwnerReference bool
 
 	// Setup adds watches and indexes beyond that of the child's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time,
-	// or on chance, else the child is written in each request. [OnlyReconcileChildStatus] leaves the child as it is and
-	// reflects it. The object returned belongs to this node; it is not called for a terminating resource. Required.
+	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time or
+	// on random values, else the child is written in each request. With the error [OnlyReconcileChildStatus], the child
+	// is not written but reflected. The node may change the returned object. DesiredChild is not called for a
+	// terminating resource. Required.
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
-	// ReflectChildStatusOnParent writes onto the resource what the child tells: child is nil if there is none, and err
-	// is an error to reflect. It must not change the child. One of the three ReflectChildStatusOnParent functions is
-	// required.
+	// ReflectChildStatusOnParent writes the state of the child into the resource. The child is nil if there is none,
+	// and err is an error to reflect. It must not change the child. One of the three ReflectChildStatusOnParent
+	// functions is required.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
-	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent for those who may fail. It wins over
-	// ReflectChildStatusOnParent.
+	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent with an error, which is returned. It takes
+	// precedence over ReflectChildStatusOnParent.
 	ReflectChildStatusOnParentWithError func(ctx context.Context, parent Type, child ChildType, err error) error
 
-	// ReflectChildStatusOnParentWithResult is ReflectChildStatusOnParentWithError for those who also ask for a delay: a
-	// child that tells nobody when it is ready, or that expires. It wins over the others.
-	ReflectChildStatusOnParentWithResult func(ctx context.Context, parent Type, child ChildType, err error) (Result, error)
+	// ReflectChildStatusOnParentWithResult is ReflectChildStatusOnParentWithError with a result, to ask for a delay:
+	// for a child that expires, or sends no event when it is ready. It takes precedence over the other two.
+	ReflectChildStatusOnParentWithResult func(
+		ctx context.Context, parent Type, child ChildType, err error,
+	) (Result, error)
 
 	// ReflectedChildErrorReasons are the API reasons of errors that are reflected rather than returned. Default (nil):
 	// AlreadyExists, Forbidden, Invalid. Empty: none.
@@ -86,8 +92,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// SkipOwnerReference.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild tells whether an object is this node's child. It must not change the object. Default: whatever the
-	// resource controls. Required with SkipOwnerReference.
+	// OurChild reports whether an object is this node's child. It must not change the object. Default: each object that
+	// the resource controls. Required with SkipOwnerReference.
 	OurChild func(resource Type, child ChildType) bool
 
 	initOnce sync.Once
@@ -113,17 +119,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
 		}
-		if isNilNode(r.ChildObjectManager) && r.MergeBeforeUpdate != nil {
-			r.children.tracked = r.children.unowned
-			r.children.manager = &UpdatingObjectManager[CT]{
-				Name:              r.Name,
-				Type:              r.ChildType,
-				Finalizer:         r.Finalizer,
-				TrackDesired:      r.children.unowned,
-				MergeBeforeUpdate: r.MergeBeforeUpdate,
-				Sanitize:          r.Sanitize,
-			}
-		}
+		r.children.useShortForm(r.Finalizer, r.MergeBeforeUpdate, r.Sanitize)
 		r.invalid = r.check()
 	})
 }
@@ -135,13 +131,7 @@ func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr 
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
-	if err := r.children.setUp(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return r.children.setUp(ctx, mgr, bldr, r.Setup)
 }
 
 // Validate checks that the fields are set as they must be and, if recursive, the object manager.
@@ -154,62 +144,50 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 }
 
 func (r *ChildReconciler[T, CT, CLT]) check() error {
-	if r.DesiredChild == nil {
-		return fmt.Errorf("ChildReconciler %q must implement DesiredChild", r.Name)
+	reflects := r.ReflectChildStatusOnParent != nil ||
+		r.ReflectChildStatusOnParentWithError != nil || r.ReflectChildStatusOnParentWithResult != nil
+	shortForm := r.MergeBeforeUpdate != nil || r.Finalizer != "" || r.Sanitize != nil
+	switch {
+	case r.DesiredChild == nil:
+		return r.children.errorf("must implement DesiredChild")
+	case !reflects:
+		return r.children.errorf("must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError")
 	}
-	if r.ReflectChildStatusOnParent == nil && r.ReflectChildStatusOnParentWithError == nil && r.ReflectChildStatusOnParentWithResult == nil {
-		return fmt.Errorf("ChildReconciler %q must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError", r.Name)
-	}
-	if err := r.children.check(); err != nil {
-		return err
-	}
-	if isNilNode(r.children.manager) {
-		return fmt.Errorf("ChildReconciler %q must implement ChildObjectManager", r.Name)
-	}
-	if !isNilNode(r.ChildObjectManager) && (r.MergeBeforeUpdate != nil || r.Finalizer != "" || r.Sanitize != nil) {
-		return fmt.Errorf("ChildReconciler %q may not implement both ChildObjectManager and Finalizer, MergeBeforeUpdate or Sanitize", r.Name)
-	}
-	return r.children.checkTypes()
+	both := shortForm && !isNilNode(r.ChildObjectManager)
+	return r.children.check("", both, "Finalizer, MergeBeforeUpdate or Sanitize")
 }
 
-// Reconcile makes the child as it should be, see [ChildReconciler]. The result is that of
-// ReflectChildStatusOnParentWithResult, empty without it.
+// Reconcile makes the child as it should be, see [ChildReconciler]. It returns the result of
+// ReflectChildStatusOnParentWithResult. Without that function the result is empty.
 func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	if r.invalid != nil {
 		return Result{}, r.invalid
 	}
 	ctx = Enter(ctx, r.Name)
-	config, err := RetrieveConfig(ctx)
+	config, found, err := r.children.find(ctx, resource)
 	if err != nil {
-		return Result{}, fmt.Errorf("ChildReconciler %q: %w", r.Name, err)
-	}
-
-	found, err := r.children.find(ctx, config, resource)
-	if err != nil {
-		recordFailure(ctx, typeName(r.ChildType), err)
 		return Result{}, err
 	}
+
 	var desired CT
-	if resource.GetDeletionTimestamp() == nil {
+	terminating := resource.GetDeletionTimestamp() != nil
+	if !terminating {
 		desired, err = r.DesiredChild(ctx, resource)
 	}
 	child, err := r.children.converge(ctx, config, resource, found, desired, err)
-	if resource.GetDeletionTimestamp() == nil {
-		outcome := r.children.judge(ctx, config, resource, child, desired, err)
-		if outcome.returned == nil {
-			result, err := r.reflectOn(ctx, resource, outcome.child, outcome.reflected)
-			if err != nil {
-				recordFailure(ctx, r.children.describe(desired), err)
-			}
-			return result, err
+	var result Result
+	if !terminating {
+		var reflected error
+		child, reflected, err = r.children.classify(ctx, config, resource, child, desired, err)
+		if err == nil {
+			result, err = r.reflectOn(ctx, resource, child, reflected)
 		}
-		err = outcome.returned
 	}
 	if err != nil {
 		recordFailure(ctx, r.children.describe(desired), err)
 	}
-	return Result{}, err
+	return result, err
 }
 
 func (r *ChildReconciler[T, CT, CLT]) reflectOn(ctx context.Context, resource T, child CT, err error) (Result, error) {
@@ -224,7 +202,7 @@ func (r *ChildReconciler[T, CT, CLT]) reflectOn(ctx context.Context, resource T,
 	}
 }
 
-// Describe tells what the node does with the child's type.
+// Describe returns what the node does with the child's type.
 func (r *ChildReconciler[T, CT, CLT]) Describe() Description {
 	r.init()
 	return Description{

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// children is how a node deals with its children of one type: it finds them, owns them, has the object manager make
-// them agree with what is desired, and tells which errors are for the user to see. [ChildReconciler] does so with one
-// child, [ChildSetReconciler] with many.
+// children are the children of one type of a node: [ChildReconciler] has one, [ChildSetReconciler] many. The methods
+// find the children, set their owner, have the object manager make them agree with what is desired, and decide which
+// errors are reflected on the resource.
 type children[T, CT client.Object, CLT client.ObjectList] struct {
 	// kind and name are those of the node, for errors.
 	kind, name string
@@ -27,9 +29,9 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	childType CT
 	listType  CLT
 	manager   ObjectManager[CT]
-	// tracked tells whether the resource is woken by what the node tracks although it does not own its children.
+	// tracked is true if the resource is woken by what the node tracks although it does not own its children.
 	tracked bool
-	// unowned leaves the owner reference away.
+	// unowned is true if the children have no owner reference.
 	unowned bool
 	// reasons are the API reasons of errors that are reflected.
 	reasons     []metav1.StatusReason
@@ -37,7 +39,7 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	ourChild    func(resource T, child CT) bool
 }
 
-// defaultChildTypes makes what the author did not give: empty values, and the kind of an unstructured list.
+// defaultChildTypes returns child and list with empty values for nil, and with the kind of an unstructured list.
 func defaultChildTypes[CT client.Object, CLT client.ObjectList](child CT, list CLT) (CT, CLT) {
 	child, list = defaultType(child), defaultType(list)
 	if u, ok := any(list).(*unstructured.UnstructuredList); ok && u != nil && u.GetKind() == "" && !isNil(child) {
@@ -47,49 +49,73 @@ func defaultChildTypes[CT client.Object, CLT client.ObjectList](child CT, list C
 	return child, list
 }
 
-// defaultReasons are those of errors that the user can mend, and another attempt cannot.
+// defaultReasons returns given or, if it is nil, the reasons of errors whose cause only the user can remove.
 func defaultReasons(given []metav1.StatusReason) []metav1.StatusReason {
 	if given != nil {
 		return given
 	}
-	return []metav1.StatusReason{metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid}
+	return []metav1.StatusReason{
+		metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
+	}
 }
 
-// check finds what keeps the node from working with its children, beyond its functions.
-func (k *children[T, CT, CLT]) check() error {
+// useShortForm makes the object manager if the author gave a function to merge instead.
+func (k *children[T, CT, CLT]) useShortForm(finalizer string, merge func(current, desired CT), sanitize func(CT) any) {
+	if !isNilNode(k.manager) || merge == nil {
+		return
+	}
+	k.tracked = k.unowned
+	k.manager = &UpdatingObjectManager[CT]{
+		Name:              k.name,
+		Type:              k.childType,
+		Finalizer:         finalizer,
+		TrackDesired:      k.unowned,
+		MergeBeforeUpdate: merge,
+		Sanitize:          sanitize,
+	}
+}
+
+// errorf returns an error of the node.
+func (k *children[T, CT, CLT]) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s %q "+format, append([]any{k.kind, k.name}, args...)...)
+}
+
+// check finds mistakes in how the node is configured. Lacking names a function that the node needs and that the author
+// did not set, if any. Both is true if the author set an object manager and also some of fields, the short form.
+// Generic types may fit the signature of the node but not each other, which the compiler does not find.
+func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) error {
 	switch {
 	case k.unowned && k.ourChild == nil:
-		return fmt.Errorf("%s %q must implement OurChild since owner references are not used", k.kind, k.name)
+		return k.errorf("must implement OurChild since owner references are not used")
 	case k.unowned && k.listOptions == nil:
-		return fmt.Errorf("%s %q must implement ListOptions since owner references are not used", k.kind, k.name)
-	}
-	return nil
-}
-
-// checkTypes finds generic types that fit the signature and nothing else, which the compiler cannot.
-func (k *children[T, CT, CLT]) checkTypes() error {
-	if isNil(k.childType) {
-		return fmt.Errorf("%s %q must define ChildType since none can be made of %s", k.kind, k.name, reflect.TypeFor[CT]())
-	}
-	if lacksKind(k.childType) {
-		return fmt.Errorf("%s %q must define ChildType with apiVersion and kind since it is unstructured", k.kind, k.name)
-	}
-	if isNil(k.listType) {
-		return fmt.Errorf("%s %q must define ChildListType since none can be made of %s", k.kind, k.name, reflect.TypeFor[CLT]())
+		return k.errorf("must implement ListOptions since owner references are not used")
+	case lacking != "":
+		return k.errorf("must implement %s", lacking)
+	case isNilNode(k.manager):
+		return k.errorf("must implement ChildObjectManager")
+	case both:
+		return k.errorf("may not implement both ChildObjectManager and %s", fields)
+	case isNil(k.childType):
+		return k.errorf("must define ChildType since none can be made of %s", reflect.TypeFor[CT]())
+	case lacksKind(k.childType):
+		return k.errorf("must define ChildType with apiVersion and kind since it is unstructured")
+	case isNil(k.listType):
+		return k.errorf("must define ChildListType since none can be made of %s", reflect.TypeFor[CLT]())
 	}
 	if _, ok := any(k.listType).(*unstructured.UnstructuredList); ok {
 		return nil
 	}
 	items, err := meta.GetItemsPtr(k.listType)
 	if err != nil {
-		return fmt.Errorf("%s %q must have a ChildListType with items: %w", k.kind, k.name, err)
+		return k.errorf("must have a ChildListType with items: %w", err)
 	}
 	item := reflect.TypeOf(items).Elem().Elem()
 	if item.Kind() == reflect.Struct {
 		item = reflect.PointerTo(item)
 	}
 	if child := reflect.TypeFor[CT](); !item.AssignableTo(child) {
-		return fmt.Errorf("%s %q must have a ChildListType of its ChildType: the items of %T are %s, not %s", k.kind, k.name, k.listType, item, child)
+		return k.errorf("must have a ChildListType of its ChildType: the items of %T are %s, not %s",
+			k.listType, item, child)
 	}
 	return nil
 }
@@ -97,19 +123,25 @@ func (k *children[T, CT, CLT]) checkTypes() error {
 // validate validates the object manager, if the validation is recursive.
 func (k *children[T, CT, CLT]) validate(ctx context.Context) error {
 	if err := validateNested(ctx, k.manager); err != nil {
-		return fmt.Errorf("%s %q must have a valid ChildObjectManager: %w", k.kind, k.name, err)
+		return k.errorf("must have a valid ChildObjectManager: %w", err)
 	}
 	return nil
 }
 
-// setUp watches the type of the children, indexes it by owner, and sets up the object manager.
-func (k *children[T, CT, CLT]) setUp(ctx context.Context, mgr Manager, bldr *Builder) error {
+// setUp watches the type of the children, indexes it by owner, and sets up the object manager. It calls then, the
+// function of the author, last, unless that is nil.
+func (k *children[T, CT, CLT]) setUp(
+	ctx context.Context, mgr Manager, bldr *Builder, then func(context.Context, Manager, *Builder) error,
+) error {
 	if !k.unowned {
 		if err := k.watch(ctx, mgr, bldr); err != nil {
-			return fmt.Errorf("%s %q is unable to watch %s: %w", k.kind, k.name, typeName(k.childType), err)
+			return k.errorf("is unable to watch %s: %w", typeName(k.childType), err)
 		}
 	}
-	return k.manager.SetupWithManager(ctx, mgr, bldr)
+	if err := k.manager.SetupWithManager(ctx, mgr, bldr); err != nil || then == nil {
+		return err
+	}
+	return then(ctx, mgr, bldr)
 }
 
 func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Builder) error {
@@ -129,7 +161,9 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 
 // converge makes the cluster agree with what is desired of one child, or with the error that came in its place. found
 // are the objects that are this child: one, as a rule. It returns the child as it is now.
-func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, resource T, found []CT, desired CT, err error) (CT, error) {
+func (k *children[T, CT, CLT]) converge(
+	ctx context.Context, config Config, resource T, found []CT, desired CT, err error,
+) (CT, error) {
 	var none CT
 	actual, extras := pickChild(found)
 	switch {
@@ -153,8 +187,7 @@ func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, reso
 			}
 		}
 		if isNil(desired) {
-			// That they were asked to go does not mean that they are gone: a finalizer has to wait for the next
-			// request.
+			// The finalizer stays until the next request, because a deleted child may not be gone yet.
 			return none, nil
 		}
 		actual = none
@@ -168,8 +201,8 @@ func (k *children[T, CT, CLT]) converge(ctx context.Context, config Config, reso
 	return k.manage(ctx, config, resource, actual, desired)
 }
 
-// pickChild picks the object that counts as the child, and returns the others that do too. One that is about to go
-// counts only if there is no other: it makes way.
+// pickChild returns the object that counts as the child, and all others that are not terminating. A terminating object
+// counts only if there is no other.
 func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 	for _, child := range found {
 		switch {
@@ -193,34 +226,31 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 // setOwner makes the resource the controller of desired, unless owner references are not used.
 func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, resource T, desired CT) error {
 	if !k.unowned {
-		ref, err := controllerRef(ctx, config, resource)
-		if err == nil {
-			err = setController(resource, ref, desired)
-		}
-		if err != nil {
-			return fmt.Errorf("%s %q is unable to make %s the controller of %s: %w",
-				k.kind, k.name, describeObject(resource), describeObject(desired), err)
+		if err := setController(ctx, config, resource, desired); err != nil {
+			return k.errorf("is unable to make %s the controller of %s: %w",
+				describeObject(resource), describeObject(desired), err)
 		}
 	}
 	if !k.isOwn(resource, desired) {
-		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, this can result in orphaned children",
-			"child", describeObject(desired))
+		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, "+
+			"this can result in orphaned children", "child", describeObject(desired))
 	}
 	return nil
 }
 
-// checkScope finds a child without the namespace that its type needs, which the API server would refuse in words that
-// do not name the object.
+// checkScope returns an error for a child without the namespace that its type needs. The API server would refuse it
+// with an error that does not name the object.
 func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 	if isNil(desired) || desired.GetNamespace() != "" {
 		return nil
 	}
 	namespaced, err := config.IsObjectNamespaced(desired)
 	if err != nil || !namespaced {
-		// A type that the mapper does not know is the API server's to judge.
+		// The mapper does not know the type, so the API server decides.
 		return nil
 	}
-	return fmt.Errorf("%s %q is unable to create %s: the type is namespaced, and no namespace is desired", k.kind, k.name, describeObject(desired))
+	return k.errorf("is unable to create %s: the type is namespaced, and no namespace is desired",
+		describeObject(desired))
 }
 
 // describe names child, or the type where there is none, for errors.
@@ -231,15 +261,15 @@ func (k *children[T, CT, CLT]) describe(child CT) string {
 	return describeObject(child)
 }
 
-// uses is what the node does with the type of its children, and with the resource for their sake.
+// uses returns what the node does with the type of its children, and with the resource because of them.
 func (k *children[T, CT, CLT]) uses() []Access {
 	uses := []Access{{Object: k.childType, Verbs: []string{"get", "list", "watch"}}}
 	uses = append(uses, managerAccess(k.manager, k.childType)...)
 	return append(uses, finalizerAccess("", !k.unowned)...)
 }
 
-// managerAccess is what an object manager does with objects of the type of managed. One that does not say may do all
-// that there is to do.
+// managerAccess returns what an object manager does with objects of the type of managed. A manager that is no
+// [Describer] may do everything.
 func managerAccess(manager any, managed client.Object) []Access {
 	if d, ok := manager.(Describer); ok && !isNilNode(manager) {
 		return d.Describe().Uses
@@ -247,8 +277,8 @@ func managerAccess(manager any, managed client.Object) []Access {
 	return []Access{{Object: managed, Verbs: []string{"create", "update", "patch", "delete"}}}
 }
 
-// finalizerAccess is what a node needs of the resource itself: to patch its finalizers, and to have children block its
-// deletion, which clusters that enforce owner reference permissions ask for.
+// finalizerAccess returns what a node does with the resource itself: it patches the finalizers, and has children block
+// the deletion of the resource, which needs a permission in clusters that enforce owner reference permissions.
 func finalizerAccess(finalizer string, owns bool) []Access {
 	var access []Access
 	if finalizer != "" {
@@ -260,85 +290,132 @@ func finalizerAccess(finalizer string, owns bool) []Access {
 	return access
 }
 
-// outcome is what came of one child.
-type outcome[CT client.Object] struct {
-	// child is the child as it is now, nil if there is none.
-	child CT
-	// reflected is an error that the user is to see on the resource, nil if there is none.
-	reflected error
-	// returned is an error that the node returns. Nothing is reflected then.
-	returned error
-}
-
-// judge tells who is to see the error that came of a child: the user, on the resource, or the caller of the node.
-func (k *children[T, CT, CLT]) judge(ctx context.Context, config Config, resource T, child, desired CT, err error) outcome[CT] {
+// classify decides who is to see the error that came of a child. The user sees reflected on the resource, and the
+// caller of the node sees returned. The child is nil if there is an error.
+func (k *children[T, CT, CLT]) classify(
+	ctx context.Context, config Config, resource T, child, desired CT, err error,
+) (_ CT, reflected, returned error) {
 	if err == nil {
-		return outcome[CT]{child: child}
+		return child, nil, nil
 	}
+	var none CT
 	reason := apierrs.ReasonForError(err)
 	if !slices.Contains(k.reasons, reason) {
-		return outcome[CT]{returned: err}
+		return none, nil, err
 	}
 	if reason == metav1.StatusReasonAlreadyExists {
 		foreign, lookupErr := k.blockedByForeign(ctx, config, resource, desired, err)
 		if lookupErr != nil {
-			return outcome[CT]{returned: lookupErr}
+			return none, nil, lookupErr
 		}
 		if !foreign {
 			// The child is there and ours: the cache lags behind, and the next attempt will see it.
 			contextOf(ctx).state.fail(pathOf(ctx), k.describe(desired), ClassConflict, err)
-			return outcome[CT]{returned: err}
+			return none, nil, err
 		}
 	}
-	return outcome[CT]{reflected: err}
+	return none, err, nil
 }
 
-// blockedByForeign reads the object that has the name of the desired child, past the cache, and tells whether it
-// belongs to somebody else. If so, the resource is woken when it changes.
-func (k *children[T, CT, CLT]) blockedByForeign(ctx context.Context, config Config, resource T, desired CT, err error) (bool, error) {
-	blocker := copyOf(k.childType)
+// blockedByForeign reads the object that has the name of the desired child, past the cache, and reports whether it is
+// not a child of the node. If so, the resource is woken when the object changes.
+func (k *children[T, CT, CLT]) blockedByForeign(
+	ctx context.Context, config Config, resource T, desired CT, err error,
+) (bool, error) {
 	key := blockerKey(resource, desired, err)
-	if config.APIReader == nil {
-		// Nobody can tell. If it is ours, the cache shows it soon.
+	switch {
+	case config.APIReader == nil:
+		// It cannot be read. If it is ours, the cache shows it soon.
 		return false, nil
-	}
-	if key.Name == "" {
+	case key.Name == "":
 		return true, nil
 	}
-	if lookupErr := config.APIReader.Get(ctx, key, blocker); lookupErr != nil {
-		if !apierrs.IsNotFound(lookupErr) {
-			return false, fmt.Errorf("%s %q is unable to read %s %s, which exists already: %w", k.kind, k.name, typeName(k.childType), key, lookupErr)
-		}
+	blocker := copyOf(k.childType)
+	getErr := config.APIReader.Get(ctx, key, blocker)
+	switch {
+	case apierrs.IsNotFound(getErr):
 		blocker.SetNamespace(key.Namespace)
 		blocker.SetName(key.Name)
-	} else if k.isOwn(resource, blocker) {
+	case getErr != nil:
+		return false, k.errorf("is unable to read %s %s, which exists already: %w", typeName(k.childType), key, getErr)
+	case k.isOwn(resource, blocker):
 		return false, nil
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
 		"child", describeObject(blocker), "ownerRefs", blocker.GetOwnerReferences())
 	if (!k.unowned || k.tracked) && config.Tracker != nil {
-		if trackErr := config.track(ctx, blocker, resource); trackErr != nil {
-			return false, fmt.Errorf("%s %q is unable to track %s: %w", k.kind, k.name, describeObject(blocker), trackErr)
+		if err := config.track(ctx, blocker, resource); err != nil {
+			return false, k.errorf("is unable to track %s: %w", describeObject(blocker), err)
 		}
 	}
 	return true, nil
 }
 
-// blockerKey names the object in the way of desired. The server names it in the details of its answer, which matters
-// for a generated name; an error made elsewhere may have none.
+// blockerKey returns the name of the object that is in the way of desired. The answer of the server has the name in its
+// details, which matters for a generated name. An error of another origin may have none.
 func blockerKey(resource, desired client.Object, err error) client.ObjectKey {
 	var key client.ObjectKey
 	if !isNil(desired) {
 		key = client.ObjectKeyFromObject(desired)
 	}
-	if key.Namespace == "" {
-		key.Namespace = resource.GetNamespace()
-	}
+	key.Namespace = cmp.Or(key.Namespace, resource.GetNamespace())
 	var status apierrs.APIStatus
 	if errors.As(err, &status) {
-		if details := status.Status().Details; details != nil && details.Name != "" {
-			key.Name = details.Name
+		if details := status.Status().Details; details != nil {
+			key.Name = cmp.Or(details.Name, key.Name)
 		}
 	}
 	return key
+}
+
+// setController makes owner the controller of child, unless child has a controller already.
+//
+// The rules are those of Kubernetes garbage collection: an owner is cluster-scoped or in the namespace of the child.
+func setController(ctx context.Context, config Config, owner, child client.Object) error {
+	ref, err := controllerRef(ctx, config, owner)
+	if err != nil || metav1.GetControllerOfNoCopy(child) != nil {
+		return err
+	}
+	from, to := owner.GetNamespace(), child.GetNamespace()
+	switch {
+	case from == "" || from == to:
+	case to == "":
+		return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", from)
+	default:
+		return fmt.Errorf("cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s",
+			from, to)
+	}
+	isOwner := func(known metav1.OwnerReference) bool { return known.UID == ref.UID }
+	others := slices.DeleteFunc(slices.Clone(child.GetOwnerReferences()), isOwner)
+	child.SetOwnerReferences(append(others, ref))
+	return nil
+}
+
+// ownerIdentity is what an owner reference is made of.
+type ownerIdentity struct {
+	object client.Object
+	uid    types.UID
+	reader client.Client
+}
+
+// controllerRef returns a reference to owner as controller, or an error if the kind of owner is not known. Below a root
+// the reference is made once in a request.
+func controllerRef(ctx context.Context, config Config, owner client.Object) (metav1.OwnerReference, error) {
+	s := contextOf(ctx)
+	owner, _ = s.behindCast(owner)
+	request := s.state
+	if request == nil || !s.comparable {
+		request = &requestState{}
+	}
+	identity := ownerIdentity{object: owner, uid: owner.GetUID(), reader: config.Client}
+	request.mu.Lock()
+	defer request.mu.Unlock()
+	if request.owner != identity {
+		kind, err := config.GroupVersionKindFor(owner)
+		if err != nil {
+			return metav1.OwnerReference{}, err
+		}
+		request.owner, request.ownerRef = identity, *metav1.NewControllerRef(owner, kind)
+	}
+	return request.ownerRef, nil
 }

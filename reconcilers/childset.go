@@ -10,29 +10,30 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // ChildSetReconciler keeps a set of children of one type as it should be: it creates, updates and deletes each of them
-// as [ChildReconciler] does with one. Children are told apart by an identity that IdentifyChild reads from them.
+// as [ChildReconciler] does with one. Each child has an identity, which IdentifyChild reads from it.
 //
 //   - Runs: looks the children up through the cache, asks DesiredChildren once, has the object manager make each child
 //     agree, in the order of the identities, and reflects all of them on the resource at once.
-//   - Stops: at the first child whose error is returned. What came of those before is reflected.
+//   - Stops: at the first child whose error is returned. The children before it are reflected.
 //   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected with its child, and the
 //     others go on. Every other error is returned. An error of DesiredChildren, and identities that are empty or not
 //     unique, are returned before anything is changed, and nothing is reflected.
 //   - On deletion: deletes all children, without asking DesiredChildren, and reflects an empty result. Owned children
 //     would go with the resource anyway; those without an owner reference need a Finalizer.
 //
-// The identity has to be one that the child carries: its name, or a label. A known child whose identity is not desired
-// is deleted, the empty identity included. If several known children have one identity, all of them are deleted and the
-// desired one is created anew.
+// The identity must be part of the child: its name, or a label. A known child whose identity is empty, or is not
+// desired, is deleted. If several known children have one identity, all of them are deleted and the desired one is
+// created anew.
 //
-// With a Finalizer, the resource stays until the last child is gone: not only asked to go. The children are tracked
-// while it waits.
+// With a Finalizer, the resource stays until the last child is gone. While the resource waits, its children are
+// tracked.
 //
-// While nothing changes, it makes no request, and it costs as much as there are children.
+// While nothing changes, the node makes no request, and its cost is proportional to the number of children.
 type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
 	// Name identifies the node in paths and logs; each child's identity is a segment below it. Default: the child's
 	// kind followed by ChildSetReconciler.
@@ -48,18 +49,18 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// for children that the resource does not own, and implies SkipOwnerReference. Optional.
 	Finalizer string
 
-	// SkipOwnerReference leaves the owner reference away, for children that may not have it: those in another namespace
-	// or cluster, or those that are to outlive the resource. ListOptions and OurChild then have to find them. Default:
-	// false.
+	// SkipOwnerReference creates the children without an owner reference. It is for children in another namespace or
+	// cluster, and for children that outlive the resource. ListOptions and OurChild then have to find the children.
+	// Default: false.
 	SkipOwnerReference bool
 
 	// Setup adds watches and indexes beyond that of the children's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time, or on
-	// chance. It can see what there is by [RetrieveKnownChildren]. [OnlyReconcileChildStatus] leaves all children as
-	// they are and reflects them. The objects returned belong to this node; it is not called for a terminating
-	// resource. Required.
+	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time or on random
+	// values. [RetrieveKnownChildren] returns the children that exist. With the error [OnlyReconcileChildStatus], the
+	// children are not written but reflected. The node may change the returned objects. DesiredChildren is not called
+	// for a terminating resource. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 
 	// ChildObjectManager creates, updates and deletes the children. Required, unless the short form is used.
@@ -70,15 +71,19 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// Sanitize returns what may be logged of a child. See MergeBeforeUpdate.
 	Sanitize func(child ChildType) interface{}
 
-	// ReflectChildrenStatusOnParent writes onto the resource what the children tell, sorted by identity. It must not
-	// change the children. One of the three ReflectChildrenStatusOnParent functions is required.
+	// ReflectChildrenStatusOnParent writes the state of the children into the resource. It must not change the
+	// children. One of the three ReflectChildrenStatusOnParent functions is required.
 	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
-	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent for those who may fail. It wins over
-	// ReflectChildrenStatusOnParent.
-	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
-	// ReflectChildrenStatusOnParentWithResult is ReflectChildrenStatusOnParentWithError for those who also ask for a
-	// delay. It wins over the others.
-	ReflectChildrenStatusOnParentWithResult func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) (Result, error)
+	// ReflectChildrenStatusOnParentWithError is ReflectChildrenStatusOnParent with an error, which is returned. It
+	// takes precedence over ReflectChildrenStatusOnParent.
+	ReflectChildrenStatusOnParentWithError func(
+		ctx context.Context, parent Type, result ChildSetResult[ChildType],
+	) error
+	// ReflectChildrenStatusOnParentWithResult is ReflectChildrenStatusOnParentWithError with a result, to ask for a
+	// delay. It takes precedence over the other two.
+	ReflectChildrenStatusOnParentWithResult func(
+		ctx context.Context, parent Type, result ChildSetResult[ChildType],
+	) (Result, error)
 
 	// ReflectedChildErrorReasons are the API reasons of errors that are reflected rather than returned. Default (nil):
 	// AlreadyExists, Forbidden, Invalid. Empty: none.
@@ -88,8 +93,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// references.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
-	// OurChild tells whether an object is one of this node's children. It must not change the object. Default: whatever
-	// the resource controls. Required without owner references.
+	// OurChild reports whether an object is one of this node's children. It must not change the object. Default: each
+	// object that the resource controls. Required without owner references.
 	OurChild func(resource Type, child ChildType) bool
 
 	// IdentifyChild returns the identity of a child, desired or known. It must not change the child. Required.
@@ -118,16 +123,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
 		}
-		if isNilNode(r.ChildObjectManager) && r.MergeBeforeUpdate != nil {
-			r.children.tracked = r.children.unowned
-			r.children.manager = &UpdatingObjectManager[CT]{
-				Name:              r.Name,
-				Type:              r.ChildType,
-				TrackDesired:      r.children.unowned,
-				MergeBeforeUpdate: r.MergeBeforeUpdate,
-				Sanitize:          r.Sanitize,
-			}
-		}
+		r.children.useShortForm("", r.MergeBeforeUpdate, r.Sanitize)
 		r.invalid = r.check()
 	})
 }
@@ -141,16 +137,10 @@ func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, m
 	}
 	if r.Finalizer != "" {
 		if err := WatchTracked(ctx, bldr, r.ChildType); err != nil {
-			return fmt.Errorf("ChildSetReconciler %q is unable to watch %s: %w", r.Name, typeName(r.ChildType), err)
+			return r.children.errorf("is unable to watch %s: %w", typeName(r.ChildType), err)
 		}
 	}
-	if err := r.children.setUp(ctx, mgr, bldr); err != nil {
-		return err
-	}
-	if r.Setup == nil {
-		return nil
-	}
-	return r.Setup(ctx, mgr, bldr)
+	return r.children.setUp(ctx, mgr, bldr, r.Setup)
 }
 
 // Validate checks that the fields are set as they must be and, if recursive, the object manager.
@@ -163,41 +153,33 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 }
 
 func (r *ChildSetReconciler[T, CT, CLT]) check() error {
-	if r.DesiredChildren == nil {
-		return fmt.Errorf("ChildSetReconciler %q must implement DesiredChildren", r.Name)
-	}
-	if r.ReflectChildrenStatusOnParent == nil && r.ReflectChildrenStatusOnParentWithError == nil && r.ReflectChildrenStatusOnParentWithResult == nil {
-		return fmt.Errorf("ChildSetReconciler %q must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError", r.Name)
-	}
-	if err := r.children.check(); err != nil {
-		return err
-	}
+	reflects := r.ReflectChildrenStatusOnParent != nil ||
+		r.ReflectChildrenStatusOnParentWithError != nil || r.ReflectChildrenStatusOnParentWithResult != nil
+	shortForm := r.MergeBeforeUpdate != nil || r.Sanitize != nil
 	switch {
-	case r.IdentifyChild == nil:
-		return fmt.Errorf("ChildSetReconciler %q must implement IdentifyChild", r.Name)
-	case isNilNode(r.children.manager):
-		return fmt.Errorf("ChildSetReconciler %q must implement ChildObjectManager", r.Name)
-	case !isNilNode(r.ChildObjectManager) && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
-		return fmt.Errorf("ChildSetReconciler %q may not implement both ChildObjectManager and MergeBeforeUpdate or Sanitize", r.Name)
+	case r.DesiredChildren == nil:
+		return r.children.errorf("must implement DesiredChildren")
+	case !reflects:
+		return r.children.errorf("must implement ReflectChildrenStatusOnParent or " +
+			"ReflectChildrenStatusOnParentWithError")
 	}
-	return r.children.checkTypes()
+	lacking := ""
+	if r.IdentifyChild == nil {
+		lacking = "IdentifyChild"
+	}
+	return r.children.check(lacking, shortForm && !isNilNode(r.ChildObjectManager), "MergeBeforeUpdate or Sanitize")
 }
 
-// Reconcile makes the children as they should be, see [ChildSetReconciler]. The result is that of
-// ReflectChildrenStatusOnParentWithResult, empty without it.
+// Reconcile makes the children as they should be, see [ChildSetReconciler]. It returns the result of
+// ReflectChildrenStatusOnParentWithResult. Without that function the result is empty.
 func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	if r.invalid != nil {
 		return Result{}, r.invalid
 	}
 	ctx = Enter(ctx, r.Name)
-	config, err := RetrieveConfig(ctx)
+	config, known, err := r.children.find(ctx, resource)
 	if err != nil {
-		return Result{}, fmt.Errorf("ChildSetReconciler %q: %w", r.Name, err)
-	}
-	known, err := r.children.find(ctx, config, resource)
-	if err != nil {
-		recordFailure(ctx, typeName(r.ChildType), err)
 		return Result{}, err
 	}
 	ctx = stashKnownChildren(ctx, known)
@@ -266,10 +248,11 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 		ctx := &paths[i]
 		child, err := r.children.converge(ctx, config, resource, slot.known, slot.desired, desiredErr)
 		if !terminating {
-			outcome := r.children.judge(ctx, config, resource, child, slot.desired, err)
-			err = outcome.returned
+			var reflected error
+			child, reflected, err = r.children.classify(ctx, config, resource, child, slot.desired, err)
 			if err == nil {
-				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: slot.id, Child: outcome.child, Err: outcome.reflected})
+				part := ChildSetPartialResult[CT]{Id: slot.id, Child: child, Err: reflected}
+				result.Children = append(result.Children, part)
 			}
 		}
 		if err != nil {
@@ -280,10 +263,11 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 	return result, nil
 }
 
-// trackLast has a terminating resource woken when its children go. It comes before they are deleted: the event of one
-// that goes at once may be there before the request ends.
+// trackLast has a terminating resource woken when its children go. It is called before they are deleted, because the
+// event of a child that goes at once may come before the request ends.
 func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config Config, resource T, known []CT) error {
-	if r.Finalizer == "" || resource.GetDeletionTimestamp() == nil || config.Tracker == nil || r.MergeBeforeUpdate != nil {
+	waits := r.Finalizer != "" && resource.GetDeletionTimestamp() != nil
+	if !waits || config.Tracker == nil || r.MergeBeforeUpdate != nil {
 		// The manager of the short form tracks what it deletes.
 		return nil
 	}
@@ -296,23 +280,26 @@ func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config C
 	return nil
 }
 
-// release takes the finalizer off a terminating resource once no child is left, known being those that were there at
-// the start of the request.
-func (r *ChildSetReconciler[T, CT, CLT]) release(ctx context.Context, config Config, resource T, known []CT) (Result, error) {
+// release takes the finalizer off a terminating resource once no child is left. Known are the children that were there
+// at the start of the request.
+func (r *ChildSetReconciler[T, CT, CLT]) release(
+	ctx context.Context, config Config, resource T, known []CT,
+) (Result, error) {
 	switch {
 	case r.Finalizer == "":
 		return Result{}, nil
 	case len(known) == 0:
 		return Result{}, ClearFinalizer(ctx, resource, r.Finalizer)
 	case config.Tracker == nil:
-		// Nothing else will tell when they are gone.
+		// No event will wake the resource when they are gone.
 		return withRequeue(Result{}, true), nil
 	}
 	for _, child := range known {
 		if child.GetDeletionTimestamp() == nil {
 			continue
 		}
-		if err := config.Get(ctx, client.ObjectKeyFromObject(child), copyOf(r.ChildType)); apierrs.IsNotFound(err) {
+		err := config.Get(ctx, client.ObjectKeyFromObject(child), copyOf(r.ChildType))
+		if apierrs.IsNotFound(err) {
 			// Its last event may have come before it was tracked.
 			return withRequeue(Result{}, true), nil
 		}
@@ -320,7 +307,9 @@ func (r *ChildSetReconciler[T, CT, CLT]) release(ctx context.Context, config Con
 	return Result{}, nil
 }
 
-func (r *ChildSetReconciler[T, CT, CLT]) reflect(ctx context.Context, resource T, result ChildSetResult[CT]) (Result, error) {
+func (r *ChildSetReconciler[T, CT, CLT]) reflect(
+	ctx context.Context, resource T, result ChildSetResult[CT],
+) (Result, error) {
 	switch {
 	case r.ReflectChildrenStatusOnParentWithResult != nil:
 		return r.ReflectChildrenStatusOnParentWithResult(ctx, resource, result)
@@ -332,7 +321,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) reflect(ctx context.Context, resource T
 	}
 }
 
-// Describe tells what the node does with the children's type.
+// Describe returns what the node does with the children's type.
 func (r *ChildSetReconciler[T, CT, CLT]) Describe() Description {
 	r.init()
 	return Description{
@@ -343,7 +332,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Describe() Description {
 	}
 }
 
-// childSlot is all that goes by one identity.
+// childSlot is the desired child and the known children of one identity.
 type childSlot[CT client.Object] struct {
 	id      string
 	desired CT
@@ -390,4 +379,66 @@ func slotsOf[CT client.Object](identify func(CT) string, desired, known []CT) ([
 	}
 	slices.SortFunc(slots, func(a, b childSlot[CT]) int { return strings.Compare(a.id, b.id) })
 	return slots, nil
+}
+
+// ChildSetResult is the outcome for the children of a [ChildSetReconciler].
+type ChildSetResult[T client.Object] struct {
+	// Children are the desired and the known children, sorted by identity.
+	Children []ChildSetPartialResult[T]
+}
+
+// ChildSetPartialResult is the outcome for one child.
+type ChildSetPartialResult[T client.Object] struct {
+	// Id is the identity of the child.
+	//
+	//lint:ignore ST1003 the name is part of the compatible vocabulary
+	Id string
+	// Child is the child as the API server has it, nil if there is none.
+	Child T
+	// Err is an error to reflect, nil if there was none. Errors that are returned do not appear here.
+	Err error
+}
+
+// AggregateError returns the errors of all children as one error, or nil if there are none. Its text has equal texts of
+// errors once. errors.Is, errors.As, and the functions for the reasons of API errors look into its members.
+func (r *ChildSetResult[T]) AggregateError() error {
+	var errs []error
+	for _, child := range r.Children {
+		errs = append(errs, child.Err)
+	}
+	if aggregate := utilerrors.NewAggregate(errs); aggregate != nil {
+		return aggregateError{aggregate}
+	}
+	return nil
+}
+
+// aggregateError lets errors.As see the members of an aggregate.
+type aggregateError struct {
+	utilerrors.Aggregate
+}
+
+func (e aggregateError) Unwrap() []error {
+	return e.Errors()
+}
+
+type knownChildrenKey struct{}
+
+// stashKnownChildren returns a context in which known are the children of the set that is being reconciled.
+func stashKnownChildren[T client.Object](ctx context.Context, known []T) context.Context {
+	return context.WithValue(ctx, knownChildrenKey{}, known)
+}
+
+// RetrieveKnownChildren returns copies of the children that the [ChildSetReconciler] around the caller found, sorted by
+// namespace and name. If the node found none, the slice is empty. The slice is nil outside of such a node, and if the
+// children of the node have another type.
+func RetrieveKnownChildren[T client.Object](ctx context.Context) []T {
+	known, ok := ctx.Value(knownChildrenKey{}).([]T)
+	if !ok {
+		return nil
+	}
+	copies := make([]T, len(known))
+	for i, child := range known {
+		copies[i] = copyOf(child)
+	}
+	return copies
 }

@@ -4,19 +4,24 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 // treeContext is a context with everything that the nodes of one request share. It is one value and not many context
-// values, because every request makes it and every node reads it (numbers of an idle request).
+// values, because every request makes it and every node reads it, so it decides what an idle request costs.
 //
-// It is not changed once it is made. A node that replaces a part of it derives a new one for the nodes below.
+// A treeContext never changes. A node that replaces a part of it derives a new one for the nodes below.
 type treeContext struct {
 	context.Context
 
@@ -37,9 +42,9 @@ type treeContext struct {
 	admissionResponse *admission.Response
 	httpRequest       *http.Request
 
-	// state is that of the request, nil unless a root made the context.
+	// state is the state of the request, nil unless a root made the context.
 	state *requestState
-	// watches are those registered so far, nil unless a root's set-up made the context.
+	// watches are the watches that were registered so far, nil unless a root's set-up made the context.
 	watches *watches
 	// beforeSetup is true while a root validates its tree before the set-up of the tree.
 	beforeSetup bool
@@ -79,8 +84,10 @@ func derive(ctx context.Context, change func(*treeContext)) context.Context {
 }
 
 var (
-	errNoConfig         = errors.New("config must exist on the context. Check that the context is from a ResourceReconciler or WithConfig")
-	errNoOriginalConfig = errors.New("resource config must exist on the context. Check that the context is from a ResourceReconciler")
+	errNoConfig = errors.New("config must exist on the context. " +
+		"Check that the context is from a ResourceReconciler or WithConfig")
+	errNoOriginalConfig = errors.New("resource config must exist on the context. " +
+		"Check that the context is from a ResourceReconciler")
 )
 
 // StashRequest returns a context in which request is the one being reconciled.
@@ -99,8 +106,8 @@ func StashConfig(ctx context.Context, config Config) context.Context {
 	return derive(ctx, func(s *treeContext) { s.setConfig(s.nodeConfig(config)) })
 }
 
-// RetrieveConfig returns the current config: the root's, or that of the innermost node that replaced it. Children are
-// read and written with it.
+// RetrieveConfig returns the current config: the config of the root, or of the innermost node that replaced it.
+// Children are read and written with it.
 func RetrieveConfig(ctx context.Context) (Config, error) {
 	s := contextOf(ctx)
 	if !s.hasConfig {
@@ -124,8 +131,8 @@ func StashOriginalConfig(ctx context.Context, config Config) context.Context {
 	return derive(ctx, func(s *treeContext) { s.originalConfig, s.hasOriginalConfig = s.nodeConfig(config), true })
 }
 
-// RetrieveOriginalConfig returns the config that the resource was loaded with, whatever config is current. The status,
-// the finalizers and the events of the resource are written with it.
+// RetrieveOriginalConfig returns the config that the resource was loaded with, even if a node has replaced the current
+// config. The status, the finalizers and the events of the resource are written with it.
 func RetrieveOriginalConfig(ctx context.Context) (Config, error) {
 	s := contextOf(ctx)
 	if !s.hasOriginalConfig {
@@ -159,8 +166,8 @@ func StashOriginalResourceType(ctx context.Context, resourceType client.Object) 
 	return derive(ctx, func(s *treeContext) { s.originalResourceType = resourceType })
 }
 
-// RetrieveOriginalResourceType returns an object of the type that the root reconciles, whatever type the current nodes
-// see it as, or nil. It is for reading only.
+// RetrieveOriginalResourceType returns an object of the type that the root reconciles, or nil. The nodes below a
+// [CastResource] see the resource as another type. The object is for reading only.
 func RetrieveOriginalResourceType(ctx context.Context) client.Object {
 	return contextOf(ctx).originalResourceType
 }
@@ -217,8 +224,8 @@ func RetrieveHTTPRequest(ctx context.Context) *http.Request {
 	return contextOf(ctx).httpRequest
 }
 
-// castFrame says that the nodes below see original as object. Both are known by their identity: a copy of object is
-// just some object.
+// castFrame says that the nodes below see original as object. Both are compared by identity: a copy of object does not
+// stand for original.
 type castFrame struct {
 	object   client.Object
 	original client.Object
@@ -237,9 +244,14 @@ func withCast(ctx context.Context, cast, resource client.Object) context.Context
 // resourceBehindCast returns the resource that obj stands for, as the root loaded it, and true if obj is a cast object.
 // Any other object stands for itself.
 //
-// It tells the kind. Of what is in it, obj may know better: the changes of nodes are carried over when the cast ends.
+// The result is for the kind and the identity of the resource. Its content may be older than that of obj: changes that
+// nodes make to obj reach the resource when the cast ends.
 func resourceBehindCast(ctx context.Context, obj client.Object) (client.Object, bool) {
-	for c := contextOf(ctx).casts; c != nil; c = c.outer {
+	return contextOf(ctx).behindCast(obj)
+}
+
+func (s *treeContext) behindCast(obj client.Object) (client.Object, bool) {
+	for c := s.casts; c != nil; c = c.outer {
 		if c.object == obj {
 			return c.original, true
 		}
@@ -247,13 +259,13 @@ func resourceBehindCast(ctx context.Context, obj client.Object) (client.Object, 
 	return obj, false
 }
 
-// kindOfOriginal returns the kind of the resource that obj stands for, empty where it cannot be told.
+// kindOfOriginal returns the kind of the resource that obj stands for, or an empty kind if it is not known.
 func kindOfOriginal(ctx context.Context, obj client.Object) schema.GroupVersionKind {
-	original, _ := resourceBehindCast(ctx, obj)
+	s := contextOf(ctx)
+	original, _ := s.behindCast(obj)
 	if carried := original.GetObjectKind().GroupVersionKind(); !carried.Empty() {
 		return carried
 	}
-	s := contextOf(ctx)
 	switch {
 	case s.hasOriginalConfig && s.originalConfig.Client != nil:
 		return kindOf(s.originalConfig.Client, original)
@@ -265,7 +277,7 @@ func kindOfOriginal(ctx context.Context, obj client.Object) schema.GroupVersionK
 }
 
 // nodePath is a context that knows where in the tree the code below it runs. The names are joined only when the path is
-// asked for: a request that neither logs nor fails never does.
+// read, because a request that neither logs nor fails does not read it.
 type nodePath struct {
 	context.Context
 
@@ -314,4 +326,120 @@ func (p *nodePath) String() string {
 // slashes, with the index of each element of a sequence. It is empty outside a tree.
 func RetrievePath(ctx context.Context) string {
 	return pathOf(ctx).String()
+}
+
+// requestState is the state of one request of a root: what its nodes share, and which errors came up where. It is nil
+// for a node that runs without a root. The methods of a nil requestState do nothing.
+type requestState struct {
+	// resource is what the root keeps of the resource from request to request; nil before the resource was read.
+	resource *resourcestate.State
+	// stored is the resource as the API server has it, as far as is known. It may share memory with the cache.
+	stored client.Object
+	// written is true once stored is the answer to a write of this request.
+	written bool
+
+	mu       sync.Mutex
+	failures []failure
+	children map[childListKey][]client.Object
+	// ownerRef refers to owner, the resource whose children were made last.
+	owner    ownerIdentity
+	ownerRef metav1.OwnerReference
+}
+
+// failure is an error at the node that met it first.
+type failure struct {
+	err    error
+	path   string
+	object string
+	class  Class
+}
+
+// recordFailure records that err came up at the node of ctx while the node worked on object.
+func recordFailure(ctx context.Context, object string, err error) {
+	if s := contextOf(ctx).state; s != nil && err != nil {
+		s.fail(pathOf(ctx), object, Classify(err), err)
+	}
+}
+
+// recordUnlocated is recordFailure for a node that runs others. It records err only if no node below did, because nodes
+// of other packages may not record their errors.
+func recordUnlocated(ctx context.Context, err error) {
+	s := contextOf(ctx).state
+	if s == nil || err == nil {
+		return
+	}
+	s.mu.Lock()
+	_, located := s.locate(err)
+	s.mu.Unlock()
+	if !located {
+		recordFailure(ctx, "", err)
+	}
+}
+
+// fail records that err came up at a node while the node worked on object. The first record of an error counts, because
+// the deepest node knows most.
+func (s *requestState) fail(at *nodePath, object string, class Class, err error) {
+	if s == nil || err == nil || !isComparable(err) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.failures {
+		if f.err == err {
+			return
+		}
+	}
+	s.failures = append(s.failures, failure{err: err, path: at.String(), object: object, class: class})
+}
+
+// locate finds where err came up, or the first of the errors that it wraps or joins.
+func (s *requestState) locate(err error) (failure, bool) {
+	if s == nil || err == nil {
+		return failure{}, false
+	}
+	if isComparable(err) {
+		for _, f := range s.failures {
+			if f.err == err {
+				return f, true
+			}
+		}
+	}
+	for _, member := range wrappedErrors(err) {
+		if f, ok := s.locate(member); ok {
+			return f, true
+		}
+	}
+	return failure{}, false
+}
+
+// isComparable reports whether == works for v. It panics for a value that holds a slice, a map or a function. Some
+// errors and some clients do, such as the clients of controller-runtime's interceptor.
+func isComparable(v any) bool {
+	return reflect.ValueOf(v).Comparable()
+}
+
+// finalizersPatched records a patch of the finalizers of the resource. Patched is the answer.
+func (s *requestState) finalizersPatched(patched client.Object) {
+	if s == nil || s.stored == nil || s.stored.GetUID() != patched.GetUID() {
+		return
+	}
+	s.stored.SetFinalizers(patched.GetFinalizers())
+	s.stored.SetResourceVersion(patched.GetResourceVersion())
+	s.stored.SetGeneration(patched.GetGeneration())
+	s.written = true
+}
+
+// statusWritten records a write of the status of the resource. Written is the answer.
+func (s *requestState) statusWritten(written client.Object) {
+	if s != nil {
+		s.stored, s.written = written, true
+	}
+}
+
+// stateOf returns what the root keeps of the resource of the request, or nil outside of a root.
+func stateOf(ctx context.Context) *resourcestate.State {
+	if s := contextOf(ctx).state; s != nil {
+		return s.resource
+	}
+	return nil
 }

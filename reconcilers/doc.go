@@ -1,8 +1,8 @@
-// Package reconcilers is the vocabulary in which controllers are written as trees of small, typed sub-reconcilers.
+// Package reconcilers builds controllers as trees of small, typed sub-reconcilers.
 //
 // # One node
 //
-// The smallest controller that does something runs a function for each resource:
+// The smallest controller runs a function for each resource:
 //
 //	root := &reconcilers.ResourceReconciler[*v1.Tenant]{
 //		Reconciler: &reconcilers.SyncReconciler[*v1.Tenant]{
@@ -16,23 +16,24 @@
 //
 // # Children
 //
-// To keep an object as it should be, say what it should be, how to merge that into what is there, and what it tells
-// about the resource:
+// A child is an object that the controller keeps in a desired state. The author writes three functions: the desired
+// child, how to merge it into the child that exists, and how to reflect the child in the status of the resource:
 //
 //	&reconcilers.ChildReconciler[*v1.Tenant, *corev1.ResourceQuota, *corev1.ResourceQuotaList]{
-//		DesiredChild:               func(ctx context.Context, tenant *v1.Tenant) (*corev1.ResourceQuota, error) { ... },
-//		MergeBeforeUpdate:          func(current, desired *corev1.ResourceQuota) { current.Spec = desired.Spec },
-//		ReflectChildStatusOnParent: func(ctx context.Context, tenant *v1.Tenant, quota *corev1.ResourceQuota, err error) { ... },
+//		DesiredChild:      func(ctx context.Context, tenant *v1.Tenant) (*corev1.ResourceQuota, error) { ... },
+//		MergeBeforeUpdate: func(current, desired *corev1.ResourceQuota) { current.Spec = desired.Spec },
+//		ReflectChildStatusOnParent: func(
+//			ctx context.Context, tenant *v1.Tenant, quota *corev1.ResourceQuota, err error,
+//		) { ... },
 //	}
 //
-// As many children as the resource says are a [ChildSetReconciler]. How a child is written is the matter of an
-// [ObjectManager]: by whole updates ([UpdatingObjectManager], which MergeBeforeUpdate is short for), or by server-side
-// apply ([ApplyingObjectManager]). One object that is made of many others has a root of its own, the
-// [AggregateReconciler].
+// A [ChildSetReconciler] has any number of children. An [ObjectManager] writes a child: by whole updates
+// ([UpdatingObjectManager], for which MergeBeforeUpdate is the short form), or by server-side apply
+// ([ApplyingObjectManager]). The [AggregateReconciler] is a root for one object that is made from many others.
 //
 // # A tree
 //
-// Combinators make a tree of nodes. The literal reads as what it does:
+// Combinators make a tree of nodes:
 //
 //	reconcilers.Sequence[*v1.Tenant]{
 //		Namespace(),
@@ -49,19 +50,48 @@
 //
 // [Sequence] and [Always] run lists of nodes, [IfThen], [While] and [ForEach] choose and repeat, [TryCatch],
 // [SuppressTransientErrors] and [WithFinalizer] guard, [Advice], [OverrideSetup], [WithConfig] and [CastResource]
-// adapt. Each node says in its doc comment what it runs, when it stops, what happens on an error and what on deletion.
-// [Describe] prints the tree back, and [Description.PolicyRules] derives the RBAC rules that it needs.
+// adapt. The doc comment of each node says what it runs, when it stops, and what it does on an error and on deletion.
+// [Describe] describes the tree, and [Description.PolicyRules] returns the RBAC rules that it needs.
+//
+// # The life of a request
+//
+// Controller-runtime calls [ResourceReconciler.Reconcile] (resource.go). These are the steps:
+//
+//   - root.go makes the context of the request, with a fresh stash, the time, the config and the state of the request
+//     (context.go), and calls the hooks of the author.
+//   - resource.go fetches the resource. If the cache is older than a write of the root, the write replaces what was
+//     fetched (internal/resourcestate). A copy gets its defaults (root.go) and its conditions (internal/statusfield).
+//   - resource.go runs the tree with the copy, in a round of the tracker (root.go, package tracker). Combinators such
+//     as sequence.go call their nodes with a longer path (context.go) and aggregate the results (subreconciler.go).
+//   - resource.go compares the status with the status as fetched. If it differs, status_write.go writes it.
+//   - root.go turns the outcome into what controller-runtime understands. An error gets the path of its node
+//     (error.go).
+//
+// # The life of a child
+//
+// A node calls [ChildReconciler.Reconcile] (child.go). These are the steps:
+//
+//   - list_children.go finds the objects that are the child, through the cache and its index by owner. Nodes of one
+//     request share the list. Writes that the cache does not show yet correct it (internal/resourcestate).
+//   - child.go asks the author for the desired child. children.go makes the resource its controller, and calls the
+//     object manager with the actual and the desired child.
+//   - updating.go or applying.go prepares the call. objectmanager.go decides whether to create, update or delete, and
+//     knows the last write of the object. If the object has the version of that write, and the desired child is the
+//     same, nothing else is done.
+//   - Otherwise updating.go merges and compares, or applying.go compares the managed fields (internal/managedfields),
+//     and writes. objectmanager.go records the event, and list_children.go notes the write.
+//   - children.go decides whether an error is reflected or returned. child.go reflects the child on the resource.
 //
 // # A webhook
 //
-// The same nodes answer admission requests. What they change of the resource is the patch, and their errors are the
-// reasons for which a request is denied:
+// The same nodes answer admission requests. Their changes of the resource become the patch, and their errors are the
+// reasons why a request is denied:
 //
 //	webhook, err := (&reconcilers.AdmissionWebhookAdapter[*v1.Tenant]{
 //		Reconciler: &reconcilers.SyncReconciler[*v1.Tenant]{
 //			Sync: func(ctx context.Context, tenant *v1.Tenant) error {
 //				if len(tenant.Spec.Members) == 0 {
-//					reconcilers.Warn(ctx, "nobody will be able to work in this tenant")
+//					reconcilers.Warn(ctx, "this tenant has no members")
 //				}
 //				return reconcilers.InvalidFields(ctx, tenant, validate(tenant))
 //			},
@@ -72,19 +102,18 @@
 //
 // # Values between nodes, and the world
 //
-// Nodes share values through the stash of the request (package stash), and read and write through the [Config] on the
-// context ([RetrieveConfigOrDie]), so that a test, or a node further out, can replace it. [Config.TrackAndGet] reads an
-// object that is not the tree's own, and has the resource reconciled again when it changes.
+// Nodes share values through the stash of the request (package stash). They read and write through the [Config] on the
+// context ([RetrieveConfigOrDie]), so that a test or an outer node can replace it. [Config.TrackAndGet] reads an object
+// that the tree does not own, and has the resource reconciled again when that object changes.
 //
 // # Tests
 //
-// Package testing runs a single node, a whole tree, a webhook, or the set-up of any of them, against a table of cases,
-// without a cluster.
+// Package testing runs a table of cases without a cluster: for a single node, a whole tree, a webhook, or their set-up.
 //
 // # Adopting it
 //
-// A root is an ordinary reconcile.Reconciler, and may stand beside others in one manager. A node can also be called
-// from a reconciler written by hand: put the config and the resource on the context and call it.
+// A root is an ordinary reconcile.Reconciler, and works beside others in one manager. A node can also be called from a
+// hand-written reconciler: put the config and the types on the context and call the node.
 //
 //	ctx = reconcilers.StashConfig(ctx, config)
 //	ctx = reconcilers.StashOriginalConfig(ctx, config)
@@ -93,6 +122,6 @@
 //	ctx = reconcilers.StashRequest(ctx, request)
 //	result, err := node.Reconcile(ctx, tenant)
 //
-// Such a context serves the set-up of the node too. What only a root can do is then missing: the status is not written,
-// what was learned is not tied to the life of the resource, and errors do not tell the path.
+// The set-up of the node needs such a context too. Without a root, the status is not written, what nodes remember is
+// not dropped when the resource is gone, and errors have no path.
 package reconcilers

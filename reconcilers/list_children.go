@@ -2,9 +2,11 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -18,12 +20,12 @@ import (
 )
 
 // A request keeps the lists of children that its nodes asked for: what the cache shows, corrected by what the
-// controller wrote and the cache does not show yet. The nodes share them, so that the cache is asked once, whatever the
-// number of nodes. The objects are copies of the request, sorted by namespace and name. A list is replaced and not
+// controller wrote and the cache does not show yet. The nodes share the lists, so that the cache is asked once for each
+// type. The objects are copies that belong to the request, sorted by namespace and name. A list is replaced and never
 // changed.
 
-// childListKey tells lists apart. The same type in another cluster is another list, and so are the children that a node
-// finds with list options of its own.
+// childListKey identifies a list. The same type in another cluster is another list. A node with list options has a list
+// of its own.
 type childListKey struct {
 	reader client.Client
 	listed reflect.Type
@@ -44,59 +46,72 @@ func (k *children[T, CT, CLT]) listKey(config Config) childListKey {
 	return key
 }
 
-// keepsChildren reports whether there is a request to keep lists of children in: below a root, with a client that can
-// be the key of a map.
-func keepsChildren(ctx context.Context) bool {
-	return stateOf(ctx) != nil && contextOf(ctx).comparable
+// listKeeper returns the state of the request that keeps lists of children. It returns nil if there is none: outside of
+// a root, and for a client that cannot be the key of a map.
+func listKeeper(ctx context.Context) *requestState {
+	if s := contextOf(ctx); s.state != nil && s.state.resource != nil && s.comparable {
+		return s.state
+	}
+	return nil
 }
 
-// find returns the objects that are the node's children, sorted by namespace and name. They are for reading.
-func (k *children[T, CT, CLT]) find(ctx context.Context, config Config, resource T) ([]CT, error) {
-	candidates, err := k.candidates(ctx, config, resource)
-	if err != nil {
-		return nil, err
+// find returns the current config, and the objects that are the node's children, sorted by namespace and name. They are
+// for reading.
+//
+// If the resource is terminating, the node must not overlook a child that garbage collection does not delete. So if the
+// cache shows none, the API server is asked.
+func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Config, found []CT, err error) {
+	if config, err = RetrieveConfig(ctx); err != nil {
+		return config, nil, fmt.Errorf("%s %q: %w", k.kind, k.name, err)
 	}
-	found := make([]CT, 0, len(candidates))
-	for _, candidate := range candidates {
-		if child, ok := candidate.(CT); ok && k.isOwn(resource, child) {
-			found = append(found, child)
+	candidates, err := k.candidates(ctx, config, resource)
+	found = k.ownOf(resource, candidates)
+	outlives := k.unowned && resource.GetDeletionTimestamp() != nil
+	if err == nil && outlives && len(found) == 0 && config.APIReader != nil {
+		candidates, err = listObjects(ctx, config.APIReader, k.listType, nil, k.listOptions(ctx, resource)...)
+		found = k.ownOf(resource, candidates)
+		if apierrs.IsBadRequest(err) {
+			// Only the cache understands these options.
+			err = nil
 		}
 	}
-	return found, nil
+	if err != nil {
+		recordFailure(ctx, typeName(k.childType), err)
+	}
+	return config, found, err
 }
 
-// candidates returns objects among which the children are. A resource that is terminating must not lose a child that
-// the cache does not show and that garbage collection would not delete either, so the API server is asked then.
+func (k *children[T, CT, CLT]) ownOf(resource T, objects []client.Object) []CT {
+	own := make([]CT, 0, len(objects))
+	for _, obj := range objects {
+		if k.isOwn(resource, obj) {
+			own = append(own, obj.(CT))
+		}
+	}
+	return own
+}
+
+// isOwn reports whether an object is a child of the node.
+func (k *children[T, CT, CLT]) isOwn(resource T, obj client.Object) bool {
+	child, ok := obj.(CT)
+	if !ok || !k.unowned && !metav1.IsControlledBy(child, resource) {
+		return false
+	}
+	return k.ourChild == nil || k.ourChild(resource, child)
+}
+
+// candidates returns the objects among which the children are: what the cache shows, corrected by what the controller
+// wrote. Outside of a root there is no request to keep them in, and each call lists.
 func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
-	candidates, err := k.known(ctx, config, resource)
-	isOwn := func(obj client.Object) bool {
-		child, ok := obj.(CT)
-		return ok && k.isOwn(resource, child)
-	}
-	outlivesResource := k.unowned && resource.GetDeletionTimestamp() != nil
-	if err != nil || !outlivesResource || config.APIReader == nil || slices.ContainsFunc(candidates, isOwn) {
-		return candidates, err
-	}
-	live, err := listObjects(ctx, config.APIReader, k.listType, k.listOptions(ctx, resource)...)
-	if apierrs.IsBadRequest(err) {
-		// Only the cache understands these options.
-		return candidates, nil
-	}
-	return live, err
-}
-
-// known returns the candidates by what the cache shows and what the controller wrote. A node that is called by itself
-// has no request to keep them in, and each call lists.
-func (k *children[T, CT, CLT]) known(ctx context.Context, config Config, resource T) ([]client.Object, error) {
-	if !keepsChildren(ctx) {
+	request := listKeeper(ctx)
+	if request == nil {
 		return k.list(ctx, config, resource)
 	}
 	key := k.listKey(config)
-	request := contextOf(ctx).state
 	if known, ok := request.childList(key); ok && key.node == nil {
 		return known, nil
 	}
-	// References into the cache will do, because they are copied below.
+	// References into the cache are enough, because they are copied below.
 	listed, err := k.list(ctx, config, resource, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
@@ -136,25 +151,26 @@ func (k *children[T, CT, CLT]) known(ctx context.Context, config Config, resourc
 	return objects, nil
 }
 
-// recordWrite notes what a call of Manage did: before is the object that it was called with, and written what it
-// returned, nil if the object was deleted.
+// recordWrite notes in the lists of the request what a call of Manage did: before is the object that Manage was called
+// with, and written what it returned, nil if the object was deleted.
 func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, before, written CT) {
-	if !keepsChildren(ctx) {
-		return
-	}
+	request := listKeeper(ctx)
 	deleted, absent := isNil(written), isAbsent(before)
-	if deleted && absent || !deleted && !absent && (client.Object(written) == client.Object(before) || sameVersion(written, before)) {
+	same := !deleted && !absent && (client.Object(written) == client.Object(before) || sameVersion(written, before))
+	if request == nil || same || deleted && absent {
 		return
 	}
 	key := k.listKey(config)
-	request := contextOf(ctx).state
 	known, ok := request.childList(key)
 	if !ok {
 		return
 	}
-	writes := resourcestate.LoadOrStore(request.resource, key, func() *resourcestate.OwnWrites { return &resourcestate.OwnWrites{} })
+	writes := resourcestate.LoadOrStore(request.resource, key, func() *resourcestate.OwnWrites {
+		return &resourcestate.OwnWrites{}
+	})
 	now := rtime.RetrieveNow(ctx)
-	objects := slices.DeleteFunc(slices.Clone(known), func(obj client.Object) bool { return obj == client.Object(before) })
+	isBefore := func(obj client.Object) bool { return obj == client.Object(before) }
+	objects := slices.DeleteFunc(slices.Clone(known), isBefore)
 	if deleted {
 		writes.Deleted(before, now)
 	} else {
@@ -182,66 +198,49 @@ func (s *requestState) setChildList(key childListKey, list []client.Object) {
 	s.children[key] = list
 }
 
-// list returns what the cache has. With list options of the author, the objects of others are left out, so that they
-// are not kept.
-func (k *children[T, CT, CLT]) list(ctx context.Context, config Config, resource T, opts ...client.ListOption) ([]client.Object, error) {
-	if k.listOptions == nil {
-		return listControlled(ctx, config, resource, k.childType, k.listType, opts...)
-	}
-	listed, err := listObjects(ctx, config.Client, k.listType, slices.Concat(k.listOptions(ctx, resource), opts)...)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(listed, func(obj client.Object) bool {
-		child, ok := obj.(CT)
-		return !ok || !k.isOwn(resource, child)
-	}), nil
-}
-
-// isOwn reports whether an object is a child of the node.
-func (k *children[T, CT, CLT]) isOwn(resource T, child CT) bool {
-	if !k.unowned && !metav1.IsControlledBy(child, resource) {
-		return false
-	}
-	return k.ourChild == nil || k.ourChild(resource, child)
-}
-
-// listControlled lists the objects that resource controls: by the owner index if the type has one, else by listing the
-// resource's namespace.
-func listControlled(
-	ctx context.Context, config Config, resource, sample client.Object, list client.ObjectList, opts ...client.ListOption,
+// list returns what the cache has. Without list options of the author, these are the objects that the resource
+// controls: by the owner index if the type has one, else from the namespace of the resource. With list options, the
+// objects that are no children of the node are left out, so that they are not kept.
+func (k *children[T, CT, CLT]) list(
+	ctx context.Context, config Config, resource T, opts ...client.ListOption,
 ) ([]client.Object, error) {
-	read := func(opts ...client.ListOption) ([]client.Object, error) {
-		listed, err := listObjects(ctx, config.Client, list, opts...)
-		return slices.DeleteFunc(listed, func(obj client.Object) bool { return !metav1.IsControlledBy(obj, resource) }), err
+	if k.listOptions != nil {
+		isOwn := func(obj client.Object) bool { return k.isOwn(resource, obj) }
+		opts = slices.Concat(k.listOptions(ctx, resource), opts)
+		return listObjects(ctx, config.Client, k.listType, isOwn, opts...)
 	}
+	controlled := func(obj client.Object) bool { return metav1.IsControlledBy(obj, resource) }
 	opts = append(opts, client.InNamespace(resource.GetNamespace()))
-	if !config.owners.covers(ctx, config.Client, sample) {
-		return read(opts...)
+	if !config.owners.covers(ctx, config.Client, k.childType) {
+		return listObjects(ctx, config.Client, k.listType, controlled, opts...)
 	}
-	found, err := read(append(opts, owned(resource))...)
+	found, err := listObjects(ctx, config.Client, k.listType, controlled, append(opts, owned(resource))...)
 	if err == nil {
 		return found, nil
 	}
 	// The client may read the type past the cache, which alone has the index: by the options of the manager, or because
 	// the author replaced the client of the config.
-	found, listErr := read(opts...)
+	found, listErr := listObjects(ctx, config.Client, k.listType, controlled, opts...)
 	if listErr != nil {
 		return nil, err
 	}
-	config.owners.drop(config.Client, sample)
+	config.owners.drop(config.Client, k.childType)
 	return found, nil
 }
 
-// listObjects lists into a new list of the type of list, and returns the objects sorted by namespace and name.
-func listObjects(ctx context.Context, reader client.Reader, list client.ObjectList, opts ...client.ListOption) ([]client.Object, error) {
+// listObjects lists into a new list of the type of list, and returns the objects for which keep, which may be nil,
+// returns true. They are sorted by namespace and name.
+func listObjects(
+	ctx context.Context, reader client.Reader, list client.ObjectList, keep func(client.Object) bool,
+	opts ...client.ListOption,
+) ([]client.Object, error) {
 	list = list.DeepCopyObject().(client.ObjectList)
 	if err := reader.List(ctx, list, opts...); err != nil {
 		return nil, err
 	}
 	objects := make([]client.Object, 0, meta.LenList(list))
 	err := meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(client.Object); ok {
+		if obj, ok := item.(client.Object); ok && (keep == nil || keep(obj)) {
 			objects = append(objects, obj)
 		}
 		return nil
@@ -260,4 +259,102 @@ func sortObjects(objects []client.Object) {
 		}
 		return strings.Compare(a.GetName(), b.GetName())
 	})
+}
+
+// ownerIndexField is the name under which objects are indexed in the cache by the UID of their controller. It is no
+// field of any object; the cache only needs it to be unique.
+const ownerIndexField = ".espalier.dev/controller-uid"
+
+// ownerIndex finds the children of an owner in a cache, at a cost that does not depend on how many other objects there
+// are. It has the types that were registered at set-up. Other types are found by listing their namespace.
+//
+// The index of a type is added to the cache when its children are listed first, not at set-up: the cache asks the API
+// server for the type, and a missing CustomResourceDefinition must not keep the manager from starting.
+type ownerIndex struct {
+	indexer client.FieldIndexer
+
+	mu    sync.Mutex
+	types map[indexedType]indexStatus
+}
+
+// indexedType identifies an informer of a cache: each representation of a kind has its own.
+type indexedType struct {
+	kind           schema.GroupVersionKind
+	representation reflect.Type
+}
+
+type indexStatus int
+
+const (
+	// indexUnused is the status of types that have no index: they were not registered, or the client does not read them
+	// from the cache.
+	indexUnused indexStatus = iota
+	indexRegistered
+	indexReady
+)
+
+func newOwnerIndex(indexer client.FieldIndexer) *ownerIndex {
+	return &ownerIndex{indexer: indexer, types: map[indexedType]indexStatus{}}
+}
+
+func indexedTypeOf(c client.Client, obj client.Object) indexedType {
+	return indexedType{kind: kindOf(c, obj), representation: reflect.TypeOf(watchable(obj, c.Scheme()))}
+}
+
+// register notes that objects of the type of obj are to be indexed. It may be called again.
+func (x *ownerIndex) register(c client.Client, obj client.Object) {
+	if x == nil || x.indexer == nil {
+		return
+	}
+	t := indexedTypeOf(c, obj)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.types[t] == indexUnused {
+		x.types[t] = indexRegistered
+	}
+}
+
+// covers reports whether objects of the type of obj are indexed. It adds the index if the type is registered. If that
+// fails, the type counts as not indexed, and the next call tries again. The error is dropped, because the caller lists
+// the type next and meets it again.
+func (x *ownerIndex) covers(ctx context.Context, c client.Client, obj client.Object) bool {
+	if x == nil {
+		return false
+	}
+	t := indexedTypeOf(c, obj)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.types[t] == indexRegistered {
+		err := x.indexer.IndexField(ctx, watchable(obj, c.Scheme()), ownerIndexField, controllerUID)
+		// Another controller of the same manager may have added the index. The cache has no error type for that, but
+		// the text of its error has the name of the index.
+		if err != nil && !strings.Contains(err.Error(), ownerIndexField) {
+			return false
+		}
+		x.types[t] = indexReady
+	}
+	return x.types[t] == indexReady
+}
+
+// drop forgets that objects of the type of obj are indexed, because the client does not read them from the cache.
+func (x *ownerIndex) drop(c client.Client, obj client.Object) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.types, indexedTypeOf(c, obj))
+}
+
+// controllerUID is the value that an object is indexed by.
+func controllerUID(obj client.Object) []string {
+	owner := metav1.GetControllerOfNoCopy(obj)
+	if owner == nil {
+		return nil
+	}
+	return []string{string(owner.UID)}
+}
+
+var _ client.IndexerFunc = controllerUID
+
+// owned is the list option for the children of owner.
+func owned(owner client.Object) client.ListOption {
+	return client.MatchingFields{ownerIndexField: string(owner.GetUID())}
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// isNil tells whether obj is nil or an interface that holds a nil pointer, which is how a node says that there is no
-// object.
+// isNil reports whether obj is nil or an interface that holds a nil pointer. Nodes return that for no object.
 func isNil(obj any) bool {
 	if obj == nil {
 		return true
@@ -28,7 +28,7 @@ func isNil(obj any) bool {
 	}
 }
 
-// isAbsent tells whether obj stands for an object that the cluster does not have.
+// isAbsent reports whether obj stands for an object that the cluster does not have.
 func isAbsent(obj client.Object) bool {
 	if isNil(obj) {
 		return true
@@ -39,8 +39,7 @@ func isAbsent(obj client.Object) bool {
 
 var errNoEmptyValue = errors.New("no empty value can be made of it")
 
-// emptyOf makes an empty T, which must be a pointer type. For an interface there is nothing to make: the author has to
-// give an object of the type.
+// emptyOf returns an empty T, which must be a pointer type. It returns an error for an interface.
 func emptyOf[T any]() (T, error) {
 	var none T
 	t := reflect.TypeFor[T]()
@@ -50,8 +49,8 @@ func emptyOf[T any]() (T, error) {
 	return reflect.New(t.Elem()).Interface().(T), nil
 }
 
-// defaultType makes an empty value for a type that the author did not give. Where none can be made it stays nil, for
-// the check of the node to report.
+// defaultType returns given, or an empty value if it is nil. If no empty value can be made, it returns nil, which the
+// check of the node reports.
 func defaultType[T any](given T) T {
 	if !isNil(given) {
 		return given
@@ -62,12 +61,12 @@ func defaultType[T any](given T) T {
 	return given
 }
 
-// copyOf returns a deep copy of obj as a T. Builders that stand for another object yield that object.
+// copyOf returns a deep copy of obj as a T. The copy of a builder of objects is the object that it builds.
 func copyOf[T client.Object](obj T) T {
 	return obj.DeepCopyObject().(T)
 }
 
-// typeName names the type of obj as people do: by its kind if it carries one, else by its Go type.
+// typeName returns the kind of obj if it has one, else the name of its Go type.
 func typeName(obj any) string {
 	if isNil(obj) {
 		return ""
@@ -84,8 +83,8 @@ func typeName(obj any) string {
 	return t.Name()
 }
 
-// describeObject names obj by kind and, where they are known and not generated, namespace and name. It is the form that
-// error texts use, so it has nothing in it that changes from run to run.
+// describeObject returns the kind of obj and, if they are known and not generated, its namespace and name. Error texts
+// use it, so it has nothing that changes from run to run.
 func describeObject(obj client.Object) string {
 	if isNil(obj) {
 		return ""
@@ -103,14 +102,14 @@ func describeObject(obj client.Object) string {
 	return typeName(obj) + " " + name
 }
 
-// lacksKind tells whether obj is unstructured and does not say what it is.
+// lacksKind reports whether obj is unstructured and has no kind.
 func lacksKind(obj client.Object) bool {
 	_, unstructured := obj.(runtime.Unstructured)
 	return unstructured && obj.GetObjectKind().GroupVersionKind().Kind == ""
 }
 
-// watchable returns an object of the type of obj that informers can be made for: a duck type gives way to an
-// unstructured stand-in.
+// watchable returns an object for whose type there can be an informer: obj itself, or an unstructured object of the
+// same kind if obj has a duck type.
 func watchable(obj client.Object, scheme *runtime.Scheme) client.Object {
 	if !duck.IsDuck(obj, scheme) {
 		return obj
@@ -120,11 +119,27 @@ func watchable(obj client.Object, scheme *runtime.Scheme) client.Object {
 	return standIn
 }
 
-// kindOf returns the kind of obj, empty where it cannot be told.
+// kindOf returns the kind of obj, or an empty kind if it is not known.
 func kindOf(c client.Client, obj client.Object) schema.GroupVersionKind {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return schema.GroupVersionKind{}
 	}
 	return gvk
+}
+
+// normalize gives the content of an unstructured object the types that the API machinery knows. The API machinery
+// panics when it copies content of other types, and finds it unequal to the same content from the server. Objects of Go
+// types are not changed.
+func normalize(obj client.Object) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || u == nil {
+		return nil
+	}
+	content, err := jsonmerge.Normalize(u.Object)
+	if err != nil {
+		return fmt.Errorf("the content of %s cannot be sent: %w", describeObject(obj), err)
+	}
+	u.Object = content
+	return nil
 }

@@ -16,14 +16,14 @@ import (
 //lint:ignore ST1012 the name is part of the compatible vocabulary
 var PatchGenerationMismatch = errors.New("patch generation did not match target")
 
-// Patch is a difference between two states of an object, to be applied to a third: an RFC 6902 JSON patch, valid for
-// one generation.
+// Patch is the difference between two states of an object, as an RFC 6902 JSON patch. It can be applied to a third
+// state that has the same generation.
 type Patch struct {
 	generation int64
 	bytes      []byte
 }
 
-// NewPatch returns the difference that makes update of base. It is valid for the generation of base.
+// NewPatch returns the patch that changes base into update. It is valid for the generation of base.
 func NewPatch(base, update client.Object) (*Patch, error) {
 	baseBytes, err := json.Marshal(base)
 	if err != nil {
@@ -44,8 +44,8 @@ func NewPatch(base, update client.Object) (*Patch, error) {
 	return &Patch{generation: base.GetGeneration(), bytes: bytes}, nil
 }
 
-// Apply changes rebase by the patch. If the generation differs, or the patch does not fit, it returns an error and
-// rebase is as before; if the outcome is no valid object, rebase is left as far as it could be decoded.
+// Apply changes rebase by the patch. If the generation differs, or the patch cannot be applied, it returns an error and
+// rebase is unchanged. If the outcome cannot be decoded, it returns an error and rebase is partly decoded.
 func (p *Patch) Apply(rebase client.Object) error {
 	if rebase.GetGeneration() != p.generation {
 		return PatchGenerationMismatch
@@ -62,7 +62,7 @@ func (p *Patch) Apply(rebase client.Object) error {
 	if err != nil {
 		return fmt.Errorf("unable to apply a patch: %w", err)
 	}
-	// Decoding adds to what is there, so what the patch removes has to be gone before.
+	// Decoding does not remove anything, so rebase is emptied before.
 	reflect.ValueOf(rebase).Elem().SetZero()
 	return json.Unmarshal(patched, rebase)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -29,38 +28,37 @@ import (
 // For each request it fetches the resource, fills in its defaults, initialises its conditions, runs the tree with a
 // fresh stash, and writes the status if the tree changed it:
 //
-//   - Runs: the tree, for each resource that exists. One that is terminating and has no finalizers is left alone: there
-//     is nothing to hold it, or to clean up.
-//   - Stops: when SkipRequest or SkipResource say so, when BeforeReconcile returns an error, and when the resource is
-//     gone.
-//   - On error: the status is written all the same, without the observed generation, and the error is returned,
-//     whatever became of the status write (law L6), without a delay, which controller-runtime does not heed beside one.
-//     Quiet errors become a requeue, durable ones nothing but the delay that was asked for. An error of the tree comes
-//     as an [Error] that says where it came up.
+//   - Runs: the tree, for each resource that exists. The tree is not run for a terminating resource without finalizers,
+//     because nothing is left to clean up.
+//   - Stops: when SkipRequest or SkipResource returns true, when BeforeReconcile returns an error, and when the
+//     resource is gone.
+//   - On error: the status is written, without the observed generation. The error is returned, whether or not the write
+//     succeeded. It is returned without a delay, because controller-runtime ignores a delay beside an error. A quiet
+//     error becomes a requeue with back-off. A durable error is not retried; only a RequeueAfter that was set is kept.
+//     An error of the tree is returned as an [Error], which has the path of the node.
 //   - On deletion: runs the tree, so that its nodes clean up. The status is written only with
 //     SyncStatusDuringFinalization.
 //
-// The status counts as changed if it differs by [k8s.io/apimachinery/pkg/api/equality.Semantic]. If it has them, the
-// root looks after these parts of it: ObservedGeneration (int64) follows the generation once the tree ran through;
-// InitializeConditions(context.Context) is called first; Conditions ([]metav1.Condition) keep their transition times
-// when a condition goes back and forth.
+// The status counts as changed if it differs by [k8s.io/apimachinery/pkg/api/equality.Semantic]. The root maintains
+// these parts of a status that has them: the method InitializeConditions(context.Context) is called before the tree
+// runs; ObservedGeneration (int64) is set to the generation after the tree ran without an error; Conditions
+// ([]metav1.Condition) keep their transition times when a condition changes and changes back in one request.
 //
-// The root remembers of each resource what saves work: its children of the types that nodes own, and what the server
-// adds to them. That goes when a request finds the resource gone, so events of deletions must reach the controller.
+// The root remembers for each resource the writes that the cache does not show yet, and what the server adds to the
+// children. It forgets them when a request finds the resource gone, so events of deletions must reach the controller.
 //
-// A cache that lags behind the root's own last write of the resource is noticed: the tree then sees the resource as
-// written, and not an older state of it.
+// If the cache shows an older state of the resource than the root has written, the tree sees the resource as written.
 //
-// A successful write of the status brings the resource back by its own event, so a delay that the tree asked for, and
-// the requeue of a halt, are dropped then, as they are where this vocabulary comes from. Set
-// KeepResultAfterStatusUpdate if such events do not reach the controller.
+// A successful write of the status causes an event, which brings the resource back. So a delay that the tree asked for,
+// and the requeue of a halt, are dropped then, as reconciler.io/runtime does. Set KeepResultAfterStatusUpdate if such
+// events do not reach the controller.
 type ResourceReconciler[Type client.Object] struct {
 	// Name identifies the root in paths and logs; it is not the name of the controller. Default: the kind followed by
 	// ResourceReconciler.
 	Name string
 
-	// ControllerName is the name of the controller in metrics and logs, which controller-runtime wants to be unique
-	// within a program. Two roots for one kind need one. Default: that of controller-runtime, the kind in lower case.
+	// ControllerName is the name of the controller in metrics and logs. Controller-runtime requires that it is unique
+	// in a program, so two roots for one kind need different names. Default: the kind in lower case.
 	ControllerName string
 
 	// Setup adds watches and indexes, before those of the tree. Optional.
@@ -79,27 +77,27 @@ type ResourceReconciler[Type client.Object] struct {
 	// SyncStatusDuringFinalization writes the status of terminating resources too. Default: false.
 	SyncStatusDuringFinalization bool
 
-	// PatchStatusAlone has the patch that writes the status of a duck type hold the status and nothing else, and apply
-	// only to the version of the resource that it was made for: another is a conflict, as for an update. Other types
-	// are always updated. Default: false, where the patch holds whatever differs from the resource as fetched, defaults
-	// included, and always applies.
+	// PatchStatusAlone limits the patch that writes the status of a duck type: it has the status only, and the resource
+	// version. If the resource has another version by then, the write is a conflict, as for an update. Other types are
+	// always updated. Default: false, so the patch has everything that differs from the fetched resource, defaults
+	// included, and applies to any version.
 	PatchStatusAlone bool
 
-	// KeepResultAfterStatusUpdate returns the result of the tree also after a successful write of the status, and comes
-	// back by itself after a conflicting one. Set it for a controller whose predicates filter the events of status
-	// changes. Default: false.
+	// KeepResultAfterStatusUpdate keeps the result of the tree even if the status was written, and requeues if the
+	// write of the status met a conflict. Set it for a controller whose predicates filter the events of status changes.
+	// Default: false.
 	KeepResultAfterStatusUpdate bool
 
-	// SkipStatusEvents records no event about a status that was written. One that could not be written is always worth
-	// an event. Set it where the tree records events of its own. Default: false.
+	// SkipStatusEvents records no event when the status was written. A failed write is always recorded. Set it if the
+	// tree records events of its own. Default: false.
 	SkipStatusEvents bool
 
 	// Reconciler is the tree. Required.
 	Reconciler SubReconciler[Type]
 
-	// BeforeReconcile is called before the resource is fetched, with a context that has all but the resource. The
-	// context it returns, if not nil, is used from there on; its result is aggregated with the tree's. An error ends
-	// the request. Optional.
+	// BeforeReconcile is called before the resource is fetched. If the context that it returns is not nil, it is used
+	// for the rest of the request. The result is aggregated with the result of the tree. An error ends the request.
+	// Optional.
 	BeforeReconcile func(ctx context.Context, req Request) (context.Context, Result, error)
 
 	// AfterReconcile is called last and may replace the outcome. It is not called if BeforeReconcile returned an error.
@@ -147,7 +145,7 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 
 func (r *ResourceReconciler[T]) check(parts *rootParts[T]) error {
 	if isNilNode(r.Reconciler) {
-		return fmt.Errorf("ResourceReconciler %q must define Reconciler", r.Name)
+		return parts.errorf("must define Reconciler")
 	}
 	return parts.checkType()
 }
@@ -158,9 +156,11 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 	return err
 }
 
-// SetupWithManagerYieldingController is [ResourceReconciler.SetupWithManager] for those who need the controller, to add
-// watches while it runs. The whole tree is validated first.
-func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.Context, mgr Manager) (controller.Controller, error) {
+// SetupWithManagerYieldingController is [ResourceReconciler.SetupWithManager] and returns the controller, so that
+// watches can be added while it runs. The whole tree is validated first.
+func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
+	ctx context.Context, mgr Manager,
+) (controller.Controller, error) {
 	r.init()
 	r.identify(r.Name)
 	parts := r.parts()
@@ -171,8 +171,8 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(ctx context.C
 	})
 }
 
-// Validate checks that the required fields are set and, if recursive, the tree. It logs what is unusual about the
-// status of the type.
+// Validate checks that the required fields are set and, if recursive, the tree. It logs what the status of the type
+// lacks.
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	parts := r.parts()
@@ -189,24 +189,14 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	return nil
 }
 
-// Describe shows the tree, and what the root itself does with the resource.
+// Describe returns a description of the tree, and of what the root itself does with the resource.
 func (r *ResourceReconciler[T]) Describe() Description {
 	r.init()
-	uses := []Access{
-		{Object: r.Type, Verbs: []string{"get", "list", "watch"}},
-		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
+	parts := r.parts()
+	if r.SkipStatusUpdate {
+		return parts.describe()
 	}
-	if !r.SkipStatusUpdate {
-		uses = append(uses, Access{Object: r.Type, Subresource: "status", Verbs: []string{"get", "update", "patch"}})
-	}
-	return Description{
-		Kind:     "ResourceReconciler",
-		Name:     r.Name,
-		Detail:   typeName(r.Type),
-		Resource: r.Type,
-		Uses:     uses,
-		Nodes:    []Description{Describe(r.Reconciler)},
-	}
+	return parts.describe(Access{Object: r.Type, Subresource: "status", Verbs: []string{"get", "update", "patch"}})
 }
 
 // Reconcile handles one request, see [ResourceReconciler].
@@ -214,9 +204,6 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 	r.init()
 	parts := r.parts()
 	if err := r.check(&parts); err != nil {
-		return Result{}, err
-	}
-	if err := parts.checkConfig(); err != nil {
 		return Result{}, err
 	}
 	return parts.handleRequest(ctx, req, r.SkipRequest, r.reconcile)
@@ -257,8 +244,10 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	result, err := r.run(ctx, config, p, resource)
 	if !r.SkipStatusUpdate {
 		changed, normalizeErr := r.statusChanged(original, resource, err)
-		if changed || normalizeErr != nil {
-			result, err = r.writeStatus(ctx, config, original, resource, result, err, normalizeErr)
+		if normalizeErr != nil {
+			err = joinLoud(err, normalizeErr)
+		} else if changed {
+			result, err = r.writeStatus(ctx, config, original, resource, result, err)
 		}
 	}
 	if p.written {
@@ -269,7 +258,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 
 // fetch reads the resource for comparison. It may share memory with the cache and must not be changed.
 func (r *ResourceReconciler[T]) fetch(ctx context.Context, config Config, req Request, original T) error {
-	if !r.isTyped(config) {
+	// A type without a kind of its own is no duck. This is quicker than to ask the scheme.
+	isDuck := !r.Type.GetObjectKind().GroupVersionKind().Empty() && duck.IsDuck(r.Type, config.Scheme())
+	if _, isUnstructured := any(r.Type).(runtime.Unstructured); isUnstructured || isDuck {
 		// Reads of ducks and of unstructured content convert the objects, which modifies them.
 		return config.Get(ctx, req.NamespacedName, original)
 	}
@@ -283,15 +274,6 @@ func (r *ResourceReconciler[T]) fetch(ctx context.Context, config Config, req Re
 	return nil
 }
 
-// isTyped reports whether the resource is of a Go type that the scheme knows.
-func (r *ResourceReconciler[T]) isTyped(config Config) bool {
-	if _, ok := any(r.Type).(runtime.Unstructured); ok {
-		return false
-	}
-	// A type without a kind of its own is no duck. This is quicker than to ask the scheme.
-	return r.Type.GetObjectKind().GroupVersionKind().Empty() || !duck.IsDuck(r.Type, config.Scheme())
-}
-
 // statusChanged reports whether the status has to be written: the tree changed it, and err does not forbid it.
 func (r *ResourceReconciler[T]) statusChanged(original, resource T, err error) (bool, error) {
 	if err := normalize(resource); err != nil {
@@ -299,13 +281,15 @@ func (r *ResourceReconciler[T]) statusChanged(original, resource T, err error) (
 	}
 	before, after := statusfield.Of(original), statusfield.Of(resource)
 	after.KeepTransitionTimes(before)
-	if resource.GetDeletionTimestamp() != nil && !r.SyncStatusDuringFinalization || errors.Is(err, ErrSkipStatusUpdate) {
+	inFinalization := resource.GetDeletionTimestamp() != nil
+	if inFinalization && !r.SyncStatusDuringFinalization || errors.Is(err, ErrSkipStatusUpdate) {
 		return false, nil
 	}
 	return after.Differs(before), nil
 }
 
-// run runs the tree in a round of the tracker. What the tree does not track any more is forgotten if it ran to the end.
+// run runs the tree in a round of the tracker. If the tree returns no error, the tracker forgets what the tree did not
+// track in this request.
 func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *requestState, resource T) (Result, error) {
 	var result Result
 	var err error

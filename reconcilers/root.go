@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/validation"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +26,7 @@ import (
 // root is what each root has and the author does not configure: what it keeps from request to request.
 type root struct {
 	states resourcestate.Store
-	// identity tells the controller of this root apart from others; empty until it is set up.
+	// identity distinguishes the controller of this root from others. It is empty until the root is set up.
 	identity string
 }
 
@@ -56,34 +57,55 @@ type rootParts[T client.Object] struct {
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
 }
 
+// errorf returns an error of the root.
+func (r *rootParts[T]) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s %q "+format, append([]any{r.kind, r.name}, args...)...)
+}
+
 // checkType returns an error for a type that no resource can be made of.
 func (r *rootParts[T]) checkType() error {
 	if isNil(r.resourceType) {
-		return fmt.Errorf("%s %q must define Type since none can be made of %s", r.kind, r.name, reflect.TypeFor[T]())
+		return r.errorf("must define Type since none can be made of %s", reflect.TypeFor[T]())
 	}
 	if lacksKind(r.resourceType) {
-		return fmt.Errorf("%s %q must define Type with apiVersion and kind since it is unstructured", r.kind, r.name)
+		return r.errorf("must define Type with apiVersion and kind since it is unstructured")
 	}
 	return nil
 }
 
 func (r *rootParts[T]) checkConfig() error {
 	if r.config.Client == nil {
-		return fmt.Errorf("%s %q must define Config to reconcile", r.kind, r.name)
+		return r.errorf("must define Config to reconcile")
 	}
 	return nil
 }
 
 // validateTree validates the tree, if the validation is recursive.
 func (r *rootParts[T]) validateTree(ctx context.Context) error {
-	if err := validateNested(derive(ctx, r.describeRoot), r.tree); err != nil {
-		return fmt.Errorf("%s %q must have a valid Reconciler: %w", r.kind, r.name, err)
+	if err := validateNested(derive(ctx, r.fill), r.tree); err != nil {
+		return r.errorf("must have a valid Reconciler: %w", err)
 	}
 	return nil
 }
 
-// describeRoot sets the parts of the context that a root defines.
-func (r *rootParts[T]) describeRoot(s *treeContext) {
+// describe describes the tree, and what a root does with the resource and more.
+func (r *rootParts[T]) describe(more ...Access) Description {
+	uses := []Access{
+		{Object: r.resourceType, Verbs: []string{"get", "list", "watch"}},
+		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
+	}
+	return Description{
+		Kind:     r.kind,
+		Name:     r.name,
+		Detail:   typeName(r.resourceType),
+		Resource: r.resourceType,
+		Uses:     append(uses, more...),
+		Nodes:    []Description{Describe(r.tree)},
+	}
+}
+
+// fill sets the parts of the context that a root defines.
+func (r *rootParts[T]) fill(s *treeContext) {
 	s.setConfig(r.config)
 	s.originalConfig, s.hasOriginalConfig = r.config, true
 	s.resourceType, s.originalResourceType = r.resourceType, r.resourceType
@@ -94,7 +116,7 @@ func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *requestState
 	s := *contextOf(ctx)
 	s.Context = ctx
 	s.request = req
-	r.describeRoot(&s)
+	r.fill(&s)
 	s.state = p
 	return Enter(&s, r.name)
 }
@@ -149,36 +171,48 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	}
 	built, err := bldr.Build(how.root)
 	if err != nil {
-		return nil, r.explainBuild(err)
+		if strings.Contains(err.Error(), "Controller names must be unique") {
+			// Controller-runtime has no error type for that.
+			return nil, r.errorf("must define another ControllerName, "+
+				"which tells two controllers for one kind apart: %w", err)
+		}
+		return nil, r.errorf("is unable to build its controller: %w", err)
 	}
 	return built, nil
 }
 
-// explainBuild adds to err which root could not be built. If the name of its controller is taken, it adds what helps.
-// Controller-runtime has no error type for that, so the text of the error decides.
-func (r *rootParts[T]) explainBuild(err error) error {
-	if strings.Contains(err.Error(), "Controller names must be unique") {
-		return fmt.Errorf("%s %q must define another ControllerName, which tells two controllers for one kind apart: %w",
-			r.kind, r.name, err)
-	}
-	return fmt.Errorf("%s %q is unable to build its controller: %w", r.kind, r.name, err)
-}
-
-// handleRequest prepares the context, calls handle between the hooks, and decides what controller-runtime gets. It does
-// nothing if skip, which may be nil, returns true.
+// handleRequest prepares the context, calls handle between the hooks of the author, and decides what controller-runtime
+// gets. It does nothing if skip, which may be nil, returns true.
 func (r *rootParts[T]) handleRequest(
 	ctx context.Context, req Request,
 	skip func(ctx context.Context, req Request) bool,
 	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
 ) (Result, error) {
+	if err := r.checkConfig(); err != nil {
+		return Result{}, err
+	}
 	p := &requestState{}
-	ctx = stash.WithContext(ctx)
-	ctx = rtime.StashNow(ctx, time.Now())
+	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {
 		return Result{}, nil
 	}
-	result, err := r.runHooks(ctx, req, p, handle)
+	var before Result
+	var err error
+	if r.before != nil {
+		var replaced context.Context
+		if replaced, before, err = r.before(ctx, req); replaced != nil {
+			ctx = replaced
+		}
+	}
+	result := before
+	if err == nil {
+		result, err = handle(ctx, req, p)
+		result = AggregateResults(before, result)
+		if r.after != nil {
+			result, err = r.after(ctx, req, result, err)
+		}
+	}
 	result, err = toControllerResult(result, err)
 	if err != nil {
 		err = locateError(p, err)
@@ -186,39 +220,15 @@ func (r *rootParts[T]) handleRequest(
 	return result, err
 }
 
-// runHooks calls handle between the hooks of the author.
-func (r *rootParts[T]) runHooks(
-	ctx context.Context, req Request, p *requestState,
-	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
-) (Result, error) {
-	before := Result{}
-	if r.before != nil {
-		replaced, result, err := r.before(ctx, req)
-		if err != nil {
-			return result, err
-		}
-		before = result
-		if replaced != nil {
-			ctx = replaced
-		}
-	}
-	result, err := handle(ctx, req, p)
-	result = AggregateResults(before, result)
-	if r.after != nil {
-		return r.after(ctx, req, result, err)
-	}
-	return result, err
-}
-
 // toControllerResult decides what controller-runtime gets for the outcome of a request:
 //
-//   - a quiet error becomes a requeue with back-off, or the delay that was asked for, which controller-runtime prefers;
-//   - a failure that is to be silent becomes a requeue with back-off, without a delay: it is to be tried again as one
-//     that is not;
-//   - a durable one becomes nothing but what was asked for, as another attempt will not mend it;
-//   - any other error is returned, without a delay or a requeue. Controller-runtime heeds neither beside an error, and
-//     warns of them: it comes back with back-off, and after a [reconcile.TerminalError] not at all. So law L6 is kept:
-//     what is dropped here never counted. Of a result beside an error it heeds the priority, which stays.
+//   - A quiet error becomes a requeue with back-off. If the result has a delay, controller-runtime uses the delay.
+//   - A quiet error that hides a failure becomes a requeue with back-off, without a delay: the failure is retried as if
+//     it were not quiet.
+//   - A durable error is dropped, because another attempt fails the same way. The result is kept.
+//   - Any other error is returned, without a delay or a requeue. Controller-runtime ignores both beside an error, and
+//     warns of them: it retries with back-off, and does not retry a [reconcile.TerminalError]. So invariant L6 is kept.
+//     The priority is kept, because controller-runtime uses it beside an error.
 func toControllerResult(result Result, err error) (Result, error) {
 	switch {
 	case err == nil, isDurable(err):

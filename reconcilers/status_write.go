@@ -16,62 +16,78 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writeStatus writes the status and returns what becomes of the tree's result and error. The error is returned in any
-// case (invariant L6). A normalizeErr stands for a status that cannot be written at all.
-func (r *ResourceReconciler[T]) writeStatus(
-	ctx context.Context, config Config, original, resource T, result Result, err, normalizeErr error,
-) (Result, error) {
-	if normalizeErr != nil {
-		return r.afterWrite(result, err, normalizeErr)
-	}
-	version := resource.GetResourceVersion()
-	write := r.updateStatus
-	if duck.IsDuck(resource, config.Scheme()) {
-		write = r.patchStatus
-		if r.PatchStatusAlone {
-			// What the tree changed beside the status stays out of the patch.
-			resource = withStatusOf(original, resource)
-		}
-	}
-	writeErr := write(ctx, config, original, resource)
-	if writeErr == nil && version != "" && version == resource.GetResourceVersion() {
-		writeErr = errStatusUnchanged
-	}
-	if writeErr == nil {
-		contextOf(ctx).state.statusWritten(resource)
-	}
-	return r.afterWrite(result, err, writeErr)
+// statusWords are the words for a way of writing the status, in logs and events.
+type statusWords struct {
+	verb, doing, done, note, failed string
 }
 
 var (
-	// errStatusConflict stands for a status write that came too late: whoever changed the resource meanwhile wakes it.
-	errStatusConflict = errors.New("status conflict")
-	// errStatusUnchanged stands for a status write that the server found to change nothing: no event follows.
-	errStatusUnchanged = errors.New("status unchanged")
+	updatesStatus = statusWords{"update", "updating", "StatusUpdated", "Updated status", "StatusUpdateFailed"}
+	patchesStatus = statusWords{"patch", "patching", "StatusPatched", "Patched status", "StatusPatchFailed"}
 )
 
-// afterWrite decides what is returned after a status was written, or could not be.
-func (r *ResourceReconciler[T]) afterWrite(result Result, err, writeErr error) (Result, error) {
+// writeStatus writes the status and returns what becomes of the tree's result and error. The error is returned in any
+// case (invariant L6).
+func (r *ResourceReconciler[T]) writeStatus(
+	ctx context.Context, config Config, original, resource T, result Result, err error,
+) (Result, error) {
+	words, mayConflict := updatesStatus, true
+	isDuck := duck.IsDuck(resource, config.Scheme())
+	if isDuck {
+		words, mayConflict = patchesStatus, r.PatchStatusAlone
+		if r.PatchStatusAlone {
+			// Other changes by the tree must not be in the patch.
+			resource = withStatusOf(original, resource)
+		}
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	if log.Enabled() {
+		log.Info(words.doing+" status", "diff", statusDiff(original, resource))
+	}
+	version := resource.GetResourceVersion()
+	var writeErr error
+	if isDuck {
+		// A duck type does not cover all of the status: an update would lose the rest.
+		writeErr = config.Status().Patch(ctx, resource, r.statusPatch(original, resource))
+	} else {
+		writeErr = config.Status().Update(ctx, resource)
+	}
 	switch {
-	case errors.Is(writeErr, errStatusUnchanged):
+	case resource.GetDeletionTimestamp() != nil && apierrs.IsNotFound(writeErr):
+		// The tree cleared the last finalizer, so there is no status any more.
 		return result, err
-	case errors.Is(writeErr, errStatusConflict):
+	case mayConflict && apierrs.IsConflict(writeErr):
+		// The event of the other change brings the resource back.
+		log.Info("unable to "+words.verb+" status", "error", writeErr.Error())
 		if r.KeepResultAfterStatusUpdate {
 			result = withRequeue(result, true)
 		}
 		return result, err
 	case writeErr != nil:
+		if !isQuiet(writeErr) {
+			log.Error(writeErr, "unable to "+words.verb+" status")
+			config.record(resource, corev1.EventTypeWarning, words.failed,
+				"Failed to %s status: %v", words.verb, writeErr)
+		}
 		return result, joinLoud(err, writeErr)
-	case r.KeepResultAfterStatusUpdate || err != nil && !isOnlyHalt(err):
-		return result, err
-	default:
-		// The event of the write brings the resource back. A halt is no error, so nothing else is owed.
-		return Result{}, nil
 	}
+	if !r.SkipStatusEvents {
+		config.record(resource, corev1.EventTypeNormal, words.done, "%s", words.note)
+	}
+	if version != "" && version == resource.GetResourceVersion() {
+		// The server found nothing to change: no event follows.
+		return result, err
+	}
+	contextOf(ctx).state.statusWritten(resource)
+	if r.KeepResultAfterStatusUpdate || err != nil && !isOnlyHalt(err) {
+		return result, err
+	}
+	// The event of the write brings the resource back. A halt is no error, so no other retry is needed.
+	return Result{}, nil
 }
 
-// joinLoud joins the error of a tree and that of a write, each of which may be nil. It drops a quiet one beside one
-// that is not: a join is quiet as soon as one of its members is, and would silence the other.
+// joinLoud joins the error of a tree and the error of a write. Each may be nil. A quiet error beside an error that is
+// not quiet is dropped: a join is quiet if one of its members is, so it would hide the other error.
 func joinLoud(err, writeErr error) error {
 	switch {
 	case writeErr == nil:
@@ -85,46 +101,8 @@ func joinLoud(err, writeErr error) error {
 	}
 }
 
-func (r *ResourceReconciler[T]) updateStatus(ctx context.Context, config Config, original, resource T) error {
-	log := logr.FromContextOrDiscard(ctx)
-	if log.Enabled() {
-		log.Info("updating status", "diff", statusDiff(original, resource))
-	}
-	err := config.Status().Update(ctx, resource)
-	if wentMeanwhile(resource, err) {
-		return errStatusUnchanged
-	}
-	if apierrs.IsConflict(err) {
-		log.Info("unable to update status", "error", err.Error())
-		return errStatusConflict
-	}
-	return r.reportStatus(ctx, config, resource, err, statusWrite{verb: "update", done: "StatusUpdated", note: "Updated status", failed: "StatusUpdateFailed"})
-}
-
-// patchStatus writes the status of a duck type, which does not cover all of the status: an update would lose the rest.
-func (r *ResourceReconciler[T]) patchStatus(ctx context.Context, config Config, original, resource T) error {
-	log := logr.FromContextOrDiscard(ctx)
-	if log.Enabled() {
-		log.Info("patching status", "diff", statusDiff(original, resource))
-	}
-	err := config.Status().Patch(ctx, resource, r.statusPatch(original, resource))
-	if wentMeanwhile(resource, err) {
-		return errStatusUnchanged
-	}
-	if r.PatchStatusAlone && apierrs.IsConflict(err) {
-		log.Info("unable to patch status", "error", err.Error())
-		return errStatusConflict
-	}
-	return r.reportStatus(ctx, config, resource, err, statusWrite{verb: "patch", done: "StatusPatched", note: "Patched status", failed: "StatusPatchFailed"})
-}
-
-// wentMeanwhile tells whether there is no status any more to be written, which is no failure: the tree cleared the last
-// finalizer.
-func wentMeanwhile(resource client.Object, err error) bool {
-	return resource.GetDeletionTimestamp() != nil && apierrs.IsNotFound(err)
-}
-
-// statusPatch is a merge patch. A lock takes a version, which objects made up for tests may not have.
+// statusPatch returns a merge patch. It has an optimistic lock if the status is patched alone and the resource has a
+// version, which objects in tests may not have.
 func (r *ResourceReconciler[T]) statusPatch(original, resource T) client.Patch {
 	version := resource.GetResourceVersion()
 	if !r.PatchStatusAlone || version == "" {
@@ -142,26 +120,6 @@ func withStatusOf[T client.Object](original, resource T) T {
 	patched.SetResourceVersion(resource.GetResourceVersion())
 	statusfield.Of(patched).CopyFrom(statusfield.Of(copyOf(resource)))
 	return patched
-}
-
-// statusWrite is how a way of writing the status is spoken of in logs and events.
-type statusWrite struct {
-	verb, done, note, failed string
-}
-
-// reportStatus records the outcome of a status write and returns err.
-func (r *ResourceReconciler[T]) reportStatus(ctx context.Context, config Config, resource T, err error, write statusWrite) error {
-	if err == nil {
-		if !r.SkipStatusEvents {
-			config.record(resource, corev1.EventTypeNormal, write.done, "%s", write.note)
-		}
-		return nil
-	}
-	if !isQuiet(err) {
-		logr.FromContextOrDiscard(ctx).Error(err, "unable to "+write.verb+" status")
-		config.record(resource, corev1.EventTypeWarning, write.failed, "Failed to %s status: %v", write.verb, err)
-	}
-	return err
 }
 
 func statusDiff(original, resource client.Object) string {

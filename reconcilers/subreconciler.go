@@ -14,17 +14,18 @@ import (
 // ([SyncReconciler], [ChildReconciler]) act on the cluster or on the outside world; combinators ([Sequence], [IfThen],
 // [WithFinalizer]) run other nodes.
 //
-// Whoever implements one has these duties:
+// An implementation has these duties:
 //
 //   - Reconcile converges: it may run at any time, any number of times, after a crash at any point, and works towards
 //     the same end state each time.
-//   - It changes resource in memory only; the root persists the status, once, after the whole tree has run. Everything
-//     else about the resource is thrown away.
+//   - It changes resource in memory only. The root writes the status, once, after the whole tree has run. All other
+//     changes of the resource are dropped.
 //   - It reads and writes through [RetrieveConfigOrDie], so that [Config] can be replaced around it, and takes the time
 //     from package time, so that it can be tested.
-//   - When the resource is terminating (its deletion timestamp is set), it cleans up what it made, and makes nothing.
-//   - An error says what could not be done; [ErrQuiet], [ErrHaltSubReconcilers] and [ErrSkipStatusUpdate] have meanings
-//     of their own.
+//   - When the resource is terminating (its deletion timestamp is set), it deletes what it created, and creates
+//     nothing.
+//   - It returns an error if its work could not be done. [ErrQuiet], [ErrHaltSubReconcilers] and [ErrSkipStatusUpdate]
+//     have special meanings.
 //
 // A node may also be a [Describer], to appear in the printed tree and in the RBAC rules derived from it, and a
 // [github.com/espalier-dev/espalier/validation.Validator], to have its configuration checked.
@@ -50,8 +51,8 @@ func isNilNode(node any) bool {
 
 // validateNested validates a node nested in another, if the validation is recursive. A node without Validate is valid.
 //
-// Before the set-up, a node of another package is left out: its Validate may need what its SetupWithManager prepares.
-// It is validated once the tree is set up.
+// Before the set-up of the tree, a node of another package is not validated, because its Validate may need what its
+// SetupWithManager prepares. It is validated after the set-up.
 func validateNested(ctx context.Context, node any) error {
 	if !validation.IsRecursive(ctx) {
 		return nil
@@ -76,10 +77,10 @@ func isOfThisPackage(node any) bool {
 
 // AggregateResults makes one result of several:
 //
-//   - no result, or only empty ones, is the empty result;
-//   - the shortest of the delays that are set, and not negative, wins;
-//   - a request to requeue at once stays beside a delay;
-//   - the highest of the priorities that are set wins.
+//   - no result, or only empty results, gives the empty result;
+//   - the delay is the shortest of the positive delays;
+//   - a requeue is kept, also beside a delay;
+//   - the priority is the highest of the priorities that are set.
 func AggregateResults(results ...Result) Result {
 	var aggregate Result
 	for _, result := range results {
@@ -89,7 +90,7 @@ func AggregateResults(results ...Result) Result {
 }
 
 func aggregateResult(a, b Result) Result {
-	// A negative delay, which the queue ignores, must not hide one that counts.
+	// The queue ignores a negative delay, so it must not replace a positive one.
 	if b.RequeueAfter > 0 && (a.RequeueAfter <= 0 || b.RequeueAfter < a.RequeueAfter) {
 		a.RequeueAfter = b.RequeueAfter
 	}
@@ -100,9 +101,8 @@ func aggregateResult(a, b Result) Result {
 	return withRequeue(a, a.Requeue || b.Requeue)
 }
 
-// withRequeue returns result with its request to come back at once, with back-off, set to requeue. It is deprecated in
-// controller-runtime in favour of delays, but there is no other way to ask for the back-off of the queue without an
-// error.
+// withRequeue returns result with Requeue set to requeue. Controller-runtime has deprecated the field in favour of
+// delays, but there is no other way to ask for the back-off of the queue without an error.
 func withRequeue(result Result, requeue bool) Result {
 	//lint:ignore SA1019 see above
 	result.Requeue = requeue

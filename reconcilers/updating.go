@@ -17,18 +17,17 @@ import (
 // UpdatingObjectManager is the [ObjectManager] that creates, updates and deletes whole objects: an update reads what is
 // there, merges what is desired into it, and writes the outcome if it differs.
 //
-// What the API server and admission webhooks add to an object (defaults, injected fields) is learned from their answer
-// to each write and does not count as a difference, as long as what is desired stays the same. So an object is written
-// once after a change of what is desired, and once more after a restart of the program if anything had been added to
-// it; never again.
+// The API server and admission webhooks add to an object (defaults, injected fields). The manager learns from the
+// answer to each write what they add. This is no difference as long as the desired object stays the same. So an object
+// is written once after a change of the desired object. After a restart of the program it is written once more if
+// anything was added to it.
 //
-// Each write checks that it meets the object it was decided on, as it was then: an update carries the resource version,
-// a delete that and the UID. What was changed in the meantime is a conflict, which is returned, for another attempt
-// with a fresh read. An object that is terminating is not written any more, whether it is desired or not: it is
-// returned as it is.
+// Each write applies only to the object as it was read: an update has the resource version, and a delete has the
+// resource version and the UID. A change since then is a conflict. The conflict is returned, so that the next request
+// tries again with a fresh read. A terminating object is not written: it is returned unchanged.
 //
-// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned as they
-// are. Secret values are not logged, whether or not Sanitize is set.
+// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned
+// unchanged. Secret values are never logged.
 type UpdatingObjectManager[Type client.Object] struct {
 	// Name identifies the manager in errors. Default: the object's kind followed by UpdatingObjectManager.
 	Name string
@@ -45,20 +44,20 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// does not own. Default: false.
 	TrackDesired bool
 
-	// DeletionPropagation says what becomes of what the object owns when it is deleted. Default: Background, they go
-	// too.
+	// DeletionPropagation is the propagation policy for deletes of the object. Default: Background, which deletes what
+	// the object owns too.
 	DeletionPropagation metav1.DeletionPropagation
 
-	// HarmonizeImmutableFields copies onto desired the fields of current that may not change after creation. It may
-	// change desired only. Optional.
+	// HarmonizeImmutableFields copies to desired the fields of current that cannot change after creation. It may change
+	// desired only. Optional.
 	HarmonizeImmutableFields func(current, desired Type)
 
-	// MergeBeforeUpdate copies onto current what desired says, and nothing else: what it leaves alone stays as others
-	// set it. It may change current only, and must not depend on the time or on chance. Required.
+	// MergeBeforeUpdate copies the desired fields to current. Fields that it does not copy stay as others set them. It
+	// may change current only, and must not depend on the time or on random values. Required.
 	MergeBeforeUpdate func(current, desired Type)
 
-	// Sanitize returns what may be logged of an object: it gets a copy, which of a Secret has no values. Default: that
-	// copy.
+	// Sanitize returns what may be logged of an object. Its argument is a copy; the copy of a Secret has no values.
+	// Default: returns its argument.
 	Sanitize func(child Type) interface{}
 
 	// DangerouslyAllowDuckTypes lets Type be a duck type, although an update loses what the duck type does not cover.
@@ -124,7 +123,7 @@ func (m *UpdatingObjectManager[Type]) Validate(ctx context.Context) error {
 	return nil
 }
 
-// Describe tells what the manager does with its type.
+// Describe returns what the manager does with its type.
 func (m *UpdatingObjectManager[Type]) Describe() Description {
 	m.init()
 	return Description{
@@ -138,7 +137,9 @@ func (m *UpdatingObjectManager[Type]) Describe() Description {
 }
 
 // Manage makes actual agree with desired, see [ObjectManager].
-func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error) {
+func (m *UpdatingObjectManager[Type]) Manage(
+	ctx context.Context, resource client.Object, actual, desired Type,
+) (Type, error) {
 	m.init()
 	var none Type
 	if m.MergeBeforeUpdate == nil {
@@ -150,16 +151,13 @@ func (m *UpdatingObjectManager[Type]) Manage(ctx context.Context, resource clien
 		tracks:      m.TrackDesired,
 		propagation: m.DeletionPropagation,
 		sanitize:    m.Sanitize,
-		lastWrites:  lastWritesOf(ctx, &m.lastWrites),
+		lastWrites:  &m.lastWrites,
 	}
-	if err := w.useConfigs(ctx); err != nil {
+	if err := w.start(ctx, desired); err != nil {
 		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
 	}
 	if m.DangerouslyAllowDuckTypes {
 		w.config = w.config.WithDangerousDuckClientOperations()
-	}
-	if err := normalize(desired); err != nil {
-		return none, fmt.Errorf("UpdatingObjectManager %q: %w", m.Name, err)
 	}
 	return w.manage(ctx, m, actual, desired)
 }
@@ -187,7 +185,9 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w objectWriter
 }
 
 // update updates actual, see objectStrategy.
-func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error) {
+func (m *UpdatingObjectManager[Type]) update(
+	ctx context.Context, w objectWriter[Type], actual, desired Type,
+) (Type, error) {
 	var none Type
 	if m.HarmonizeImmutableFields != nil {
 		m.HarmonizeImmutableFields(actual, desired)
@@ -199,7 +199,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter
 	hash := hashOfDesiredFor(desired, actual)
 	known := w.lastWrites.get(actual.GetUID(), hash)
 	if known.agreed(actual) {
-		// Not even logged: this is what nearly every request comes to.
+		// This is not logged, because it happens in nearly every request.
 		return actual, nil
 	}
 	log := logr.FromContextOrDiscard(ctx)
@@ -221,7 +221,7 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter
 	}
 	m.recordWrite(ctx, w, current, desired, hash)
 	if sameVersion(current, actual) {
-		// The server added to what was written just what had been there, and stored nothing.
+		// The server completed what was written to the object that it had, and stored nothing.
 		return current, nil
 	}
 	log.Info("updated resource")
@@ -232,12 +232,12 @@ func (m *UpdatingObjectManager[Type]) update(ctx context.Context, w objectWriter
 // merge returns a copy of actual with what is desired, and with what the server is known to add to that.
 func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lastWrite) (Type, error) {
 	current := copyOf(actual)
-	// The author's function may let current share what desired refers to, and change it there. What is desired has to
-	// stay.
+	// The author's function may let current share what desired refers to, and change it there. Desired has to stay.
 	expected := copyOf(desired)
 	if known.additions != nil {
 		if err := known.additions.Apply(expected); err != nil {
-			logr.FromContextOrDiscard(ctx).Info("unable to patch desired child from mutation cache, this error is usually benign", "error", err.Error())
+			logr.FromContextOrDiscard(ctx).Info("unable to patch desired child from mutation cache, "+
+				"this error is usually benign", "error", err.Error())
 			expected = copyOf(desired)
 		}
 	}
@@ -245,8 +245,10 @@ func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired
 	return current, normalize(current)
 }
 
-// recordWrite keeps what the server added to what was desired, written being its answer.
-func (m *UpdatingObjectManager[Type]) recordWrite(ctx context.Context, w objectWriter[Type], written, desired Type, hash desiredHash) {
+// recordWrite keeps what the server added to what was desired. Written is its answer.
+func (m *UpdatingObjectManager[Type]) recordWrite(
+	ctx context.Context, w objectWriter[Type], written, desired Type, hash desiredHash,
+) {
 	additions, err := m.additions(ctx, written, desired)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Info("unable to generate mutation patch", "error", err.Error())
@@ -254,17 +256,19 @@ func (m *UpdatingObjectManager[Type]) recordWrite(ctx context.Context, w objectW
 	w.lastWrites.record(written, hash, lastWrite{additions: additions})
 }
 
-// additions returns what, added to desired, makes written of it, and nil if that cannot be told: a list into which the
-// author's function merges has other indexes than the list that is desired.
+// additions returns the patch by which desired becomes written. It returns nil if the patch does not do that: if the
+// author's function merges a list into another, the items have other indexes than in desired.
 func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, desired Type) (*Patch, error) {
 	base, err := m.merge(ctx, written, desired, lastWrite{})
 	if err != nil {
 		return nil, err
 	}
-	additions, err := newAdditions(base, written, desired)
-	if err != nil || additions == nil {
+	additions, err := NewPatch(base, written)
+	if err != nil || string(additions.bytes) == "[]" {
 		return nil, err
 	}
+	// The patch is applied to desired, whose generation is not the generation of an object in the cluster.
+	additions.generation = desired.GetGeneration()
 	proof, err := m.merge(ctx, written, desired, lastWrite{additions: additions})
 	if err != nil || !equality.Semantic.DeepEqual(proof, written) {
 		return nil, err

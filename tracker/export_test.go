@@ -19,7 +19,7 @@ func Plausible(t Tracker, obj client.Object) int {
 		return -1
 	}
 	n := 0
-	v.store.index.plausible(keyOf(v.cluster, ref), obj.GetLabels(), func(*topic) { n++ })
+	v.store.index.plausible(topicKeyOf(v.cluster, ref), obj.GetLabels(), func(*topic) { n++ })
 	return n
 }
 

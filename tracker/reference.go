@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Reference says which objects a watcher wants to hear about: one by its name, or all of a kind that a selector
-// matches.
+// Reference names the objects whose events wake a watcher: one object by its name, or all objects of a kind that a
+// selector matches.
 type Reference struct {
 	// APIGroup is the API group of the objects; empty is the core group.
 	APIGroup string

@@ -124,7 +124,7 @@ func text(item any) string {
 	return string(data)
 }
 
-// nameOf returns the name by which people tell the items of a list apart, empty if the item has none.
+// nameOf returns the name of an item of a list, or an empty string if the item has none.
 func nameOf(item any) string {
 	members, _ := item.(map[string]any)
 	name, _ := members["name"].(string)

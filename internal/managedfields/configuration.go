@@ -1,9 +1,9 @@
-// Package managedfields knows who owns which fields of an object, by the managed fields that the API server keeps, and
-// what follows from that for a manager that applies:
+// Package managedfields reads and changes the managed fields of objects, in which the API server keeps the owner of
+// each field, for a manager that applies:
 //
 //   - a [Configuration] is what the manager wants of an object, and nothing else;
 //   - [Compare] says whether the object agrees with it, so that it need not be applied;
-//   - a [Migration] makes fields that were written otherwise part of what was applied, so that they go when they are
+//   - a [Migration] makes fields of other writes part of what was applied, so that an apply removes them if they are
 //     not wanted;
 //   - a [Digest] identifies the set of fields that a manager owns.
 //

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// AsConflict returns err as a conflict if it says that the object of that name is not the one that was meant by its
-// UID, and as it is otherwise. What was read is then older than what is there.
+// AsConflict returns err as a conflict if err says that the object of that name has another UID than the request. What
+// was read is then older than the object in the cluster. Any other error is returned unchanged.
 func AsConflict(err error) error {
 	var status apierrs.APIStatus
 	if !apierrs.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxLag is how long a cache may lag behind a write before it is believed all the same: resource versions go back when
-// a cluster is restored from a backup. It is measured from the start of the request that wrote.
+// maxLag is how long a cache may lag behind a write. After that the cache is believed, because resource versions go
+// back when a cluster is restored from a backup. The time is measured from the start of the request that wrote.
 const maxLag = 10 * time.Minute
 
 // OwnWrites are the last writes of objects that a cache may not show yet. They keep a request from acting on a state of
@@ -122,7 +122,9 @@ func lags(cached, written client.Object) bool {
 // Unseen returns copies of the objects that were created and are missing in shown, what the cache shows: it may not
 // show them yet, or not any more. The API server is asked; without a reader they count as there for as long as a cache
 // may lag. All other writes of missing objects are forgotten.
-func (w *OwnWrites) Unseen(ctx context.Context, reader client.Reader, shown []client.Object, now time.Time) ([]client.Object, error) {
+func (w *OwnWrites) Unseen(
+	ctx context.Context, reader client.Reader, shown []client.Object, now time.Time,
+) ([]client.Object, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.byKey) == 0 {

@@ -43,7 +43,7 @@ func (s *Store) Of(resource client.Object) *State {
 	return state
 }
 
-// Lookup returns the state of the resource of that name, whatever its UID, or nil.
+// Lookup returns the state of the resource of that name, with any UID, or nil.
 func (s *Store) Lookup(name types.NamespacedName) *State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
