@@ -85,7 +85,7 @@ size: ## Compare the size of an operator with that of one that uses controller-r
 	@hack/size/compare
 
 .PHONY: check
-check: check-format check-tidy check-vet check-staticcheck check-layers check-generated ## Everything that reads code without running it.
+check: check-format check-tidy check-vet check-staticcheck check-sizes check-layers check-generated ## Everything that reads code without running it.
 
 .PHONY: check-format
 check-format: ## Formatting.

@@ -65,8 +65,8 @@ func (a Always[Type]) Describe() Description {
 	return Description{Kind: "Always", Nodes: describeList(a)}
 }
 
-// joinAll joins the errors of several nodes. If only some of them are quiet, these are dropped. ErrSkipStatusUpdate takes
-// the place of each dropped error that carried it. A single error is returned unchanged. Nil errors are skipped.
+// joinAll joins the errors of several nodes. If only some of them are quiet, these are dropped. ErrSkipStatusUpdate
+// takes the place of each dropped error that carried it. A single error is returned unchanged. Nil errors are skipped.
 func joinAll(errs ...error) error {
 	someLoud := slices.ContainsFunc(errs, func(err error) bool { return err != nil && !isQuiet(err) })
 	var kept []error

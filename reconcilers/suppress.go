@@ -176,9 +176,9 @@ func (r *SuppressTransientErrors[T, LT]) existingUIDs(ctx context.Context, resou
 	return existing, err
 }
 
-// listSource returns the reader and the list for listing the resources. Resources of a Go type that the scheme knows are
-// in the cache, because the root watches them. Ducks, unstructured objects and cast objects may not be in the cache, so
-// their metadata is listed from the API server.
+// listSource returns the reader and the list for listing the resources. Resources of a Go type that the scheme knows
+// are in the cache, because the root watches them. Ducks, unstructured objects and cast objects may not be in the
+// cache, so their metadata is listed from the API server.
 func (r *SuppressTransientErrors[T, LT]) listSource(
 	ctx context.Context, config Config, resource T,
 ) (client.Reader, client.ObjectList) {

@@ -322,11 +322,15 @@ func failing(n int64, after bool) (interceptor.Funcs, *atomic.Int64) {
 // without a fence.
 func TestCrash(t *testing.T) {
 	t.Parallel()
+	step := 1
+	if raceDetector {
+		step = 2
+	}
 	// The requests are: get, list, patch, one or more creations for trial, patch, list, delete.
 	for n := int64(1); n <= 8; n++ {
 		for _, after := range []bool{false, true} {
 			for _, used := range []bool{false, true} {
-				if (int(n)+index(after)+index(used))%crashStep != 0 {
+				if (int(n)+index(after)+index(used))%step != 0 {
 					continue
 				}
 				t.Run(fmt.Sprintf("request %d, answered %v, used %v", n, after, used), func(t *testing.T) {
@@ -385,6 +389,10 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const workers = 20
+	rounds := 12
+	if raceDetector {
+		rounds = 3 // a round differs from the next two
+	}
 	for round := range rounds {
 		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
 			t.Parallel()

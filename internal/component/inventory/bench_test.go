@@ -8,6 +8,7 @@ import (
 )
 
 func BenchmarkObjects(b *testing.B) {
+	many := large(false)
 	prepare := func(b *testing.B) (*inventory.Objects, []apis.InventoryRecord) {
 		store := open(b, optionsFor(newWorld(b).link(b), ""))
 		mustLoad(b, store)

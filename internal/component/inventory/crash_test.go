@@ -121,7 +121,11 @@ func compare(loaded []apis.InventoryRecord, stored map[plan.Key]apis.InventoryRe
 // what was attempted since.
 func TestObjectsAgreeWithAModel(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(seeds) {
+	seeds := uint64(20)
+	if raceDetector {
+		seeds = 5
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))

@@ -35,6 +35,14 @@ func TestMain(m *testing.M) {
 	os.Exit(plane.Main(m))
 }
 
+// large returns how many records a large inventory has, or a smaller one that takes as many requests.
+func large(smaller bool) int {
+	if smaller {
+		return 1_000
+	}
+	return 10_000
+}
+
 // record is one of many, as it is before its object exists.
 func record(i int) apis.InventoryRecord {
 	r := apis.InventoryRecord{

@@ -22,6 +22,7 @@ import (
 
 // TestObjectsCostWhatChanged: an inventory in objects writes the buckets that changed (pitfall G-02).
 func TestObjectsCostWhatChanged(t *testing.T) {
+	many := large(raceDetector)
 	for _, kind := range []string{inventory.KindSecret, inventory.KindConfigMap} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)
@@ -48,13 +49,13 @@ func TestObjectsCostWhatChanged(t *testing.T) {
 			step("a small inventory", 4, save(records(100, record)))
 			step("the same", 0, save(records(100, record)))
 			step("a large inventory", 4, save(records(many, record)))
-			large := records(many, record)
-			step("the same", 0, save(large))
-			large[many/2] = ready(many / 2)
-			step("one record changed", 1, save(large))
-			step("the same in another order", 0, save(sorted(large)))
-			step("one record less", 1, save(large[1:]))
-			step("one record more", 1, save(large))
+			changed := records(many, record)
+			step("the same", 0, save(changed))
+			changed[many/2] = ready(many / 2)
+			step("one record changed", 1, save(changed))
+			step("the same in another order", 0, save(sorted(changed)))
+			step("one record less", 1, save(changed[1:]))
+			step("one record more", 1, save(changed))
 			step("all changed", 4, save(records(many, ready)))
 			step("what is remembered", 0, func() {
 				if want, got := compacted(records(many, ready)), mustLoad(t, store); !reflect.DeepEqual(want, got) {

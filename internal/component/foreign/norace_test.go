@@ -1,0 +1,5 @@
+//go:build !race
+
+package foreign_test
+
+const raceDetector = false
