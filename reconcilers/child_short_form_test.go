@@ -8,6 +8,7 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -36,7 +37,9 @@ func TestChildReconcilerShortForm(t *testing.T) {
 	red := func(c *corev1.ConfigMap) { c.Data = map[string]string{"color": "red"} }
 	given := givenConfigMap.With(labelled)
 	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(given, widget, widgetScheme)}
+	guarded := widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} })
 	dying := widget.With(terminating(ours))
+	exists := apierrs.NewAlreadyExists(configMapResource, "gadget")
 
 	nodeTests{
 		"created": {
@@ -88,10 +91,25 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{"desired child", "reflect gadget, <nil>"},
 			widgetCase: widgetCase{
-				Resource:       widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} }).Object(),
+				Resource:       guarded.Object(),
 				GivenObjects:   []client.Object{given},
-				ExpectResource: widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} }, statusField("child", "gadget")).Object(),
+				ExpectResource: guarded.With(statusField("child", "gadget")).Object(),
 				ExpectTracks:   tracks,
+			},
+		},
+		"guarded, an object that is not ours has the name": {
+			node:  guardedShortForm(),
+			calls: []string{"desired child", "create ConfigMap", "reflect nothing, " + exists.Error()},
+			widgetCase: widgetCase{
+				Resource:        guarded.Object(),
+				APIGivenObjects: []client.Object{givenConfigMap.With(ownerless)},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: exists}),
+				},
+				ExpectResource: guarded.With(statusField("child", "nothing")).Object(),
+				ExpectCreates:  []client.Object{configMap.With(labelled)},
+				ExpectTracks:   tracks,
+				ExpectEvents:   []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+exists.Error())},
 			},
 		},
 		"guarded, terminating": {

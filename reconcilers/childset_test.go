@@ -268,11 +268,7 @@ func TestChildSetReconciler(t *testing.T) {
 			},
 		},
 		"the reflection fails too": {
-			node: changedSet([]string{"a"}, func(node *configMapSet) {
-				node.ReflectChildrenStatusOnParentWithError = func(context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
-					return errReflect
-				}
-			}),
+			node: changedSet([]string{"a"}, failsToReflect),
 			widgetCase: widgetCase{
 				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
 				ExpectCreates: []client.Object{part("a")},
@@ -317,6 +313,27 @@ func TestChildSetReconciler(t *testing.T) {
 
 var errReflect = fmt.Errorf("cannot be reflected")
 
+func failsToReflect(node *configMapSet) {
+	node.ReflectChildrenStatusOnParentWithError = func(
+		context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap],
+	) error {
+		return errReflect
+	}
+}
+
+// withoutTracker runs the node with a config that has no tracker.
+func withoutTracker(node func(*trace) widgetNode) func(*trace) widgetNode {
+	return func(calls *trace) widgetNode {
+		return &reconcilers.WithConfig[*resources.Widget]{
+			Config: func(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) {
+				config.Tracker = nil
+				return config, nil
+			},
+			Reconciler: node(calls),
+		}
+	}
+}
+
 func returnsText(text string) rtesting.VerifyFunc {
 	return func(t *testing.T, _ reconcilers.Result, err error) {
 		t.Helper()
@@ -333,7 +350,7 @@ func guardedSet(node *configMapSet) {
 		return []client.ListOption{client.InNamespace(w.Namespace), client.HasLabels{setLabel}}
 	}
 	node.OurChild = func(w *resources.Widget, child *corev1.ConfigMap) bool {
-		return strings.HasPrefix(child.Name, w.Name+"-")
+		return strings.HasPrefix(child.Name, w.Name+"-") && child.Labels[setLabel] != ""
 	}
 }
 
@@ -349,6 +366,8 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 	a, b, x := givenPart("a", ownerless), givenPart("b", ownerless), givenPart("x", ownerless)
 	unowned := part("a")
 	unowned.OwnerReferences = nil
+	exists := apierrs.NewAlreadyExists(configMapResource, "gadget-a")
+	blocker := givenPart("a", ownerless, func(c *corev1.ConfigMap) { c.Labels = nil })
 	dying := widget.With(terminating(ours))
 	tracks := func(children ...*corev1.ConfigMap) (requests []rtesting.TrackRequest) {
 		for _, child := range children {
@@ -388,6 +407,20 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				GivenObjects:  []client.Object{a, x},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(x)},
 				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-x")},
+			},
+		},
+		"an object that is not ours is tracked by the short form": {
+			node:  changedSet([]string{"a"}, guardedSet, shortFormSet),
+			calls: []string{"desired children of 0 known", "create ConfigMap", "reflect [a: nothing (" + exists.Error() + ")]"},
+			widgetCase: widgetCase{
+				Resource:        widget.With(patchedBy(ours)).Object(),
+				APIGivenObjects: []client.Object{blocker},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: exists}),
+				},
+				ExpectCreates: []client.Object{unowned},
+				ExpectTracks:  tracks(blocker),
+				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget-a": `+exists.Error())},
 			},
 		},
 		// Issue 1.6: that children were asked to go does not mean that they are gone.
@@ -430,6 +463,24 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				ExpectResource: dying.With(patchedBy()).Object(),
 				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
 				ExpectEvents:   []rtesting.Event{patched},
+			},
+		},
+		"terminating, the children are gone, but the reflection fails": {
+			node:  changedSet([]string{"a"}, guardedSet, failsToReflect),
+			calls: []string{},
+			widgetCase: widgetCase{
+				Resource: dying.Object(), ExpectResource: dying.Object(), ShouldErr: true, Verify: returns(errReflect),
+			},
+		},
+		"terminating without a tracker, it comes back until the children are gone": {
+			node:  withoutTracker(changedSet([]string{"a"}, guardedSet)),
+			calls: []string{"delete ConfigMap", "reflect []"},
+			widgetCase: widgetCase{
+				Resource:       dying.Object(),
+				GivenObjects:   []client.Object{a},
+				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(a)},
+				ExpectEvents:   []rtesting.Event{deletedEvent("gadget-a")},
+				ExpectedResult: requeue,
 			},
 		},
 		"terminating, the cache does not show a child yet": {
