@@ -31,9 +31,12 @@ import (
 var (
 	widgetScheme = resources.NewScheme()
 	errBoom      = errors.New("boom")
+	errQuiet     = fmt.Errorf("hush: %w", reconcilers.ErrQuiet)
 	minute       = reconcilers.Result{RequeueAfter: time.Minute}
 	//lint:ignore SA1019 deprecated, not gone
-	requeue = reconcilers.Result{Requeue: true}
+	requeue    = reconcilers.Result{Requeue: true}
+	twoMinutes = reconcilers.Result{RequeueAfter: 2 * time.Minute}
+	nothing    = reconcilers.Result{}
 
 	requestTime = time.Date(2024, time.May, 17, 8, 30, 0, 0, time.UTC)
 
@@ -354,4 +357,24 @@ func encode(t testing.TB, v any) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// hooks is a node made of functions.
+type hooks struct {
+	setup     func(context.Context, reconcilers.Manager, *reconcilers.Builder) error
+	reconcile func(context.Context, *resources.Widget) (reconcilers.Result, error)
+}
+
+func (h *hooks) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
+	if h.setup == nil {
+		return nil
+	}
+	return h.setup(ctx, mgr, bldr)
+}
+
+func (h *hooks) Reconcile(ctx context.Context, widget *resources.Widget) (reconcilers.Result, error) {
+	if h.reconcile == nil {
+		return reconcilers.Result{}, nil
+	}
+	return h.reconcile(ctx, widget)
 }

@@ -2,8 +2,6 @@ package reconcilers_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -37,7 +35,9 @@ func walker(calls *trace) *widgetRoot {
 			calls.add("SkipResource, initialized %t", len(w.Status.Conditions) > 0)
 			return false
 		},
-		AfterReconcile: func(_ context.Context, _ reconcilers.Request, result reconcilers.Result, err error) (reconcilers.Result, error) {
+		AfterReconcile: func(
+			_ context.Context, _ reconcilers.Request, result reconcilers.Result, err error,
+		) (reconcilers.Result, error) {
 			calls.add("AfterReconcile %v %v", result.RequeueAfter, err)
 			return result, err
 		},
@@ -67,7 +67,9 @@ func walker(calls *trace) *widgetRoot {
 					},
 					HarmonizeImmutableFields: func(_, _ *corev1.ConfigMap) { calls.add("HarmonizeImmutableFields") },
 				},
-				ReflectChildStatusOnParent: func(_ context.Context, w *resources.Widget, child *corev1.ConfigMap, err error) {
+				ReflectChildStatusOnParent: func(
+					_ context.Context, w *resources.Widget, child *corev1.ConfigMap, err error,
+				) {
 					calls.add("reflect %s %v", child.UID, err)
 					w.Status.AddField("child", child.Name)
 				},
@@ -87,16 +89,20 @@ func TestWalkCreatesAChild(t *testing.T) {
 	}
 	rootTests{"live": {
 		ReconcilerTestCase: rtesting.ReconcilerTestCase{
-			GivenObjects:  []client.Object{widget},
-			WithReactors:  []rtesting.ReactionFunc{born},
-			ExpectPatches: []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["f.io/f"],"resourceVersion":"999"}}`)},
+			GivenObjects: []client.Object{widget},
+			WithReactors: []rtesting.ReactionFunc{born},
+			ExpectPatches: []rtesting.PatchRef{
+				finalizersPatch(`{"metadata":{"finalizers":["f.io/f"],"resourceVersion":"999"}}`),
+			},
 			ExpectCreates: []client.Object{configMap},
 			ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, widgetScheme)},
 			ExpectStatusUpdates: []client.Object{
 				widget.With(seenBefore, patchedBy("f.io/f"), statusField("child", "gadget")),
 			},
 			ExpectEvents: []rtesting.Event{
-				normal("FinalizerPatched", `Patched finalizer "f.io/f"`), normal("Created", `Created ConfigMap "gadget"`),
+				normal(
+					"FinalizerPatched", `Patched finalizer "f.io/f"`,
+				), normal("Created", `Created ConfigMap "gadget"`),
 				normal("StatusUpdated", "Updated status"),
 			},
 			ExpectOrder: []string{
@@ -115,14 +121,20 @@ func TestWalkCreatesAChild(t *testing.T) {
 }
 
 func TestWalkUpdatesAChild(t *testing.T) {
-	known := widget.With(seenBefore, func(w *resources.Widget) { w.Finalizers = []string{"f.io/f"} }, statusField("child", "gadget"))
+	known := widget.With(
+		seenBefore, func(w *resources.Widget) { w.Finalizers = []string{"f.io/f"} }, statusField("child", "gadget"),
+	)
 	rootTests{"drifted": {
 		ReconcilerTestCase: rtesting.ReconcilerTestCase{
-			GivenObjects:   []client.Object{known, givenConfigMap.With(redden)},
-			ExpectUpdates:  []client.Object{givenConfigMap},
-			ExpectTracks:   []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, widgetScheme)},
-			ExpectEvents:   []rtesting.Event{normal("Updated", `Updated ConfigMap "gadget"`)},
-			ExpectOrder:    []string{"track ConfigMap default/gadget", "update ConfigMap default/gadget", "event Updated Widget default/gadget"},
+			GivenObjects:  []client.Object{known, givenConfigMap.With(redden)},
+			ExpectUpdates: []client.Object{givenConfigMap},
+			ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, widgetScheme)},
+			ExpectEvents:  []rtesting.Event{normal("Updated", `Updated ConfigMap "gadget"`)},
+			ExpectOrder: []string{
+				"track ConfigMap default/gadget",
+				"update ConfigMap default/gadget",
+				"event Updated Widget default/gadget",
+			},
 			ExpectedResult: minute,
 		},
 		root: walker,
@@ -141,17 +153,25 @@ func TestWalkFinalizes(t *testing.T) {
 			ReconcilerTestCase: rtesting.ReconcilerTestCase{
 				GivenObjects:  []client.Object{gone, givenConfigMap},
 				ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, widgetScheme)},
-				ExpectPatches: []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
-				ExpectEvents:  []rtesting.Event{normal("Deleted", `Deleted ConfigMap "gadget"`), normal("FinalizerPatched", `Patched finalizer "f.io/f"`)},
+				ExpectPatches: []rtesting.PatchRef{
+					finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`),
+				},
+				ExpectEvents: []rtesting.Event{
+					normal("Deleted", `Deleted ConfigMap "gadget"`),
+					normal("FinalizerPatched", `Patched finalizer "f.io/f"`),
+				},
 			},
 			root: func(calls *trace) *widgetRoot {
 				root := walker(calls)
 				child := root.Reconciler.(widgetSequence)[1].(*configMapNode)
 				child.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap}
 				root.Reconciler = &widgetFinalizer{
-					Finalizer:             "f.io/f",
-					Reconciler:            root.Reconciler,
-					ReadyToClearFinalizer: func(context.Context, *resources.Widget) bool { calls.add("ReadyToClearFinalizer"); return true },
+					Finalizer:  "f.io/f",
+					Reconciler: root.Reconciler,
+					ReadyToClearFinalizer: func(context.Context, *resources.Widget) bool {
+						calls.add("ReadyToClearFinalizer")
+						return true
+					},
 				}
 				return root
 			},
@@ -171,80 +191,32 @@ func TestWalkFinalizes(t *testing.T) {
 		},
 		"then the finalizer": {
 			ReconcilerTestCase: rtesting.ReconcilerTestCase{
-				GivenObjects:  []client.Object{gone},
-				ExpectPatches: []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
-				ExpectEvents:  []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "f.io/f"`)},
+				GivenObjects: []client.Object{gone},
+				ExpectPatches: []rtesting.PatchRef{
+					finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`),
+				},
+				ExpectEvents: []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "f.io/f"`)},
 			},
 			root: walker,
 		},
 	}.run(t)
 }
 
-// TestRootTreatsErrors is the row of the root in the table of what each layer does with an error.
-func TestRootTreatsErrors(t *testing.T) {
-	durable := fmt.Errorf("for good: %w", reconcilers.ErrDurable)
-	skipQuietly := errors.Join(reconcilers.ErrSkipStatusUpdate, reconcilers.ErrQuiet)
-	for name, test := range map[string]struct {
-		err               error
-		observed, written bool
-		loud              bool
-		unchanged         reconcilers.Result
-		changed           reconcilers.Result
-	}{
-		"none":    {nil, true, true, false, minute, nothing},
-		"loud":    {errBoom, false, true, true, nothing, nothing},
-		"quiet":   {errQuiet, false, true, false, delayed(requeue), delayed(requeue)},
-		"halt":    {reconcilers.ErrHaltSubReconcilers, true, true, false, delayed(requeue), nothing},
-		"durable": {durable, true, true, false, minute, minute},
-		"skip":    {reconcilers.ErrSkipStatusUpdate, false, false, true, nothing, nothing},
-		"skip quietly": {
-			skipQuietly, false, false, false, delayed(requeue), delayed(requeue),
+// TestSetUpValidates: what is missing is told when the manager is set up, and not at the first request.
+func TestSetUpValidates(t *testing.T) {
+	for name, node := range map[string]widgetNode{
+		"a Sync":        &widgetSync{},
+		"in a sequence": widgetSequence{&widgetSync{}},
+		"in a cast": &reconcilers.CastResource[*resources.Widget, *corev1.Pod]{
+			Reconciler: &reconcilers.SyncReconciler[*corev1.Pod]{},
+		},
+		"under a suppression": &reconcilers.SuppressTransientErrors[*resources.Widget, *resources.WidgetList]{
+			Reconciler: &widgetSync{},
 		},
 	} {
-		known := widget.With(seenBefore, func(w *resources.Widget) { w.Generation = 2 })
-		after := func(changes ...func(*resources.Widget)) rtesting.Fixture[*resources.Widget] {
-			w := known.With(changes...)
-			if test.observed {
-				w = w.With(func(w *resources.Widget) { w.Status.ObservedGeneration = 2 })
-			}
-			return w
-		}
-		writes := func(c rtesting.ReconcilerTestCase, given, written client.Object) rtesting.ReconcilerTestCase {
-			c.GivenObjects = []client.Object{given}
-			if test.loud {
-				c.ExpectedErr = test.err
-			}
-			if written != nil {
-				c.ExpectStatusUpdates = []client.Object{written}
-				c.ExpectEvents = []rtesting.Event{normal("StatusUpdated", "Updated status")}
-			}
-			return c
-		}
-		seen := known.With(func(w *resources.Widget) { w.Status.ObservedGeneration = 2 })
-		var written client.Object
-		if test.written {
-			written = after(statusField("changed", "yes"))
-		}
-		rootTests{
-			name + ", status changed": {
-				ReconcilerTestCase: writes(rtesting.ReconcilerTestCase{ExpectedResult: test.changed}, known, written),
-				root: func(calls *trace) *widgetRoot {
-					return &widgetRoot{Reconciler: &hooks{reconcile: func(_ context.Context, w *resources.Widget) (reconcilers.Result, error) {
-						w.Status.AddField("changed", "yes")
-						return minute, test.err
-					}}}
-				},
-			},
-			name + ", status unchanged": {
-				ReconcilerTestCase: writes(rtesting.ReconcilerTestCase{ExpectedResult: test.unchanged}, seen, nil),
-				root:               func(calls *trace) *widgetRoot { return &widgetRoot{Reconciler: calls.step("node", minute, test.err)} },
-			},
-		}.run(t)
+		rtesting.SetupTests{name: {ShouldErr: true}}.Run(t, widgetScheme,
+			func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
+				return rtesting.SubReconcilerSetup(c, node)
+			})
 	}
-}
-
-// delayed is the result with the delay of a minute beside it.
-func delayed(result reconcilers.Result) reconcilers.Result {
-	result.RequeueAfter = minute.RequeueAfter
-	return result
 }
