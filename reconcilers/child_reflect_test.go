@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -73,6 +74,32 @@ func TestChildReconcilerErrors(t *testing.T) {
 		test.ExpectTracks = tracks
 		return test
 	}
+	// failing is the case in which the create fails with one error and the node with another.
+	failing := func(created, returned error) widgetCase {
+		return widgetCase{
+			WithReactors:  fails("create", created),
+			ExpectCreates: []client.Object{configMap},
+			ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+created.Error())},
+			ShouldErr:     true,
+			Verify:        returns(returned),
+		}
+	}
+	cannotBeRead := failing(exists, errBoom)
+	cannotBeRead.WithReactors = append(cannotBeRead.WithReactors, fails("get", errBoom)...)
+	withTracks := func(tracks []rtesting.TrackRequest, test nodeTest) nodeTest {
+		test.ExpectTracks = tracks
+		return test
+	}
+	withNode := func(wrap func(func(*trace) widgetNode) func(*trace) widgetNode, test nodeTest) nodeTest {
+		test.node = wrap(test.node)
+		return test
+	}
+	generated := func(test nodeTest) nodeTest {
+		test.ExpectCreates = []client.Object{configMap.With(func(c *corev1.ConfigMap) { c.Name, c.GenerateName = "", "gadget-" })}
+		message := test.ExpectEvents[0].Message
+		test.ExpectEvents = []rtesting.Event{warning("CreationFailed", strings.Replace(message, `"gadget"`, `""`, 1))}
+		return test
+	}
 	foreign := func(err error, changes ...func(*configMapNode)) nodeTest {
 		return blockedBy(blocker, tracks, reflects(err, changes...))
 	}
@@ -89,12 +116,44 @@ func TestChildReconcilerErrors(t *testing.T) {
 		child.Namespace = "elsewhere"
 		return child, nil
 	}
+	inNoNamespace := func(test nodeTest) nodeTest {
+		test.ExpectCreates = []client.Object{configMap.With(labelled, func(c *corev1.ConfigMap) { c.Namespace = "" })}
+		return test
+	}
 	inElsewhere := func(test nodeTest) nodeTest {
 		test.ExpectCreates = []client.Object{configMap.With(labelled, func(c *corev1.ConfigMap) { c.Namespace = "elsewhere" })}
 		return test
 	}
 
 	nodeTests{
+		"exists, somebody else's, gone when it is read": withTracks(tracks, reflects(exists)),
+		"exists, no tracker":                            withNode(withoutTracker, blockedBy(blocker, nil, reflects(exists))),
+		"exists, cannot be tracked": withNode(withConfig(func(config *reconcilers.Config) {
+			config.Tracker = failingTracker{config.Tracker}
+		}), blockedBy(blocker, nil, nodeTest{
+			node: changedChild(), calls: []string{"desired child", "create ConfigMap"}, widgetCase: failing(exists, errBoom),
+		})),
+		"exists, and nothing reads past the cache": withNode(withConfig(func(config *reconcilers.Config) {
+			config.APIReader = nil
+		}), fallsThrough(exists)),
+		"exists, cannot be read": {
+			node:       changedChild(),
+			calls:      []string{"desired child", "create ConfigMap"},
+			widgetCase: cannotBeRead,
+		},
+		"exists, under a generated name": generated(blockedBy(
+			blocker.With(func(c *corev1.ConfigMap) { c.Name = "gadget-x" }),
+			[]rtesting.TrackRequest{rtesting.NewTrackRequest(
+				blocker.With(func(c *corev1.ConfigMap) { c.Name = "gadget-x" }), widget, widgetScheme)},
+			reflects(apierrs.NewAlreadyExists(configMapResource, "gadget-x"), desires(generatedName)),
+		)),
+		"exists, under a generated name, no details": generated(reflects(withoutDetails(), desires(generatedName))),
+		"exists, in the namespace of the resource": inNoNamespace(blockedBy(
+			blocker, nil, reflects(exists, withoutOwner, desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+				child.Namespace = ""
+				return child, nil
+			})),
+		)),
 		"forbidden":                       reflects(forbidden),
 		"invalid":                         reflects(invalid),
 		"conflict":                        fallsThrough(conflict),
@@ -185,6 +244,19 @@ func TestChildReconcilerErrors(t *testing.T) {
 				ShouldErr:     true,
 				Verify:        returns(errBoom),
 			},
+		},
+		"the reflection with a result comes before the one with an error": {
+			node: changedChild(func(node *configMapNode) {
+				node.ReflectChildStatusOnParentWithResult = func(
+					context.Context, *resources.Widget, *corev1.ConfigMap, error,
+				) (reconcilers.Result, error) {
+					return minute, nil
+				}
+				node.ReflectChildStatusOnParentWithError = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) error {
+					return errBoom
+				}
+			}),
+			widgetCase: widgetCase{GivenObjects: []client.Object{givenConfigMap}, ExpectedResult: minute},
 		},
 		"the reflection of an error fails": {
 			node: changedChild(func(node *configMapNode) {

@@ -182,6 +182,13 @@ func TestChildReconcilerShortFormValidate(t *testing.T) {
 			node:    node(guardedShortForm(func(n *configMapNode) { n.ListOptions = nil })),
 			shallow: `ChildReconciler "ConfigMapChildReconciler" must implement ListOptions since owner references are not used`,
 		},
+		"a finalizer beside a manager": {
+			node: node(guardedShortForm(func(n *configMapNode) {
+				n.MergeBeforeUpdate, n.ChildObjectManager = nil, &configMaps{MergeBeforeUpdate: mergeConfigMap}
+			})),
+			shallow: `ChildReconciler "ConfigMapChildReconciler" may not implement both ChildObjectManager and Finalizer, ` +
+				`MergeBeforeUpdate or Sanitize`,
+		},
 		"both forms": {
 			node:    node(shortForm(func(n *configMapNode) { n.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap} })),
 			shallow: `ChildReconciler "ConfigMapChildReconciler" may not implement both ChildObjectManager and Finalizer, MergeBeforeUpdate or Sanitize`,

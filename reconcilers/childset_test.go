@@ -289,6 +289,15 @@ func TestChildSetReconciler(t *testing.T) {
 			}),
 			widgetCase: widgetCase{GivenObjects: given(givenPart("a")), ExpectedResult: minute},
 		},
+		"only the status is asked for, and the children beside it do not count": {
+			node: changedSet(nil, func(node *configMapSet) {
+				node.DesiredChildren = func(context.Context, *resources.Widget) ([]*corev1.ConfigMap, error) {
+					return []*corev1.ConfigMap{part("z")}, reconcilers.OnlyReconcileChildStatus
+				}
+			}),
+			calls:      []string{"reflect [a: gadget-a]"},
+			widgetCase: widgetCase{GivenObjects: given(givenPart("a"))},
+		},
 		"cannot be listed": {
 			node:  changedSet(abc),
 			calls: []string{},
@@ -321,18 +330,22 @@ func failsToReflect(node *configMapSet) {
 	}
 }
 
-// withoutTracker runs the node with a config that has no tracker.
-func withoutTracker(node func(*trace) widgetNode) func(*trace) widgetNode {
-	return func(calls *trace) widgetNode {
-		return &reconcilers.WithConfig[*resources.Widget]{
-			Config: func(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) {
-				config.Tracker = nil
-				return config, nil
-			},
-			Reconciler: node(calls),
+// withConfig runs the node with a changed config.
+func withConfig(change func(*reconcilers.Config)) func(func(*trace) widgetNode) func(*trace) widgetNode {
+	return func(node func(*trace) widgetNode) func(*trace) widgetNode {
+		return func(calls *trace) widgetNode {
+			return &reconcilers.WithConfig[*resources.Widget]{
+				Config: func(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) {
+					change(&config)
+					return config, nil
+				},
+				Reconciler: node(calls),
+			}
 		}
 	}
 }
+
+var withoutTracker = withConfig(func(config *reconcilers.Config) { config.Tracker = nil })
 
 func returnsText(text string) rtesting.VerifyFunc {
 	return func(t *testing.T, _ reconcilers.Result, err error) {
@@ -482,6 +495,32 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				ExpectEvents:   []rtesting.Event{deletedEvent("gadget-a")},
 				ExpectedResult: requeue,
 			},
+		},
+		"terminating, a child cannot be tracked": {
+			node: withConfig(func(config *reconcilers.Config) {
+				config.Tracker = failingTracker{config.Tracker}
+			})(changedSet([]string{"a"}, guardedSet)),
+			calls: []string{},
+			widgetCase: widgetCase{
+				Resource: dying.Object(), GivenObjects: []client.Object{a}, ShouldErr: true, Verify: returns(errBoom),
+			},
+		},
+		"only the status is asked for, and the manager keeps its finalizer": {
+			node: changedSet(nil, setFailsToDesire(reconcilers.OnlyReconcileChildStatus), func(node *configMapSet) {
+				node.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap, Finalizer: ours}
+			}),
+			calls:      []string{"desired children of 0 known", "reflect []"},
+			widgetCase: widgetCase{Resource: widget.With(patchedBy(ours)).Object()},
+		},
+		"the reflection with a result comes before the one with an error": {
+			node: changedSet(nil, failsToReflect, func(node *configMapSet) {
+				node.ReflectChildrenStatusOnParentWithResult = func(
+					context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap],
+				) (reconcilers.Result, error) {
+					return minute, nil
+				}
+			}),
+			widgetCase: widgetCase{ExpectedResult: minute},
 		},
 		"terminating, the cache does not show a child yet": {
 			node:  changedSet([]string{"a"}, guardedSet),

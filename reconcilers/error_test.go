@@ -10,8 +10,11 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -87,6 +90,7 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 	forbidden := apierrs.NewConflict(configMapResource, "gadget", errBoom)
 	for name, test := range map[string]struct {
 		node     func(*trace) widgetNode
+		given    client.Object
 		expected string
 		class    reconcilers.Class
 	}{
@@ -110,6 +114,41 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 		"child that is not known": {
 			node:     changedChild(failsToDesire(errBoom)),
 			expected: "WidgetResourceReconciler/0/ConfigMapChildReconciler: ConfigMap: boom",
+			class:    reconcilers.ClassRetry,
+		},
+		"child whose reflection fails": {
+			node: changedChild(desires(desiresNothing), func(node *configMapNode) {
+				node.ReflectChildStatusOnParentWithError = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) error {
+					return errBoom
+				}
+			}),
+			expected: "WidgetResourceReconciler/0/ConfigMapChildReconciler: ConfigMap: boom",
+			class:    reconcilers.ClassRetry,
+		},
+		"child of a set": {
+			node: changedSet([]string{"a"}),
+			expected: `WidgetResourceReconciler/0/ConfigMapChildSetReconciler/a: ConfigMap default/gadget-a: ` +
+				forbidden.Error(),
+			class: reconcilers.ClassConflict,
+		},
+		"set whose reflection fails": {
+			node:     changedSet(nil, failsToReflect),
+			expected: "WidgetResourceReconciler/0/ConfigMapChildSetReconciler: ConfigMap: cannot be reflected",
+			class:    reconcilers.ClassRetry,
+		},
+		"finalizer": {
+			node: func(calls *trace) widgetNode {
+				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", nothing, nil)}
+			},
+			expected: "WidgetResourceReconciler/0/WithFinalizer: Widget default/gadget: " + forbidden.Error(),
+			class:    reconcilers.ClassConflict,
+		},
+		"a node of somebody else, guarded, terminating": {
+			node: func(calls *trace) widgetNode {
+				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", nothing, errBoom)}
+			},
+			given:    steadyWidget.With(terminating(ours)),
+			expected: "WidgetResourceReconciler/0/WithFinalizer: boom",
 			class:    reconcilers.ClassRetry,
 		},
 		"a node of somebody else": {
@@ -136,8 +175,17 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect := expectWidget(steadyWidget)
-			expect.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden})}
+			given := test.given
+			if given == nil {
+				given = steadyWidget
+			}
+			expect := expectWidget(given)
+			expect.WithReactors = []rtesting.ReactionFunc{
+				rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden}),
+				func(action rtesting.Action) (bool, runtime.Object, error) {
+					return name == "finalizer" && action.GetVerb() == "patch", nil, forbidden
+				},
+			}
 			root := &widgetRoot{Reconciler: widgetSequence{test.node(&trace{})}, Config: expect.Config()}
 			for range 2 {
 				// The same words in every attempt.

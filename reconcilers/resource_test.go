@@ -101,6 +101,24 @@ func TestResourceReconciler(t *testing.T) {
 			calls:              []string{"tree"},
 			ReconcilerTestCase: rtest{GivenObjects: steady, ExpectedResult: minute},
 		},
+		"terminating, and gone when the status is written": {
+			root: with(writes(nothing, nil), func(r *widgetRoot) { r.SyncStatusDuringFinalization = true }),
+			ReconcilerTestCase: rtest{
+				GivenObjects:        []client.Object{dying},
+				WithReactors:        failStatusWrite(apierrs.NewNotFound(schema.GroupResource{}, "gadget")),
+				ExpectStatusUpdates: []client.Object{dying.With(statusField("tree", "ran"))},
+			},
+		},
+		"gone when the status is written": {
+			root: writes(nothing, nil),
+			ReconcilerTestCase: rtest{
+				GivenObjects:        steady,
+				WithReactors:        failStatusWrite(apierrs.NewNotFound(schema.GroupResource{}, "gadget")),
+				ExpectStatusUpdates: written,
+				ExpectEvents:        []rtesting.Event{warning("StatusUpdateFailed", `Failed to update status:  "gadget" not found`)},
+				ShouldErr:           true,
+			},
+		},
 		"steady, fails": {
 			root:               steps(minute, errBoom),
 			calls:              []string{"tree"},

@@ -12,7 +12,9 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -165,5 +167,79 @@ func TestPatchStatusAloneIsRefusedForAnotherVersion(t *testing.T) {
 	}
 	if event := <-recorder.Events; event != corev1.EventTypeNormal+" StatusPatched Patched status" || len(recorder.Events) > 0 {
 		t.Errorf("recorded %q and %d more", event, len(recorder.Events))
+	}
+}
+
+// unchanging is a client whose server finds nothing to change in a status.
+type unchanging struct {
+	client.Client
+	// versionless objects are read without a resource version.
+	versionless bool
+}
+
+func (u unchanging) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := u.Client.Get(ctx, key, obj, opts...)
+	if u.versionless {
+		obj.SetResourceVersion("")
+	}
+	return err
+}
+
+func (u unchanging) Status() client.SubResourceWriter { return unchangingStatus{u.Client.Status()} }
+
+type unchangingStatus struct{ client.SubResourceWriter }
+
+func (unchangingStatus) Update(context.Context, client.Object, ...client.SubResourceUpdateOption) error {
+	return nil
+}
+
+func (unchangingStatus) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	_, err := patch.Data(obj)
+	return err
+}
+
+// No event follows a write that changed nothing, so that the delay of the tree counts.
+func TestAStatusWriteThatChangesNothingKeepsTheResult(t *testing.T) {
+	for name, test := range map[string]struct {
+		versionless bool
+		expected    reconcilers.Result
+	}{
+		"the version stays the same": {expected: minute},
+		"no version":                 {versionless: true, expected: nothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := expectWidget(steadyWidget).Config()
+			config.Client = unchanging{config.Client, test.versionless}
+			root := &widgetRoot{Config: config, Reconciler: writing(minute, nil)}
+			if result, err := root.Reconcile(t.Context(), widgetRequest); err != nil || result != test.expected {
+				t.Errorf("returned %+v, %v", result, err)
+			}
+		})
+	}
+}
+
+func TestPatchStatusAloneWithoutAVersion(t *testing.T) {
+	config := expectWidget(steadyWidget).Config()
+	config.Client = unchanging{config.Client, true}
+	root := &duckRoot{
+		Type: &duckWidget{TypeMeta: duckType}, PatchStatusAlone: true, Config: config,
+		Reconciler: &duckSync{Sync: reflectsDuck},
+	}
+	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheStatusOfADuckThatIsGone(t *testing.T) {
+	expect := expectWidget(steadyWidget.With(terminating(ours)))
+	expect.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{
+		Error: apierrs.NewNotFound(schema.GroupResource{}, "gadget"), SubResource: "status",
+	})}
+	root := &duckRoot{
+		Type: &duckWidget{TypeMeta: duckType}, SyncStatusDuringFinalization: true, Config: expect.Config(),
+		Reconciler: &duckSync{SyncDuringFinalization: true, Sync: reflectsDuck},
+	}
+	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+		t.Error(err)
 	}
 }

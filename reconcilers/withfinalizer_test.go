@@ -356,3 +356,24 @@ func TestAddAndClearFinalizer(t *testing.T) {
 		},
 	}.run(t)
 }
+
+// generating is a client whose server raises the generation with each patch.
+type generating struct{ client.Client }
+
+func (g generating) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	err := g.Client.Patch(ctx, obj, patch, opts...)
+	obj.SetGeneration(obj.GetGeneration() + 1)
+	return err
+}
+
+func TestAddFinalizerTakesOverTheGeneration(t *testing.T) {
+	config := expectWidget(widget).Config()
+	config.Client = generating{config.Client}
+	w := &resources.Widget{}
+	if err := config.Get(t.Context(), widgetKey, w); err != nil {
+		t.Fatal(err)
+	}
+	if err := reconcilers.AddFinalizer(testContext(t, config), w, ours); err != nil || w.Generation != 2 {
+		t.Errorf("the generation is %d, returned %v", w.Generation, err)
+	}
+}
