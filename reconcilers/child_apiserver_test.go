@@ -163,8 +163,8 @@ func mergePort(ports []corev1.ServicePort, port corev1.ServicePort) []corev1.Ser
 }
 
 // A merge that lets current share what desired refers to, and encoding that fills in what a value keeps to itself, must not
-// make what is desired look new in each request (law L1).
-func TestL1WhatIsDesiredStaysTheSameWhateverTheMergeDoes(t *testing.T) {
+// make what is desired look new in each request (invariant L1).
+func TestL1WhatIsDesiredStaysTheSameAfterAnyMerge(t *testing.T) {
 	t.Parallel()
 	child := deploymentChild()
 	plain := child.DesiredChild
@@ -208,7 +208,7 @@ func TestL1WhatIsDesiredStaysTheSameWhateverTheMergeDoes(t *testing.T) {
 }
 
 // The resource does not own its child: it is enqueued when an object that has the child's name goes, and when the child
-// itself goes, which a finalizer of somebody else delays.
+// itself goes, which a finalizer of another controller delays.
 func TestAnUnownedChildEnqueuesItsResource(t *testing.T) {
 	t.Parallel()
 	child := configMapChild("a")

@@ -126,8 +126,8 @@ func TestChildReconcilerErrors(t *testing.T) {
 	}
 
 	nodeTests{
-		"exists, somebody else's, gone when it is read": withTracks(tracks, reflects(exists)),
-		"exists, no tracker":                            withNode(withoutTracker, blockedBy(blocker, nil, reflects(exists))),
+		"exists, not ours, gone when it is read": withTracks(tracks, reflects(exists)),
+		"exists, no tracker":                     withNode(withoutTracker, blockedBy(blocker, nil, reflects(exists))),
 		"exists, cannot be tracked": withNode(withConfig(func(config *reconcilers.Config) {
 			config.Tracker = failingTracker{config.Tracker}
 		}), blockedBy(blocker, nil, nodeTest{
@@ -154,23 +154,23 @@ func TestChildReconcilerErrors(t *testing.T) {
 				return child, nil
 			})),
 		)),
-		"forbidden":                       reflects(forbidden),
-		"invalid":                         reflects(invalid),
-		"conflict":                        fallsThrough(conflict),
-		"no API error":                    fallsThrough(errBoom),
-		"exists, somebody else's":         foreign(exists),
-		"exists, somebody else's, hidden": foreign(wrappedError(exists)),
-		"exists, ours":                    owned(exists),
+		"forbidden":                reflects(forbidden),
+		"invalid":                  reflects(invalid),
+		"conflict":                 fallsThrough(conflict),
+		"no API error":             fallsThrough(errBoom),
+		"exists, not ours":         foreign(exists),
+		"exists, not ours, hidden": foreign(wrappedError(exists)),
+		"exists, ours":             owned(exists),
 		// Issue 1.8: the status may be wrapped, or tell no details.
-		"exists, ours, hidden":                        owned(wrappedError(exists)),
-		"exists, somebody else's, no details":         foreign(withoutDetails()),
-		"exists, ours, no details":                    owned(withoutDetails()),
-		"forbidden, wrapped":                          reflects(wrappedError(forbidden)),
-		"listed reason":                               reflects(conflict, reasons(metav1.StatusReasonConflict)),
-		"reason not listed":                           fallsThrough(forbidden, reasons(metav1.StatusReasonConflict)),
-		"no reasons":                                  fallsThrough(exists, reasons()),
-		"exists, no owner reference, somebody else's": skipsOwner(blockedBy(blocker, nil, reflects(exists, withoutOwner))),
-		"exists, no owner reference, ours":            skipsOwner(blockedBy(givenConfigMap.With(labelled), nil, fallsThrough(exists, withoutOwner))),
+		"exists, ours, hidden":                 owned(wrappedError(exists)),
+		"exists, not ours, no details":         foreign(withoutDetails()),
+		"exists, ours, no details":             owned(withoutDetails()),
+		"forbidden, wrapped":                   reflects(wrappedError(forbidden)),
+		"listed reason":                        reflects(conflict, reasons(metav1.StatusReasonConflict)),
+		"reason not listed":                    fallsThrough(forbidden, reasons(metav1.StatusReasonConflict)),
+		"no reasons":                           fallsThrough(exists, reasons()),
+		"exists, no owner reference, not ours": skipsOwner(blockedBy(blocker, nil, reflects(exists, withoutOwner))),
+		"exists, no owner reference, ours":     skipsOwner(blockedBy(givenConfigMap.With(labelled), nil, fallsThrough(exists, withoutOwner))),
 		// Issue 1.8: it is looked for where the child is, not where the resource is.
 		"exists elsewhere, ours": inElsewhere(blockedBy(
 			givenConfigMap.With(labelled, func(c *corev1.ConfigMap) { c.Namespace = "elsewhere" }), nil,
@@ -213,7 +213,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 				ExpectEvents:   []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "gadget": `+forbidden.Error())},
 			},
 		},
-		// Whoever deleted it was quicker, which is what was wanted.
+		// Another client deleted it first, which is as good.
 		"the delete finds nothing": {
 			node:  changedChild(desires(desiresNothing)),
 			calls: []string{"desired child", "delete ConfigMap", "reflect nothing, <nil>"},

@@ -38,7 +38,7 @@ func TestChildReconcilerShortForm(t *testing.T) {
 	given := givenConfigMap.With(labelled)
 	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(given, widget, widgetScheme)}
 	guarded := widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} })
-	dying := widget.With(terminating(ours))
+	beingDeleted := widget.With(terminating(ours))
 	exists := apierrs.NewAlreadyExists(configMapResource, "gadget")
 
 	nodeTests{
@@ -116,7 +116,7 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{"delete ConfigMap"},
 			widgetCase: widgetCase{
-				Resource:      dying.Object(),
+				Resource:      beingDeleted.Object(),
 				GivenObjects:  []client.Object{given},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(given)},
 				ExpectEvents:  []rtesting.Event{deleted},
@@ -127,7 +127,7 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{},
 			widgetCase: widgetCase{
-				Resource: dying.Object(),
+				Resource: beingDeleted.Object(),
 				GivenObjects: []client.Object{given.With(func(c *corev1.ConfigMap) {
 					c.DeletionTimestamp = new(metav1.NewTime(time.UnixMilli(2000)))
 					c.Finalizers = []string{theirs}
@@ -139,8 +139,8 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{"patch Widget"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
 				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
 				ExpectEvents:   []rtesting.Event{patched},
 			},
@@ -150,7 +150,7 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{"delete ConfigMap", "delete ConfigMap"},
 			widgetCase: widgetCase{
-				Resource:     dying.Object(),
+				Resource:     beingDeleted.Object(),
 				GivenObjects: []client.Object{given, given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })},
 				ExpectDeletes: []rtesting.DeleteRef{
 					deleteOf(given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })), deleteOf(given),

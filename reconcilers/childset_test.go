@@ -122,7 +122,7 @@ func TestChildSetReconciler(t *testing.T) {
 	forbidden := apierrs.NewForbidden(configMapResource, "gadget-b", errBoom)
 	given := func(children ...*corev1.ConfigMap) []client.Object {
 		objects := []client.Object{
-			givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.OwnerReferences = "nobodys", nil }),
+			givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.OwnerReferences = "unowned", nil }),
 		}
 		for _, child := range children {
 			objects = append(objects, child)
@@ -381,7 +381,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 	unowned.OwnerReferences = nil
 	exists := apierrs.NewAlreadyExists(configMapResource, "gadget-a")
 	blocker := givenPart("a", ownerless, func(c *corev1.ConfigMap) { c.Labels = nil })
-	dying := widget.With(terminating(ours))
+	beingDeleted := widget.With(terminating(ours))
 	tracks := func(children ...*corev1.ConfigMap) (requests []rtesting.TrackRequest) {
 		for _, child := range children {
 			requests = append(requests, rtesting.NewTrackRequest(child, widget, widgetScheme))
@@ -441,7 +441,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"delete ConfigMap", "delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:      dying.Object(),
+				Resource:      beingDeleted.Object(),
 				GivenObjects:  []client.Object{a, b},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a), deleteOf(b)},
 				ExpectTracks:  tracks(a, b),
@@ -452,7 +452,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet, shortFormSet),
 			calls: []string{"delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:      dying.Object(),
+				Resource:      beingDeleted.Object(),
 				GivenObjects:  []client.Object{a},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
 				ExpectTracks:  tracks(a),
@@ -463,7 +463,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"reflect []"},
 			widgetCase: widgetCase{
-				Resource:     dying.Object(),
+				Resource:     beingDeleted.Object(),
 				GivenObjects: []client.Object{givenPart("a", ownerless, leaving)},
 				ExpectTracks: tracks(a),
 			},
@@ -472,8 +472,8 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"reflect []", "patch Widget"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
 				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
 				ExpectEvents:   []rtesting.Event{patched},
 			},
@@ -482,14 +482,14 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet, failsToReflect),
 			calls: []string{},
 			widgetCase: widgetCase{
-				Resource: dying.Object(), ExpectResource: dying.Object(), ShouldErr: true, Verify: returns(errReflect),
+				Resource: beingDeleted.Object(), ExpectResource: beingDeleted.Object(), ShouldErr: true, Verify: returns(errReflect),
 			},
 		},
 		"terminating without a tracker, it comes back until the children are gone": {
 			node:  withoutTracker(changedSet([]string{"a"}, guardedSet)),
 			calls: []string{"delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
+				Resource:       beingDeleted.Object(),
 				GivenObjects:   []client.Object{a},
 				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(a)},
 				ExpectEvents:   []rtesting.Event{deletedEvent("gadget-a")},
@@ -502,7 +502,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			})(changedSet([]string{"a"}, guardedSet)),
 			calls: []string{},
 			widgetCase: widgetCase{
-				Resource: dying.Object(), GivenObjects: []client.Object{a}, ShouldErr: true, Verify: returns(errBoom),
+				Resource: beingDeleted.Object(), GivenObjects: []client.Object{a}, ShouldErr: true, Verify: returns(errBoom),
 			},
 		},
 		"only the status is asked for, and the manager keeps its finalizer": {
@@ -526,7 +526,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:        dying.Object(),
+				Resource:        beingDeleted.Object(),
 				APIGivenObjects: []client.Object{a},
 				ExpectDeletes:   []rtesting.DeleteRef{deleteOf(a)},
 				ExpectTracks:    tracks(a),
@@ -536,7 +536,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:      dying.Object(),
+				Resource:      beingDeleted.Object(),
 				GivenObjects:  []client.Object{a},
 				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
@@ -553,8 +553,8 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			}),
 			calls: []string{"patch Widget", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
 				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
 				ExpectEvents:   []rtesting.Event{patched},
 			},

@@ -143,7 +143,7 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 			expected: "WidgetResourceReconciler/0/WithFinalizer: Widget default/gadget: " + forbidden.Error(),
 			class:    reconcilers.ClassConflict,
 		},
-		"a node of somebody else, guarded, terminating": {
+		"a node of another package, guarded, terminating": {
 			node: func(calls *trace) widgetNode {
 				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", nothing, errBoom)}
 			},
@@ -151,12 +151,12 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 			expected: "WidgetResourceReconciler/0/WithFinalizer: boom",
 			class:    reconcilers.ClassRetry,
 		},
-		"a node of somebody else": {
+		"a node of another package": {
 			node:     func(calls *trace) widgetNode { return calls.step("mine", reconcilers.Result{}, errBoom) },
 			expected: "WidgetResourceReconciler/0: boom",
 			class:    reconcilers.ClassRetry,
 		},
-		"a node of somebody else, on a condition": {
+		"a node of another package, on a condition": {
 			node: func(calls *trace) widgetNode {
 				return &widgetIfThen{
 					If:   func(context.Context, *resources.Widget) bool { return true },
@@ -166,7 +166,7 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 			expected: "WidgetResourceReconciler/0/IfThen: boom",
 			class:    reconcilers.ClassRetry,
 		},
-		"a node of somebody else, guarded": {
+		"a node of another package, guarded": {
 			node: func(calls *trace) widgetNode {
 				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", reconcilers.Result{}, errBoom)}
 			},

@@ -138,7 +138,7 @@ func (c *trace) observe(action rtesting.Action) (bool, runtime.Object, error) {
 	return false, nil, nil
 }
 
-// step returns a node that records that it runs, and returns what it is told.
+// step returns a node that records that it runs, and returns what it is given.
 func (c *trace) step(name string, result reconcilers.Result, err error) widgetNode {
 	return &step{name: name, calls: c, result: result, err: err}
 }
@@ -228,17 +228,17 @@ func (c *trace) compare(t *testing.T, expected []string) {
 	}
 }
 
-var births atomic.Int64
+var assignedUIDs atomic.Int64
 
-// born gives an object that is created what an API server gives it and the fake client does not.
-func born(action rtesting.Action) (bool, runtime.Object, error) {
+// assignUID gives an object that is created what an API server gives it and the fake client does not.
+func assignUID(action rtesting.Action) (bool, runtime.Object, error) {
 	if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" && action.GetSubresource() == "" {
 		obj := create.GetObject().(client.Object)
 		obj.SetCreationTimestamp(metav1.NewTime(time.UnixMilli(1000)))
 		uid := obj.GetName()
 		if uid == "" {
 			// The name is generated later.
-			uid = fmt.Sprint(obj.GetGenerateName(), births.Add(1))
+			uid = fmt.Sprint(obj.GetGenerateName(), assignedUIDs.Add(1))
 		}
 		obj.SetUID(types.UID(uid + "-uid"))
 	}

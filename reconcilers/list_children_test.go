@@ -59,7 +59,7 @@ func knownParts(calls *trace) *configMapSet {
 // reconcileOnce has a root reconcile a tree once, and returns the calls.
 func reconcileOnce(t *testing.T, expect *rtesting.ExpectConfig, calls *trace, tree widgetNode) []string {
 	t.Helper()
-	expect.WithReactors = append(expect.WithReactors, calls.observe, born)
+	expect.WithReactors = append(expect.WithReactors, calls.observe, assignUID)
 	root := &widgetRoot{SkipStatusUpdate: true, Reconciler: tree, Config: expect.Config()}
 	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestListsOfChildrenAreKeptApart(t *testing.T) {
 	t.Run("clusters", func(t *testing.T) {
 		away := &trace{}
 		expect := expectWidget()
-		expect.WithReactors = []rtesting.ReactionFunc{away.observe, born}
+		expect.WithReactors = []rtesting.ReactionFunc{away.observe, assignUID}
 		config := expect.Config()
 		elsewhere := &reconcilers.WithConfig[*resources.Widget]{
 			Config:     func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return config, nil },
@@ -166,7 +166,7 @@ func TestListsOfChildrenAreKeptApart(t *testing.T) {
 
 func TestKnownChildrenAreSorted(t *testing.T) {
 	calls := &trace{}
-	world := newStaleWorld(t, func(*trace) widgetNode {
+	cluster := newStaleCluster(t, func(*trace) widgetNode {
 		node := knownParts(calls)
 		unownedPart("")(node)
 		node.ListOptions = func(context.Context, *resources.Widget) []client.ListOption { return nil }
@@ -178,13 +178,13 @@ func TestKnownChildrenAreSorted(t *testing.T) {
 		for _, namespace := range []string{"other", "default"} {
 			child := part(name)
 			child.OwnerReferences, child.Namespace, child.Labels[setLabel] = nil, namespace, namespace+name
-			if err := world.lagging.Client.Create(t.Context(), child); err != nil {
+			if err := cluster.lagging.Client.Create(t.Context(), child); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	world.catchUp(t)
-	world.reconcile("there already")
+	cluster.catchUp(t)
+	cluster.reconcile("there already")
 	calls.compare(t, []string{"known [gadget-a gadget-b gadget-c gadget-d gadget-e " +
 		"other/gadget-a other/gadget-b other/gadget-c other/gadget-d other/gadget-e]"})
 }
@@ -202,36 +202,36 @@ func (r failingReader) List(context.Context, client.ObjectList, ...client.ListOp
 
 func TestKnownChildrenThatTheCacheDoesNotShow(t *testing.T) {
 	calls := &trace{}
-	world := newStaleWorld(t, func(*trace) widgetNode {
+	cluster := newStaleCluster(t, func(*trace) widgetNode {
 		first := changedSet([]string{"a", "b"}, func(node *configMapSet) { node.Name = "first" })(&trace{})
 		return widgetSequence{knownParts(calls), first}
 	})
-	if err := world.lagging.Client.Create(t.Context(), part("b")); err != nil {
+	if err := cluster.lagging.Client.Create(t.Context(), part("b")); err != nil {
 		t.Fatal(err)
 	}
-	world.catchUp(t)
-	world.reconcile("first", "create ConfigMap")
-	world.reconcile("the cache lags")
+	cluster.catchUp(t)
+	cluster.reconcile("first", "create ConfigMap")
+	cluster.reconcile("the cache lags")
 	calls.compare(t, []string{
 		"known [gadget-b]", "reflect [b: gadget-b]", "known [gadget-a gadget-b]", "reflect [a: gadget-a, b: gadget-b]",
 	})
-	world.root.Config.APIReader = failingReader{errBoom}
-	if _, err := world.root.Reconcile(rtime.StashNow(t.Context(), world.now), widgetRequest); !errors.Is(err, errBoom) {
+	cluster.root.Config.APIReader = failingReader{errBoom}
+	if _, err := cluster.root.Reconcile(rtime.StashNow(t.Context(), cluster.now), widgetRequest); !errors.Is(err, errBoom) {
 		t.Errorf("returned %v", err)
 	}
 }
 
 // The API server may not understand list options that the cache understands.
 func TestTheCacheAloneUnderstandsTheListOptions(t *testing.T) {
-	dying := widget.With(terminating(ours))
+	beingDeleted := widget.With(terminating(ours))
 	nodeTests{"": {
 		node: withConfig(func(config *reconcilers.Config) {
 			config.APIReader = failingReader{apierrs.NewBadRequest("field label not supported")}
 		})(changedSet(nil, guardedSet)),
 		calls: []string{"reflect []", "patch Widget"},
 		widgetCase: widgetCase{
-			Resource:       dying.Object(),
-			ExpectResource: dying.With(patchedBy()).Object(),
+			Resource:       beingDeleted.Object(),
+			ExpectResource: beingDeleted.With(patchedBy()).Object(),
 			ExpectPatches: []rtesting.PatchRef{
 				finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`),
 			},
@@ -242,27 +242,27 @@ func TestTheCacheAloneUnderstandsTheListOptions(t *testing.T) {
 
 // The author may change the child that is reflected, which must not change what is known of it.
 func TestAWrittenChildIsKeptAsItWasWritten(t *testing.T) {
-	world := newStaleWorld(t, changedChild(func(node *configMapNode) {
+	cluster := newStaleCluster(t, changedChild(func(node *configMapNode) {
 		node.ReflectChildStatusOnParent = func(
 			_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, _ error,
 		) {
 			child.Data["color"] = "red"
 		}
 	}))
-	world.reconcile("first", "create ConfigMap")
-	world.reconcile("the cache lags")
+	cluster.reconcile("first", "create ConfigMap")
+	cluster.reconcile("the cache lags")
 }
 
 // A child that was created and could not be tracked is there all the same.
 func TestAChildThatCannotBeTrackedIsCreatedOnce(t *testing.T) {
-	world := newStaleWorld(t, shortForm(withoutOwner))
-	world.root.Config.Tracker = failingTracker{world.root.Config.Tracker}
+	cluster := newStaleCluster(t, shortForm(withoutOwner))
+	cluster.root.Config.Tracker = failingTracker{cluster.root.Config.Tracker}
 	for range 2 {
-		if _, err := world.root.Reconcile(rtime.StashNow(t.Context(), world.now), widgetRequest); !errors.Is(err, errBoom) {
+		if _, err := cluster.root.Reconcile(rtime.StashNow(t.Context(), cluster.now), widgetRequest); !errors.Is(err, errBoom) {
 			t.Errorf("returned %v", err)
 		}
 	}
-	if n := len(world.children()); n != 1 {
+	if n := len(cluster.children()); n != 1 {
 		t.Errorf("there are %d children", n)
 	}
 }
@@ -296,20 +296,20 @@ func TestWhatWasNotWrittenIsNotRemembered(t *testing.T) {
 
 // The objects of the cache are not changed, although they are read without a copy.
 func TestChildrenOfTheCacheStayAsTheyAre(t *testing.T) {
-	world := newWorld()
-	world.put(steadyWidget.Object())
+	cluster := newMemoryClient()
+	cluster.put(steadyWidget.Object())
 	child := givenConfigMap.Object()
 	child.TypeMeta = metav1.TypeMeta{}
-	world.put(child)
+	cluster.put(child)
 	root := &widgetRoot{
 		SkipStatusUpdate: true,
 		Reconciler:       changedChild(failsToDesire(reconcilers.OnlyReconcileChildStatus))(&trace{}),
-		Config:           reconcilers.Config{Client: world, APIReader: world, Tracker: tracker.New(widgetScheme, 0)},
+		Config:           reconcilers.Config{Client: cluster, APIReader: cluster, Tracker: tracker.New(widgetScheme, 0)},
 	}
 	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range world.objects[configMapType] {
+	for _, obj := range cluster.objects[configMapType] {
 		if kind := obj.GetObjectKind().GroupVersionKind(); !kind.Empty() {
 			t.Errorf("the object of the cache has got the kind %s", kind)
 		}
@@ -364,7 +364,7 @@ func TestChildrenAreFoundByTheIndexIfThereIsOne(t *testing.T) {
 			config := expectWidget(steadyWidget, givenConfigMap).Config()
 			client := &listing{Client: config.Client, refuse: test.refuse}
 			config.Client = client
-			config = config.WithOwnerIndex(newWorld())
+			config = config.WithOwnerIndex(newMemoryClient())
 			config.RegisterOwnerIndex(&corev1.ConfigMap{})
 			root := &widgetRoot{SkipStatusUpdate: true, Config: config, Reconciler: reflectingChild(&trace{})}
 			for range 2 {

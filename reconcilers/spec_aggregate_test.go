@@ -75,7 +75,7 @@ func (tests summaryTests) run(t *testing.T) {
 			if test.Request.Name == "" {
 				test.Request = summaryRequest
 			}
-			test.WithReactors = append(test.WithReactors, born)
+			test.WithReactors = append(test.WithReactors, assignUID)
 			test.ReconcilerTestCase.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
 				root := test.root
 				root.Request = summaryRequest

@@ -122,7 +122,7 @@ func TestChildSetMakesChildrenAgree(t *testing.T) {
 		},
 		"creates under generated names": {
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{born},
+				WithReactors:  []rtesting.ReactionFunc{assignUID},
 				ExpectCreates: []client.Object{member("a").With(nameless), member("b").With(nameless)},
 				ExpectEvents:  []rtesting.Event{memberEvent("Created", "part-001"), memberEvent("Created", "part-002")},
 			},
@@ -174,7 +174,7 @@ func TestChildSetErrors(t *testing.T) {
 		},
 		"since another's object is in the way": {
 			widgetCase: widgetCase{
-				WithReactors:    []rtesting.ReactionFunc{born},
+				WithReactors:    []rtesting.ReactionFunc{assignUID},
 				GivenObjects:    []client.Object{givenMember("a").With(disown)},
 				APIGivenObjects: []client.Object{givenMember("a").With(disown)},
 				ExpectCreates:   []client.Object{member("a"), member("b")},
@@ -231,7 +231,7 @@ func TestChildSetErrors(t *testing.T) {
 	}.run(t)
 }
 
-func TestChildSetTellsKnownChildren(t *testing.T) {
+func TestChildSetKnowsItsChildren(t *testing.T) {
 	known := func(calls *trace) *parts {
 		node := set(calls)
 		node.DesiredChildren = func(ctx context.Context, _ *resources.Widget) ([]*corev1.ConfigMap, error) {

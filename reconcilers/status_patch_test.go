@@ -29,7 +29,7 @@ var duckType = metav1.TypeMeta{APIVersion: "test.espalier.dev/v1", Kind: "Widget
 
 // reflectsDuck changes the status, and more than that.
 func reflectsDuck(_ context.Context, d *duckWidget) error {
-	d.Labels = map[string]string{"stray": "true"}
+	d.Labels = map[string]string{"extra": "true"}
 	d.Status.Fields = map[string]string{"tree": "ran"}
 	return nil
 }
@@ -50,7 +50,7 @@ func TestPatchStatusAlone(t *testing.T) {
 	}{
 		"off": {
 			tree:   reflectsDuck,
-			patch:  `{"metadata":{"labels":{"stray":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
+			patch:  `{"metadata":{"labels":{"extra":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
 			events: []rtesting.Event{normal("StatusPatched", "Patched status")},
 		},
 		"on": {
@@ -87,7 +87,7 @@ func TestPatchStatusAlone(t *testing.T) {
 		"on, nothing but the status is as it was": {
 			alone: true,
 			tree: func(_ context.Context, d *duckWidget) error {
-				d.Labels = map[string]string{"stray": "true"}
+				d.Labels = map[string]string{"extra": "true"}
 				return nil
 			},
 		},
@@ -95,7 +95,7 @@ func TestPatchStatusAlone(t *testing.T) {
 		"on, conflict, filtered": {alone: true, keep: true, tree: reflectsDuck, patch: conditional, reactors: []rtesting.ReactionFunc{conflict}, result: requeue},
 		"off, conflict": {
 			tree: reflectsDuck, reactors: []rtesting.ReactionFunc{conflict}, fails: true,
-			patch:  `{"metadata":{"labels":{"stray":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
+			patch:  `{"metadata":{"labels":{"extra":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
 			events: []rtesting.Event{warning("StatusPatchFailed", "Failed to patch status: "+statusConflict.Error())},
 		},
 	} {
@@ -124,7 +124,7 @@ func TestPatchStatusAlone(t *testing.T) {
 	}
 }
 
-// Somebody else changes the resource while the tree runs. Only a real API server tells whether the lock holds.
+// Another client changes the resource while the tree runs. Only a real API server reports whether the lock holds.
 func TestPatchStatusAloneIsRefusedForAnotherVersion(t *testing.T) {
 	c := live(t)
 	namespace := plane.Namespace(t)

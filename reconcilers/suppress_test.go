@@ -34,7 +34,7 @@ func fails(errs ...error) *widgetSync {
 	}}
 }
 
-// suppressed checks that an error was returned, and that nobody is to see it; shown checks that it is to be seen.
+// suppressed checks that an error was returned, and that it is hidden; shown checks that it is to be seen.
 func suppressed(expected error) rtesting.VerifyFunc {
 	return func(t *testing.T, result reconcilers.Result, err error) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestSuppressTransientErrorsSetup(t *testing.T) {
 	}
 }
 
-// A node that nobody set up or validated, and a context that has nothing, are no reason to panic.
+// A node that was not set up or validated, and a context that has nothing, are no reason to panic.
 func TestSuppressTransientErrorsByItself(t *testing.T) {
 	node := &widgetSuppress{Reconciler: fails(errBoom)}
 	for i := range 4 {
@@ -334,7 +334,7 @@ func TestSuppressTransientErrorsBelowARoot(t *testing.T) {
 	}
 }
 
-// Many resources at once, with a purge that fails over and over: nobody waits for the list, and there are never two.
+// Many resources at once, with a purge that fails over and over: no request waits for the list, and there are never two.
 func TestSuppressTransientErrorsAtOnce(t *testing.T) {
 	config, cached := purging(&trace{})
 	cached.err = errBoom

@@ -23,8 +23,8 @@ func seenBefore(w *resources.Widget) {
 	}
 }
 
-// walker is a sequence of a Sync and a child that the resource does not own, with all calls recorded.
-func walker(calls *trace) *widgetRoot {
+// recordedRoot is a sequence of a Sync and a child that the resource does not own, with all calls recorded.
+func recordedRoot(calls *trace) *widgetRoot {
 	return &widgetRoot{
 		SkipRequest: func(context.Context, reconcilers.Request) bool { calls.add("SkipRequest"); return false },
 		BeforeReconcile: func(ctx context.Context, _ reconcilers.Request) (context.Context, reconcilers.Result, error) {
@@ -78,10 +78,10 @@ func walker(calls *trace) *widgetRoot {
 	}
 }
 
-func TestWalkCreatesAChild(t *testing.T) {
-	// What the manager learns from the answer to the create is not part of the walk.
+func TestARequestCreatesAChild(t *testing.T) {
+	// What the manager learns from the answer to the create is not part of these calls.
 	quietly := func(calls *trace) *widgetRoot {
-		root := walker(calls)
+		root := recordedRoot(calls)
 		manager := root.Reconciler.(widgetSequence)[1].(*configMapNode).ChildObjectManager.(*configMaps)
 		manager.MergeBeforeUpdate, manager.HarmonizeImmutableFields = mergeConfigMap, nil
 		calls.reads = true
@@ -90,7 +90,7 @@ func TestWalkCreatesAChild(t *testing.T) {
 	rootTests{"live": {
 		ReconcilerTestCase: rtesting.ReconcilerTestCase{
 			GivenObjects: []client.Object{widget},
-			WithReactors: []rtesting.ReactionFunc{born},
+			WithReactors: []rtesting.ReactionFunc{assignUID},
 			ExpectPatches: []rtesting.PatchRef{
 				finalizersPatch(`{"metadata":{"finalizers":["f.io/f"],"resourceVersion":"999"}}`),
 			},
@@ -120,7 +120,7 @@ func TestWalkCreatesAChild(t *testing.T) {
 	}}.run(t)
 }
 
-func TestWalkUpdatesAChild(t *testing.T) {
+func TestARequestUpdatesAChild(t *testing.T) {
 	known := widget.With(
 		seenBefore, func(w *resources.Widget) { w.Finalizers = []string{"f.io/f"} }, statusField("child", "gadget"),
 	)
@@ -137,7 +137,7 @@ func TestWalkUpdatesAChild(t *testing.T) {
 			},
 			ExpectedResult: minute,
 		},
-		root: walker,
+		root: recordedRoot,
 		calls: []string{
 			"SkipRequest", "BeforeReconcile", "SkipResource, initialized true", "Sync, initialized true",
 			"OurChild, owned true", "DesiredChild", "OurChild, owned true", "HarmonizeImmutableFields", "MergeBeforeUpdate",
@@ -146,7 +146,7 @@ func TestWalkUpdatesAChild(t *testing.T) {
 	}}.run(t)
 }
 
-func TestWalkFinalizes(t *testing.T) {
+func TestARequestFinalizes(t *testing.T) {
 	gone := widget.With(seenBefore, terminating("f.io/f"))
 	rootTests{
 		"under WithFinalizer, at once": {
@@ -162,7 +162,7 @@ func TestWalkFinalizes(t *testing.T) {
 				},
 			},
 			root: func(calls *trace) *widgetRoot {
-				root := walker(calls)
+				root := recordedRoot(calls)
 				child := root.Reconciler.(widgetSequence)[1].(*configMapNode)
 				child.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap}
 				root.Reconciler = &widgetFinalizer{
@@ -187,7 +187,7 @@ func TestWalkFinalizes(t *testing.T) {
 				ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, widgetScheme)},
 				ExpectEvents:  []rtesting.Event{normal("Deleted", `Deleted ConfigMap "gadget"`)},
 			},
-			root: walker,
+			root: recordedRoot,
 		},
 		"then the finalizer": {
 			ReconcilerTestCase: rtesting.ReconcilerTestCase{
@@ -197,7 +197,7 @@ func TestWalkFinalizes(t *testing.T) {
 				},
 				ExpectEvents: []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "f.io/f"`)},
 			},
-			root: walker,
+			root: recordedRoot,
 		},
 	}.run(t)
 }
