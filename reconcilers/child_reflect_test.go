@@ -148,8 +148,9 @@ func TestChildReconcilerErrors(t *testing.T) {
 			reflects(apierrs.NewAlreadyExists(configMapResource, "gadget-x"), desires(generatedName)),
 		)),
 		"exists, under a generated name, no details": generated(reflects(withoutDetails(), desires(generatedName))),
-		"exists, in the namespace of the resource": inNoNamespace(blockedBy(
-			blocker, nil, reflects(exists, withoutOwner, desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+		"exists, ours, in the namespace of the resource": inNoNamespace(blockedBy(
+			givenConfigMap.With(labelled), nil,
+			fallsThrough(exists, withoutOwner, desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 				child.Namespace = ""
 				return child, nil
 			})),

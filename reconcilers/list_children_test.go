@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,8 +101,12 @@ func TestListsOfChildrenAreKeptApart(t *testing.T) {
 				child.SetName("gadget-a")
 				return child, nil
 			},
-			MergeBeforeUpdate:          func(_, _ *unstructured.Unstructured) {},
-			ReflectChildStatusOnParent: func(context.Context, *resources.Widget, *unstructured.Unstructured, error) {},
+			MergeBeforeUpdate: func(_, _ *unstructured.Unstructured) {},
+			ReflectChildStatusOnParent: func(_ context.Context, _ *resources.Widget, child *unstructured.Unstructured, _ error) {
+				if child.GetKind() != kind {
+					t.Errorf("the %s is a %s", kind, child.GetKind())
+				}
+			},
 		}
 	}
 	secrets := &reconcilers.ChildReconciler[*resources.Widget, *corev1.Secret, *corev1.SecretList]{
@@ -216,9 +219,11 @@ func TestKnownChildrenThatTheCacheDoesNotShow(t *testing.T) {
 		"known [gadget-b]", "reflect [b: gadget-b]", "known [gadget-a gadget-b]", "reflect [a: gadget-a, b: gadget-b]",
 	})
 	cluster.root.Config.APIReader = failingReader{errBoom}
+	cluster.calls.calls = nil
 	if _, err := cluster.root.Reconcile(rtime.StashNow(t.Context(), cluster.now), widgetRequest); !errors.Is(err, errBoom) {
 		t.Errorf("returned %v", err)
 	}
+	cluster.calls.compare(t, []string{})
 }
 
 // The API server may not understand list options that the cache understands.
@@ -242,14 +247,19 @@ func TestTheCacheAloneUnderstandsTheListOptions(t *testing.T) {
 
 // The author may change the child that is reflected, which must not change what is known of it.
 func TestAWrittenChildIsKeptAsItWasWritten(t *testing.T) {
-	cluster := newStaleCluster(t, changedChild(func(node *configMapNode) {
-		node.ReflectChildStatusOnParent = func(
-			_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, _ error,
-		) {
+	color := "blue"
+	cluster := newStaleCluster(t, changedChild(desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+		child.Data["color"] = color
+		return child, nil
+	}), func(node *configMapNode) {
+		node.ReflectChildStatusOnParent = func(_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, _ error) {
 			child.Data["color"] = "red"
 		}
 	}))
 	cluster.reconcile("first", "create ConfigMap")
+	cluster.catchUp(t)
+	color = "green"
+	cluster.reconcile("desired otherwise", "update ConfigMap")
 	cluster.reconcile("the cache lags")
 }
 
@@ -294,24 +304,27 @@ func TestWhatWasNotWrittenIsNotRemembered(t *testing.T) {
 	}
 }
 
-// The objects of the cache are not changed, although they are read without a copy.
+// The objects of the cache are read without a copy. Nodes that share their maps with the status must not change them.
 func TestChildrenOfTheCacheStayAsTheyAre(t *testing.T) {
 	cluster := newMemoryClient()
 	cluster.put(steadyWidget.Object())
-	child := givenConfigMap.Object()
-	child.TypeMeta = metav1.TypeMeta{}
-	cluster.put(child)
+	cluster.put(givenConfigMap.Object())
 	root := &widgetRoot{
 		SkipStatusUpdate: true,
-		Reconciler:       changedChild(failsToDesire(reconcilers.OnlyReconcileChildStatus))(&trace{}),
-		Config:           reconcilers.Config{Client: cluster, APIReader: cluster, Tracker: tracker.New(widgetScheme, 0)},
+		Reconciler: changedChild(failsToDesire(reconcilers.OnlyReconcileChildStatus), func(node *configMapNode) {
+			node.ReflectChildStatusOnParent = func(_ context.Context, w *resources.Widget, child *corev1.ConfigMap, _ error) {
+				w.Status.Fields = child.Data
+				w.Status.AddField("color", "red")
+			}
+		})(&trace{}),
+		Config: reconcilers.Config{Client: cluster, APIReader: cluster, Tracker: tracker.New(widgetScheme, 0)},
 	}
 	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
 		t.Fatal(err)
 	}
 	for _, obj := range cluster.objects[configMapType] {
-		if kind := obj.GetObjectKind().GroupVersionKind(); !kind.Empty() {
-			t.Errorf("the object of the cache has got the kind %s", kind)
+		if color := obj.(*corev1.ConfigMap).Data["color"]; color != "blue" {
+			t.Errorf("the object of the cache is %s", color)
 		}
 	}
 }
