@@ -275,3 +275,21 @@ func (f frozen) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	}
 	return err
 }
+
+// An object that the author made may have numbers that cannot be copied as they are.
+func TestFinalizerUnderACastOfAnObjectWithPlainIntegers(t *testing.T) {
+	w := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "test.espalier.dev/v1", "kind": "Widget",
+		"metadata": map[string]any{"namespace": widgetKey.Namespace, "name": widgetKey.Name, "resourceVersion": "999"},
+	}}
+	node := &reconcilers.CastResource[*unstructured.Unstructured, *resources.Widget]{
+		Reconciler: &widgetSync{Sync: func(ctx context.Context, typed *resources.Widget) error {
+			w.Object["size"] = 1
+			return reconcilers.AddFinalizer(ctx, typed, ours)
+		}},
+	}
+	ctx := testContext(t, expectWidget(widget).Config())
+	if _, err := node.Reconcile(ctx, w); err != nil || len(w.GetFinalizers()) != 1 {
+		t.Errorf("the finalizers are %v, returned %v", w.GetFinalizers(), err)
+	}
+}

@@ -67,6 +67,24 @@ func TestHashOfDesired(t *testing.T) {
 	}
 }
 
+// Additions are applied to what is desired, which has no generation as a rule.
+func TestAdditionsAreForWhatIsDesired(t *testing.T) {
+	base := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 3}}
+	written := base.DeepCopy()
+	written.Data = map[string]string{"added": "true"}
+	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	additions, err := newAdditions(base, written, desired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := additions.Apply(desired); err != nil || desired.Data["added"] != "true" {
+		t.Errorf("applied to %v, %v", desired.Data, err)
+	}
+	if none, err := newAdditions(base, base, desired); none != nil || err != nil {
+		t.Errorf("the additions of nothing are %v, %v", none, err)
+	}
+}
+
 func TestLastWrites(t *testing.T) {
 	object := func(uid, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: version}}

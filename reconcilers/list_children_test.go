@@ -248,11 +248,13 @@ func TestTheCacheAloneUnderstandsTheListOptions(t *testing.T) {
 // The author may change the child that is reflected, which must not change what is known of it.
 func TestAWrittenChildIsKeptAsItWasWritten(t *testing.T) {
 	color := "blue"
+	var colors []string
 	cluster := newStaleCluster(t, changedChild(desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		child.Data["color"] = color
 		return child, nil
 	}), func(node *configMapNode) {
 		node.ReflectChildStatusOnParent = func(_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, _ error) {
+			colors = append(colors, child.Data["color"])
 			child.Data["color"] = "red"
 		}
 	}))
@@ -261,6 +263,9 @@ func TestAWrittenChildIsKeptAsItWasWritten(t *testing.T) {
 	color = "green"
 	cluster.reconcile("desired otherwise", "update ConfigMap")
 	cluster.reconcile("the cache lags")
+	if expected := []string{"blue", "green", "green"}; !slices.Equal(colors, expected) {
+		t.Errorf("reflected %v, expected %v", colors, expected)
+	}
 }
 
 // A child that was created and could not be tracked is there all the same.
@@ -274,6 +279,17 @@ func TestAChildThatCannotBeTrackedIsCreatedOnce(t *testing.T) {
 	}
 	if n := len(cluster.children()); n != 1 {
 		t.Errorf("there are %d children", n)
+	}
+}
+
+// The last write of an object manager belongs to the resource, and goes with it.
+func TestTheRootRemembersTheLastWriteOfAChild(t *testing.T) {
+	cluster := newStaleCluster(t, changedChild())
+	cluster.reconcile("first", "create ConfigMap", "update Widget/status")
+	cluster.catchUp(t)
+	cluster.reconcile("the cache caught up")
+	if n := cluster.root.RememberedWrites(); n != 1 {
+		t.Errorf("%d writes are remembered", n)
 	}
 }
 
