@@ -122,10 +122,6 @@ func TestAggregateResultsAndErrors(t *testing.T) {
 		ExpectedResult: minute,
 	}
 	summaryTests{
-		"keeps the delay of a halt": {
-			makes,
-			&summary{Reconciler: returning(minute, reconcilers.ErrHaltSubReconcilers), DesiredResource: summaryOf()},
-		},
 		"the results before and inside are aggregated": {
 			makes,
 			&summary{Reconciler: returning(twoMinutes, nil), DesiredResource: summaryOf(), BeforeReconcile: func(

@@ -231,29 +231,6 @@ func TestChildSetErrors(t *testing.T) {
 	}.run(t)
 }
 
-func TestChildSetKnowsItsChildren(t *testing.T) {
-	known := func(calls *trace) *parts {
-		node := set(calls)
-		node.DesiredChildren = func(ctx context.Context, _ *resources.Widget) ([]*corev1.ConfigMap, error) {
-			children := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](ctx)
-			calls.add("known %d, nil %t", len(children), children == nil)
-			return children, nil
-		}
-		return node
-	}
-	nodeTests{
-		"none": {
-			node:  func(calls *trace) widgetNode { return known(calls) },
-			calls: []string{"known 0, nil false", "reflect"},
-		},
-		"which stay if they are desired": {
-			widgetCase: widgetCase{GivenObjects: []client.Object{givenMember("b"), givenMember("a").With(redden)}},
-			node:       func(calls *trace) widgetNode { return known(calls) },
-			calls:      []string{"known 2, nil false", "reflect a=part-a red b=part-b blue"},
-		},
-	}.run(t)
-}
-
 // countedManager counts how often it is set up.
 type countedManager struct {
 	rtesting.StubObjectManager[*corev1.ConfigMap]

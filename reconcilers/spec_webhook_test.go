@@ -2,9 +2,6 @@ package reconcilers_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,12 +9,8 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
-	evanphx "github.com/evanphx/json-patch/v5"
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	webhooks "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -114,90 +107,4 @@ func TestWebhookPatchesWhatTheTreeChanged(t *testing.T) {
 			nil, func(_ context.Context, w *resources.Widget) error { delete(w.Spec.Fields, "color"); return nil },
 		},
 	}.run(t)
-}
-
-// The patch of a list is compared by what becomes of the object: there are several ways to say it.
-func TestWebhookKeepsUnknownMembersOfListItems(t *testing.T) {
-	const (
-		a, b    = `{"name":"a","image":"i:1","newer":{"in":"a"}}`, `{"name":"b","image":"i:1","newer":{"in":"b"},"resources":{}}`
-		changed = `{"name":"b","image":"i:2","newer":{"in":"b"},"resources":{}}`
-		pod     = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"newer":[1],"containers":[%s]},"status":{"newer":1}}`
-	)
-	added := `{"name":"c","image":"i:3","resources":{}}`
-	change := func(p *corev1.Pod) { p.Spec.Containers[len(p.Spec.Containers)-1].Image = "i:2" }
-	remove := func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[1:] }
-	for name, test := range map[string]struct {
-		tree     []func(*corev1.Pod)
-		expected string
-	}{
-		"a change":               {[]func(*corev1.Pod){change}, a + "," + changed},
-		"a removal":              {[]func(*corev1.Pod){remove}, b},
-		"a removal and a change": {[]func(*corev1.Pod){change, remove}, changed},
-		"an addition in front": {[]func(*corev1.Pod){func(p *corev1.Pod) {
-			p.Spec.Containers = append([]corev1.Container{{Name: "c", Image: "i:3"}}, p.Spec.Containers...)
-		}}, added + "," + a + "," + b},
-		"another order": {[]func(*corev1.Pod){func(p *corev1.Pod) { slices.Reverse(p.Spec.Containers) }}, b + "," + a},
-	} {
-		t.Run(name, func(t *testing.T) {
-			raw := fmt.Sprintf(pod, a+","+b)
-			webhook := &reconcilers.AdmissionWebhookAdapter[*corev1.Pod]{
-				Config: expectWidget().Config(),
-				Reconciler: &reconcilers.SyncReconciler[*corev1.Pod]{Sync: func(_ context.Context, p *corev1.Pod) error {
-					for _, f := range test.tree {
-						f(p)
-					}
-					return nil
-				}},
-			}
-			response := webhook.Handle(testContext(t, webhook.Config), *admits(admissionv1.Create, raw))
-			if err := response.Complete(*admits(admissionv1.Create, raw)); err != nil {
-				t.Fatal(err)
-			}
-			patch, err := evanphx.DecodePatch(response.Patch)
-			if err != nil {
-				t.Fatal(err)
-			}
-			patched, err := patch.Apply([]byte(raw))
-			if err != nil {
-				t.Fatalf("%s: %v", response.Patch, err)
-			}
-			if expected := fmt.Sprintf(pod, test.expected); !evanphx.Equal([]byte(expected), patched) {
-				t.Errorf("expected\n%s\nactual\n%s\nby %s", expected, patched, response.Patch)
-			}
-		})
-	}
-}
-
-func TestWebhookLogsErrorsUnlessTheyAreQuietOrMeant(t *testing.T) {
-	for name, test := range map[string]struct {
-		err    error
-		logged bool
-	}{
-		"an error":       {errBoom, true},
-		"a quiet error":  {errQuiet, false},
-		"a halt":         {reconcilers.ErrHaltSubReconcilers, false},
-		"no error":       {nil, false},
-		"a refusal":      {reconcilers.Deny("no"), false},
-		"a quiet joined": {errors.Join(errBoom, reconcilers.ErrQuiet), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			logged := false
-			logger := funcr.New(
-				func(_, args string) { logged = logged || strings.Contains(args, "reconcile error") }, funcr.Options{},
-			)
-			webhook := &widgetAdmission{
-				Reconciler: &hooks{
-					reconcile: func(context.Context, *resources.Widget) (reconcilers.Result, error) {
-						return nothing, test.err
-					},
-				},
-				Config: expectWidget().Config(),
-			}
-			ctx := logr.NewContext(testContext(t, webhook.Config), logger)
-			webhook.Handle(ctx, *admits(admissionv1.Create, rawWidget))
-			if logged != test.logged {
-				t.Errorf("logged %t", logged)
-			}
-		})
-	}
 }
