@@ -101,7 +101,7 @@ func TestApplyingObjectManager(t *testing.T) {
 			widgetCase: widgetCase{
 				Resource:       guarded.Object(),
 				ExpectResource: widget.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},

@@ -227,7 +227,7 @@ func TestCastToABuilder(t *testing.T) {
 			},
 			widgetCase: widgetCase{
 				ExpectResource: widget.With(statusField("built", "true"), patchedBy(ours)).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(ours),
 				ExpectEvents:   []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)},
 			},
 		},
@@ -254,7 +254,7 @@ func TestFinalizerUnderACastIsRememberedByTheRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect.ExpectPatches = []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)}
+	expect.ExpectPatches = finalizersPatches(ours)
 	expect.AssertExpectations(t)
 }
 

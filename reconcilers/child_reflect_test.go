@@ -51,7 +51,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 				WithReactors:   fails("create", err),
 				ExpectResource: reflecting("nothing"),
 				ExpectCreates:  []client.Object{configMap},
-				ExpectEvents:   []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+err.Error())},
+				ExpectEvents:   failedTo("create", "gadget", err),
 			},
 		}
 	}
@@ -63,7 +63,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 			widgetCase: widgetCase{
 				WithReactors:  fails("create", err),
 				ExpectCreates: []client.Object{configMap},
-				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+err.Error())},
+				ExpectEvents:  failedTo("create", "gadget", err),
 				ShouldErr:     true,
 				Verify:        returns(err),
 			},
@@ -79,7 +79,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 		return widgetCase{
 			WithReactors:  fails("create", created),
 			ExpectCreates: []client.Object{configMap},
-			ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+created.Error())},
+			ExpectEvents:  failedTo("create", "gadget", created),
 			ShouldErr:     true,
 			Verify:        returns(returned),
 		}
@@ -188,7 +188,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 				WithReactors:   fails("update", invalid),
 				ExpectResource: reflecting("nothing"),
 				ExpectUpdates:  []client.Object{givenConfigMap},
-				ExpectEvents:   []rtesting.Event{warning("UpdateFailed", `Failed to update ConfigMap "gadget": `+invalid.Error())},
+				ExpectEvents:   failedTo("update", "gadget", invalid),
 			},
 		},
 		"the update conflicts": {
@@ -198,7 +198,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 				GivenObjects:  []client.Object{outdated},
 				WithReactors:  fails("update", conflict),
 				ExpectUpdates: []client.Object{givenConfigMap},
-				ExpectEvents:  []rtesting.Event{warning("UpdateFailed", `Failed to update ConfigMap "gadget": `+conflict.Error())},
+				ExpectEvents:  failedTo("update", "gadget", conflict),
 				ShouldErr:     true,
 				Verify:        returns(conflict),
 			},
@@ -211,7 +211,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 				WithReactors:   fails("delete", forbidden),
 				ExpectResource: reflecting("nothing"),
 				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(givenConfigMap)},
-				ExpectEvents:   []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "gadget": `+forbidden.Error())},
+				ExpectEvents:   failedTo("delete", "gadget", forbidden),
 			},
 		},
 		// Another client deleted it first, which is as good.
@@ -271,7 +271,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 			widgetCase: widgetCase{
 				WithReactors:  fails("create", forbidden),
 				ExpectCreates: []client.Object{configMap},
-				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+forbidden.Error())},
+				ExpectEvents:  failedTo("create", "gadget", forbidden),
 				ShouldErr:     true,
 				Verify:        returns(errBoom),
 			},

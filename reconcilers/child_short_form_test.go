@@ -81,7 +81,7 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			calls: []string{"desired child", "patch Widget", "create ConfigMap", "reflect gadget, <nil>"},
 			widgetCase: widgetCase{
 				ExpectResource: widget.With(patchedBy(ours), statusField("child", "gadget")).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(ours),
 				ExpectCreates:  []client.Object{configMap.With(labelled)},
 				ExpectEvents:   []rtesting.Event{patched, created},
 				ExpectTracks:   tracks,
@@ -109,7 +109,7 @@ func TestChildReconcilerShortForm(t *testing.T) {
 				ExpectResource: guarded.With(statusField("child", "nothing")).Object(),
 				ExpectCreates:  []client.Object{configMap.With(labelled)},
 				ExpectTracks:   tracks,
-				ExpectEvents:   []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": `+exists.Error())},
+				ExpectEvents:   failedTo("create", "gadget", exists),
 			},
 		},
 		"guarded, terminating": {
@@ -141,7 +141,7 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			widgetCase: widgetCase{
 				Resource:       beingDeleted.Object(),
 				ExpectResource: beingDeleted.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},

@@ -260,7 +260,7 @@ func TestChildReconciler(t *testing.T) {
 				GivenObjects:  []client.Object{givenConfigMap, extra},
 				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(extra)},
-				ExpectEvents:  []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "extra": boom`)},
+				ExpectEvents:  failedTo("delete", "extra", errBoom),
 				ShouldErr:     true,
 				Verify:        returns(errBoom),
 			},

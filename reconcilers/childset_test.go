@@ -272,7 +272,7 @@ func TestChildSetReconciler(t *testing.T) {
 			widgetCase: widgetCase{
 				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
 				ExpectCreates: []client.Object{part("a")},
-				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget-a": boom`)},
+				ExpectEvents:  failedTo("create", "gadget-a", errBoom),
 				ShouldErr:     true,
 				Verify: func(t *testing.T, result reconcilers.Result, err error) {
 					returns(errBoom)(t, result, err)
@@ -395,7 +395,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			calls: []string{"desired children of 0 known", "patch Widget", "create ConfigMap", "reflect [a: gadget-a]"},
 			widgetCase: widgetCase{
 				ExpectResource: widget.With(patchedBy(ours)).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(ours),
 				ExpectCreates:  []client.Object{unowned},
 				ExpectEvents:   []rtesting.Event{patched, createdEvent("gadget-a")},
 			},
@@ -405,7 +405,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			calls: []string{"desired children of 0 known", "patch Widget", "reflect []"},
 			widgetCase: widgetCase{
 				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: errBoom})},
-				ExpectPatches: []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectPatches: finalizersPatches(ours),
 				ExpectEvents:  []rtesting.Event{warning("FinalizerPatchFailed", `Failed to patch finalizer "`+ours+`": boom`)},
 				ShouldErr:     true,
 				Verify:        returns(errBoom),
@@ -433,7 +433,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				},
 				ExpectCreates: []client.Object{unowned},
 				ExpectTracks:  tracks(blocker),
-				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget-a": `+exists.Error())},
+				ExpectEvents:  failedTo("create", "gadget-a", exists),
 			},
 		},
 		// Issue 1.6: that children were asked to go does not mean that they are gone.
@@ -474,7 +474,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			widgetCase: widgetCase{
 				Resource:       beingDeleted.Object(),
 				ExpectResource: beingDeleted.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},
@@ -541,7 +541,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
 				ExpectTracks:  tracks(a),
-				ExpectEvents:  []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "gadget-a": boom`)},
+				ExpectEvents:  failedTo("delete", "gadget-a", errBoom),
 				ShouldErr:     true,
 				Verify:        returns(errBoom),
 			},
@@ -555,7 +555,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			widgetCase: widgetCase{
 				Resource:       beingDeleted.Object(),
 				ExpectResource: beingDeleted.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},

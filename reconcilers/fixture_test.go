@@ -344,6 +344,21 @@ func finalizersPatch(body string) rtesting.PatchRef {
 	}
 }
 
+// finalizersPatches is the expected patch of widget's finalizers to these.
+func finalizersPatches(finalizers ...string) []rtesting.PatchRef {
+	list := "null"
+	if len(finalizers) > 0 {
+		list = `["` + strings.Join(finalizers, `","`) + `"]`
+	}
+	return []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":` + list + `,"resourceVersion":"999"}}`)}
+}
+
+// failedTo is the event of a ConfigMap that cannot be created, updated or deleted.
+func failedTo(verb, name string, err error) []rtesting.Event {
+	reason := map[string]string{"create": "CreationFailed", "update": "UpdateFailed", "delete": "DeleteFailed"}[verb]
+	return []rtesting.Event{warning(reason, fmt.Sprintf("Failed to %s ConfigMap %q: %v", verb, name, err))}
+}
+
 // mergeConfigMap is the usual MergeBeforeUpdate.
 func mergeConfigMap(current, desired *corev1.ConfigMap) {
 	current.Labels = desired.Labels

@@ -210,7 +210,7 @@ func TestChildSetErrors(t *testing.T) {
 			widgetCase: widgetCase{
 				WithReactors:  []rtesting.ReactionFunc{failing("create", "part-a", errBoom)},
 				ExpectCreates: []client.Object{member("a")},
-				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "part-a": boom`)},
+				ExpectEvents:  failedTo("create", "part-a", errBoom),
 				ShouldErr:     true, Verify: func(t *testing.T, result reconcilers.Result, err error) {
 					returnsBoth(errBoom, nothing)(t, result, err)
 					if errors.Is(err, reconcilers.ErrQuiet) {

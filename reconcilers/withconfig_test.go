@@ -112,7 +112,7 @@ func TestWithConfig(t *testing.T) {
 					ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(child, widget, widgetScheme)},
 				}},
 				ExpectResource: widget.With(patchedBy(ours), statusField("child", "gadget")).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(ours),
 				ExpectEvents:   []rtesting.Event{patched, created},
 			},
 		},

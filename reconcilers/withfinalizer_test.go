@@ -314,7 +314,7 @@ func TestAddAndClearFinalizer(t *testing.T) {
 			widgetCase: widgetCase{
 				Resource:       widget.With(with(ours)).Object(),
 				ExpectResource: widget.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},
