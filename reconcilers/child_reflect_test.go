@@ -23,7 +23,9 @@ func wrappedError(err error) error { return fmt.Errorf("made on the way: %w", er
 
 // withoutDetails is an AlreadyExists that does not tell what exists.
 func withoutDetails() error {
-	return &apierrs.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonAlreadyExists, Message: "exists"}}
+	return &apierrs.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonAlreadyExists, Message: "exists",
+	}}
 }
 
 func TestChildReconcilerErrors(t *testing.T) {
@@ -39,7 +41,9 @@ func TestChildReconcilerErrors(t *testing.T) {
 		}
 	}
 	fails := func(verb string, err error) []rtesting.ReactionFunc {
-		return []rtesting.ReactionFunc{rtesting.InduceFailure(verb, "ConfigMap", rtesting.InduceFailureOpts{Error: err})}
+		return []rtesting.ReactionFunc{
+			rtesting.InduceFailure(verb, "ConfigMap", rtesting.InduceFailureOpts{Error: err}),
+		}
 	}
 	outdated := givenConfigMap.With(func(child *corev1.ConfigMap) { child.Data = nil })
 	// The child cannot be created, and that is reflected.
@@ -95,7 +99,9 @@ func TestChildReconcilerErrors(t *testing.T) {
 		return test
 	}
 	generated := func(test nodeTest) nodeTest {
-		test.ExpectCreates = []client.Object{configMap.With(func(c *corev1.ConfigMap) { c.Name, c.GenerateName = "", "gadget-" })}
+		test.ExpectCreates = []client.Object{
+			configMap.With(func(c *corev1.ConfigMap) { c.Name, c.GenerateName = "", "gadget-" }),
+		}
 		message := test.ExpectEvents[0].Message
 		test.ExpectEvents = []rtesting.Event{warning("CreationFailed", strings.Replace(message, `"gadget"`, `""`, 1))}
 		return test
@@ -121,7 +127,9 @@ func TestChildReconcilerErrors(t *testing.T) {
 		return test
 	}
 	inElsewhere := func(test nodeTest) nodeTest {
-		test.ExpectCreates = []client.Object{configMap.With(labelled, func(c *corev1.ConfigMap) { c.Namespace = "elsewhere" })}
+		test.ExpectCreates = []client.Object{
+			configMap.With(labelled, func(c *corev1.ConfigMap) { c.Namespace = "elsewhere" }),
+		}
 		return test
 	}
 
@@ -131,7 +139,9 @@ func TestChildReconcilerErrors(t *testing.T) {
 		"exists, cannot be tracked": withNode(withConfig(func(config *reconcilers.Config) {
 			config.Tracker = failingTracker{config.Tracker}
 		}), blockedBy(blocker, nil, nodeTest{
-			node: changedChild(), calls: []string{"desired child", "create ConfigMap"}, widgetCase: failing(exists, errBoom),
+			node:       changedChild(),
+			calls:      []string{"desired child", "create ConfigMap"},
+			widgetCase: failing(exists, errBoom),
 		})),
 		"exists, and nothing reads past the cache": withNode(withConfig(func(config *reconcilers.Config) {
 			config.APIReader = nil
@@ -171,7 +181,9 @@ func TestChildReconcilerErrors(t *testing.T) {
 		"reason not listed":                    fallsThrough(forbidden, reasons(metav1.StatusReasonConflict)),
 		"no reasons":                           fallsThrough(exists, reasons()),
 		"exists, no owner reference, not ours": skipsOwner(blockedBy(blocker, nil, reflects(exists, withoutOwner))),
-		"exists, no owner reference, ours":     skipsOwner(blockedBy(givenConfigMap.With(labelled), nil, fallsThrough(exists, withoutOwner))),
+		"exists, no owner reference, ours": skipsOwner(
+			blockedBy(givenConfigMap.With(labelled), nil, fallsThrough(exists, withoutOwner)),
+		),
 		// Issue 1.8: it is looked for where the child is, not where the resource is.
 		"exists elsewhere, ours": inElsewhere(blockedBy(
 			givenConfigMap.With(labelled, func(c *corev1.ConfigMap) { c.Namespace = "elsewhere" }), nil,
@@ -232,8 +244,10 @@ func TestChildReconcilerErrors(t *testing.T) {
 				GivenObjects:  []client.Object{outdated},
 				WithReactors:  fails("update", apierrs.NewNotFound(configMapResource, "gadget")),
 				ExpectUpdates: []client.Object{givenConfigMap},
-				ExpectEvents:  []rtesting.Event{warning("UpdateFailed", `Failed to update ConfigMap "gadget": configmaps "gadget" not found`)},
-				ShouldErr:     true,
+				ExpectEvents: []rtesting.Event{
+					warning("UpdateFailed", `Failed to update ConfigMap "gadget": configmaps "gadget" not found`),
+				},
+				ShouldErr: true,
 			},
 		},
 		"quiet": {
@@ -253,7 +267,9 @@ func TestChildReconcilerErrors(t *testing.T) {
 				) (reconcilers.Result, error) {
 					return minute, nil
 				}
-				node.ReflectChildStatusOnParentWithError = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) error {
+				node.ReflectChildStatusOnParentWithError = func(
+					context.Context, *resources.Widget, *corev1.ConfigMap, error,
+				) error {
 					return errBoom
 				}
 			}),
@@ -261,7 +277,9 @@ func TestChildReconcilerErrors(t *testing.T) {
 		},
 		"the reflection of an error fails": {
 			node: changedChild(func(node *configMapNode) {
-				node.ReflectChildStatusOnParentWithError = func(_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, err error) error {
+				node.ReflectChildStatusOnParentWithError = func(
+					_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, err error,
+				) error {
 					if child != nil || !apierrs.IsForbidden(err) {
 						t.Errorf("reflects %v, %v", child, err)
 					}

@@ -150,14 +150,20 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{"delete ConfigMap", "delete ConfigMap"},
 			widgetCase: widgetCase{
-				Resource:     beingDeleted.Object(),
-				GivenObjects: []client.Object{given, given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })},
+				Resource: beingDeleted.Object(),
+				GivenObjects: []client.Object{
+					given,
+					given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" }),
+				},
 				ExpectDeletes: []rtesting.DeleteRef{
-					deleteOf(given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })), deleteOf(given),
+					deleteOf(given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })),
+					deleteOf(given),
 				},
 				ExpectEvents: []rtesting.Event{normal("Deleted", `Deleted ConfigMap "extra"`), deleted},
 				ExpectTracks: append([]rtesting.TrackRequest{
-					rtesting.NewTrackRequest(given.With(func(c *corev1.ConfigMap) { c.Name = "extra" }), widget, widgetScheme),
+					rtesting.NewTrackRequest(
+						given.With(func(c *corev1.ConfigMap) { c.Name = "extra" }), widget, widgetScheme,
+					),
 				}, tracks...),
 			},
 		},
@@ -190,7 +196,9 @@ func TestChildReconcilerShortFormValidate(t *testing.T) {
 				`MergeBeforeUpdate or Sanitize`,
 		},
 		"both forms": {
-			node:    node(shortForm(func(n *configMapNode) { n.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap} })),
+			node: node(shortForm(func(n *configMapNode) {
+				n.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap}
+			})),
 			shallow: `ChildReconciler "ConfigMapChildReconciler" may not implement both ChildObjectManager and Finalizer, MergeBeforeUpdate or Sanitize`,
 		},
 	}.run(t)
@@ -204,6 +212,8 @@ func TestChildReconcilerShortFormKeepsItsConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node.SkipOwnerReference || node.ChildObjectManager != nil {
-		t.Errorf("validation set SkipOwnerReference to %v, ChildObjectManager to %v", node.SkipOwnerReference, node.ChildObjectManager)
+		t.Errorf(
+			"validation set SkipOwnerReference to %v, ChildObjectManager to %v", node.SkipOwnerReference, node.ChildObjectManager,
+		)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An object that a node with owned children tracks enqueues the resource too. A node whose children are not owned is not
-// enqueued for an object that the resource happens to own.
+// An object that a node with owned children tracks enqueues the resource too. A node whose children are not owned does
+// not enqueue the resource for an object that it happens to own.
 func TestNodesWithChildrenWatchTheirType(t *testing.T) {
 	tracked := givenConfigMap.With(ownerless, renamed("tracked"))
 	enqueued := []reconcilers.Request{widgetRequest}
@@ -58,8 +58,9 @@ func TestNodesWithChildrenWatchTheirType(t *testing.T) {
 func TestChildSetReconcilerDescribesItself(t *testing.T) {
 	uses := func(node *configMapSet) []reconcilers.Access { return node.Describe().Uses }
 	node := changedSet(nil, guardedSet)(&trace{}).(*configMapSet)
-	if d := node.Describe(); d.Kind != "ChildSetReconciler" || d.Name != "ConfigMapChildSetReconciler" || d.Detail != "ConfigMap" {
-		t.Errorf("described as %v", d)
+	d := node.Describe()
+	if got := d.Kind + " " + d.Name + " " + d.Detail; got != "ChildSetReconciler ConfigMapChildSetReconciler ConfigMap" {
+		t.Errorf("described as %s", got)
 	}
 	patches := func(access reconcilers.Access) bool {
 		return access.Object == nil && slices.Contains(access.Verbs, "patch")
@@ -97,9 +98,8 @@ func TestShortFormsSanitizeWhatTheyLog(t *testing.T) {
 func TestAChildThatIsThereAlreadyIsAConflict(t *testing.T) {
 	expect := expectWidget(steadyWidget)
 	expect.APIGivenObjects = []client.Object{givenConfigMap}
-	expect.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{
-		Error: apierrs.NewAlreadyExists(configMapResource, "gadget"),
-	})}
+	exists := rtesting.InduceFailureOpts{Error: apierrs.NewAlreadyExists(configMapResource, "gadget")}
+	expect.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", exists)}
 	root := &widgetRoot{Config: expect.Config(), Reconciler: reflectingChild(&trace{})}
 	_, err := root.Reconcile(t.Context(), widgetRequest)
 	if class := reconcilers.Classify(err); class != reconcilers.ClassConflict {

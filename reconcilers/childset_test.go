@@ -67,7 +67,9 @@ func reflectingSet(calls *trace, ids ...string) *configMapSet {
 			}
 			return desired, nil
 		},
-		ReflectChildrenStatusOnParent: func(_ context.Context, w *resources.Widget, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(
+			_ context.Context, w *resources.Widget, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) {
 			var parts []string
 			for _, child := range result.Children {
 				name := "nothing"
@@ -140,7 +142,11 @@ func TestChildSetReconciler(t *testing.T) {
 			widgetCase: widgetCase{
 				GivenObjects:  given(),
 				ExpectCreates: []client.Object{part("a"), part("b"), part("c")},
-				ExpectEvents:  []rtesting.Event{createdEvent("gadget-a"), createdEvent("gadget-b"), createdEvent("gadget-c")},
+				ExpectEvents: []rtesting.Event{
+					createdEvent("gadget-a"),
+					createdEvent("gadget-b"),
+					createdEvent("gadget-c"),
+				},
 			},
 		},
 		"in sync": {
@@ -160,7 +166,9 @@ func TestChildSetReconciler(t *testing.T) {
 				ExpectUpdates: []client.Object{givenPart("b")},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("x"))},
 				ExpectEvents: []rtesting.Event{
-					createdEvent("gadget-a"), normal("Updated", `Updated ConfigMap "gadget-b"`), deletedEvent("gadget-x"),
+					createdEvent("gadget-a"),
+					normal("Updated", `Updated ConfigMap "gadget-b"`),
+					deletedEvent("gadget-x"),
 				},
 			},
 		},
@@ -183,10 +191,17 @@ func TestChildSetReconciler(t *testing.T) {
 				"reflect [a: gadget-a, b: gadget-b]",
 			},
 			widgetCase: widgetCase{
-				GivenObjects:  given(givenPart("a"), givenPart("a", renamed("twin")), givenPart("b")),
-				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("a")), deleteOf(givenPart("a", renamed("twin")))},
+				GivenObjects: given(givenPart("a"), givenPart("a", renamed("twin")), givenPart("b")),
+				ExpectDeletes: []rtesting.DeleteRef{
+					deleteOf(givenPart("a")),
+					deleteOf(givenPart("a", renamed("twin"))),
+				},
 				ExpectCreates: []client.Object{part("a")},
-				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a"), deletedEvent("twin"), createdEvent("gadget-a")},
+				ExpectEvents: []rtesting.Event{
+					deletedEvent("gadget-a"),
+					deletedEvent("twin"),
+					createdEvent("gadget-a"),
+				},
 			},
 		},
 		"one that is being deleted makes way for the other of its identity": {
@@ -219,14 +234,18 @@ func TestChildSetReconciler(t *testing.T) {
 			node:  changedSet([]string{"a", ""}),
 			calls: []string{"desired children of 1 known"},
 			widgetCase: widgetCase{
-				GivenObjects: given(givenPart("x")), ShouldErr: true, Verify: returnsText("desired child id may not be empty"),
+				GivenObjects: given(givenPart("x")),
+				ShouldErr:    true,
+				Verify:       returnsText("desired child id may not be empty"),
 			},
 		},
 		"two desired children have one identity": {
 			node:  changedSet([]string{"a", "b", "a"}),
 			calls: []string{"desired children of 1 known"},
 			widgetCase: widgetCase{
-				GivenObjects: given(givenPart("x")), ShouldErr: true, Verify: returnsText("duplicate child id found: a"),
+				GivenObjects: given(givenPart("x")),
+				ShouldErr:    true,
+				Verify:       returnsText("duplicate child id found: a"),
 			},
 		},
 		"a desired child is nil": {
@@ -245,11 +264,17 @@ func TestChildSetReconciler(t *testing.T) {
 				`reflect [a: gadget-a, b: nothing (configmaps "gadget-b" is forbidden: boom), c: gadget-c]`,
 			},
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden, Name: "gadget-b"})},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure(
+						"create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden, Name: "gadget-b"},
+					),
+				},
 				ExpectCreates: []client.Object{part("a"), part("b"), part("c")},
 				ExpectEvents: []rtesting.Event{
 					createdEvent("gadget-a"),
-					warning("CreationFailed", `Failed to create ConfigMap "gadget-b": configmaps "gadget-b" is forbidden: boom`),
+					warning(
+						"CreationFailed", `Failed to create ConfigMap "gadget-b": configmaps "gadget-b" is forbidden: boom`,
+					),
 					createdEvent("gadget-c"),
 				},
 			},
@@ -260,17 +285,26 @@ func TestChildSetReconciler(t *testing.T) {
 				"desired children of 0 known", "create ConfigMap", "create ConfigMap", "reflect [a: gadget-a]",
 			},
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom, Name: "gadget-b"})},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure(
+						"create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom, Name: "gadget-b"},
+					),
+				},
 				ExpectCreates: []client.Object{part("a"), part("b")},
-				ExpectEvents:  []rtesting.Event{createdEvent("gadget-a"), warning("CreationFailed", `Failed to create ConfigMap "gadget-b": boom`)},
-				ShouldErr:     true,
-				Verify:        returns(errBoom),
+				ExpectEvents: []rtesting.Event{
+					createdEvent("gadget-a"),
+					warning("CreationFailed", `Failed to create ConfigMap "gadget-b": boom`),
+				},
+				ShouldErr: true,
+				Verify:    returns(errBoom),
 			},
 		},
 		"the reflection fails too": {
 			node: changedSet([]string{"a"}, failsToReflect),
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom}),
+				},
 				ExpectCreates: []client.Object{part("a")},
 				ExpectEvents:  failedTo("create", "gadget-a", errBoom),
 				ShouldErr:     true,
@@ -283,7 +317,9 @@ func TestChildSetReconciler(t *testing.T) {
 		// Issue 4.5
 		"the reflection asks for a delay": {
 			node: changedSet([]string{"a"}, func(node *configMapSet) {
-				node.ReflectChildrenStatusOnParentWithResult = func(context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap]) (reconcilers.Result, error) {
+				node.ReflectChildrenStatusOnParentWithResult = func(
+					context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap],
+				) (reconcilers.Result, error) {
 					return minute, nil
 				}
 			}),
@@ -302,9 +338,11 @@ func TestChildSetReconciler(t *testing.T) {
 			node:  changedSet(abc),
 			calls: []string{},
 			widgetCase: widgetCase{
-				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("list", "ConfigMapList", rtesting.InduceFailureOpts{Error: errBoom})},
-				ShouldErr:    true,
-				Verify:       returns(errBoom),
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("list", "ConfigMapList", rtesting.InduceFailureOpts{Error: errBoom}),
+				},
+				ShouldErr: true,
+				Verify:    returns(errBoom),
 			},
 		},
 		"terminating": {
@@ -404,11 +442,15 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"desired children of 0 known", "patch Widget", "reflect []"},
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: errBoom})},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: errBoom}),
+				},
 				ExpectPatches: finalizersPatches(ours),
-				ExpectEvents:  []rtesting.Event{warning("FinalizerPatchFailed", `Failed to patch finalizer "`+ours+`": boom`)},
-				ShouldErr:     true,
-				Verify:        returns(errBoom),
+				ExpectEvents: []rtesting.Event{
+					warning("FinalizerPatchFailed", `Failed to patch finalizer "`+ours+`": boom`),
+				},
+				ShouldErr: true,
+				Verify:    returns(errBoom),
 			},
 		},
 		// Issue 1.2: the finalizer implies that there are no owner references, for finding the children too.
@@ -423,8 +465,12 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			},
 		},
 		"an object that is not ours is tracked by the short form": {
-			node:  changedSet([]string{"a"}, guardedSet, shortFormSet),
-			calls: []string{"desired children of 0 known", "create ConfigMap", "reflect [a: nothing (" + exists.Error() + ")]"},
+			node: changedSet([]string{"a"}, guardedSet, shortFormSet),
+			calls: []string{
+				"desired children of 0 known",
+				"create ConfigMap",
+				"reflect [a: nothing (" + exists.Error() + ")]",
+			},
 			widgetCase: widgetCase{
 				Resource:        widget.With(patchedBy(ours)).Object(),
 				APIGivenObjects: []client.Object{blocker},
@@ -536,9 +582,11 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:      beingDeleted.Object(),
-				GivenObjects:  []client.Object{a},
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
+				Resource:     beingDeleted.Object(),
+				GivenObjects: []client.Object{a},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom}),
+				},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
 				ExpectTracks:  tracks(a),
 				ExpectEvents:  failedTo("delete", "gadget-a", errBoom),

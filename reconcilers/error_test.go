@@ -54,18 +54,30 @@ func TestClassify(t *testing.T) {
 		err      error
 		expected reconcilers.Class
 	}{
-		"unknown":  {err: errBoom, expected: reconcilers.ClassRetry},
-		"quiet":    {err: reconcilers.ErrQuiet, expected: reconcilers.ClassRetry},
-		"halt":     {err: reconcilers.ErrHaltSubReconcilers, expected: reconcilers.ClassWait},
-		"durable":  {err: fmt.Errorf("%w: %w", errBoom, reconcilers.ErrDurable), expected: reconcilers.ClassTerminal},
-		"terminal": {err: fmt.Errorf("hopeless: %w", reconcile.TerminalError(errBoom)), expected: reconcilers.ClassTerminal},
+		"unknown": {err: errBoom, expected: reconcilers.ClassRetry},
+		"quiet":   {err: reconcilers.ErrQuiet, expected: reconcilers.ClassRetry},
+		"halt":    {err: reconcilers.ErrHaltSubReconcilers, expected: reconcilers.ClassWait},
+		"durable": {err: fmt.Errorf("%w: %w", errBoom, reconcilers.ErrDurable), expected: reconcilers.ClassTerminal},
+		"terminal": {
+			err:      fmt.Errorf("hopeless: %w", reconcile.TerminalError(errBoom)),
+			expected: reconcilers.ClassTerminal,
+		},
 		"fields": {
-			err:      &reconcilers.ApplyConflictError{Object: "ConfigMap a", Err: apierrs.NewConflict(configMapResource, "a", errBoom)},
+			err: &reconcilers.ApplyConflictError{
+				Object: "ConfigMap a",
+				Err:    apierrs.NewConflict(configMapResource, "a", errBoom),
+			},
 			expected: reconcilers.ClassNotOurs,
 		},
-		"exists":       {err: fmt.Errorf("hidden: %w", apierrs.NewAlreadyExists(configMapResource, "a")), expected: reconcilers.ClassNotOurs},
-		"conflict":     {err: statusConflict, expected: reconcilers.ClassConflict},
-		"forbidden":    {err: apierrs.NewForbidden(configMapResource, "a", errBoom), expected: reconcilers.ClassForbidden},
+		"exists": {
+			err:      fmt.Errorf("hidden: %w", apierrs.NewAlreadyExists(configMapResource, "a")),
+			expected: reconcilers.ClassNotOurs,
+		},
+		"conflict": {err: statusConflict, expected: reconcilers.ClassConflict},
+		"forbidden": {
+			err:      apierrs.NewForbidden(configMapResource, "a", errBoom),
+			expected: reconcilers.ClassForbidden,
+		},
 		"unauthorized": {err: apierrs.NewUnauthorized("a"), expected: reconcilers.ClassForbidden},
 		"invalid":      {err: apierrs.NewInvalid(kind, "a", nil), expected: reconcilers.ClassTerminal},
 		"bad request":  {err: apierrs.NewBadRequest("a"), expected: reconcilers.ClassTerminal},
@@ -118,7 +130,9 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 		},
 		"child whose reflection fails": {
 			node: changedChild(desires(desiresNothing), func(node *configMapNode) {
-				node.ReflectChildStatusOnParentWithError = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) error {
+				node.ReflectChildStatusOnParentWithError = func(
+					context.Context, *resources.Widget, *corev1.ConfigMap, error,
+				) error {
 					return errBoom
 				}
 			}),

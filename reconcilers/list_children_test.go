@@ -10,7 +10,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
-	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,10 +89,13 @@ func TestANodeSeesWhatTheNodesBeforeItWrote(t *testing.T) {
 
 // The children of one node are not taken for the children of another.
 func TestListsOfChildrenAreKeptApart(t *testing.T) {
+	type untypedNode = reconcilers.ChildReconciler[
+		*resources.Widget, *unstructured.Unstructured, *unstructured.UnstructuredList,
+	]
 	untyped := func(kind string) widgetNode {
 		desired := &unstructured.Unstructured{}
 		desired.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-		return &reconcilers.ChildReconciler[*resources.Widget, *unstructured.Unstructured, *unstructured.UnstructuredList]{
+		return &untypedNode{
 			ChildType: desired,
 			DesiredChild: func(context.Context, *resources.Widget) (*unstructured.Unstructured, error) {
 				child := desired.DeepCopy()
@@ -102,7 +104,9 @@ func TestListsOfChildrenAreKeptApart(t *testing.T) {
 				return child, nil
 			},
 			MergeBeforeUpdate: func(_, _ *unstructured.Unstructured) {},
-			ReflectChildStatusOnParent: func(_ context.Context, _ *resources.Widget, child *unstructured.Unstructured, _ error) {
+			ReflectChildStatusOnParent: func(
+				_ context.Context, _ *resources.Widget, child *unstructured.Unstructured, _ error,
+			) {
 				if child.GetKind() != kind {
 					t.Errorf("the %s is a %s", kind, child.GetKind())
 				}
@@ -220,7 +224,7 @@ func TestKnownChildrenThatTheCacheDoesNotShow(t *testing.T) {
 	})
 	cluster.root.Config.APIReader = failingReader{errBoom}
 	cluster.calls.calls = nil
-	if _, err := cluster.root.Reconcile(rtime.StashNow(t.Context(), cluster.now), widgetRequest); !errors.Is(err, errBoom) {
+	if _, err := cluster.root.Reconcile(t.Context(), widgetRequest); !errors.Is(err, errBoom) {
 		t.Errorf("returned %v", err)
 	}
 	cluster.calls.compare(t, []string{})
@@ -253,7 +257,9 @@ func TestAWrittenChildIsKeptAsItWasWritten(t *testing.T) {
 		child.Data["color"] = color
 		return child, nil
 	}), func(node *configMapNode) {
-		node.ReflectChildStatusOnParent = func(_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, _ error) {
+		node.ReflectChildStatusOnParent = func(
+			_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, _ error,
+		) {
 			colors = append(colors, child.Data["color"])
 			child.Data["color"] = "red"
 		}
@@ -273,7 +279,7 @@ func TestAChildThatCannotBeTrackedIsCreatedOnce(t *testing.T) {
 	cluster := newStaleCluster(t, shortForm(withoutOwner))
 	cluster.root.Config.Tracker = failingTracker{cluster.root.Config.Tracker}
 	for range 2 {
-		if _, err := cluster.root.Reconcile(rtime.StashNow(t.Context(), cluster.now), widgetRequest); !errors.Is(err, errBoom) {
+		if _, err := cluster.root.Reconcile(t.Context(), widgetRequest); !errors.Is(err, errBoom) {
 			t.Errorf("returned %v", err)
 		}
 	}
@@ -328,7 +334,9 @@ func TestChildrenOfTheCacheStayAsTheyAre(t *testing.T) {
 	root := &widgetRoot{
 		SkipStatusUpdate: true,
 		Reconciler: changedChild(failsToDesire(reconcilers.OnlyReconcileChildStatus), func(node *configMapNode) {
-			node.ReflectChildStatusOnParent = func(_ context.Context, w *resources.Widget, child *corev1.ConfigMap, _ error) {
+			node.ReflectChildStatusOnParent = func(
+				_ context.Context, w *resources.Widget, child *corev1.ConfigMap, _ error,
+			) {
 				w.Status.Fields = child.Data
 				w.Status.AddField("color", "red")
 			}
@@ -446,10 +454,14 @@ func TestAChildNeedsTheNamespaceOfItsType(t *testing.T) {
 	nodeTests{
 		"a namespaced type":     {node: in("default", true), widgetCase: created("default")},
 		"a cluster-scoped type": {node: in("", false), widgetCase: created("")},
-		"a namespaced type without it": {node: in("", true), calls: []string{"desired child"}, widgetCase: widgetCase{ExpectedErr: errors.New(
-			`ChildReconciler "ConfigMapChildReconciler" is unable to create ConfigMap gadget: ` +
-				"the type is namespaced, and no namespace is desired",
-		)}},
+		"a namespaced type without it": {
+			node:  in("", true),
+			calls: []string{"desired child"},
+			widgetCase: widgetCase{ExpectedErr: errors.New(
+				`ChildReconciler "ConfigMapChildReconciler" is unable to create ConfigMap gadget: ` +
+					"the type is namespaced, and no namespace is desired",
+			)},
+		},
 	}.run(t)
 }
 

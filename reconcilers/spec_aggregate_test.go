@@ -76,7 +76,9 @@ func (tests summaryTests) run(t *testing.T) {
 				test.Request = summaryRequest
 			}
 			test.WithReactors = append(test.WithReactors, assignUID)
-			test.ReconcilerTestCase.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+			test.ReconcilerTestCase.Run(t, widgetScheme, func(
+				_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config,
+			) reconcile.Reconciler {
 				root := test.root
 				root.Request = summaryRequest
 				root.Config = c
@@ -160,7 +162,8 @@ func TestAggregateContext(t *testing.T) {
 			return errors.New("no type")
 		case reconcilers.RetrieveRequest(ctx) != summaryRequest:
 			return errors.New("no request")
-		case config.EventRecorder == nil || config.Discovery == nil || config.Recorder == nil || config.Tracker == nil || config.APIReader == nil:
+		case config.EventRecorder == nil || config.Recorder == nil || config.Discovery == nil,
+			config.Tracker == nil || config.APIReader == nil:
 			return fmt.Errorf("a part of the config is missing: %+v", config)
 		case ctx.Value(key{}) != "before":
 			return errors.New("not the context of BeforeReconcile")

@@ -67,9 +67,10 @@ func TestCastResourceKeepsWhatTheCastTypeDoesNotKnow(t *testing.T) {
 				Resource: given(1, 2, 3), ExpectResource: test.expected,
 			},
 			node: func(*trace) reconcilers.SubReconciler[*unstructured.Unstructured] {
-				return &reconcilers.CastResource[*unstructured.Unstructured, *listDuck]{Reconciler: &reconcilers.SyncReconciler[*listDuck]{
-					Sync: func(_ context.Context, d *listDuck) error { test.sync(d); return nil },
-				}}
+				sync := func(_ context.Context, d *listDuck) error { test.sync(d); return nil }
+				return &reconcilers.CastResource[*unstructured.Unstructured, *listDuck]{
+					Reconciler: &reconcilers.SyncReconciler[*listDuck]{Sync: sync},
+				}
 			},
 		}
 	}

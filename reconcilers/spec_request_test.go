@@ -140,7 +140,8 @@ func TestARequestUpdatesAChild(t *testing.T) {
 		root: recordedRoot,
 		calls: []string{
 			"SkipRequest", "BeforeReconcile", "SkipResource, initialized true", "Sync, initialized true",
-			"OurChild, owned true", "DesiredChild", "OurChild, owned true", "HarmonizeImmutableFields", "MergeBeforeUpdate",
+			"OurChild, owned true", "DesiredChild", "OurChild, owned true", "HarmonizeImmutableFields",
+			"MergeBeforeUpdate",
 			"update ConfigMap", "MergeBeforeUpdate", "reflect child-uid <nil>", "AfterReconcile 1m0s <nil>",
 		},
 	}}.run(t)
@@ -177,7 +178,8 @@ func TestARequestFinalizes(t *testing.T) {
 			},
 			calls: []string{
 				"SkipRequest", "BeforeReconcile", "SkipResource, initialized true", "Finalize",
-				"OurChild, owned true", "delete ConfigMap", "ReadyToClearFinalizer", "patch Widget", "AfterReconcile 0s <nil>",
+				"OurChild, owned true", "delete ConfigMap", "ReadyToClearFinalizer", "patch Widget",
+				"AfterReconcile 0s <nil>",
 			},
 		},
 		"under the finalizer of the manager, first the child": {

@@ -38,7 +38,10 @@ func reflectsDuck(_ context.Context, d *duckWidget) error {
 func TestPatchStatusAlone(t *testing.T) {
 	const conditional = `{"metadata":{"resourceVersion":"999"},"status":{"fields":{"tree":"ran"}}}`
 	conflict := rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: statusConflict})
-	given := &duckWidget{TypeMeta: duckType, ObjectMeta: metav1.ObjectMeta{Namespace: widgetKey.Namespace, Name: widgetKey.Name}}
+	given := &duckWidget{
+		TypeMeta:   duckType,
+		ObjectMeta: metav1.ObjectMeta{Namespace: widgetKey.Namespace, Name: widgetKey.Name},
+	}
 	for name, test := range map[string]struct {
 		alone, keep bool
 		tree        func(context.Context, *duckWidget) error
@@ -91,8 +94,20 @@ func TestPatchStatusAlone(t *testing.T) {
 				return nil
 			},
 		},
-		"on, conflict":           {alone: true, tree: reflectsDuck, patch: conditional, reactors: []rtesting.ReactionFunc{conflict}},
-		"on, conflict, filtered": {alone: true, keep: true, tree: reflectsDuck, patch: conditional, reactors: []rtesting.ReactionFunc{conflict}, result: requeue},
+		"on, conflict": {
+			alone:    true,
+			tree:     reflectsDuck,
+			patch:    conditional,
+			reactors: []rtesting.ReactionFunc{conflict},
+		},
+		"on, conflict, filtered": {
+			alone:    true,
+			keep:     true,
+			tree:     reflectsDuck,
+			patch:    conditional,
+			reactors: []rtesting.ReactionFunc{conflict},
+			result:   requeue,
+		},
 		"off, conflict": {
 			tree: reflectsDuck, reactors: []rtesting.ReactionFunc{conflict}, fails: true,
 			patch:  `{"metadata":{"labels":{"extra":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
@@ -193,7 +208,9 @@ func (unchangingStatus) Update(context.Context, client.Object, ...client.SubReso
 	return nil
 }
 
-func (unchangingStatus) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (unchangingStatus) Patch(
+	_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption,
+) error {
 	_, err := patch.Data(obj)
 	return err
 }
