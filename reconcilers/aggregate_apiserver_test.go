@@ -349,7 +349,7 @@ func TestAggregateIsWokenByItsOwnEventsOnly(t *testing.T) {
 }
 
 // Invariant L1: what the server defaults is written once, whether what is desired is made anew each time or from what is there, and
-// whatever becomes of the status meanwhile.
+// also if the status changes meanwhile.
 func TestL1AggregateWithDefaultsIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range map[string]bool{"made anew": true, "made from what is there": false} {

@@ -390,6 +390,6 @@ func TestAggregateForgetsChildren(t *testing.T) {
 		}
 	}
 	if n := root.RememberedWrites(); created != lives || n == 0 || n > lives/2 {
-		t.Errorf("of %d children, of which one is there, %d are remembered", created, n)
+		t.Errorf("of %d children, one is there, and %d are remembered", created, n)
 	}
 }

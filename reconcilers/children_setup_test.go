@@ -55,6 +55,28 @@ func TestNodesWithChildrenWatchTheirType(t *testing.T) {
 	}
 }
 
+func TestSetUpHasChildrenFoundByTheIndex(t *testing.T) {
+	node := reflectingChild(&trace{})
+	var config reconcilers.Config
+	reads := &listing{refuse: func(bool) error { return nil }}
+	rtesting.SetupTests{"": {
+		GivenObjects:  []client.Object{steadyWidget, givenConfigMap},
+		ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
+	}}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
+		reads.Client = c.Client
+		c.Client = reads
+		config = c.WithOwnerIndex(newMemoryClient())
+		return rtesting.SubReconcilerSetup[*resources.Widget](config, node)
+	})
+	root := &widgetRoot{SkipStatusUpdate: true, Config: config, Reconciler: node}
+	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(reads.indexed, []bool{true}) {
+		t.Errorf("lists by index: %v", reads.indexed)
+	}
+}
+
 func TestChildSetReconcilerDescribesItself(t *testing.T) {
 	uses := func(node *configMapSet) []reconcilers.Access { return node.Describe().Uses }
 	node := changedSet(nil, guardedSet)(&trace{}).(*configMapSet)

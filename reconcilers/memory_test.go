@@ -51,7 +51,7 @@ func TestResourceReconcilerForgets(t *testing.T) {
 	clear(all.widgets)
 	reconcileAll()
 	if n := root.Remembered(); n != 0 {
-		t.Errorf("%d resources are remembered, of which none is there", n)
+		t.Errorf("%d resources are remembered, and none is there", n)
 	}
 	if size := tracked.Size(); size != (tracker.Size{}) {
 		t.Errorf("the tracker remembers %+v", size)
@@ -139,6 +139,6 @@ func TestResourceReconcilerForgetsChildren(t *testing.T) {
 		t.Fatalf("%d children were created", created)
 	}
 	if n := root.RememberedWrites(); n == 0 || n > lives/5 {
-		t.Errorf("of %d children, of which one is there, %d are remembered", lives, n)
+		t.Errorf("of %d children, one is there, and %d are remembered", lives, n)
 	}
 }

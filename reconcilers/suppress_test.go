@@ -211,7 +211,7 @@ func (l *lists) List(ctx context.Context, list client.ObjectList, opts ...client
 	return l.Client.List(ctx, list, opts...)
 }
 
-// purging is a config of which the lists are noted, over a cluster with widget.
+// purging is a config that records its lists, over a cluster with widget.
 func purging(calls *trace) (reconcilers.Config, *lists) {
 	config := expectWidget(widget).Config()
 	cached := &lists{Client: config.Client, name: "client", calls: calls}
