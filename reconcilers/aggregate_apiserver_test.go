@@ -148,7 +148,7 @@ func steadyAggregate[T client.Object](t *testing.T, op *operator, root *reconcil
 	})
 }
 
-// Issue 4.8: the object is made at the start, without any event. It then follows its inputs, comes back when somebody deletes it,
+// Issue 4.8: the object is made at the start, without any event. It then follows its inputs, comes back when a user deletes it,
 // goes when it is not desired, and costs nothing in between.
 func TestAggregateOnARealAPIServer(t *testing.T) {
 	t.Parallel()
@@ -348,8 +348,8 @@ func TestAggregateIsWokenByItsOwnEventsOnly(t *testing.T) {
 	}
 }
 
-// Law L1: what the server defaults is written once, whether what is desired is made anew each time or from what is there, and
-// whatever becomes of the status meanwhile.
+// Invariant L1: what the server defaults is written once, whether what is desired is made anew each time or from what is there, and
+// also if the status changes meanwhile.
 func TestL1AggregateWithDefaultsIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range map[string]bool{"made anew": true, "made from what is there": false} {

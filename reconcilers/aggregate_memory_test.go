@@ -31,7 +31,7 @@ type aggregateWorld struct {
 
 func newAggregateWorld(t *testing.T, change ...func(*widgetAggregate)) *aggregateWorld {
 	calls := &trace{}
-	births := 0
+	created := 0
 	// The server adds a field to what it is given, and another UID each time.
 	serve := func(action rtesting.Action) (bool, runtime.Object, error) {
 		update, ok := action.(rtesting.UpdateAction)
@@ -43,8 +43,8 @@ func newAggregateWorld(t *testing.T, change ...func(*widgetAggregate)) *aggregat
 			return false, nil, nil
 		}
 		if action.GetVerb() == "create" {
-			births++
-			w.UID = types.UID(fmt.Sprint("uid-", births))
+			created++
+			w.UID = types.UID(fmt.Sprint("uid-", created))
 			w.CreationTimestamp = metav1.NewTime(time.UnixMilli(1000))
 		}
 		w.Spec.Fields["default"] = "added"
@@ -53,28 +53,28 @@ func newAggregateWorld(t *testing.T, change ...func(*widgetAggregate)) *aggregat
 	expect := expectWidget()
 	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, serve}
 	config := expect.Config()
-	world := &aggregateWorld{T: t, lagging: &lagging{Client: config.Client, calls: calls}, now: requestTime, color: "blue"}
-	config.Client, config.APIReader = world.lagging, world.lagging.Client
-	world.root = &widgetAggregate{
+	cluster := &aggregateWorld{T: t, lagging: &lagging{Client: config.Client, calls: calls}, now: requestTime, color: "blue"}
+	config.Client, config.APIReader = cluster.lagging, cluster.lagging.Client
+	cluster.root = &widgetAggregate{
 		Request: widgetRequest,
 		DesiredResource: func(_ context.Context, w *resources.Widget) (*resources.Widget, error) {
-			if world.color == "" {
+			if cluster.color == "" {
 				return nil, nil
 			}
 			desired := &resources.Widget{}
 			desired.Namespace, desired.Name = w.Namespace, w.Name
-			desired.Spec.Fields = map[string]string{"color": world.color}
+			desired.Spec.Fields = map[string]string{"color": cluster.color}
 			return desired, nil
 		},
 		MergeBeforeUpdate: mergeWidget,
 		Config:            config,
 	}
 	for _, c := range change {
-		c(world.root)
+		c(cluster.root)
 	}
-	world.catchUp(t)
+	cluster.catchUp(t)
 	calls.reads = true
-	return world
+	return cluster
 }
 
 func (w *aggregateWorld) catchUpWith() {
@@ -108,111 +108,111 @@ func (w *aggregateWorld) live() *resources.Widget {
 
 // A cache that does not show the object that was made must not have it made again, nor updated from nothing.
 func TestAggregateIsNotMadeTwice(t *testing.T) {
-	world := newAggregateWorld(t)
-	world.reconcile("first", "create Widget")
-	world.reconcile("the cache lags", "get Widget")
-	world.color = "green"
-	world.reconcile("desired otherwise, and the cache lags", "get Widget", "update Widget")
-	world.reconcile("the cache still lags", "get Widget")
-	world.catchUpWith()
-	world.reconcile("the cache caught up")
-	world.reconcile("again")
-	if live := world.live(); live.Spec.Fields["color"] != "green" {
+	cluster := newAggregateWorld(t)
+	cluster.reconcile("first", "create Widget")
+	cluster.reconcile("the cache lags", "get Widget")
+	cluster.color = "green"
+	cluster.reconcile("desired otherwise, and the cache lags", "get Widget", "update Widget")
+	cluster.reconcile("the cache still lags", "get Widget")
+	cluster.catchUpWith()
+	cluster.reconcile("the cache caught up")
+	cluster.reconcile("again")
+	if live := cluster.live(); live.Spec.Fields["color"] != "green" {
 		t.Errorf("it is %v", live.Spec.Fields)
 	}
 }
 
 func TestAggregateIsNotMadeTwiceWithoutAWayToAsk(t *testing.T) {
-	world := newAggregateWorld(t, func(root *widgetAggregate) { root.Config.APIReader = nil })
-	world.reconcile("first", "create Widget")
-	world.reconcile("the cache lags")
-	world.catchUpWith()
-	world.reconcile("the cache caught up")
+	cluster := newAggregateWorld(t, func(root *widgetAggregate) { root.Config.APIReader = nil })
+	cluster.reconcile("first", "create Widget")
+	cluster.reconcile("the cache lags")
+	cluster.catchUpWith()
+	cluster.reconcile("the cache caught up")
 }
 
 // Somebody deletes the object before the cache has shown it.
 func TestAggregateThatWasNeverSeenIsMadeAgain(t *testing.T) {
-	world := newAggregateWorld(t)
-	world.reconcile("first", "create Widget")
-	if err := world.lagging.Client.Delete(t.Context(), world.live()); err != nil {
+	cluster := newAggregateWorld(t)
+	cluster.reconcile("first", "create Widget")
+	if err := cluster.lagging.Client.Delete(t.Context(), cluster.live()); err != nil {
 		t.Fatal(err)
 	}
-	world.reconcile("it is gone", "get Widget", "create Widget")
-	world.catchUpWith()
-	world.reconcile("the cache caught up")
-	if live := world.live(); live.UID != "uid-2" {
+	cluster.reconcile("it is gone", "get Widget", "create Widget")
+	cluster.catchUpWith()
+	cluster.reconcile("the cache caught up")
+	if live := cluster.live(); live.UID != "uid-2" {
 		t.Errorf("it is %s", live.UID)
 	}
 }
 
-// The API server must not be asked once more for each request of an object that is wanted by nobody, or gone.
+// The API server must not be asked once more for each request of an object that is not wanted, or gone.
 func TestAggregateThatIsAbsentCostsNothing(t *testing.T) {
-	world := newAggregateWorld(t)
-	world.color = ""
+	cluster := newAggregateWorld(t)
+	cluster.color = ""
 	for range 3 {
-		world.reconcile("not desired")
+		cluster.reconcile("not desired")
 	}
 }
 
 func TestStaleCacheCausesNoSecondUpdateOfAnAggregate(t *testing.T) {
-	world := newAggregateWorld(t)
-	world.reconcile("first", "create Widget")
-	world.catchUpWith()
-	world.color = "green"
-	world.reconcile("desired otherwise", "update Widget")
-	world.reconcile("the cache lags")
-	world.catchUpWith()
-	world.reconcile("the cache caught up")
+	cluster := newAggregateWorld(t)
+	cluster.reconcile("first", "create Widget")
+	cluster.catchUpWith()
+	cluster.color = "green"
+	cluster.reconcile("desired otherwise", "update Widget")
+	cluster.reconcile("the cache lags")
+	cluster.catchUpWith()
+	cluster.reconcile("the cache caught up")
 }
 
 func TestStaleCacheCausesNoSecondDeleteOfAnAggregate(t *testing.T) {
-	world := newAggregateWorld(t)
-	world.reconcile("first", "create Widget")
-	world.catchUpWith()
-	world.color = ""
-	world.reconcile("not desired", "delete Widget")
-	world.reconcile("the cache lags")
-	world.color = "green"
-	world.reconcile("desired again, and the cache lags")
-	world.catchUpWith()
-	world.reconcile("the cache caught up", "create Widget")
-	world.catchUpWith()
-	world.reconcile("again")
+	cluster := newAggregateWorld(t)
+	cluster.reconcile("first", "create Widget")
+	cluster.catchUpWith()
+	cluster.color = ""
+	cluster.reconcile("not desired", "delete Widget")
+	cluster.reconcile("the cache lags")
+	cluster.color = "green"
+	cluster.reconcile("desired again, and the cache lags")
+	cluster.catchUpWith()
+	cluster.reconcile("the cache caught up", "create Widget")
+	cluster.catchUpWith()
+	cluster.reconcile("again")
 }
 
 // A deletion that did not take hold, or not for ever, is noticed all the same.
 func TestADeletionOfAnAggregateIsNotBelievedForEver(t *testing.T) {
-	world := newAggregateWorld(t)
-	world.reconcile("first", "create Widget")
-	world.catchUpWith()
-	world.color = ""
-	world.reconcile("not desired", "delete Widget")
-	world.now = world.now.Add(time.Hour)
-	world.reconcile("it lags for longer than a cache may", "delete Widget")
+	cluster := newAggregateWorld(t)
+	cluster.reconcile("first", "create Widget")
+	cluster.catchUpWith()
+	cluster.color = ""
+	cluster.reconcile("not desired", "delete Widget")
+	cluster.now = cluster.now.Add(time.Hour)
+	cluster.reconcile("it lags for longer than a cache may", "delete Widget")
 }
 
-// Law L1: what the server added when the object was made is known, although there was no object to know it of.
-func TestL1LessonsOfAnAggregateOutliveItsCreation(t *testing.T) {
-	world := newAggregateWorld(t)
-	world.reconcile("first", "create Widget")
-	world.catchUpWith()
+// Invariant L1: what the server added when the object was made is known, although there was no object to know it of.
+func TestL1AdditionsToAnAggregateOutliveItsCreation(t *testing.T) {
+	cluster := newAggregateWorld(t)
+	cluster.reconcile("first", "create Widget")
+	cluster.catchUpWith()
 	for range 3 {
-		world.reconcile("steady")
+		cluster.reconcile("steady")
 	}
-	live := world.live()
+	live := cluster.live()
 	live.Annotations = map[string]string{"touched": "true"}
 	live.Labels = nil
-	world.calls.reads = false
-	if err := world.lagging.Client.Update(t.Context(), live); err != nil {
+	cluster.calls.reads = false
+	if err := cluster.lagging.Client.Update(t.Context(), live); err != nil {
 		t.Fatal(err)
 	}
-	world.catchUpWith()
-	world.reconcile("touched by others")
+	cluster.catchUpWith()
+	cluster.reconcile("touched by others")
 }
 
 // The finalizer that a node puts on the object changes its version, which must not make the update of the same request late.
 func TestAggregateIsUpdatedAfterAPatchOfOurs(t *testing.T) {
-	world := newAggregateWorld(t, func(root *widgetAggregate) {
+	cluster := newAggregateWorld(t, func(root *widgetAggregate) {
 		root.Reconciler = &widgetSync{Sync: func(ctx context.Context, w *resources.Widget) error {
 			if w.UID == "" {
 				return nil
@@ -220,21 +220,21 @@ func TestAggregateIsUpdatedAfterAPatchOfOurs(t *testing.T) {
 			return reconcilers.AddFinalizer(ctx, w, ours)
 		}}
 	})
-	world.reconcile("first", "create Widget")
-	world.catchUpWith()
-	world.color = "green"
-	world.reconcile("desired otherwise", "patch Widget", "update Widget")
-	world.reconcile("the cache lags")
-	world.catchUpWith()
-	world.reconcile("the cache caught up")
-	if live := world.live(); live.Spec.Fields["color"] != "green" || !slices.Equal(live.Finalizers, []string{ours}) {
+	cluster.reconcile("first", "create Widget")
+	cluster.catchUpWith()
+	cluster.color = "green"
+	cluster.reconcile("desired otherwise", "patch Widget", "update Widget")
+	cluster.reconcile("the cache lags")
+	cluster.catchUpWith()
+	cluster.reconcile("the cache caught up")
+	if live := cluster.live(); live.Spec.Fields["color"] != "green" || !slices.Equal(live.Finalizers, []string{ours}) {
 		t.Errorf("it is %+v", live)
 	}
 }
 
 // What the tree is given belongs to the tree, not to the cache, and not to what is compared.
 func TestAggregateDoesNotChangeTheCache(t *testing.T) {
-	world := newAggregateWorld(t, func(root *widgetAggregate) {
+	cluster := newAggregateWorld(t, func(root *widgetAggregate) {
 		root.Reconciler = &widgetSync{Sync: func(_ context.Context, w *resources.Widget) error {
 			if w.Spec.Fields != nil {
 				w.Spec.Fields["color"] = "changed in memory"
@@ -242,10 +242,10 @@ func TestAggregateDoesNotChangeTheCache(t *testing.T) {
 			return nil
 		}}
 	})
-	world.reconcile("first", "create Widget")
-	world.catchUpWith()
-	world.reconcile("again")
-	for _, seen := range world.seen[reflect.TypeFor[*resources.Widget]()] {
+	cluster.reconcile("first", "create Widget")
+	cluster.catchUpWith()
+	cluster.reconcile("again")
+	for _, seen := range cluster.seen[reflect.TypeFor[*resources.Widget]()] {
 		if color := seen.(*resources.Widget).Spec.Fields["color"]; color != "blue" {
 			t.Errorf("the cache shows %q", color)
 		}
@@ -256,7 +256,7 @@ func TestAggregateDoesNotChangeTheCache(t *testing.T) {
 func TestAggregateKeepsItsTracksWhileItIsAbsent(t *testing.T) {
 	input := types.NamespacedName{Namespace: widgetKey.Namespace, Name: "input"}
 	halts := false
-	world := newAggregateWorld(t, func(root *widgetAggregate) {
+	cluster := newAggregateWorld(t, func(root *widgetAggregate) {
 		root.Reconciler = &widgetSync{Sync: func(ctx context.Context, _ *resources.Widget) error {
 			if halts {
 				return reconcilers.ErrHaltSubReconcilers
@@ -266,36 +266,36 @@ func TestAggregateKeepsItsTracksWhileItIsAbsent(t *testing.T) {
 		}}
 		root.Config = root.Config.WithTracker()
 	})
-	world.color = ""
+	cluster.color = ""
 	observers := func() []types.NamespacedName {
 		t.Helper()
 		in := &resources.Widget{}
 		in.Namespace, in.Name = input.Namespace, input.Name
-		names, err := world.root.Config.Tracker.GetObservers(in)
+		names, err := cluster.root.Config.Tracker.GetObservers(in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return names
 	}
 	for range 3 {
-		world.reconcile("not desired")
+		cluster.reconcile("not desired")
 		if got := observers(); !slices.Equal(got, []types.NamespacedName{widgetKey}) {
 			t.Fatalf("observers are %v", got)
 		}
 	}
 	// A halt keeps nodes from tracking what they want to.
 	halts = true
-	world.reconcile("halts")
+	cluster.reconcile("halts")
 	if got := observers(); len(got) != 1 {
 		t.Errorf("after a halt observers are %v", got)
 	}
 }
 
-// What is desired may be made from what is there, and then repeats what others say. Law L1: that is no reason to write. To want
+// What is desired may be made from what is there, and then repeats what others say. Invariant L1: that is no reason to write. To want
 // it gone is one.
 func TestAggregateThatRepeatsWhatOthersSay(t *testing.T) {
 	drop := map[string]bool{}
-	world := newAggregateWorld(t, func(root *widgetAggregate) {
+	cluster := newAggregateWorld(t, func(root *widgetAggregate) {
 		root.DesiredResource = func(_ context.Context, w *resources.Widget) (*resources.Widget, error) {
 			w.Spec.Fields = map[string]string{"color": "blue"}
 			if drop["labels"] {
@@ -316,26 +316,26 @@ func TestAggregateThatRepeatsWhatOthersSay(t *testing.T) {
 	})
 	touch := func(change func(*resources.Widget)) {
 		t.Helper()
-		world.calls.reads = false
-		live := world.live()
+		cluster.calls.reads = false
+		live := cluster.live()
 		change(live)
 		// The status is a resource of its own here.
 		status := live.DeepCopy()
-		if err := world.lagging.Client.Update(t.Context(), live); err != nil {
+		if err := cluster.lagging.Client.Update(t.Context(), live); err != nil {
 			t.Fatal(err)
 		}
 		status.ResourceVersion = live.ResourceVersion
-		if err := world.lagging.Client.Status().Update(t.Context(), status); err != nil {
+		if err := cluster.lagging.Client.Status().Update(t.Context(), status); err != nil {
 			t.Fatal(err)
 		}
-		world.catchUpWith()
+		cluster.catchUpWith()
 	}
-	world.reconcile("first", "create Widget")
-	world.catchUpWith()
+	cluster.reconcile("first", "create Widget")
+	cluster.catchUpWith()
 	// What was made from nothing is now made from what is there.
-	world.reconcile("there", "update Widget")
-	world.catchUpWith()
-	world.reconcile("steady")
+	cluster.reconcile("there", "update Widget")
+	cluster.catchUpWith()
+	cluster.reconcile("steady")
 	for i := range 3 {
 		touch(func(w *resources.Widget) {
 			w.Labels = map[string]string{"count": fmt.Sprint(i)}
@@ -344,35 +344,35 @@ func TestAggregateThatRepeatsWhatOthersSay(t *testing.T) {
 		})
 		if i == 0 {
 			// From now on there is something to repeat.
-			world.reconcile("touched for the first time", "update Widget")
-			world.catchUpWith()
+			cluster.reconcile("touched for the first time", "update Widget")
+			cluster.catchUpWith()
 		}
-		world.reconcile("touched by others")
+		cluster.reconcile("touched by others")
 	}
 	for _, what := range []string{"labels", "annotations", "status"} {
 		drop[what] = true
-		world.reconcile(what+" dropped", "update Widget")
+		cluster.reconcile(what+" dropped", "update Widget")
 		drop[what] = false
-		world.catchUpWith()
+		cluster.catchUpWith()
 		touch(func(w *resources.Widget) {
 			w.Labels = map[string]string{"count": "again"}
 			w.Annotations = map[string]string{"count": "again"}
 			w.Status.AddField("count", "again")
 		})
-		world.reconcile("whole again", "update Widget")
-		world.catchUpWith()
+		cluster.reconcile("whole again", "update Widget")
+		cluster.catchUpWith()
 	}
 }
 
 // What was learned of children that are gone is forgotten, however long the object lives.
 func TestAggregateForgetsChildren(t *testing.T) {
 	expect := expectWidget(widget)
-	births := 0
+	created := 0
 	expect.WithReactors = []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
 		if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" {
-			births++
+			created++
 			child := create.GetObject().(client.Object)
-			child.SetUID(types.UID(fmt.Sprint("child-", births)))
+			child.SetUID(types.UID(fmt.Sprint("child-", created)))
 			child.SetCreationTimestamp(metav1.NewTime(requestTime))
 		}
 		return false, nil, nil
@@ -389,7 +389,7 @@ func TestAggregateForgetsChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := root.RememberedWrites(); births != lives || n == 0 || n > lives/2 {
-		t.Errorf("of %d children, of which one is there, %d are remembered", births, n)
+	if n := root.RememberedWrites(); created != lives || n == 0 || n > lives/2 {
+		t.Errorf("of %d children, one is there, and %d are remembered", created, n)
 	}
 }

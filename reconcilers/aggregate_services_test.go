@@ -175,13 +175,13 @@ func TestAggregateReconcilerServesItsNodes(t *testing.T) {
 	}
 }
 
-// A type of which Go knows nothing is reconciled like any other.
+// A type without a Go type is reconciled like any other.
 func TestAggregateReconcilerOfUnstructured(t *testing.T) {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(resources.GroupVersion.WithKind("Widget"))
 	calls := &trace{}
 	expect := expectWidget()
-	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, born}
+	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, assignUID}
 	root := &reconcilers.AggregateReconciler[*unstructured.Unstructured]{
 		Type:    kind,
 		Request: widgetRequest,

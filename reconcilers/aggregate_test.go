@@ -58,7 +58,7 @@ func (tests aggregateTests) run(t *testing.T) {
 	}
 }
 
-// paints returns a tree that makes the widget blue, and returns what it is told.
+// paints returns a tree that makes the widget blue, and returns what it is given.
 func paints(calls *trace, result reconcilers.Result, err error) widgetNode {
 	return &widgetSync{SyncWithResult: func(_ context.Context, w *resources.Widget) (reconcilers.Result, error) {
 		calls.add("tree %q", w.Spec.Fields["color"])
@@ -195,7 +195,7 @@ func TestAggregateReconciler(t *testing.T) {
 				GivenObjects: given, ExpectUpdates: []client.Object{widget.With(painted)}, ExpectEvents: updated, ExpectedResult: requeue,
 			},
 		},
-		// Law L6: what is more than a halt is not lost.
+		// Invariant L6: what is more than a halt is not lost.
 		"the tree halts and fails": {
 			root:  tree(none, joined),
 			calls: []string{`tree ""`, "update Widget"},
@@ -252,12 +252,12 @@ func TestAggregateReconciler(t *testing.T) {
 			calls:              []string{`tree ""`, `desired "blue"`},
 			ReconcilerTestCase: rtest{ExpectedResult: minute},
 		},
-		"what is desired cannot be told": {
+		"what is desired is not known": {
 			root:               desires(func(w *resources.Widget) (*resources.Widget, error) { return w, errBoom }),
 			calls:              []string{`tree ""`, `desired "blue"`},
 			ReconcilerTestCase: rtest{GivenObjects: given, ShouldErr: true, Verify: returnsBoth(errBoom, none)},
 		},
-		"what is desired cannot be told, quietly": {
+		"what is desired is not known, quietly": {
 			root:  desires(func(w *resources.Widget) (*resources.Widget, error) { return w, reconcilers.ErrQuiet }),
 			calls: []string{`tree ""`, `desired "blue"`},
 			ReconcilerTestCase: rtest{
@@ -266,7 +266,7 @@ func TestAggregateReconciler(t *testing.T) {
 				ExpectedResult: reconcilers.Result{Requeue: true, RequeueAfter: minute.RequeueAfter},
 			},
 		},
-		// Law L4: what is not the object of the request is not ours.
+		// Invariant L4: what is not the object of the request is not ours.
 		"another is desired": {
 			root: desires(func(w *resources.Widget) (*resources.Widget, error) {
 				w.Name = "another"

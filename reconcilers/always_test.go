@@ -118,7 +118,7 @@ func TestAlwaysJoinsErrors(t *testing.T) {
 			is:   []error{errBoom, reconcilers.ErrQuiet, reconcilers.ErrHaltSubReconcilers},
 			text: quietBoom.Error() + "\n" + reconcilers.ErrHaltSubReconcilers.Error(),
 		},
-		// Law L6: who asks for the status not to be written is not overheard because another one fails.
+		// Invariant L6: who asks for the status not to be written is not overheard because another one fails.
 		"quiet skip, loud": {
 			errs: []error{quietSkip, errBoom},
 			is:   []error{reconcilers.ErrSkipStatusUpdate, errBoom},

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Fields that leave what is desired go, whoever it was that the controller wrote them as.
+// Fields that leave what is desired go, also if the controller wrote them as another field manager.
 func TestApplyingObjectManagerGivesFieldsUp(t *testing.T) {
 	t.Parallel()
 	s := newClusterSite(t)
@@ -39,7 +39,7 @@ func TestApplyingObjectManagerGivesFieldsUp(t *testing.T) {
 		}
 	}
 	c := manage(s, "create", m, nil, desired("a", "b"), "create", "Created")
-	s.apply("somebody", map[string]any{
+	s.apply("other", map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}, "data": map[string]any{"theirs": "1"},
 	})
 	c = manage(s, "without what it was created with", m, fresh(s, c), desired("a"), "patch", "patch", "Updated")
@@ -109,7 +109,7 @@ func TestApplyingObjectManagerAndFieldsOfOthers(t *testing.T) {
 			t.Errorf("%s: replicas and image are %s, want %s", what, got, want)
 		}
 	}
-	// start creates a Deployment whose replicas somebody then sets to 5.
+	// start creates a Deployment whose replicas a user then sets to 5.
 	start := func(t *testing.T, policy reconcilers.ConflictPolicy) (*clusterSite, *deploymentManager, *appsv1.Deployment) {
 		s := newClusterSite(t)
 		m := &deploymentManager{FieldManager: "widgets", Conflicts: policy}
@@ -168,7 +168,7 @@ func TestApplyingObjectManagerTakesOver(t *testing.T) {
 		d.Annotations = map[string]string{"from": "update"}
 		s.must(s.Update(t.Context(), d, client.FieldOwner("operator-2")))
 		d.Labels["theirs"] = "kept"
-		s.must(s.Update(t.Context(), d, client.FieldOwner("somebody")))
+		s.must(s.Update(t.Context(), d, client.FieldOwner("other")))
 		return d
 	}
 	for name, test := range map[string]struct {
@@ -260,7 +260,7 @@ func TestApplyingObjectManagerMergesFinalizersAndPorts(t *testing.T) {
 	}
 	service := manage(s, "create", m, nil, named("example.com/a", "example.com/b"), "create", "Created")
 	service.Finalizers = append(service.Finalizers, "example.com/theirs")
-	s.must(s.Update(t.Context(), service, client.FieldOwner("somebody")))
+	s.must(s.Update(t.Context(), service, client.FieldOwner("other")))
 	service = manage(s, "a finalizer of others", m, fresh(s, service), named("example.com/a", "example.com/b"))
 	service = manage(s, "one less", m, service, named("example.com/a"), "patch", "patch", "Updated")
 	if got := fmt.Sprint(service.Finalizers, service.Spec.ClusterIP != ""); got != "[example.com/a example.com/theirs] true" {

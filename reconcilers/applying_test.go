@@ -101,7 +101,7 @@ func TestApplyingObjectManager(t *testing.T) {
 			widgetCase: widgetCase{
 				Resource:       guarded.Object(),
 				ExpectResource: widget.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},
@@ -153,7 +153,7 @@ func TestApplyingObjectManager(t *testing.T) {
 				ExpectEvents: []rtesting.Event{normal("Created", `Created ConfigMap "gadget-001"`)},
 			},
 		},
-		"desired, absent, of somebody else": {
+		"desired, absent, of another owner": {
 			node:  appliesWith(nil, desired),
 			calls: []string{"create ConfigMap", "nothing"},
 			widgetCase: widgetCase{
@@ -325,7 +325,7 @@ func TestApplyingObjectManagerInTheHarness(t *testing.T) {
 	calls := &trace{}
 	expect := expectWidget(steadyWidget.With(statusField("child", "gadget")))
 	expect.WithClientBuilder = showManagedFields
-	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, born}
+	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, assignUID}
 	config := expect.Config()
 	var data map[string]string
 	newRoot := func() *widgetRoot {
@@ -341,7 +341,7 @@ func TestApplyingObjectManagerInTheHarness(t *testing.T) {
 		return &widgetRoot{Reconciler: node, Config: config}
 	}
 	root := newRoot()
-	settled := func(step string, want string, writes ...string) {
+	steadyAfter := func(step string, want string, writes ...string) {
 		t.Helper()
 		calls.calls = nil
 		for range 4 {
@@ -357,26 +357,26 @@ func TestApplyingObjectManagerInTheHarness(t *testing.T) {
 		}
 	}
 	data = map[string]string{"a": "1", "b": "1"}
-	settled("create", "map[a:1 b:1]", "create ConfigMap")
+	steadyAfter("create", "map[a:1 b:1]", "create ConfigMap")
 	root = newRoot()
-	settled("restart", "map[a:1 b:1]")
+	steadyAfter("restart", "map[a:1 b:1]")
 	data = map[string]string{"a": "1", "c": "1"}
-	settled("change", "map[a:1 c:1]", "patch ConfigMap", "apply ConfigMap")
+	steadyAfter("change", "map[a:1 c:1]", "patch ConfigMap", "apply ConfigMap")
 	root = newRoot()
-	settled("another restart", "map[a:1 c:1]")
+	steadyAfter("another restart", "map[a:1 c:1]")
 	data = map[string]string{"a": "2"}
-	settled("another change", "map[a:2]", "apply ConfigMap")
+	steadyAfter("another change", "map[a:2]", "apply ConfigMap")
 	child := &corev1.ConfigMap{}
 	if err := config.Get(t.Context(), widgetKey, child); err != nil {
 		t.Fatal(err)
 	}
 	child.Data = map[string]string{"a": "3", "d": "3"}
-	if err := config.Update(t.Context(), child, client.FieldOwner("somebody")); err != nil {
+	if err := config.Update(t.Context(), child, client.FieldOwner("other")); err != nil {
 		t.Fatal(err)
 	}
-	settled("drift", "map[a:2 d:3]", "apply ConfigMap")
+	steadyAfter("drift", "map[a:2 d:3]", "apply ConfigMap")
 	data = nil
-	settled("delete", "map[]", "delete ConfigMap")
+	steadyAfter("delete", "map[]", "delete ConfigMap")
 }
 
 func TestApplyingObjectManagerValidate(t *testing.T) {
@@ -428,7 +428,7 @@ func TestApplyingObjectManagerDescribe(t *testing.T) {
 	}
 }
 
-// Law L9: neither what is desired nor what is there of a Secret is logged, recorded or in an error.
+// Invariant L9: neither what is desired nor what is there of a Secret is logged, recorded or in an error.
 func TestL9ApplyingObjectManagerKeepsSecrets(t *testing.T) {
 	var log strings.Builder
 	secret := func(value string) *corev1.Secret {
@@ -441,7 +441,7 @@ func TestL9ApplyingObjectManagerKeepsSecrets(t *testing.T) {
 	}
 	expect := expectWidget()
 	expect.WithClientBuilder = showManagedFields
-	expect.WithReactors = []rtesting.ReactionFunc{born}
+	expect.WithReactors = []rtesting.ReactionFunc{assignUID}
 	config := expect.Config()
 	events := record.NewFakeRecorder(100)
 	config.Recorder = events

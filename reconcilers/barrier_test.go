@@ -17,7 +17,7 @@ import (
 )
 
 // A child's event often arrives before the one of the status that the tree has just written. What is read then is older
-// than what is there, and acting on it would write the status once more, in vain.
+// than what is there, and acting on it would write the status once more without need.
 func TestAStatusIsNotWrittenTwiceForACacheThatLags(t *testing.T) {
 	start := time.Unix(1000, 0)
 	for name, test := range map[string]struct {

@@ -44,17 +44,17 @@ func BenchmarkTenChildren(b *testing.B) {
 // benchmarkRoot reconciles one resource over and over. It is reconciled twice before: to make what is not there, and to see
 // that it agrees.
 func benchmarkRoot(b *testing.B, tree reconcilers.SubReconciler[*corev1.Service], unrelated int) {
-	world := newWorld()
+	cluster := newMemoryClient()
 	owner := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner", UID: "owner", Generation: 1}}
-	world.put(owner)
+	cluster.put(owner)
 	for i := range unrelated {
 		name := "unrelated-" + strconv.Itoa(i)
-		world.put(&corev1.ConfigMap{
+		cluster.put(&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)},
 			Data:       map[string]string{"key": "value"},
 		})
 	}
-	config := reconcilers.Config{Client: world, APIReader: world, Tracker: tracker.New(scheme.Scheme, 0)}.WithOwnerIndex(world)
+	config := reconcilers.Config{Client: cluster, APIReader: cluster, Tracker: tracker.New(scheme.Scheme, 0)}.WithOwnerIndex(cluster)
 	config.RegisterOwnerIndex(&corev1.ConfigMap{})
 	root := &reconcilers.ResourceReconciler[*corev1.Service]{Reconciler: tree, Config: config}
 
@@ -66,14 +66,14 @@ func benchmarkRoot(b *testing.B, tree reconcilers.SubReconciler[*corev1.Service]
 			b.Fatal(err)
 		}
 	}
-	before := world.writes
+	before := cluster.writes
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := root.Reconcile(ctx, request); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(world.writes-before)/float64(b.N), "writes/op")
+	b.ReportMetric(float64(cluster.writes-before)/float64(b.N), "writes/op")
 }
 
 // configMapChildren is a sequence of n children of one type.

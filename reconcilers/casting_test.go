@@ -63,7 +63,7 @@ func TestCastObjectStandsForTheResource(t *testing.T) {
 	finalized := func(*trace) widgetNode {
 		return &asDeployment{Reconciler: &deploymentFinalizer{Finalizer: ours, Reconciler: reconcilers.Sequence[*appsv1.Deployment]{}}}
 	}
-	dying := widget.With(terminating(ours))
+	beingDeleted := widget.With(terminating(ours))
 	nodeTests{
 		"a finalizer is put on": {
 			node:  finalized,
@@ -78,8 +78,8 @@ func TestCastObjectStandsForTheResource(t *testing.T) {
 			node:  finalized,
 			calls: []string{"patch Widget"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
 				ExpectPatches:  []rtesting.PatchRef{remove},
 				ExpectEvents:   []rtesting.Event{patched},
 			},
@@ -168,12 +168,12 @@ func TestCastObjectStandsForTheResource(t *testing.T) {
 		"a child is owned by it": {
 			node: func(*trace) widgetNode { return &asDeployment{Reconciler: childOfCast()} },
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{born},
+				WithReactors:  []rtesting.ReactionFunc{assignUID},
 				ExpectCreates: []client.Object{configMap},
 				ExpectEvents:  []rtesting.Event{normal("Created", `Created ConfigMap "gadget"`)},
 			},
 		},
-		"a child is owned by it, whatever the node calls it": {
+		"a child is owned by it, also if the node gives it another kind": {
 			node: func(*trace) widgetNode {
 				renamed := &deploymentSync{Sync: func(_ context.Context, d *appsv1.Deployment) error {
 					d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
@@ -182,7 +182,7 @@ func TestCastObjectStandsForTheResource(t *testing.T) {
 				return &asDeployment{Reconciler: reconcilers.Sequence[*appsv1.Deployment]{renamed, childOfCast()}}
 			},
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{born},
+				WithReactors:  []rtesting.ReactionFunc{assignUID},
 				ExpectCreates: []client.Object{configMap},
 				ExpectEvents:  []rtesting.Event{normal("Created", `Created ConfigMap "gadget"`)},
 			},
@@ -194,7 +194,7 @@ func TestCastObjectStandsForTheResource(t *testing.T) {
 		"a child that it does not own": {
 			node: func(*trace) widgetNode { return &asDeployment{Reconciler: childOfCast(unowned)} },
 			widgetCase: widgetCase{
-				WithReactors:   []rtesting.ReactionFunc{born},
+				WithReactors:   []rtesting.ReactionFunc{assignUID},
 				ExpectResource: widget.With(patchedBy(ours)).Object(),
 				ExpectPatches:  []rtesting.PatchRef{add},
 				ExpectCreates:  []client.Object{configMap.With(func(child *corev1.ConfigMap) { child.OwnerReferences = nil })},
@@ -227,7 +227,7 @@ func TestCastToABuilder(t *testing.T) {
 			},
 			widgetCase: widgetCase{
 				ExpectResource: widget.With(statusField("built", "true"), patchedBy(ours)).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(ours),
 				ExpectEvents:   []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)},
 			},
 		},
@@ -254,7 +254,7 @@ func TestFinalizerUnderACastIsRememberedByTheRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect.ExpectPatches = []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)}
+	expect.ExpectPatches = finalizersPatches(ours)
 	expect.AssertExpectations(t)
 }
 
@@ -274,4 +274,22 @@ func (f frozen) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 		f.known[key] = obj.DeepCopyObject().(client.Object)
 	}
 	return err
+}
+
+// An object that the author made may have numbers that cannot be copied as they are.
+func TestFinalizerUnderACastOfAnObjectWithPlainIntegers(t *testing.T) {
+	w := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "test.espalier.dev/v1", "kind": "Widget",
+		"metadata": map[string]any{"namespace": widgetKey.Namespace, "name": widgetKey.Name, "resourceVersion": "999"},
+	}}
+	node := &reconcilers.CastResource[*unstructured.Unstructured, *resources.Widget]{
+		Reconciler: &widgetSync{Sync: func(ctx context.Context, typed *resources.Widget) error {
+			w.Object["size"] = 1
+			return reconcilers.AddFinalizer(ctx, typed, ours)
+		}},
+	}
+	ctx := testContext(t, expectWidget(widget).Config())
+	if _, err := node.Reconcile(ctx, w); err != nil || len(w.GetFinalizers()) != 1 {
+		t.Errorf("the finalizers are %v, returned %v", w.GetFinalizers(), err)
+	}
 }

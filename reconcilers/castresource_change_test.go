@@ -402,7 +402,7 @@ func TestCastResourceAppliesChangesOfListsWithoutNames(t *testing.T) {
 	if _, err := node.Reconcile(t.Context(), resource); err != nil {
 		t.Fatal(err)
 	}
-	// What was edited while others moved is an item that nobody knows.
+	// What was edited while others moved is an item that is not known.
 	expected := []any{item("b", "of b"), item("c", "of c"), map[string]any{"key": "d"}}
 	if diff := cmp.Diff(expected, resource.Object["tolerations"]); diff != "" {
 		t.Errorf("the list differs (-expected, +actual):\n%s", diff)

@@ -385,7 +385,7 @@ func TestCastResourceWithChangesThatDoNotFit(t *testing.T) {
 				}
 				return
 			}
-			// Joined with a quiet error, what does not fit would be silent (law L6).
+			// Joined with a quiet error, what does not fit would be silent (invariant L6).
 			if errors.Is(err, reconcilers.ErrQuiet) || !errors.Is(err, test.nested) && !errors.Is(test.nested, reconcilers.ErrQuiet) {
 				t.Errorf("returned %v", err)
 			}

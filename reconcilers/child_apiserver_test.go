@@ -2,6 +2,7 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -10,12 +11,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // treeOf returns what startOperator makes a root of.
@@ -160,8 +163,8 @@ func mergePort(ports []corev1.ServicePort, port corev1.ServicePort) []corev1.Ser
 }
 
 // A merge that lets current share what desired refers to, and encoding that fills in what a value keeps to itself, must not
-// make what is desired look new in each request (law L1).
-func TestL1WhatIsDesiredStaysTheSameWhateverTheMergeDoes(t *testing.T) {
+// make what is desired look new in each request (invariant L1).
+func TestL1WhatIsDesiredStaysTheSameAfterAnyMerge(t *testing.T) {
 	t.Parallel()
 	child := deploymentChild()
 	plain := child.DesiredChild
@@ -202,4 +205,65 @@ func TestL1WhatIsDesiredStaysTheSameWhateverTheMergeDoes(t *testing.T) {
 		return nil
 	})
 	reconcileSteadily(t, op, roots[0], w)
+}
+
+// The resource does not own its child: it is enqueued when an object that has the child's name goes, and when the child
+// itself goes, which a finalizer of another controller delays.
+func TestAnUnownedChildEnqueuesItsResource(t *testing.T) {
+	t.Parallel()
+	child := configMapChild("a")
+	child.Finalizer = ours
+	child.ListOptions = func(_ context.Context, w *resources.Widget) []client.ListOption {
+		return []client.ListOption{client.InNamespace(w.Namespace)}
+	}
+	child.ReflectChildStatusOnParent = func(_ context.Context, w *resources.Widget, _ *corev1.ConfigMap, err error) {
+		w.Status.AddField("rejected", fmt.Sprint(err != nil))
+	}
+	c := live(t)
+	op, _ := startOperator(t, treeOf(child))
+	blocker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: op.namespace, Name: "widget-a"}}
+	if err := c.Create(t.Context(), blocker); err != nil {
+		t.Fatal(err)
+	}
+	w := op.createWidget(t, c)
+	eventually(t, "the name of the child is free", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || w.Status.Fields["rejected"] == "true" {
+			return err
+		}
+		return fmt.Errorf("the status has %v", w.Status.Fields)
+	})
+	if err := c.Delete(t.Context(), blocker); err != nil {
+		t.Fatal(err)
+	}
+
+	held := &corev1.ConfigMap{}
+	eventually(t, "the child is not created", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(blocker), held); err != nil {
+			return err
+		}
+		controllerutil.AddFinalizer(held, theirs)
+		return c.Update(ctx, held)
+	})
+	if err := c.Delete(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the child is not deleted", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(held), held); err != nil || held.DeletionTimestamp != nil {
+			return err
+		}
+		return errors.New("it is not terminating")
+	})
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil || !controllerutil.ContainsFinalizer(w, ours) {
+		t.Fatalf("the widget did not wait: finalizers %v, %v", w.Finalizers, err)
+	}
+	controllerutil.RemoveFinalizer(held, theirs)
+	if err := c.Update(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the finalizer stays", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); !apierrs.IsNotFound(err) {
+			return fmt.Errorf("the widget is there: %w", err)
+		}
+		return nil
+	})
 }

@@ -8,6 +8,7 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -36,7 +37,9 @@ func TestChildReconcilerShortForm(t *testing.T) {
 	red := func(c *corev1.ConfigMap) { c.Data = map[string]string{"color": "red"} }
 	given := givenConfigMap.With(labelled)
 	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(given, widget, widgetScheme)}
-	dying := widget.With(terminating(ours))
+	guarded := widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} })
+	beingDeleted := widget.With(terminating(ours))
+	exists := apierrs.NewAlreadyExists(configMapResource, "gadget")
 
 	nodeTests{
 		"created": {
@@ -78,7 +81,7 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			calls: []string{"desired child", "patch Widget", "create ConfigMap", "reflect gadget, <nil>"},
 			widgetCase: widgetCase{
 				ExpectResource: widget.With(patchedBy(ours), statusField("child", "gadget")).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(ours),
 				ExpectCreates:  []client.Object{configMap.With(labelled)},
 				ExpectEvents:   []rtesting.Event{patched, created},
 				ExpectTracks:   tracks,
@@ -88,17 +91,32 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{"desired child", "reflect gadget, <nil>"},
 			widgetCase: widgetCase{
-				Resource:       widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} }).Object(),
+				Resource:       guarded.Object(),
 				GivenObjects:   []client.Object{given},
-				ExpectResource: widget.With(func(w *resources.Widget) { w.Finalizers = []string{ours} }, statusField("child", "gadget")).Object(),
+				ExpectResource: guarded.With(statusField("child", "gadget")).Object(),
 				ExpectTracks:   tracks,
+			},
+		},
+		"guarded, an object that is not ours has the name": {
+			node:  guardedShortForm(),
+			calls: []string{"desired child", "create ConfigMap", "reflect nothing, " + exists.Error()},
+			widgetCase: widgetCase{
+				Resource:        guarded.Object(),
+				APIGivenObjects: []client.Object{givenConfigMap.With(ownerless)},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: exists}),
+				},
+				ExpectResource: guarded.With(statusField("child", "nothing")).Object(),
+				ExpectCreates:  []client.Object{configMap.With(labelled)},
+				ExpectTracks:   tracks,
+				ExpectEvents:   failedTo("create", "gadget", exists),
 			},
 		},
 		"guarded, terminating": {
 			node:  guardedShortForm(),
 			calls: []string{"delete ConfigMap"},
 			widgetCase: widgetCase{
-				Resource:      dying.Object(),
+				Resource:      beingDeleted.Object(),
 				GivenObjects:  []client.Object{given},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(given)},
 				ExpectEvents:  []rtesting.Event{deleted},
@@ -109,7 +127,7 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{},
 			widgetCase: widgetCase{
-				Resource: dying.Object(),
+				Resource: beingDeleted.Object(),
 				GivenObjects: []client.Object{given.With(func(c *corev1.ConfigMap) {
 					c.DeletionTimestamp = new(metav1.NewTime(time.UnixMilli(2000)))
 					c.Finalizers = []string{theirs}
@@ -121,9 +139,9 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{"patch Widget"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},
@@ -132,14 +150,20 @@ func TestChildReconcilerShortForm(t *testing.T) {
 			node:  guardedShortForm(),
 			calls: []string{"delete ConfigMap", "delete ConfigMap"},
 			widgetCase: widgetCase{
-				Resource:     dying.Object(),
-				GivenObjects: []client.Object{given, given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })},
+				Resource: beingDeleted.Object(),
+				GivenObjects: []client.Object{
+					given,
+					given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" }),
+				},
 				ExpectDeletes: []rtesting.DeleteRef{
-					deleteOf(given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })), deleteOf(given),
+					deleteOf(given.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })),
+					deleteOf(given),
 				},
 				ExpectEvents: []rtesting.Event{normal("Deleted", `Deleted ConfigMap "extra"`), deleted},
 				ExpectTracks: append([]rtesting.TrackRequest{
-					rtesting.NewTrackRequest(given.With(func(c *corev1.ConfigMap) { c.Name = "extra" }), widget, widgetScheme),
+					rtesting.NewTrackRequest(
+						given.With(func(c *corev1.ConfigMap) { c.Name = "extra" }), widget, widgetScheme,
+					),
 				}, tracks...),
 			},
 		},
@@ -164,8 +188,17 @@ func TestChildReconcilerShortFormValidate(t *testing.T) {
 			node:    node(guardedShortForm(func(n *configMapNode) { n.ListOptions = nil })),
 			shallow: `ChildReconciler "ConfigMapChildReconciler" must implement ListOptions since owner references are not used`,
 		},
+		"a finalizer beside a manager": {
+			node: node(guardedShortForm(func(n *configMapNode) {
+				n.MergeBeforeUpdate, n.ChildObjectManager = nil, &configMaps{MergeBeforeUpdate: mergeConfigMap}
+			})),
+			shallow: `ChildReconciler "ConfigMapChildReconciler" may not implement both ChildObjectManager and Finalizer, ` +
+				`MergeBeforeUpdate or Sanitize`,
+		},
 		"both forms": {
-			node:    node(shortForm(func(n *configMapNode) { n.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap} })),
+			node: node(shortForm(func(n *configMapNode) {
+				n.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap}
+			})),
 			shallow: `ChildReconciler "ConfigMapChildReconciler" may not implement both ChildObjectManager and Finalizer, MergeBeforeUpdate or Sanitize`,
 		},
 	}.run(t)
@@ -179,6 +212,8 @@ func TestChildReconcilerShortFormKeepsItsConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node.SkipOwnerReference || node.ChildObjectManager != nil {
-		t.Errorf("validation set SkipOwnerReference to %v, ChildObjectManager to %v", node.SkipOwnerReference, node.ChildObjectManager)
+		t.Errorf(
+			"validation set SkipOwnerReference to %v, ChildObjectManager to %v", node.SkipOwnerReference, node.ChildObjectManager,
+		)
 	}
 }

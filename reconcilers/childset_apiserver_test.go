@@ -49,7 +49,7 @@ func fieldsSet(changes ...func(*configMapSet)) *configMapSet {
 	return node
 }
 
-// editWidget changes a widget, whoever else does at the time.
+// editWidget changes a widget, also while others change it.
 func editWidget(t *testing.T, c client.Client, w *resources.Widget, edit func(*resources.Widget)) {
 	t.Helper()
 	eventually(t, "the widget cannot be changed", func(ctx context.Context) error {

@@ -27,17 +27,17 @@ func TestStaleCacheDoesNotConfuseAChildSet(t *testing.T) {
 		}
 		return node
 	}
-	world := newStaleWorld(t, set)
-	world.reconcile("first", "create ConfigMap", "create ConfigMap")
-	world.reconcile("the cache lags")
+	cluster := newStaleCluster(t, set)
+	cluster.reconcile("first", "create ConfigMap", "create ConfigMap")
+	cluster.reconcile("the cache lags")
 	ids = []string{"b", "c"}
-	world.reconcile("desired otherwise, while the cache lags", "delete ConfigMap", "create ConfigMap")
-	world.reconcile("the cache lags again")
-	world.catchUp(t)
-	world.reconcile("the cache caught up")
+	cluster.reconcile("desired otherwise, while the cache lags", "delete ConfigMap", "create ConfigMap")
+	cluster.reconcile("the cache lags again")
+	cluster.catchUp(t)
+	cluster.reconcile("the cache caught up")
 
 	var there []string
-	for _, child := range world.children() {
+	for _, child := range cluster.children() {
 		there = append(there, child.Labels[setLabel])
 	}
 	slices.Sort(there)

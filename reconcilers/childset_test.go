@@ -67,7 +67,9 @@ func reflectingSet(calls *trace, ids ...string) *configMapSet {
 			}
 			return desired, nil
 		},
-		ReflectChildrenStatusOnParent: func(_ context.Context, w *resources.Widget, result reconcilers.ChildSetResult[*corev1.ConfigMap]) {
+		ReflectChildrenStatusOnParent: func(
+			_ context.Context, w *resources.Widget, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+		) {
 			var parts []string
 			for _, child := range result.Children {
 				name := "nothing"
@@ -122,7 +124,7 @@ func TestChildSetReconciler(t *testing.T) {
 	forbidden := apierrs.NewForbidden(configMapResource, "gadget-b", errBoom)
 	given := func(children ...*corev1.ConfigMap) []client.Object {
 		objects := []client.Object{
-			givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.OwnerReferences = "nobodys", nil }),
+			givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.OwnerReferences = "unowned", nil }),
 		}
 		for _, child := range children {
 			objects = append(objects, child)
@@ -140,7 +142,11 @@ func TestChildSetReconciler(t *testing.T) {
 			widgetCase: widgetCase{
 				GivenObjects:  given(),
 				ExpectCreates: []client.Object{part("a"), part("b"), part("c")},
-				ExpectEvents:  []rtesting.Event{createdEvent("gadget-a"), createdEvent("gadget-b"), createdEvent("gadget-c")},
+				ExpectEvents: []rtesting.Event{
+					createdEvent("gadget-a"),
+					createdEvent("gadget-b"),
+					createdEvent("gadget-c"),
+				},
 			},
 		},
 		"in sync": {
@@ -160,7 +166,9 @@ func TestChildSetReconciler(t *testing.T) {
 				ExpectUpdates: []client.Object{givenPart("b")},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("x"))},
 				ExpectEvents: []rtesting.Event{
-					createdEvent("gadget-a"), normal("Updated", `Updated ConfigMap "gadget-b"`), deletedEvent("gadget-x"),
+					createdEvent("gadget-a"),
+					normal("Updated", `Updated ConfigMap "gadget-b"`),
+					deletedEvent("gadget-x"),
 				},
 			},
 		},
@@ -183,10 +191,17 @@ func TestChildSetReconciler(t *testing.T) {
 				"reflect [a: gadget-a, b: gadget-b]",
 			},
 			widgetCase: widgetCase{
-				GivenObjects:  given(givenPart("a"), givenPart("a", renamed("twin")), givenPart("b")),
-				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("a")), deleteOf(givenPart("a", renamed("twin")))},
+				GivenObjects: given(givenPart("a"), givenPart("a", renamed("twin")), givenPart("b")),
+				ExpectDeletes: []rtesting.DeleteRef{
+					deleteOf(givenPart("a")),
+					deleteOf(givenPart("a", renamed("twin"))),
+				},
 				ExpectCreates: []client.Object{part("a")},
-				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a"), deletedEvent("twin"), createdEvent("gadget-a")},
+				ExpectEvents: []rtesting.Event{
+					deletedEvent("gadget-a"),
+					deletedEvent("twin"),
+					createdEvent("gadget-a"),
+				},
 			},
 		},
 		"one that is being deleted makes way for the other of its identity": {
@@ -219,14 +234,18 @@ func TestChildSetReconciler(t *testing.T) {
 			node:  changedSet([]string{"a", ""}),
 			calls: []string{"desired children of 1 known"},
 			widgetCase: widgetCase{
-				GivenObjects: given(givenPart("x")), ShouldErr: true, Verify: returnsText("desired child id may not be empty"),
+				GivenObjects: given(givenPart("x")),
+				ShouldErr:    true,
+				Verify:       returnsText("desired child id may not be empty"),
 			},
 		},
 		"two desired children have one identity": {
 			node:  changedSet([]string{"a", "b", "a"}),
 			calls: []string{"desired children of 1 known"},
 			widgetCase: widgetCase{
-				GivenObjects: given(givenPart("x")), ShouldErr: true, Verify: returnsText("duplicate child id found: a"),
+				GivenObjects: given(givenPart("x")),
+				ShouldErr:    true,
+				Verify:       returnsText("duplicate child id found: a"),
 			},
 		},
 		"a desired child is nil": {
@@ -245,11 +264,17 @@ func TestChildSetReconciler(t *testing.T) {
 				`reflect [a: gadget-a, b: nothing (configmaps "gadget-b" is forbidden: boom), c: gadget-c]`,
 			},
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden, Name: "gadget-b"})},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure(
+						"create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden, Name: "gadget-b"},
+					),
+				},
 				ExpectCreates: []client.Object{part("a"), part("b"), part("c")},
 				ExpectEvents: []rtesting.Event{
 					createdEvent("gadget-a"),
-					warning("CreationFailed", `Failed to create ConfigMap "gadget-b": configmaps "gadget-b" is forbidden: boom`),
+					warning(
+						"CreationFailed", `Failed to create ConfigMap "gadget-b": configmaps "gadget-b" is forbidden: boom`,
+					),
 					createdEvent("gadget-c"),
 				},
 			},
@@ -260,23 +285,28 @@ func TestChildSetReconciler(t *testing.T) {
 				"desired children of 0 known", "create ConfigMap", "create ConfigMap", "reflect [a: gadget-a]",
 			},
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom, Name: "gadget-b"})},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure(
+						"create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom, Name: "gadget-b"},
+					),
+				},
 				ExpectCreates: []client.Object{part("a"), part("b")},
-				ExpectEvents:  []rtesting.Event{createdEvent("gadget-a"), warning("CreationFailed", `Failed to create ConfigMap "gadget-b": boom`)},
-				ShouldErr:     true,
-				Verify:        returns(errBoom),
+				ExpectEvents: []rtesting.Event{
+					createdEvent("gadget-a"),
+					warning("CreationFailed", `Failed to create ConfigMap "gadget-b": boom`),
+				},
+				ShouldErr: true,
+				Verify:    returns(errBoom),
 			},
 		},
 		"the reflection fails too": {
-			node: changedSet([]string{"a"}, func(node *configMapSet) {
-				node.ReflectChildrenStatusOnParentWithError = func(context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap]) error {
-					return errReflect
-				}
-			}),
+			node: changedSet([]string{"a"}, failsToReflect),
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom}),
+				},
 				ExpectCreates: []client.Object{part("a")},
-				ExpectEvents:  []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget-a": boom`)},
+				ExpectEvents:  failedTo("create", "gadget-a", errBoom),
 				ShouldErr:     true,
 				Verify: func(t *testing.T, result reconcilers.Result, err error) {
 					returns(errBoom)(t, result, err)
@@ -287,19 +317,32 @@ func TestChildSetReconciler(t *testing.T) {
 		// Issue 4.5
 		"the reflection asks for a delay": {
 			node: changedSet([]string{"a"}, func(node *configMapSet) {
-				node.ReflectChildrenStatusOnParentWithResult = func(context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap]) (reconcilers.Result, error) {
+				node.ReflectChildrenStatusOnParentWithResult = func(
+					context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap],
+				) (reconcilers.Result, error) {
 					return minute, nil
 				}
 			}),
 			widgetCase: widgetCase{GivenObjects: given(givenPart("a")), ExpectedResult: minute},
 		},
+		"only the status is asked for, and the children beside it do not count": {
+			node: changedSet(nil, func(node *configMapSet) {
+				node.DesiredChildren = func(context.Context, *resources.Widget) ([]*corev1.ConfigMap, error) {
+					return []*corev1.ConfigMap{part("z")}, reconcilers.OnlyReconcileChildStatus
+				}
+			}),
+			calls:      []string{"reflect [a: gadget-a]"},
+			widgetCase: widgetCase{GivenObjects: given(givenPart("a"))},
+		},
 		"cannot be listed": {
 			node:  changedSet(abc),
 			calls: []string{},
 			widgetCase: widgetCase{
-				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("list", "ConfigMapList", rtesting.InduceFailureOpts{Error: errBoom})},
-				ShouldErr:    true,
-				Verify:       returns(errBoom),
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("list", "ConfigMapList", rtesting.InduceFailureOpts{Error: errBoom}),
+				},
+				ShouldErr: true,
+				Verify:    returns(errBoom),
 			},
 		},
 		"terminating": {
@@ -317,6 +360,31 @@ func TestChildSetReconciler(t *testing.T) {
 
 var errReflect = fmt.Errorf("cannot be reflected")
 
+func failsToReflect(node *configMapSet) {
+	node.ReflectChildrenStatusOnParentWithError = func(
+		context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap],
+	) error {
+		return errReflect
+	}
+}
+
+// withConfig runs the node with a changed config.
+func withConfig(change func(*reconcilers.Config)) func(func(*trace) widgetNode) func(*trace) widgetNode {
+	return func(node func(*trace) widgetNode) func(*trace) widgetNode {
+		return func(calls *trace) widgetNode {
+			return &reconcilers.WithConfig[*resources.Widget]{
+				Config: func(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) {
+					change(&config)
+					return config, nil
+				},
+				Reconciler: node(calls),
+			}
+		}
+	}
+}
+
+var withoutTracker = withConfig(func(config *reconcilers.Config) { config.Tracker = nil })
+
 func returnsText(text string) rtesting.VerifyFunc {
 	return func(t *testing.T, _ reconcilers.Result, err error) {
 		t.Helper()
@@ -333,7 +401,7 @@ func guardedSet(node *configMapSet) {
 		return []client.ListOption{client.InNamespace(w.Namespace), client.HasLabels{setLabel}}
 	}
 	node.OurChild = func(w *resources.Widget, child *corev1.ConfigMap) bool {
-		return strings.HasPrefix(child.Name, w.Name+"-")
+		return strings.HasPrefix(child.Name, w.Name+"-") && child.Labels[setLabel] != ""
 	}
 }
 
@@ -349,7 +417,9 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 	a, b, x := givenPart("a", ownerless), givenPart("b", ownerless), givenPart("x", ownerless)
 	unowned := part("a")
 	unowned.OwnerReferences = nil
-	dying := widget.With(terminating(ours))
+	exists := apierrs.NewAlreadyExists(configMapResource, "gadget-a")
+	blocker := givenPart("a", ownerless, func(c *corev1.ConfigMap) { c.Labels = nil })
+	beingDeleted := widget.With(terminating(ours))
 	tracks := func(children ...*corev1.ConfigMap) (requests []rtesting.TrackRequest) {
 		for _, child := range children {
 			requests = append(requests, rtesting.NewTrackRequest(child, widget, widgetScheme))
@@ -363,7 +433,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			calls: []string{"desired children of 0 known", "patch Widget", "create ConfigMap", "reflect [a: gadget-a]"},
 			widgetCase: widgetCase{
 				ExpectResource: widget.With(patchedBy(ours)).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(ours),
 				ExpectCreates:  []client.Object{unowned},
 				ExpectEvents:   []rtesting.Event{patched, createdEvent("gadget-a")},
 			},
@@ -372,11 +442,15 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"desired children of 0 known", "patch Widget", "reflect []"},
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: errBoom})},
-				ExpectPatches: []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
-				ExpectEvents:  []rtesting.Event{warning("FinalizerPatchFailed", `Failed to patch finalizer "`+ours+`": boom`)},
-				ShouldErr:     true,
-				Verify:        returns(errBoom),
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: errBoom}),
+				},
+				ExpectPatches: finalizersPatches(ours),
+				ExpectEvents: []rtesting.Event{
+					warning("FinalizerPatchFailed", `Failed to patch finalizer "`+ours+`": boom`),
+				},
+				ShouldErr: true,
+				Verify:    returns(errBoom),
 			},
 		},
 		// Issue 1.2: the finalizer implies that there are no owner references, for finding the children too.
@@ -390,12 +464,30 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-x")},
 			},
 		},
+		"an object that is not ours is tracked by the short form": {
+			node: changedSet([]string{"a"}, guardedSet, shortFormSet),
+			calls: []string{
+				"desired children of 0 known",
+				"create ConfigMap",
+				"reflect [a: nothing (" + exists.Error() + ")]",
+			},
+			widgetCase: widgetCase{
+				Resource:        widget.With(patchedBy(ours)).Object(),
+				APIGivenObjects: []client.Object{blocker},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: exists}),
+				},
+				ExpectCreates: []client.Object{unowned},
+				ExpectTracks:  tracks(blocker),
+				ExpectEvents:  failedTo("create", "gadget-a", exists),
+			},
+		},
 		// Issue 1.6: that children were asked to go does not mean that they are gone.
 		"terminating, the finalizer waits for the children": {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"delete ConfigMap", "delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:      dying.Object(),
+				Resource:      beingDeleted.Object(),
 				GivenObjects:  []client.Object{a, b},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a), deleteOf(b)},
 				ExpectTracks:  tracks(a, b),
@@ -406,7 +498,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet, shortFormSet),
 			calls: []string{"delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:      dying.Object(),
+				Resource:      beingDeleted.Object(),
 				GivenObjects:  []client.Object{a},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
 				ExpectTracks:  tracks(a),
@@ -417,7 +509,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"reflect []"},
 			widgetCase: widgetCase{
-				Resource:     dying.Object(),
+				Resource:     beingDeleted.Object(),
 				GivenObjects: []client.Object{givenPart("a", ownerless, leaving)},
 				ExpectTracks: tracks(a),
 			},
@@ -426,17 +518,61 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"reflect []", "patch Widget"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
+		},
+		"terminating, the children are gone, but the reflection fails": {
+			node:  changedSet([]string{"a"}, guardedSet, failsToReflect),
+			calls: []string{},
+			widgetCase: widgetCase{
+				Resource: beingDeleted.Object(), ExpectResource: beingDeleted.Object(), ShouldErr: true, Verify: returns(errReflect),
+			},
+		},
+		"terminating without a tracker, it comes back until the children are gone": {
+			node:  withoutTracker(changedSet([]string{"a"}, guardedSet)),
+			calls: []string{"delete ConfigMap", "reflect []"},
+			widgetCase: widgetCase{
+				Resource:       beingDeleted.Object(),
+				GivenObjects:   []client.Object{a},
+				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(a)},
+				ExpectEvents:   []rtesting.Event{deletedEvent("gadget-a")},
+				ExpectedResult: requeue,
+			},
+		},
+		"terminating, a child cannot be tracked": {
+			node: withConfig(func(config *reconcilers.Config) {
+				config.Tracker = failingTracker{config.Tracker}
+			})(changedSet([]string{"a"}, guardedSet)),
+			calls: []string{},
+			widgetCase: widgetCase{
+				Resource: beingDeleted.Object(), GivenObjects: []client.Object{a}, ShouldErr: true, Verify: returns(errBoom),
+			},
+		},
+		"only the status is asked for, and the manager keeps its finalizer": {
+			node: changedSet(nil, setFailsToDesire(reconcilers.OnlyReconcileChildStatus), func(node *configMapSet) {
+				node.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap, Finalizer: ours}
+			}),
+			calls:      []string{"desired children of 0 known", "reflect []"},
+			widgetCase: widgetCase{Resource: widget.With(patchedBy(ours)).Object()},
+		},
+		"the reflection with a result comes before the one with an error": {
+			node: changedSet(nil, failsToReflect, func(node *configMapSet) {
+				node.ReflectChildrenStatusOnParentWithResult = func(
+					context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap],
+				) (reconcilers.Result, error) {
+					return minute, nil
+				}
+			}),
+			widgetCase: widgetCase{ExpectedResult: minute},
 		},
 		"terminating, the cache does not show a child yet": {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:        dying.Object(),
+				Resource:        beingDeleted.Object(),
 				APIGivenObjects: []client.Object{a},
 				ExpectDeletes:   []rtesting.DeleteRef{deleteOf(a)},
 				ExpectTracks:    tracks(a),
@@ -446,12 +582,14 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"delete ConfigMap", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:      dying.Object(),
-				GivenObjects:  []client.Object{a},
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom})},
+				Resource:     beingDeleted.Object(),
+				GivenObjects: []client.Object{a},
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom}),
+				},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
 				ExpectTracks:  tracks(a),
-				ExpectEvents:  []rtesting.Event{warning("DeleteFailed", `Failed to delete ConfigMap "gadget-a": boom`)},
+				ExpectEvents:  failedTo("delete", "gadget-a", errBoom),
 				ShouldErr:     true,
 				Verify:        returns(errBoom),
 			},
@@ -463,9 +601,9 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 			}),
 			calls: []string{"patch Widget", "reflect []"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},

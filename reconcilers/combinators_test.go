@@ -194,7 +194,7 @@ func locates(t *testing.T, node widgetNode, expected error, path string) {
 	}
 }
 
-// Law L6: a delay reaches the root, also beside an error.
+// Invariant L6: a delay reaches the root, also beside an error.
 func TestL6CombinatorsKeepDelays(t *testing.T) {
 	for _, err := range []error{nil, errBoom, reconcilers.ErrQuiet} {
 		for name, node := range combinators((&trace{}).step("delaying", minute, err)) {

@@ -21,12 +21,12 @@ func TestApplyConflictError(t *testing.T) {
 		cause(`conflict with "a \"b\""`, ".data.z"),
 		cause(`conflict with "a \"b\""`, ".data.a"),
 		cause(`conflict with "a \"b\""`, ".data.a"),
-		cause(`somebody`, ".data.b"),
+		cause(`other`, ".data.b"),
 		{Type: metav1.CauseTypeForbidden, Field: ".data.c"},
 	}, "of no matter")
 	err := reconcilers.NewApplyConflictError("ConfigMap a/b", fmt.Errorf("wrapped: %w", answer))
 	const want = `fields of ConfigMap a/b are managed by others: ` +
-		`.data.a by "a \"b\"", .data.z by "a \"b\"", .spec.replicas by "kubectl", .data.b by "somebody"`
+		`.data.a by "a \"b\"", .data.z by "a \"b\"", .spec.replicas by "kubectl", .data.b by "other"`
 	if err == nil || err.Error() != want {
 		t.Errorf("returned %v, want %s", err, want)
 	}

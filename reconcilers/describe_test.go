@@ -80,7 +80,7 @@ func TestDescriptionWalk(t *testing.T) {
 	}
 }
 
-// Whatever is not there, or not configured, can still be described: that is how one finds out.
+// A node that is not there, or not configured, can still be described, to find out what is missing.
 func TestL7DescribeOfWhatIsNotThere(t *testing.T) {
 	for name, node := range map[string]any{
 		"nil":                nil,

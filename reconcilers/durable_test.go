@@ -169,7 +169,7 @@ func TestDurableErrorsAreNotRetried(t *testing.T) {
 		"written":                 {root: tree(true, nothing, durable), ReconcilerTestCase: rtest{GivenObjects: steady, ExpectStatusUpdates: written, ExpectEvents: []rtesting.Event{statusUpdated}}},
 		"written, with a delay":   {root: tree(true, minute, durable), ReconcilerTestCase: rtest{GivenObjects: steady, ExpectStatusUpdates: written, ExpectEvents: []rtesting.Event{statusUpdated}, ExpectedResult: minute}},
 		"written, beside another": {root: tree(true, nothing, mixed), ReconcilerTestCase: rtest{GivenObjects: steady, ExpectStatusUpdates: written, ExpectEvents: []rtesting.Event{statusUpdated}, ExpectedResult: requeue}},
-		// Whoever caused the conflict wakes the resource.
+		// The change that caused the conflict enqueues the resource.
 		"conflict": {root: tree(true, nothing, durable), ReconcilerTestCase: rtest{GivenObjects: steady, WithReactors: failStatusWrite(statusConflict), ExpectStatusUpdates: written}},
 		// The write wants another attempt, if the tree does not.
 		"the write fails quietly": {root: tree(true, nothing, durable), ReconcilerTestCase: rtest{GivenObjects: steady, WithReactors: quietly, ExpectStatusUpdates: written, ExpectedResult: requeue}},

@@ -86,7 +86,7 @@ func TestEnqueueTracked(t *testing.T) {
 	handler.Update(ctx, event.UpdateEvent{ObjectOld: unselected, ObjectNew: three}, q)
 	expect("update, selected now", "default/c")
 	handler.Create(ctx, event.CreateEvent{Object: configMap.With(func(c *corev1.ConfigMap) { c.Name = "unknown" }).Object()}, q)
-	expect("nobody cares")
+	expect("no observers")
 }
 
 // blindTracker cannot tell who observes.

@@ -10,8 +10,11 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -51,18 +54,30 @@ func TestClassify(t *testing.T) {
 		err      error
 		expected reconcilers.Class
 	}{
-		"unknown":  {err: errBoom, expected: reconcilers.ClassRetry},
-		"quiet":    {err: reconcilers.ErrQuiet, expected: reconcilers.ClassRetry},
-		"halt":     {err: reconcilers.ErrHaltSubReconcilers, expected: reconcilers.ClassWait},
-		"durable":  {err: fmt.Errorf("%w: %w", errBoom, reconcilers.ErrDurable), expected: reconcilers.ClassTerminal},
-		"terminal": {err: fmt.Errorf("hopeless: %w", reconcile.TerminalError(errBoom)), expected: reconcilers.ClassTerminal},
+		"unknown": {err: errBoom, expected: reconcilers.ClassRetry},
+		"quiet":   {err: reconcilers.ErrQuiet, expected: reconcilers.ClassRetry},
+		"halt":    {err: reconcilers.ErrHaltSubReconcilers, expected: reconcilers.ClassWait},
+		"durable": {err: fmt.Errorf("%w: %w", errBoom, reconcilers.ErrDurable), expected: reconcilers.ClassTerminal},
+		"terminal": {
+			err:      fmt.Errorf("hopeless: %w", reconcile.TerminalError(errBoom)),
+			expected: reconcilers.ClassTerminal,
+		},
 		"fields": {
-			err:      &reconcilers.ApplyConflictError{Object: "ConfigMap a", Err: apierrs.NewConflict(configMapResource, "a", errBoom)},
+			err: &reconcilers.ApplyConflictError{
+				Object: "ConfigMap a",
+				Err:    apierrs.NewConflict(configMapResource, "a", errBoom),
+			},
 			expected: reconcilers.ClassNotOurs,
 		},
-		"exists":       {err: fmt.Errorf("hidden: %w", apierrs.NewAlreadyExists(configMapResource, "a")), expected: reconcilers.ClassNotOurs},
-		"conflict":     {err: statusConflict, expected: reconcilers.ClassConflict},
-		"forbidden":    {err: apierrs.NewForbidden(configMapResource, "a", errBoom), expected: reconcilers.ClassForbidden},
+		"exists": {
+			err:      fmt.Errorf("hidden: %w", apierrs.NewAlreadyExists(configMapResource, "a")),
+			expected: reconcilers.ClassNotOurs,
+		},
+		"conflict": {err: statusConflict, expected: reconcilers.ClassConflict},
+		"forbidden": {
+			err:      apierrs.NewForbidden(configMapResource, "a", errBoom),
+			expected: reconcilers.ClassForbidden,
+		},
 		"unauthorized": {err: apierrs.NewUnauthorized("a"), expected: reconcilers.ClassForbidden},
 		"invalid":      {err: apierrs.NewInvalid(kind, "a", nil), expected: reconcilers.ClassTerminal},
 		"bad request":  {err: apierrs.NewBadRequest("a"), expected: reconcilers.ClassTerminal},
@@ -87,6 +102,7 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 	forbidden := apierrs.NewConflict(configMapResource, "gadget", errBoom)
 	for name, test := range map[string]struct {
 		node     func(*trace) widgetNode
+		given    client.Object
 		expected string
 		class    reconcilers.Class
 	}{
@@ -112,12 +128,49 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 			expected: "WidgetResourceReconciler/0/ConfigMapChildReconciler: ConfigMap: boom",
 			class:    reconcilers.ClassRetry,
 		},
-		"a node of somebody else": {
+		"child whose reflection fails": {
+			node: changedChild(desires(desiresNothing), func(node *configMapNode) {
+				node.ReflectChildStatusOnParentWithError = func(
+					context.Context, *resources.Widget, *corev1.ConfigMap, error,
+				) error {
+					return errBoom
+				}
+			}),
+			expected: "WidgetResourceReconciler/0/ConfigMapChildReconciler: ConfigMap: boom",
+			class:    reconcilers.ClassRetry,
+		},
+		"child of a set": {
+			node: changedSet([]string{"a"}),
+			expected: `WidgetResourceReconciler/0/ConfigMapChildSetReconciler/a: ConfigMap default/gadget-a: ` +
+				forbidden.Error(),
+			class: reconcilers.ClassConflict,
+		},
+		"set whose reflection fails": {
+			node:     changedSet(nil, failsToReflect),
+			expected: "WidgetResourceReconciler/0/ConfigMapChildSetReconciler: ConfigMap: cannot be reflected",
+			class:    reconcilers.ClassRetry,
+		},
+		"finalizer": {
+			node: func(calls *trace) widgetNode {
+				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", nothing, nil)}
+			},
+			expected: "WidgetResourceReconciler/0/WithFinalizer: Widget default/gadget: " + forbidden.Error(),
+			class:    reconcilers.ClassConflict,
+		},
+		"a node of another package, guarded, terminating": {
+			node: func(calls *trace) widgetNode {
+				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", nothing, errBoom)}
+			},
+			given:    steadyWidget.With(terminating(ours)),
+			expected: "WidgetResourceReconciler/0/WithFinalizer: boom",
+			class:    reconcilers.ClassRetry,
+		},
+		"a node of another package": {
 			node:     func(calls *trace) widgetNode { return calls.step("mine", reconcilers.Result{}, errBoom) },
 			expected: "WidgetResourceReconciler/0: boom",
 			class:    reconcilers.ClassRetry,
 		},
-		"a node of somebody else, on a condition": {
+		"a node of another package, on a condition": {
 			node: func(calls *trace) widgetNode {
 				return &widgetIfThen{
 					If:   func(context.Context, *resources.Widget) bool { return true },
@@ -127,7 +180,7 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 			expected: "WidgetResourceReconciler/0/IfThen: boom",
 			class:    reconcilers.ClassRetry,
 		},
-		"a node of somebody else, guarded": {
+		"a node of another package, guarded": {
 			node: func(calls *trace) widgetNode {
 				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", reconcilers.Result{}, errBoom)}
 			},
@@ -136,8 +189,17 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect := expectWidget(steadyWidget)
-			expect.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden})}
+			given := test.given
+			if given == nil {
+				given = steadyWidget
+			}
+			expect := expectWidget(given)
+			expect.WithReactors = []rtesting.ReactionFunc{
+				rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden}),
+				func(action rtesting.Action) (bool, runtime.Object, error) {
+					return name == "finalizer" && action.GetVerb() == "patch", nil, forbidden
+				},
+			}
 			root := &widgetRoot{Reconciler: widgetSequence{test.node(&trace{})}, Config: expect.Config()}
 			for range 2 {
 				// The same words in every attempt.

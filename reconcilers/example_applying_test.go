@@ -45,11 +45,11 @@ func ExampleApplyingObjectManager() {
 	fmt.Println("- again")
 	reconcile(map[string]string{"color": "blue"})
 
-	fmt.Println("- somebody else has a setting too, and changes ours")
+	fmt.Println("- another client has a setting too, and changes ours")
 	other := &corev1.ConfigMap{}
 	_ = config.Get(ctx, key, other)
 	other.Data = map[string]string{"color": "red", "language": "en"}
-	_ = config.Update(ctx, other, client.FieldOwner("somebody"))
+	_ = config.Update(ctx, other, client.FieldOwner("other"))
 	reconcile(map[string]string{"color": "blue", "size": "1"})
 
 	fmt.Println("- the size is not ours any more")
@@ -59,7 +59,7 @@ func ExampleApplyingObjectManager() {
 	// settings: map[color:blue]
 	// - again
 	// settings: map[color:blue]
-	// - somebody else has a setting too, and changes ours
+	// - another client has a setting too, and changes ours
 	// update settings
 	// apply settings
 	// settings: map[color:blue language:en size:1]

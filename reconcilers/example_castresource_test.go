@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Labelled is a duck type: whatever has labels is one.
+// Labelled is a duck type: every object with labels is one.
 type Labelled struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

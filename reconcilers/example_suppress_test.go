@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The first two errors on end are quiet: the request comes back, and nobody is alarmed.
+// The first two errors on end are quiet: the request comes back, and no alarm follows.
 func ExampleSuppressTransientErrors() {
 	node := &reconcilers.SuppressTransientErrors[*resources.Widget, *resources.WidgetList]{
 		Reconciler: &reconcilers.SyncReconciler[*resources.Widget]{

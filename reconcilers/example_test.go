@@ -25,7 +25,7 @@ func exampleCluster(objects ...client.Object) (context.Context, reconcilers.Conf
 		Scheme:                 resources.NewScheme(),
 		GivenObjects:           objects,
 		StatusSubResourceTypes: []client.Object{&resources.Widget{}},
-		WithReactors:           []rtesting.ReactionFunc{born},
+		WithReactors:           []rtesting.ReactionFunc{assignUID},
 	}
 	ctx := reconcilers.StashConfig(context.Background(), c.Config())
 	return reconcilers.StashOriginalConfig(ctx, c.Config()), c.Config()

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A node gives its object manager what is there and what is desired. What agrees is not written again, and what somebody
-// else has set stays.
+// A node gives its object manager what is there and what is desired. What agrees is not written again, and what
+// others have set stays.
 func ExampleUpdatingObjectManager() {
 	gadget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gadget"}}
 	ctx, config := exampleCluster(gadget)

@@ -20,7 +20,7 @@ func ExampleWithConfig() {
 		}
 	}
 	ctx, _ := exampleCluster(settings("red"))
-	// With a cluster at hand, this is config.WithCluster(cluster), made once.
+	// With a cluster, this is config.WithCluster(cluster), made once.
 	_, other := exampleCluster(settings("blue"))
 
 	read := &reconcilers.SyncReconciler[*resources.Widget]{

@@ -31,9 +31,12 @@ import (
 var (
 	widgetScheme = resources.NewScheme()
 	errBoom      = errors.New("boom")
+	errQuiet     = fmt.Errorf("hush: %w", reconcilers.ErrQuiet)
 	minute       = reconcilers.Result{RequeueAfter: time.Minute}
 	//lint:ignore SA1019 deprecated, not gone
-	requeue = reconcilers.Result{Requeue: true}
+	requeue    = reconcilers.Result{Requeue: true}
+	twoMinutes = reconcilers.Result{RequeueAfter: 2 * time.Minute}
+	nothing    = reconcilers.Result{}
 
 	requestTime = time.Date(2024, time.May, 17, 8, 30, 0, 0, time.UTC)
 
@@ -135,7 +138,7 @@ func (c *trace) observe(action rtesting.Action) (bool, runtime.Object, error) {
 	return false, nil, nil
 }
 
-// step returns a node that records that it runs, and returns what it is told.
+// step returns a node that records that it runs, and returns what it is given.
 func (c *trace) step(name string, result reconcilers.Result, err error) widgetNode {
 	return &step{name: name, calls: c, result: result, err: err}
 }
@@ -225,17 +228,17 @@ func (c *trace) compare(t *testing.T, expected []string) {
 	}
 }
 
-var births atomic.Int64
+var assignedUIDs atomic.Int64
 
-// born gives an object that is created what an API server gives it and the fake client does not.
-func born(action rtesting.Action) (bool, runtime.Object, error) {
+// assignUID gives an object that is created what an API server gives it and the fake client does not.
+func assignUID(action rtesting.Action) (bool, runtime.Object, error) {
 	if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" && action.GetSubresource() == "" {
 		obj := create.GetObject().(client.Object)
 		obj.SetCreationTimestamp(metav1.NewTime(time.UnixMilli(1000)))
 		uid := obj.GetName()
 		if uid == "" {
 			// The name is generated later.
-			uid = fmt.Sprint(obj.GetGenerateName(), births.Add(1))
+			uid = fmt.Sprint(obj.GetGenerateName(), assignedUIDs.Add(1))
 		}
 		obj.SetUID(types.UID(uid + "-uid"))
 	}
@@ -341,6 +344,21 @@ func finalizersPatch(body string) rtesting.PatchRef {
 	}
 }
 
+// finalizersPatches is the expected patch of widget's finalizers to these.
+func finalizersPatches(finalizers ...string) []rtesting.PatchRef {
+	list := "null"
+	if len(finalizers) > 0 {
+		list = `["` + strings.Join(finalizers, `","`) + `"]`
+	}
+	return []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":` + list + `,"resourceVersion":"999"}}`)}
+}
+
+// failedTo is the event of a ConfigMap that cannot be created, updated or deleted.
+func failedTo(verb, name string, err error) []rtesting.Event {
+	reason := map[string]string{"create": "CreationFailed", "update": "UpdateFailed", "delete": "DeleteFailed"}[verb]
+	return []rtesting.Event{warning(reason, fmt.Sprintf("Failed to %s ConfigMap %q: %v", verb, name, err))}
+}
+
 // mergeConfigMap is the usual MergeBeforeUpdate.
 func mergeConfigMap(current, desired *corev1.ConfigMap) {
 	current.Labels = desired.Labels
@@ -354,4 +372,24 @@ func encode(t testing.TB, v any) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// hooks is a node made of functions.
+type hooks struct {
+	setup     func(context.Context, reconcilers.Manager, *reconcilers.Builder) error
+	reconcile func(context.Context, *resources.Widget) (reconcilers.Result, error)
+}
+
+func (h *hooks) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
+	if h.setup == nil {
+		return nil
+	}
+	return h.setup(ctx, mgr, bldr)
+}
+
+func (h *hooks) Reconcile(ctx context.Context, widget *resources.Widget) (reconcilers.Result, error) {
+	if h.reconcile == nil {
+		return reconcilers.Result{}, nil
+	}
+	return h.reconcile(ctx, widget)
 }

@@ -96,7 +96,7 @@ func TestForEach(t *testing.T) {
 			calls:      []string{"items", "a", "b"},
 			widgetCase: widgetCase{ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
 		},
-		// Law L6.
+		// Invariant L6.
 		"the delay of the item that fails": {
 			node: func(calls *trace) widgetNode {
 				return &widgetForEachString{Items: items(calls, nil, "a", "b", "c"), Reconciler: results(calls, reconcilers.ErrQuiet, hour, minute)}

@@ -28,7 +28,7 @@ func TestResourceReconcilerForgets(t *testing.T) {
 		owners /= 10
 	}
 	config := expectWidget().Config()
-	all := &churn{Client: config.Client, widgets: map[types.NamespacedName]*resources.Widget{}}
+	all := &volatileClient{Client: config.Client, widgets: map[types.NamespacedName]*resources.Widget{}}
 	config.Client = all
 	config.Tracker = tracker.New(widgetScheme, time.Hour)
 	root := &widgetRoot{SkipStatusUpdate: true, Reconciler: rememberingTree(), Config: config}
@@ -54,7 +54,7 @@ func TestResourceReconcilerForgets(t *testing.T) {
 	clear(all.widgets)
 	reconcileAll()
 	if n := root.Remembered(); n != 0 {
-		t.Errorf("%d resources are remembered, of which none is there", n)
+		t.Errorf("%d resources are remembered, and none is there", n)
 	}
 	if size := tracked.Size(); size != (tracker.Size{}) {
 		t.Errorf("the tracker remembers %+v", size)
@@ -85,13 +85,13 @@ func rememberingTree() widgetNode {
 	}
 }
 
-// churn is a client of a cluster whose widgets come and go, and that takes every write.
-type churn struct {
+// volatileClient is a client of a cluster whose widgets come and go, and that takes every write.
+type volatileClient struct {
 	client.Client
 	widgets map[types.NamespacedName]*resources.Widget
 }
 
-func (c *churn) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+func (c *volatileClient) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	if _, ok := obj.(*resources.Widget); !ok {
 		return apierrs.NewNotFound(schema.GroupResource{}, key.Name)
 	}
@@ -103,9 +103,11 @@ func (c *churn) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	return nil
 }
 
-func (c *churn) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+func (c *volatileClient) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return nil
+}
 
-func (c *churn) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+func (c *volatileClient) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	obj.SetUID(types.UID(obj.GetName()))
 	obj.SetResourceVersion("1")
 	return nil
@@ -114,12 +116,12 @@ func (c *churn) Create(_ context.Context, obj client.Object, _ ...client.CreateO
 // Nor does it keep what became of the children that a resource had once, however long the resource lives.
 func TestResourceReconcilerForgetsChildren(t *testing.T) {
 	expect := expectWidget(steadyWidget)
-	born := 0
+	created := 0
 	expect.WithReactors = []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
 		if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" {
-			born++
+			created++
 			child := create.GetObject().(client.Object)
-			child.SetUID(types.UID(fmt.Sprint("child-", born)))
+			child.SetUID(types.UID(fmt.Sprint("child-", created)))
 			child.SetCreationTimestamp(metav1.NewTime(requestTime))
 		}
 		return false, nil, nil
@@ -136,10 +138,10 @@ func TestResourceReconcilerForgetsChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if born != lives {
-		t.Fatalf("%d children were born", born)
+	if created != lives {
+		t.Fatalf("%d children were created", created)
 	}
 	if n := root.RememberedWrites(); n == 0 || n > lives/5 {
-		t.Errorf("of %d children, of which one is there, %d are remembered", lives, n)
+		t.Errorf("of %d children, one is there, and %d are remembered", lives, n)
 	}
 }

@@ -15,46 +15,46 @@ import (
 
 // The cache shows one of two extra children still, and not yet the one made instead: nothing may be deleted on its word.
 func TestStaleCacheCausesNoDeleteOfTheLiveChild(t *testing.T) {
-	world := newStaleWorld(t, changedChild())
+	cluster := newStaleCluster(t, changedChild())
 	for _, name := range []string{"extra-a", "extra-b"} {
 		extra := configMap.With(func(child *corev1.ConfigMap) { child.Name = name }).Object()
-		if err := world.lagging.Client.Create(t.Context(), extra); err != nil {
+		if err := cluster.lagging.Client.Create(t.Context(), extra); err != nil {
 			t.Fatal(err)
 		}
 	}
-	world.catchUp(t)
-	world.reconcile("two extras", "delete ConfigMap", "delete ConfigMap", "create ConfigMap", "update Widget/status")
-	for key := range world.seen[configMapType] {
+	cluster.catchUp(t)
+	cluster.reconcile("two extras", "delete ConfigMap", "delete ConfigMap", "create ConfigMap", "update Widget/status")
+	for key := range cluster.seen[configMapType] {
 		if key.Name == "extra-a" {
-			delete(world.seen[configMapType], key)
+			delete(cluster.seen[configMapType], key)
 		}
 	}
-	world.reconcile("the cache knows of one deletion")
-	world.reconcile("it still does")
-	world.catchUp(t)
-	world.reconcile("the cache caught up")
-	if children := world.children(); len(children) != 1 || children[0].Name != configMap.Object().Name {
+	cluster.reconcile("the cache knows of one deletion")
+	cluster.reconcile("it still does")
+	cluster.catchUp(t)
+	cluster.reconcile("the cache caught up")
+	if children := cluster.children(); len(children) != 1 || children[0].Name != configMap.Object().Name {
 		t.Errorf("there is %v", children)
 	}
 }
 
 // A deletion that did not take hold, or not for ever, is noticed all the same.
 func TestADeletionOfOursIsNotBelievedForEver(t *testing.T) {
-	world := newStaleWorld(t, changedChild(desires(desiresNothing)))
-	if err := world.lagging.Client.Create(t.Context(), configMap.Object()); err != nil {
+	cluster := newStaleCluster(t, changedChild(desires(desiresNothing)))
+	if err := cluster.lagging.Client.Create(t.Context(), configMap.Object()); err != nil {
 		t.Fatal(err)
 	}
-	world.catchUp(t)
-	world.reconcile("not desired", "delete ConfigMap", "update Widget/status")
-	world.reconcile("the cache lags")
-	world.now = world.now.Add(time.Hour)
-	world.reconcile("it lags for longer than a cache may", "delete ConfigMap", "update Widget/status")
+	cluster.catchUp(t)
+	cluster.reconcile("not desired", "delete ConfigMap", "update Widget/status")
+	cluster.reconcile("the cache lags")
+	cluster.now = cluster.now.Add(time.Hour)
+	cluster.reconcile("it lags for longer than a cache may", "delete ConfigMap", "update Widget/status")
 }
 
-// What an author's function does to the child that it is shown must not count as the state of the cluster (law L11).
+// What an author's function does to the child that it is shown must not count as the state of the cluster (invariant L11).
 func TestAChildThatTheStatusSharesIsStillComparedWithTheCluster(t *testing.T) {
 	ready := false
-	world := newStaleWorld(t, func(*trace) widgetNode {
+	cluster := newStaleCluster(t, func(*trace) widgetNode {
 		child := reflectingChild(&trace{})
 		desires(func(desired *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 			if ready {
@@ -70,19 +70,19 @@ func TestAChildThatTheStatusSharesIsStillComparedWithTheCluster(t *testing.T) {
 			return nil
 		}}}
 	})
-	world.reconcile("first", "create ConfigMap", "update Widget/status")
+	cluster.reconcile("first", "create ConfigMap", "update Widget/status")
 	for range 2 {
-		world.catchUp(t)
-		world.reconcile("again")
+		cluster.catchUp(t)
+		cluster.reconcile("again")
 	}
 	ready = true
-	world.reconcile("desired otherwise", "update ConfigMap")
-	if data := world.children()[0].Data; data["ready"] != "true" {
+	cluster.reconcile("desired otherwise", "update ConfigMap")
+	if data := cluster.children()[0].Data; data["ready"] != "true" {
 		t.Errorf("the child has %v", data)
 	}
 }
 
-// A child without an owner stays when the resource goes, so the finalizer must not go on the word of a cache (law L3).
+// A child without an owner stays when the resource goes, so the finalizer must not go on the word of a cache (invariant L3).
 func TestL3FinalizerStaysForAChildThatTheCacheDoesNotShow(t *testing.T) {
 	const finalizer = "test.espalier.dev/child"
 	for name, node := range map[string]func(*trace) widgetNode{
@@ -104,34 +104,34 @@ func TestL3FinalizerStaysForAChildThatTheCacheDoesNotShow(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world := newStaleWorld(t, node)
-			world.reconcile("first", "patch Widget", "create ConfigMap", "update Widget/status")
+			cluster := newStaleCluster(t, node)
+			cluster.reconcile("first", "patch Widget", "create ConfigMap", "update Widget/status")
 			live := &resources.Widget{}
-			if err := world.lagging.Client.Get(t.Context(), widgetKey, live); err != nil {
+			if err := cluster.lagging.Client.Get(t.Context(), widgetKey, live); err != nil {
 				t.Fatal(err)
 			}
-			if err := world.lagging.Client.Delete(t.Context(), live); err != nil {
+			if err := cluster.lagging.Client.Delete(t.Context(), live); err != nil {
 				t.Fatal(err)
 			}
-			children := world.seen[configMapType]
-			world.catchUp(t)
-			world.seen[configMapType] = children
+			children := cluster.seen[configMapType]
+			cluster.catchUp(t)
+			cluster.seen[configMapType] = children
 
-			world.calls.calls = nil
-			if _, err := world.root.Reconcile(t.Context(), widgetRequest); err != nil {
+			cluster.calls.calls = nil
+			if _, err := cluster.root.Reconcile(t.Context(), widgetRequest); err != nil {
 				t.Fatal(err)
 			}
-			if n := len(world.children()); n != 0 {
-				t.Errorf("%d children are left behind, after %v", n, world.calls.calls)
+			if n := len(cluster.children()); n != 0 {
+				t.Errorf("%d children are left behind, after %v", n, cluster.calls.calls)
 			}
 		})
 	}
 }
 
 // What a client serves is a copy for its caller, and names the kind, as the clients of managers do.
-func TestChildrenTellTheirKind(t *testing.T) {
+func TestChildrenHaveTheirKind(t *testing.T) {
 	var kinds []string
-	world := newStaleWorld(t, func(*trace) widgetNode {
+	cluster := newStaleCluster(t, func(*trace) widgetNode {
 		child := reflectingChild(&trace{})
 		child.ReflectChildStatusOnParent = func(_ context.Context, _ *resources.Widget, actual *corev1.ConfigMap, _ error) {
 			kinds = append(kinds, actual.APIVersion+" "+actual.Kind)
@@ -139,15 +139,15 @@ func TestChildrenTellTheirKind(t *testing.T) {
 		return child
 	})
 	given := configMap.With(func(child *corev1.ConfigMap) { child.TypeMeta = metav1.TypeMeta{} }).Object()
-	if err := world.lagging.Client.Create(t.Context(), given); err != nil {
+	if err := cluster.lagging.Client.Create(t.Context(), given); err != nil {
 		t.Fatal(err)
 	}
-	world.catchUp(t)
-	for _, seen := range world.seen[configMapType] {
+	cluster.catchUp(t)
+	for _, seen := range cluster.seen[configMapType] {
 		seen.(*corev1.ConfigMap).TypeMeta = metav1.TypeMeta{}
 	}
-	world.reconcile("there already")
-	world.reconcile("again")
+	cluster.reconcile("there already")
+	cluster.reconcile("again")
 	for _, kind := range kinds {
 		if kind != "v1 ConfigMap" {
 			t.Errorf("a child says that it is a %q", kind)

@@ -23,7 +23,7 @@ func (r childRepresentation[CT, CL]) manager() *reconcilers.UpdatingObjectManage
 }
 
 // childNode is a node that desires one child, which has the color of the resource; none if that has no color.
-func (f family[T, TL, CT, CL]) childNode(reflect func(resource T, child string, err error)) *reconcilers.ChildReconciler[T, CT, CL] {
+func (f combination[T, TL, CT, CL]) childNode(reflect func(resource T, child string, err error)) *reconcilers.ChildReconciler[T, CT, CL] {
 	return &reconcilers.ChildReconciler[T, CT, CL]{
 		ChildType: f.child.empty(), ChildListType: f.child.list(),
 		DesiredChild: func(_ context.Context, resource T) (none CT, err error) {
@@ -66,7 +66,7 @@ func listTrack(namespace string) rtesting.TrackRequest {
 	}}
 }
 
-func (f family[T, TL, CT, CL]) hasChild(t *testing.T) {
+func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
 	node := func(calls *trace) reconcilers.SubReconciler[T] {
 		return f.childNode(func(_ T, child string, err error) { calls.add("reflect %q %v", child, err) })
 	}
@@ -74,7 +74,7 @@ func (f family[T, TL, CT, CL]) hasChild(t *testing.T) {
 	runRepresented(t, map[string]representedCase[T]{
 		"is created": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
-				Resource: blue, WithReactors: []rtesting.ReactionFunc{born},
+				Resource: blue, WithReactors: []rtesting.ReactionFunc{assignUID},
 				ExpectCreates: []client.Object{f.child.of(configMap.Object())}, ExpectEvents: []rtesting.Event{memberEvent("Created", "gadget")},
 			},
 			node: node, calls: []string{"create ConfigMap", `reflect "blue" <nil>`},
@@ -118,7 +118,7 @@ func (f family[T, TL, CT, CL]) hasChild(t *testing.T) {
 	})
 }
 
-func (f family[T, TL, CT, CL]) hasChildren(t *testing.T) {
+func (f combination[T, TL, CT, CL]) hasChildren(t *testing.T) {
 	node := func(calls *trace) reconcilers.SubReconciler[T] {
 		return &reconcilers.ChildSetReconciler[T, CT, CL]{
 			ChildType: f.child.empty(), ChildListType: f.child.list(),
@@ -156,7 +156,7 @@ func (f family[T, TL, CT, CL]) hasChildren(t *testing.T) {
 	runRepresented(t, map[string]representedCase[T]{
 		"come and go": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
-				Resource: f.of(blueWidget.Object()), WithReactors: []rtesting.ReactionFunc{born},
+				Resource: f.of(blueWidget.Object()), WithReactors: []rtesting.ReactionFunc{assignUID},
 				GivenObjects:  []client.Object{givenMember("a").With(at("a")), givenMember("b").With(at("b"), redden)},
 				ExpectDeletes: deletes(member("a").With(at("a"))),
 				ExpectUpdates: []client.Object{f.child.of(givenMember("b").With(at("b")).Object())},
@@ -183,7 +183,7 @@ func (f family[T, TL, CT, CL]) hasChildren(t *testing.T) {
 	})
 }
 
-func (f family[T, TL, CT, CL]) tracks(t *testing.T) {
+func (f combination[T, TL, CT, CL]) tracks(t *testing.T) {
 	node := func(calls *trace) reconcilers.SubReconciler[T] {
 		return &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, _ T) error {
 			c, obj := reconcilers.RetrieveConfigOrDie(ctx), f.child.empty()
@@ -211,7 +211,7 @@ func (f family[T, TL, CT, CL]) tracks(t *testing.T) {
 			node:                  node, calls: []string{", " + wakes, "<nil>"},
 		},
 	})
-	// A change of what is tracked wakes the resource, whoever sees it how.
+	// A change of what is tracked wakes the resource, however it is represented.
 	rtesting.SetupTests{"wakes": {
 		GivenTracks:   []rtesting.TrackRequest{everywhere},
 		ExpectWatches: []client.Object{f.watched, f.child.empty()},
@@ -247,7 +247,7 @@ func (r childRepresentation[CT, CL]) isAggregated(t *testing.T) {
 		color string
 	}{
 		"is created": {rtesting.ReconcilerTestCase{
-			WithReactors:  []rtesting.ReactionFunc{born},
+			WithReactors:  []rtesting.ReactionFunc{assignUID},
 			ExpectCreates: []client.Object{r.of(blueSummary.Object())},
 			ExpectEvents:  []rtesting.Event{summaryEvent("Created", `Created ConfigMap "summary"`)},
 		}, "blue"},

@@ -87,7 +87,7 @@ func (r representation[T, TL]) hasFinalizer(t *testing.T) {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:       r.of(blueWidget.Object()),
 				ExpectResource: r.of(blueWidget.With(patchedBy("f.io/f")).Object()),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["f.io/f"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches("f.io/f"),
 				ExpectEvents:   patched,
 			},
 			node: node, calls: []string{"patch Widget", "sync"},
@@ -156,7 +156,7 @@ func runCast[T client.Object, TL client.ObjectList, C client.Object, CL client.O
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:       from.of(blueWidget.Object()),
 				ExpectResource: from.of(blueWidget.With(markedBlue, patchedBy("f.io/f")).Object()),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["f.io/f"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches("f.io/f"),
 				ExpectEvents:   []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "f.io/f"`)},
 			},
 			node: func(calls *trace) reconcilers.SubReconciler[T] {

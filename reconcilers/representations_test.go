@@ -48,8 +48,8 @@ type childRepresentation[CT client.Object, CL client.ObjectList] struct {
 	merge func(current, desired CT)
 }
 
-// family is a resource with its children.
-type family[T client.Object, TL client.ObjectList, CT client.Object, CL client.ObjectList] struct {
+// combination is a resource with its children.
+type combination[T client.Object, TL client.ObjectList, CT client.Object, CL client.ObjectList] struct {
 	representation[T, TL]
 	child childRepresentation[CT, CL]
 }
@@ -66,7 +66,7 @@ type (
 	childScenarios interface {
 		isAggregated(t *testing.T)
 	}
-	familyScenarios interface {
+	combinationScenarios interface {
 		hasChild(t *testing.T)
 		hasChildren(t *testing.T)
 		tracks(t *testing.T)
@@ -128,21 +128,21 @@ var (
 	allResources = map[string]resourceScenarios{
 		"typed": typedWidgets, "unstructured": unstructuredWidgets, "duck": duckWidgets,
 	}
-	allChildren = map[string]childScenarios{"typed": typedConfigMaps, "unstructured": unstructuredConfigMaps}
-	allFamilies = map[string]familyScenarios{
-		"typed of typed":               familyOf(typedWidgets, typedConfigMaps),
-		"typed of unstructured":        familyOf(typedWidgets, unstructuredConfigMaps),
-		"unstructured of typed":        familyOf(unstructuredWidgets, typedConfigMaps),
-		"unstructured of unstructured": familyOf(unstructuredWidgets, unstructuredConfigMaps),
-		"duck of typed":                familyOf(duckWidgets, typedConfigMaps),
-		"duck of unstructured":         familyOf(duckWidgets, unstructuredConfigMaps),
+	allChildren     = map[string]childScenarios{"typed": typedConfigMaps, "unstructured": unstructuredConfigMaps}
+	allCombinations = map[string]combinationScenarios{
+		"typed of typed":               combinationOf(typedWidgets, typedConfigMaps),
+		"typed of unstructured":        combinationOf(typedWidgets, unstructuredConfigMaps),
+		"unstructured of typed":        combinationOf(unstructuredWidgets, typedConfigMaps),
+		"unstructured of unstructured": combinationOf(unstructuredWidgets, unstructuredConfigMaps),
+		"duck of typed":                combinationOf(duckWidgets, typedConfigMaps),
+		"duck of unstructured":         combinationOf(duckWidgets, unstructuredConfigMaps),
 	}
 )
 
-func familyOf[T client.Object, TL client.ObjectList, CT client.Object, CL client.ObjectList](
+func combinationOf[T client.Object, TL client.ObjectList, CT client.Object, CL client.ObjectList](
 	resource representation[T, TL], child childRepresentation[CT, CL],
-) familyScenarios {
-	return family[T, TL, CT, CL]{resource, child}
+) combinationScenarios {
+	return combination[T, TL, CT, CL]{resource, child}
 }
 
 func TestRepresentationsWriteStatus(t *testing.T) {
@@ -167,16 +167,18 @@ func TestRepresentationsAreAggregated(t *testing.T) {
 	forAll(t, allChildren, childScenarios.isAggregated)
 }
 
-func TestRepresentationsHaveAChild(t *testing.T) { forAll(t, allFamilies, familyScenarios.hasChild) }
-
-func TestRepresentationsHaveChildren(t *testing.T) {
-	forAll(t, allFamilies, familyScenarios.hasChildren)
+func TestRepresentationsHaveAChild(t *testing.T) {
+	forAll(t, allCombinations, combinationScenarios.hasChild)
 }
 
-func TestRepresentationsTrack(t *testing.T) { forAll(t, allFamilies, familyScenarios.tracks) }
+func TestRepresentationsHaveChildren(t *testing.T) {
+	forAll(t, allCombinations, combinationScenarios.hasChildren)
+}
+
+func TestRepresentationsTrack(t *testing.T) { forAll(t, allCombinations, combinationScenarios.tracks) }
 
 func TestRepresentationsAreReconciledByAnOperator(t *testing.T) {
-	forAll(t, allFamilies, familyScenarios.isReconciledByAnOperator)
+	forAll(t, allCombinations, combinationScenarios.isReconciledByAnOperator)
 }
 
 func forAll[S any](t *testing.T, of map[string]S, scenario func(S, *testing.T)) {

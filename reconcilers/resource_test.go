@@ -35,7 +35,7 @@ func observed(w *resources.Widget) {
 	w.Status.ObservedGeneration = w.Generation
 }
 
-// writing returns a tree that changes the status, and returns what it is told.
+// writing returns a tree that changes the status, and returns what it is given.
 func writing(result reconcilers.Result, err error) widgetNode {
 	return &widgetSync{
 		SyncDuringFinalization: true,
@@ -73,7 +73,7 @@ func TestResourceReconciler(t *testing.T) {
 	}
 	steady := []client.Object{steadyWidget}
 	written := []client.Object{steadyWidget.With(statusField("tree", "ran"))}
-	dying := steadyWidget.With(terminating(ours))
+	beingDeleted := steadyWidget.With(terminating(ours))
 
 	rootTests{
 		"gone": {root: steps(minute, errBoom), calls: []string{}},
@@ -101,6 +101,24 @@ func TestResourceReconciler(t *testing.T) {
 			calls:              []string{"tree"},
 			ReconcilerTestCase: rtest{GivenObjects: steady, ExpectedResult: minute},
 		},
+		"terminating, and gone when the status is written": {
+			root: with(writes(nothing, nil), func(r *widgetRoot) { r.SyncStatusDuringFinalization = true }),
+			ReconcilerTestCase: rtest{
+				GivenObjects:        []client.Object{beingDeleted},
+				WithReactors:        failStatusWrite(apierrs.NewNotFound(schema.GroupResource{}, "gadget")),
+				ExpectStatusUpdates: []client.Object{beingDeleted.With(statusField("tree", "ran"))},
+			},
+		},
+		"gone when the status is written": {
+			root: writes(nothing, nil),
+			ReconcilerTestCase: rtest{
+				GivenObjects:        steady,
+				WithReactors:        failStatusWrite(apierrs.NewNotFound(schema.GroupResource{}, "gadget")),
+				ExpectStatusUpdates: written,
+				ExpectEvents:        []rtesting.Event{warning("StatusUpdateFailed", `Failed to update status:  "gadget" not found`)},
+				ShouldErr:           true,
+			},
+		},
 		"steady, fails": {
 			root:               steps(minute, errBoom),
 			calls:              []string{"tree"},
@@ -116,7 +134,7 @@ func TestResourceReconciler(t *testing.T) {
 			calls:              []string{"tree"},
 			ReconcilerTestCase: rtest{GivenObjects: steady, ExpectedResult: requeue},
 		},
-		// Law L6: the delay of a quiet error is kept.
+		// Invariant L6: the delay of a quiet error is kept.
 		"steady, fails quietly, with a delay": {
 			root:               steps(minute, reconcilers.ErrQuiet),
 			calls:              []string{"tree"},
@@ -167,7 +185,7 @@ func TestResourceReconciler(t *testing.T) {
 				Verify:              returns(errBoom),
 			},
 		},
-		// Where the vocabulary comes from, the delay is dropped here too. Law L6 has one exception, and this is not it.
+		// Where the vocabulary comes from, the delay is dropped here too. Invariant L6 has one exception, and this is not it.
 		"the tree changes the status, which conflicts": {
 			root: writes(minute, nil),
 			ReconcilerTestCase: rtest{
@@ -248,13 +266,13 @@ func TestResourceReconciler(t *testing.T) {
 		},
 		"terminating": {
 			root:               writes(minute, nil),
-			ReconcilerTestCase: rtest{GivenObjects: []client.Object{dying}, ExpectedResult: minute},
+			ReconcilerTestCase: rtest{GivenObjects: []client.Object{beingDeleted}, ExpectedResult: minute},
 		},
 		"terminating, SyncStatusDuringFinalization": {
 			root: with(writes(minute, nil), func(r *widgetRoot) { r.SyncStatusDuringFinalization = true }),
 			ReconcilerTestCase: rtest{
-				GivenObjects:        []client.Object{dying},
-				ExpectStatusUpdates: []client.Object{dying.With(statusField("tree", "ran"))},
+				GivenObjects:        []client.Object{beingDeleted},
+				ExpectStatusUpdates: []client.Object{beingDeleted.With(statusField("tree", "ran"))},
 				ExpectEvents:        []rtesting.Event{statusUpdated},
 			},
 		},

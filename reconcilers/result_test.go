@@ -20,7 +20,7 @@ func TestAggregateResults(t *testing.T) {
 		"requeue":        {results: []reconcilers.Result{{}, requeue, {}}, expected: requeue},
 		"delay":          {results: []reconcilers.Result{{}, minute, {}}, expected: minute},
 		"shortest delay": {results: []reconcilers.Result{hour, minute, hour}, expected: minute},
-		// The queue ignores a negative delay, so it must not hide another one (law L6).
+		// The queue ignores a negative delay, so it must not hide another one (invariant L6).
 		"negative delay":         {results: []reconcilers.Result{{RequeueAfter: -1}, minute, {RequeueAfter: -1}}, expected: minute},
 		"requeue beside a delay": {results: []reconcilers.Result{requeue, hour, minute}, expected: both},
 		"highest priority": {

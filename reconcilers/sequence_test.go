@@ -153,7 +153,7 @@ func TestSequenceNamesItsElements(t *testing.T) {
 	}
 }
 
-func TestSequenceTellsThePath(t *testing.T) {
+func TestSequenceReportsThePath(t *testing.T) {
 	var paths []string
 	named := func(name string) widgetNode {
 		return &widgetSync{Name: name, Sync: func(ctx context.Context, _ *resources.Widget) error {

@@ -73,28 +73,28 @@ func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client
 	return meta.SetList(list, found)
 }
 
-// staleWorld is a root over a lagging client, and the cluster behind it.
-type staleWorld struct {
+// staleCluster is a root over a lagging client, and the cluster behind it.
+type staleCluster struct {
 	*testing.T
 	*lagging
 	root *widgetRoot
 	now  time.Time
 }
 
-func newStaleWorld(t *testing.T, node func(*trace) widgetNode) *staleWorld {
+func newStaleCluster(t *testing.T, node func(*trace) widgetNode) *staleCluster {
 	calls := &trace{}
 	expect := expectWidget(steadyWidget)
-	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, born}
+	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, assignUID}
 	config := expect.Config()
-	world := &staleWorld{T: t, lagging: &lagging{Client: config.Client, calls: calls}, now: requestTime}
-	config.Client, config.APIReader = world.lagging, world.lagging.Client
-	world.root = &widgetRoot{Reconciler: node(&trace{}), Config: config}
-	world.catchUp(t)
-	return world
+	cluster := &staleCluster{T: t, lagging: &lagging{Client: config.Client, calls: calls}, now: requestTime}
+	config.Client, config.APIReader = cluster.lagging, cluster.lagging.Client
+	cluster.root = &widgetRoot{Reconciler: node(&trace{}), Config: config}
+	cluster.catchUp(t)
+	return cluster
 }
 
 // reconcile reconciles and checks the calls that it makes.
-func (w *staleWorld) reconcile(step string, expected ...string) {
+func (w *staleCluster) reconcile(step string, expected ...string) {
 	w.Helper()
 	w.calls.calls = nil
 	if _, err := w.root.Reconcile(rtime.StashNow(w.Context(), w.now), widgetRequest); err != nil {
@@ -106,7 +106,7 @@ func (w *staleWorld) reconcile(step string, expected ...string) {
 }
 
 // children are those that there really are.
-func (w *staleWorld) children() []corev1.ConfigMap {
+func (w *staleCluster) children() []corev1.ConfigMap {
 	w.Helper()
 	list := &corev1.ConfigMapList{}
 	if err := w.lagging.Client.List(w.Context(), list); err != nil {
@@ -131,14 +131,14 @@ func TestStaleCacheCausesNoSecondWrite(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world := newStaleWorld(t, changedChild(change))
-			world.reconcile("first", "create ConfigMap", "update Widget/status")
+			cluster := newStaleCluster(t, changedChild(change))
+			cluster.reconcile("first", "create ConfigMap", "update Widget/status")
 			for range 3 {
-				world.reconcile("the cache lags")
+				cluster.reconcile("the cache lags")
 			}
-			world.catchUp(t)
-			world.reconcile("the cache caught up")
-			if n := len(world.children()); n != 1 {
+			cluster.catchUp(t)
+			cluster.reconcile("the cache caught up")
+			if n := len(cluster.children()); n != 1 {
 				t.Errorf("there are %d children", n)
 			}
 		})
@@ -147,87 +147,87 @@ func TestStaleCacheCausesNoSecondWrite(t *testing.T) {
 
 func TestStaleCacheCausesNoSecondUpdate(t *testing.T) {
 	color := "blue"
-	world := newStaleWorld(t, changedChild(desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	cluster := newStaleCluster(t, changedChild(desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		child.Data["color"] = color
 		return child, nil
 	})))
-	world.reconcile("first", "create ConfigMap", "update Widget/status")
-	world.catchUp(t)
+	cluster.reconcile("first", "create ConfigMap", "update Widget/status")
+	cluster.catchUp(t)
 	color = "red"
-	world.reconcile("desired otherwise", "update ConfigMap")
-	world.reconcile("the cache lags")
+	cluster.reconcile("desired otherwise", "update ConfigMap")
+	cluster.reconcile("the cache lags")
 	color = "green"
-	world.reconcile("desired otherwise again, while the cache lags", "update ConfigMap")
-	world.reconcile("the cache lags again")
-	world.catchUp(t)
-	world.reconcile("the cache caught up")
-	if children := world.children(); len(children) != 1 || children[0].Data["color"] != "green" {
+	cluster.reconcile("desired otherwise again, while the cache lags", "update ConfigMap")
+	cluster.reconcile("the cache lags again")
+	cluster.catchUp(t)
+	cluster.reconcile("the cache caught up")
+	if children := cluster.children(); len(children) != 1 || children[0].Data["color"] != "green" {
 		t.Errorf("there is %v", children)
 	}
 }
 
 func TestStaleCacheCausesNoSecondDelete(t *testing.T) {
 	desired := true
-	world := newStaleWorld(t, changedChild(desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	cluster := newStaleCluster(t, changedChild(desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		if !desired {
 			return nil, nil
 		}
 		return child, nil
 	})))
-	world.reconcile("first", "create ConfigMap", "update Widget/status")
-	world.catchUp(t)
+	cluster.reconcile("first", "create ConfigMap", "update Widget/status")
+	cluster.catchUp(t)
 	desired = false
-	world.reconcile("not desired", "delete ConfigMap", "update Widget/status")
-	world.catchUp(t)
-	world.reconcile("gone")
+	cluster.reconcile("not desired", "delete ConfigMap", "update Widget/status")
+	cluster.catchUp(t)
+	cluster.reconcile("gone")
 	desired = true
-	world.reconcile("desired again", "create ConfigMap", "update Widget/status")
-	if n := len(world.children()); n != 1 {
+	cluster.reconcile("desired again", "create ConfigMap", "update Widget/status")
+	if n := len(cluster.children()); n != 1 {
 		t.Errorf("there are %d children", n)
 	}
 }
 
-// What somebody else does is believed as soon as it can be known.
+// What other clients do is believed as soon as it can be known.
 func TestStaleCacheIsNotDistrustedForEver(t *testing.T) {
 	t.Run("deleted after the cache saw it", func(t *testing.T) {
-		world := newStaleWorld(t, changedChild())
-		world.reconcile("first", "create ConfigMap", "update Widget/status")
-		world.catchUp(t)
-		child := world.children()[0]
-		if err := world.lagging.Client.Delete(t.Context(), &child); err != nil {
+		cluster := newStaleCluster(t, changedChild())
+		cluster.reconcile("first", "create ConfigMap", "update Widget/status")
+		cluster.catchUp(t)
+		child := cluster.children()[0]
+		if err := cluster.lagging.Client.Delete(t.Context(), &child); err != nil {
 			t.Fatal(err)
 		}
-		world.catchUp(t)
-		world.reconcile("deleted", "create ConfigMap")
+		cluster.catchUp(t)
+		cluster.reconcile("deleted", "create ConfigMap")
 	})
 	t.Run("deleted before the cache saw it", func(t *testing.T) {
-		world := newStaleWorld(t, changedChild())
-		world.reconcile("first", "create ConfigMap", "update Widget/status")
-		child := world.children()[0]
-		if err := world.lagging.Client.Delete(t.Context(), &child); err != nil {
+		cluster := newStaleCluster(t, changedChild())
+		cluster.reconcile("first", "create ConfigMap", "update Widget/status")
+		child := cluster.children()[0]
+		if err := cluster.lagging.Client.Delete(t.Context(), &child); err != nil {
 			t.Fatal(err)
 		}
-		world.reconcile("deleted", "create ConfigMap")
-		world.catchUp(t)
-		world.reconcile("the cache caught up")
+		cluster.reconcile("deleted", "create ConfigMap")
+		cluster.catchUp(t)
+		cluster.reconcile("the cache caught up")
 	})
-	t.Run("changed by somebody", func(t *testing.T) {
-		world := newStaleWorld(t, changedChild())
-		world.reconcile("first", "create ConfigMap", "update Widget/status")
-		child := world.children()[0]
+	t.Run("changed by another client", func(t *testing.T) {
+		cluster := newStaleCluster(t, changedChild())
+		cluster.reconcile("first", "create ConfigMap", "update Widget/status")
+		child := cluster.children()[0]
 		child.Data = nil
-		if err := world.lagging.Client.Update(t.Context(), &child); err != nil {
+		if err := cluster.lagging.Client.Update(t.Context(), &child); err != nil {
 			t.Fatal(err)
 		}
-		world.catchUp(t)
-		world.reconcile("changed", "update ConfigMap")
+		cluster.catchUp(t)
+		cluster.reconcile("changed", "update ConfigMap")
 	})
 }
 
 // A status that was written is not written again on the word of a cache that lags.
 func TestStaleCacheCausesNoSecondStatusWrite(t *testing.T) {
 	count := 0
-	world := newStaleWorld(t, func(*trace) widgetNode {
+	cluster := newStaleCluster(t, func(*trace) widgetNode {
 		return &widgetSync{Sync: func(_ context.Context, w *resources.Widget) error {
 			if w.Status.Fields["made"] == "" {
 				count++
@@ -236,10 +236,10 @@ func TestStaleCacheCausesNoSecondStatusWrite(t *testing.T) {
 			return nil
 		}}
 	})
-	world.reconcile("first", "update Widget/status")
-	world.reconcile("the cache lags")
-	world.catchUp(t)
-	world.reconcile("the cache caught up")
+	cluster.reconcile("first", "update Widget/status")
+	cluster.reconcile("the cache lags")
+	cluster.catchUp(t)
+	cluster.reconcile("the cache caught up")
 	if count != 1 {
 		t.Errorf("%d things were made", count)
 	}
@@ -247,11 +247,11 @@ func TestStaleCacheCausesNoSecondStatusWrite(t *testing.T) {
 
 // Finalizers are written by patch, and are known then.
 func TestStaleCacheCausesNoSecondFinalizer(t *testing.T) {
-	world := newStaleWorld(t, func(calls *trace) widgetNode {
+	cluster := newStaleCluster(t, func(calls *trace) widgetNode {
 		return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("nested", reconcilers.Result{}, nil)}
 	})
-	world.reconcile("first", "patch Widget")
-	world.reconcile("the cache lags")
-	world.catchUp(t)
-	world.reconcile("the cache caught up")
+	cluster.reconcile("first", "patch Widget")
+	cluster.reconcile("the cache lags")
+	cluster.catchUp(t)
+	cluster.reconcile("the cache caught up")
 }

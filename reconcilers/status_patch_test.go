@@ -12,7 +12,9 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +29,7 @@ var duckType = metav1.TypeMeta{APIVersion: "test.espalier.dev/v1", Kind: "Widget
 
 // reflectsDuck changes the status, and more than that.
 func reflectsDuck(_ context.Context, d *duckWidget) error {
-	d.Labels = map[string]string{"stray": "true"}
+	d.Labels = map[string]string{"extra": "true"}
 	d.Status.Fields = map[string]string{"tree": "ran"}
 	return nil
 }
@@ -36,7 +38,10 @@ func reflectsDuck(_ context.Context, d *duckWidget) error {
 func TestPatchStatusAlone(t *testing.T) {
 	const conditional = `{"metadata":{"resourceVersion":"999"},"status":{"fields":{"tree":"ran"}}}`
 	conflict := rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: statusConflict})
-	given := &duckWidget{TypeMeta: duckType, ObjectMeta: metav1.ObjectMeta{Namespace: widgetKey.Namespace, Name: widgetKey.Name}}
+	given := &duckWidget{
+		TypeMeta:   duckType,
+		ObjectMeta: metav1.ObjectMeta{Namespace: widgetKey.Namespace, Name: widgetKey.Name},
+	}
 	for name, test := range map[string]struct {
 		alone, keep bool
 		tree        func(context.Context, *duckWidget) error
@@ -48,7 +53,7 @@ func TestPatchStatusAlone(t *testing.T) {
 	}{
 		"off": {
 			tree:   reflectsDuck,
-			patch:  `{"metadata":{"labels":{"stray":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
+			patch:  `{"metadata":{"labels":{"extra":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
 			events: []rtesting.Event{normal("StatusPatched", "Patched status")},
 		},
 		"on": {
@@ -85,15 +90,27 @@ func TestPatchStatusAlone(t *testing.T) {
 		"on, nothing but the status is as it was": {
 			alone: true,
 			tree: func(_ context.Context, d *duckWidget) error {
-				d.Labels = map[string]string{"stray": "true"}
+				d.Labels = map[string]string{"extra": "true"}
 				return nil
 			},
 		},
-		"on, conflict":           {alone: true, tree: reflectsDuck, patch: conditional, reactors: []rtesting.ReactionFunc{conflict}},
-		"on, conflict, filtered": {alone: true, keep: true, tree: reflectsDuck, patch: conditional, reactors: []rtesting.ReactionFunc{conflict}, result: requeue},
+		"on, conflict": {
+			alone:    true,
+			tree:     reflectsDuck,
+			patch:    conditional,
+			reactors: []rtesting.ReactionFunc{conflict},
+		},
+		"on, conflict, filtered": {
+			alone:    true,
+			keep:     true,
+			tree:     reflectsDuck,
+			patch:    conditional,
+			reactors: []rtesting.ReactionFunc{conflict},
+			result:   requeue,
+		},
 		"off, conflict": {
 			tree: reflectsDuck, reactors: []rtesting.ReactionFunc{conflict}, fails: true,
-			patch:  `{"metadata":{"labels":{"stray":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
+			patch:  `{"metadata":{"labels":{"extra":"true"}},"spec":{"fields":{"Defaulter":"ran"}},"status":{"fields":{"tree":"ran"}}}`,
 			events: []rtesting.Event{warning("StatusPatchFailed", "Failed to patch status: "+statusConflict.Error())},
 		},
 	} {
@@ -122,7 +139,7 @@ func TestPatchStatusAlone(t *testing.T) {
 	}
 }
 
-// Somebody else changes the resource while the tree runs. Only a real API server tells whether the lock holds.
+// Another client changes the resource while the tree runs. Only a real API server reports whether the lock holds.
 func TestPatchStatusAloneIsRefusedForAnotherVersion(t *testing.T) {
 	c := live(t)
 	namespace := plane.Namespace(t)
@@ -165,5 +182,81 @@ func TestPatchStatusAloneIsRefusedForAnotherVersion(t *testing.T) {
 	}
 	if event := <-recorder.Events; event != corev1.EventTypeNormal+" StatusPatched Patched status" || len(recorder.Events) > 0 {
 		t.Errorf("recorded %q and %d more", event, len(recorder.Events))
+	}
+}
+
+// unchanging is a client whose server finds nothing to change in a status.
+type unchanging struct {
+	client.Client
+	// versionless objects are read without a resource version.
+	versionless bool
+}
+
+func (u unchanging) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := u.Client.Get(ctx, key, obj, opts...)
+	if u.versionless {
+		obj.SetResourceVersion("")
+	}
+	return err
+}
+
+func (u unchanging) Status() client.SubResourceWriter { return unchangingStatus{u.Client.Status()} }
+
+type unchangingStatus struct{ client.SubResourceWriter }
+
+func (unchangingStatus) Update(context.Context, client.Object, ...client.SubResourceUpdateOption) error {
+	return nil
+}
+
+func (unchangingStatus) Patch(
+	_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption,
+) error {
+	_, err := patch.Data(obj)
+	return err
+}
+
+// No event follows a write that changed nothing, so that the delay of the tree counts.
+func TestAStatusWriteThatChangesNothingKeepsTheResult(t *testing.T) {
+	for name, test := range map[string]struct {
+		versionless bool
+		expected    reconcilers.Result
+	}{
+		"the version stays the same": {expected: minute},
+		"no version":                 {versionless: true, expected: nothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := expectWidget(steadyWidget).Config()
+			config.Client = unchanging{config.Client, test.versionless}
+			root := &widgetRoot{Config: config, Reconciler: writing(minute, nil)}
+			if result, err := root.Reconcile(t.Context(), widgetRequest); err != nil || result != test.expected {
+				t.Errorf("returned %+v, %v", result, err)
+			}
+		})
+	}
+}
+
+func TestPatchStatusAloneWithoutAVersion(t *testing.T) {
+	config := expectWidget(steadyWidget).Config()
+	config.Client = unchanging{config.Client, true}
+	root := &duckRoot{
+		Type: &duckWidget{TypeMeta: duckType}, PatchStatusAlone: true, Config: config,
+		Reconciler: &duckSync{Sync: reflectsDuck},
+	}
+	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheStatusOfADuckThatIsGone(t *testing.T) {
+	expect := expectWidget(steadyWidget.With(terminating(ours)))
+	expect.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{
+		Error: apierrs.NewNotFound(schema.GroupResource{}, "gadget"), SubResource: "status",
+	})}
+	root := &duckRoot{
+		Type: &duckWidget{TypeMeta: duckType}, SyncStatusDuringFinalization: true, Config: expect.Config(),
+		Reconciler: &duckSync{SyncDuringFinalization: true, Sync: reflectsDuck},
+	}
+	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+		t.Error(err)
 	}
 }

@@ -34,7 +34,7 @@ func fails(errs ...error) *widgetSync {
 	}}
 }
 
-// suppressed checks that an error was returned, and that nobody is to see it; shown checks that it is to be seen.
+// suppressed checks that an error was returned, and that it is hidden; shown checks that it is to be seen.
 func suppressed(expected error) rtesting.VerifyFunc {
 	return func(t *testing.T, result reconcilers.Result, err error) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestSuppressTransientErrorsSetup(t *testing.T) {
 	}
 }
 
-// A node that nobody set up or validated, and a context that has nothing, are no reason to panic.
+// A node that was not set up or validated, and a context that has nothing, are no reason to panic.
 func TestSuppressTransientErrorsByItself(t *testing.T) {
 	node := &widgetSuppress{Reconciler: fails(errBoom)}
 	for i := range 4 {
@@ -211,7 +211,7 @@ func (l *lists) List(ctx context.Context, list client.ObjectList, opts ...client
 	return l.Client.List(ctx, list, opts...)
 }
 
-// purging is a config of which the lists are noted, over a cluster with widget.
+// purging is a config that records its lists, over a cluster with widget.
 func purging(calls *trace) (reconcilers.Config, *lists) {
 	config := expectWidget(widget).Config()
 	cached := &lists{Client: config.Client, name: "client", calls: calls}
@@ -334,7 +334,7 @@ func TestSuppressTransientErrorsBelowARoot(t *testing.T) {
 	}
 }
 
-// Many resources at once, with a purge that fails over and over: nobody waits for the list, and there are never two.
+// Many resources at once, with a purge that fails over and over: no request waits for the list, and there are never two.
 func TestSuppressTransientErrorsAtOnce(t *testing.T) {
 	config, cached := purging(&trace{})
 	cached.err = errBoom

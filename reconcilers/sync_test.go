@@ -32,7 +32,7 @@ func TestSyncReconciler(t *testing.T) {
 			}
 		}
 	}
-	dying := terminatingWidget.Object()
+	beingDeleted := terminatingWidget.Object()
 	nodeTests{
 		"Sync": {
 			node: func(*trace) widgetNode {
@@ -69,7 +69,7 @@ func TestSyncReconciler(t *testing.T) {
 				return &widgetSync{SyncWithResult: does(calls, "sync", minute, errBoom)}
 			},
 			calls:      []string{},
-			widgetCase: widgetCase{Resource: dying},
+			widgetCase: widgetCase{Resource: beingDeleted},
 		},
 		"Finalize": {
 			node: func(*trace) widgetNode {
@@ -82,7 +82,7 @@ func TestSyncReconciler(t *testing.T) {
 				}
 			},
 			widgetCase: widgetCase{
-				Resource:       dying,
+				Resource:       beingDeleted,
 				ExpectResource: terminatingWidget.With(statusField("finalize", "ran")).Object(),
 			},
 		},
@@ -93,42 +93,42 @@ func TestSyncReconciler(t *testing.T) {
 					Finalize: func(context.Context, *resources.Widget) error { return errBoom },
 				}
 			},
-			widgetCase: widgetCase{Resource: dying, ShouldErr: true, Verify: returnsBoth(errBoom, reconcilers.Result{})},
+			widgetCase: widgetCase{Resource: beingDeleted, ShouldErr: true, Verify: returnsBoth(errBoom, reconcilers.Result{})},
 		},
 		"FinalizeWithResult": {
 			node:       both(false, minute, twoMinutes, nil, nil),
 			calls:      []string{"finalize"},
-			widgetCase: widgetCase{Resource: dying, ExpectedResult: twoMinutes},
+			widgetCase: widgetCase{Resource: beingDeleted, ExpectedResult: twoMinutes},
 		},
 		"FinalizeWithResult with an error": {
 			node:       both(false, minute, twoMinutes, nil, errBoom),
 			calls:      []string{"finalize"},
-			widgetCase: widgetCase{Resource: dying, ShouldErr: true, Verify: returnsBoth(errBoom, twoMinutes)},
+			widgetCase: widgetCase{Resource: beingDeleted, ShouldErr: true, Verify: returnsBoth(errBoom, twoMinutes)},
 		},
 		"both, finalize is due first": {
 			node:       both(true, twoMinutes, minute, nil, nil),
 			calls:      []string{"sync", "finalize"},
-			widgetCase: widgetCase{Resource: dying, ExpectedResult: minute},
+			widgetCase: widgetCase{Resource: beingDeleted, ExpectedResult: minute},
 		},
 		"both, sync is due first": {
 			node:       both(true, minute, twoMinutes, nil, nil),
 			calls:      []string{"sync", "finalize"},
-			widgetCase: widgetCase{Resource: dying, ExpectedResult: minute},
+			widgetCase: widgetCase{Resource: beingDeleted, ExpectedResult: minute},
 		},
 		"both, only sync is due": {
 			node:       both(true, minute, reconcilers.Result{}, nil, nil),
 			calls:      []string{"sync", "finalize"},
-			widgetCase: widgetCase{Resource: dying, ExpectedResult: minute},
+			widgetCase: widgetCase{Resource: beingDeleted, ExpectedResult: minute},
 		},
 		"both, an error of sync keeps finalize from running": {
 			node:       both(true, minute, twoMinutes, errBoom, nil),
 			calls:      []string{"sync"},
-			widgetCase: widgetCase{Resource: dying, ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+			widgetCase: widgetCase{Resource: beingDeleted, ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
 		},
 		"both, an error of finalize comes with the result so far": {
 			node:       both(true, minute, twoMinutes, nil, errBoom),
 			calls:      []string{"sync", "finalize"},
-			widgetCase: widgetCase{Resource: dying, ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+			widgetCase: widgetCase{Resource: beingDeleted, ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
 		},
 	}.run(t)
 }

@@ -99,7 +99,7 @@ func TestTryCatch(t *testing.T) {
 	}
 }
 
-// Law L6: an error of Finally does not hide the one before it.
+// Invariant L6: an error of Finally does not hide the one before it.
 func TestL6FinallyHidesNoError(t *testing.T) {
 	result := reconcilers.Result{}
 	bang := errors.New("bang")

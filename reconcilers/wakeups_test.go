@@ -58,7 +58,7 @@ func TestAChildSetComesBackForAChildThatIsGoneMeanwhile(t *testing.T) {
 	}
 }
 
-// A failure that is kept silent is tried again with back-off, whatever delay another node asks for (law L6).
+// A failure that is kept silent is tried again with back-off, also if another node asks for a delay (invariant L6).
 func TestL6ASuppressedErrorDoesNotWaitForADelay(t *testing.T) {
 	root := &widgetRoot{
 		Config: expectWidget(steadyWidget).Config(),
@@ -80,7 +80,7 @@ func TestL6ASuppressedErrorDoesNotWaitForADelay(t *testing.T) {
 	}
 }
 
-// What an author writes into unstructured content is no reason to panic (law L7).
+// What an author writes into unstructured content is no reason to panic (invariant L7).
 func TestL7AnAggregateTakesIntegersOfAnyType(t *testing.T) {
 	sample := &unstructured.Unstructured{}
 	sample.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -101,7 +101,7 @@ func TestL7AnAggregateTakesIntegersOfAnyType(t *testing.T) {
 	_, _ = root.Reconcile(t.Context(), widgetRequest)
 }
 
-// To apply a copy of an object is to claim what others own (law L4).
+// To apply a copy of an object is to claim what others own (invariant L4).
 func TestL4AppliesOnlyWhatIsMadeFromScratch(t *testing.T) {
 	manager := &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{FieldManager: "test"}
 	ctx := testContext(t, expectWidget().Config())
@@ -114,7 +114,7 @@ func TestL4AppliesOnlyWhatIsMadeFromScratch(t *testing.T) {
 		`AggregateReconciler "all" must define DesiredResource, since its AggregateObjectManager applies all that is desired`)
 }
 
-// A nil pointer becomes an error when it is returned as one (law L7).
+// A nil pointer becomes an error when it is returned as one (invariant L7).
 func TestL7AWebhookTakesAnErrorThatIsNil(t *testing.T) {
 	hook := &reconcilers.AdmissionWebhookAdapter[*resources.Widget]{
 		Config: expectWidget().Config(),

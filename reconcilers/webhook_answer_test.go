@@ -62,7 +62,7 @@ func TestAdmissionWebhookAdapterErrors(t *testing.T) {
 		// expected is nil for a request that is allowed.
 		expected *metav1.Status
 		logged   bool
-		// nowhere is set for an error of a type that cannot be told where it came up.
+		// nowhere is set for an error of a type that is not known where it came up.
 		nowhere bool
 	}{
 		"nothing":                {},
@@ -172,7 +172,7 @@ func TestAdmissionWebhookAdapterKeepsTheResult(t *testing.T) {
 }
 
 func TestResultsOutsideOfAWebhook(t *testing.T) {
-	reconcilers.Warn(t.Context(), "nobody hears this")
+	reconcilers.Warn(t.Context(), "this is not heard")
 	if old, err := reconcilers.RetrieveOldResource[*gauge](t.Context()); old != nil || err != nil {
 		t.Errorf("there is an old resource: %v, %v", old, err)
 	}
@@ -275,7 +275,7 @@ func TestRetrieveOldResource(t *testing.T) {
 			},
 			expected: &gauge{Unit: "km", Dial: &gaugeDial{}},
 		},
-		"as something that nobody can make": {
+		"as something that cannot be made": {
 			operation: admissionv1.Update,
 			change:    old(`{}`),
 			retrieve: func(ctx context.Context) (client.Object, error) {

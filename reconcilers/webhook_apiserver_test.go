@@ -61,7 +61,7 @@ func serveWidgets(t *testing.T, mutating bool, tree widgetNode) string {
 	return namespace
 }
 
-// probe is the name of Widgets that tell whether the API server knows of a webhook.
+// probe is the name of Widgets that reports whether the API server knows of a webhook.
 const probe = "probe"
 
 var errProbed = errors.New("the webhook is called")

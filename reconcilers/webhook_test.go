@@ -380,7 +380,7 @@ func TestAdmissionWebhookAdapterTypes(t *testing.T) {
 	}
 }
 
-// specDuck is whatever has fields in its spec.
+// specDuck is any object with fields in its spec.
 type specDuck struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -107,12 +107,12 @@ func TestWithConfig(t *testing.T) {
 			calls: []string{"desired child", "patch Widget", "reflect gadget, <nil>"},
 			widgetCase: widgetCase{
 				AdditionalConfigs: map[string]rtesting.ExpectConfig{"elsewhere": {
-					WithReactors:  []rtesting.ReactionFunc{born},
+					WithReactors:  []rtesting.ReactionFunc{assignUID},
 					ExpectCreates: []client.Object{child},
 					ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(child, widget, widgetScheme)},
 				}},
 				ExpectResource: widget.With(patchedBy(ours), statusField("child", "gadget")).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(ours),
 				ExpectEvents:   []rtesting.Event{patched, created},
 			},
 		},

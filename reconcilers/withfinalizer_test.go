@@ -44,7 +44,7 @@ func TestWithFinalizer(t *testing.T) {
 	add := finalizersPatch(`{"metadata":{"finalizers":["` + ours + `"],"resourceVersion":"999"}}`)
 	remove := finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)
 	patched := normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)
-	dying := widget.With(terminating(ours))
+	beingDeleted := widget.With(terminating(ours))
 	failPatch := []rtesting.ReactionFunc{rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: errBoom})}
 	failed := warning("FinalizerPatchFailed", `Failed to patch finalizer "`+ours+`": boom`)
 
@@ -106,8 +106,8 @@ func TestWithFinalizer(t *testing.T) {
 			node:  node(nil),
 			calls: []string{"nested", "ready?", "patch Widget"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
 				ExpectPatches:  []rtesting.PatchRef{remove},
 				ExpectEvents:   []rtesting.Event{patched},
 				ExpectedResult: minute,
@@ -118,7 +118,7 @@ func TestWithFinalizer(t *testing.T) {
 			calls: []string{"nested", "ready?", "patch Widget"},
 			widgetCase: widgetCase{
 				Resource:       widget.With(terminating(ours, theirs)).Object(),
-				ExpectResource: dying.With(patchedBy(theirs)).Object(),
+				ExpectResource: beingDeleted.With(patchedBy(theirs)).Object(),
 				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["` + theirs + `"],"resourceVersion":"999"}}`)},
 				ExpectEvents:   []rtesting.Event{patched},
 				ExpectedResult: minute,
@@ -135,8 +135,8 @@ func TestWithFinalizer(t *testing.T) {
 			},
 			calls: []string{"nested", "patch Widget"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
 				ExpectPatches:  []rtesting.PatchRef{remove},
 				ExpectEvents:   []rtesting.Event{patched},
 				ExpectedResult: minute,
@@ -145,25 +145,25 @@ func TestWithFinalizer(t *testing.T) {
 		"terminating, not ready": {
 			node:       notReady,
 			calls:      []string{"nested", "not ready"},
-			widgetCase: widgetCase{Resource: dying.Object(), ExpectedResult: minute},
+			widgetCase: widgetCase{Resource: beingDeleted.Object(), ExpectedResult: minute},
 		},
 		"terminating, the nested node fails": {
 			node:       node(errBoom),
 			calls:      []string{"nested"},
-			widgetCase: widgetCase{Resource: dying.Object(), ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+			widgetCase: widgetCase{Resource: beingDeleted.Object(), ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
 		},
 		"terminating, the nested node waits": {
 			node:       node(reconcilers.ErrQuiet),
 			calls:      []string{"nested"},
-			widgetCase: widgetCase{Resource: dying.Object(), ShouldErr: true, Verify: returnsBoth(reconcilers.ErrQuiet, minute)},
+			widgetCase: widgetCase{Resource: beingDeleted.Object(), ShouldErr: true, Verify: returnsBoth(reconcilers.ErrQuiet, minute)},
 		},
 		// Issue 1.21: a halt is no failure, so it must not keep the resource forever. It still halts what comes after.
 		"terminating, the nested node halts": {
 			node:  node(reconcilers.ErrHaltSubReconcilers),
 			calls: []string{"nested", "ready?", "patch Widget"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
 				ExpectPatches:  []rtesting.PatchRef{remove},
 				ExpectEvents:   []rtesting.Event{patched},
 				ShouldErr:      true,
@@ -174,8 +174,8 @@ func TestWithFinalizer(t *testing.T) {
 			node:  node(fmt.Errorf("nothing left to do: %w", reconcilers.ErrHaltSubReconcilers)),
 			calls: []string{"nested", "ready?", "patch Widget"},
 			widgetCase: widgetCase{
-				Resource:       dying.Object(),
-				ExpectResource: dying.With(patchedBy()).Object(),
+				Resource:       beingDeleted.Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
 				ExpectPatches:  []rtesting.PatchRef{remove},
 				ExpectEvents:   []rtesting.Event{patched},
 				ShouldErr:      true,
@@ -183,27 +183,27 @@ func TestWithFinalizer(t *testing.T) {
 			},
 		},
 		// A failure that halts, or was made durable and so halts too, is a failure still: what was to be cleaned up is there
-		// (law L3).
+		// (invariant L3).
 		"terminating, the nested node fails and halts": {
 			node:       node(errors.Join(errBoom, reconcilers.ErrHaltSubReconcilers)),
 			calls:      []string{"nested"},
-			widgetCase: widgetCase{Resource: dying.Object(), ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+			widgetCase: widgetCase{Resource: beingDeleted.Object(), ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
 		},
 		"terminating, the nested node gives up": {
 			node:       node(reconcilers.ErrDurable),
 			calls:      []string{"nested"},
-			widgetCase: widgetCase{Resource: dying.Object(), ShouldErr: true, Verify: returnsBoth(reconcilers.ErrDurable, minute)},
+			widgetCase: widgetCase{Resource: beingDeleted.Object(), ShouldErr: true, Verify: returnsBoth(reconcilers.ErrDurable, minute)},
 		},
 		"terminating, the nested node fails for good": {
 			node:       node(errors.Join(errBoom, reconcilers.ErrDurable)),
 			calls:      []string{"nested"},
-			widgetCase: widgetCase{Resource: dying.Object(), ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+			widgetCase: widgetCase{Resource: beingDeleted.Object(), ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
 		},
 		"terminating, it cannot be taken off": {
 			node:  node(nil),
 			calls: []string{"nested", "ready?", "patch Widget"},
 			widgetCase: widgetCase{
-				Resource:      dying.Object(),
+				Resource:      beingDeleted.Object(),
 				WithReactors:  failPatch,
 				ExpectPatches: []rtesting.PatchRef{remove},
 				ExpectEvents:  []rtesting.Event{failed},
@@ -233,7 +233,7 @@ func TestWithFinalizer(t *testing.T) {
 			calls: []string{"nested", "ready?", "patch Widget", "patch Widget"},
 			widgetCase: widgetCase{
 				Resource:       widget.With(terminating(theirs, ours)).Object(),
-				ExpectResource: dying.With(patchedBy(), func(w *resources.Widget) { w.ResourceVersion = "1001" }).Object(),
+				ExpectResource: beingDeleted.With(patchedBy(), func(w *resources.Widget) { w.ResourceVersion = "1001" }).Object(),
 				ExpectPatches: []rtesting.PatchRef{
 					finalizersPatch(`{"metadata":{"finalizers":["` + theirs + `"],"resourceVersion":"999"}}`),
 					finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"1000"}}`),
@@ -314,7 +314,7 @@ func TestAddAndClearFinalizer(t *testing.T) {
 			widgetCase: widgetCase{
 				Resource:       widget.With(with(ours)).Object(),
 				ExpectResource: widget.With(patchedBy()).Object(),
-				ExpectPatches:  []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectPatches:  finalizersPatches(),
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},
@@ -337,7 +337,7 @@ func TestAddAndClearFinalizer(t *testing.T) {
 				Verify:        returns(errBoom),
 			},
 		},
-		// The patch is about the finalizers alone, whatever else was changed in memory, and leaves that in memory.
+		// The patch is about the finalizers alone. It leaves other changes in memory as they are.
 		"other changes stay in memory": {
 			node: func(*trace) widgetNode {
 				return &widgetSync{Sync: func(ctx context.Context, w *resources.Widget) error {
@@ -355,4 +355,25 @@ func TestAddAndClearFinalizer(t *testing.T) {
 			},
 		},
 	}.run(t)
+}
+
+// generating is a client whose server raises the generation with each patch.
+type generating struct{ client.Client }
+
+func (g generating) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	err := g.Client.Patch(ctx, obj, patch, opts...)
+	obj.SetGeneration(obj.GetGeneration() + 1)
+	return err
+}
+
+func TestAddFinalizerTakesOverTheGeneration(t *testing.T) {
+	config := expectWidget(widget).Config()
+	config.Client = generating{config.Client}
+	w := &resources.Widget{}
+	if err := config.Get(t.Context(), widgetKey, w); err != nil {
+		t.Fatal(err)
+	}
+	if err := reconcilers.AddFinalizer(testContext(t, config), w, ours); err != nil || w.Generation != 2 {
+		t.Errorf("the generation is %d, returned %v", w.Generation, err)
+	}
 }

@@ -69,7 +69,7 @@ func everyNode() widgetNode {
 		&reconcilers.OverrideSetup[*resources.Widget]{Reconciler: trail("without set-up")},
 		&reconcilers.WithConfig[*resources.Widget]{
 			Config: func(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) {
-				config.Client = client.WithFieldOwner(config.Client, "somebody")
+				config.Client = client.WithFieldOwner(config.Client, "other")
 				return config, nil
 			},
 			Reconciler: trail("with config"),

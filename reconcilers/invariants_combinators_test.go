@@ -104,10 +104,10 @@ func repeated(node widgetNode, n int) widgetSequence {
 	return slices.Repeat(widgetSequence{node}, n)
 }
 
-// TestAlgebraOfCombinators has the laws of those combinators that TestAlgebra does not know. Trees are compared by the calls
+// TestAlgebraOfCombinators has the invariants of those combinators that TestAlgebra does not know. Trees are compared by the calls
 // they make, the result and the error.
 func TestAlgebraOfCombinators(t *testing.T) {
-	laws := map[string]func(f *forest) (left, right widgetNode){
+	invariants := map[string]func(f *forest) (left, right widgetNode){
 		"it does not matter how an always is split": func(f *forest) (widgetNode, widgetNode) {
 			nodes := widgetAlways(f.leaves(f.IntN(12)))
 			return nodes, f.bracketedAlways(nodes)
@@ -205,11 +205,11 @@ func TestAlgebraOfCombinators(t *testing.T) {
 		},
 	}
 	ctx := testContext(t, expectWidget().Config())
-	for name, law := range laws {
+	for name, invariant := range invariants {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(300) {
 				f := &forest{Rand: rand.New(rand.NewPCG(seed, 0)), calls: &trace{}}
-				left, right := law(f)
+				left, right := invariant(f)
 				if l, r := f.outcome(inRequest{ctx, left}), f.outcome(inRequest{ctx, right}); l != r {
 					t.Fatalf("seed %d:\n%s\nis not\n%s\n%s\n%s", seed, l, r, reconcilers.Describe(left), reconcilers.Describe(right))
 				}
@@ -298,7 +298,7 @@ func TestOverrideSetupChangesSetupOnly(t *testing.T) {
 	}
 }
 
-// Law L3, for finalizers within each other: the outer one is put on first and taken off last, whatever stands between.
+// Invariant L3, for finalizers within each other: the outer one is put on first and taken off last, also with nodes between them.
 func TestL3NestedFinalizers(t *testing.T) {
 	for seed := range uint64(40) {
 		f := &forest{Rand: rand.New(rand.NewPCG(seed, 0)), calls: &trace{}}
@@ -324,11 +324,11 @@ func TestL3NestedFinalizers(t *testing.T) {
 		}
 
 		f.calls.calls = nil
-		dying := widget.With(terminating(append([]string{theirs}, names...)...)).Object()
-		finalizersOf(t, f.calls, node, dying)
+		beingDeleted := widget.With(terminating(append([]string{theirs}, names...)...)).Object()
+		finalizersOf(t, f.calls, node, beingDeleted)
 		f.calls.compare(t, append([]string{"node"}, cleared...))
-		if !slices.Equal(dying.Finalizers, []string{theirs}) {
-			t.Errorf("seed %d: the finalizers are %v, expected %v", seed, dying.Finalizers, theirs)
+		if !slices.Equal(beingDeleted.Finalizers, []string{theirs}) {
+			t.Errorf("seed %d: the finalizers are %v, expected %v", seed, beingDeleted.Finalizers, theirs)
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, reconcilers.Describe(node))

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// world is a client over objects in memory that reads at the cost of controller-runtime's cache: one deep copy for each
+// memoryClient is a client over objects in memory that reads at the cost of controller-runtime's cache: one deep copy for each
 // object, none if it is asked not to, and an index by owner. Of writes it knows what benchmarks need.
-type world struct {
+type memoryClient struct {
 	client.Client
 	objects map[reflect.Type]map[types.NamespacedName]client.Object
 	byOwner map[string][]client.Object
@@ -27,11 +27,11 @@ type world struct {
 	writes  int
 }
 
-func newWorld() *world {
-	return &world{objects: map[reflect.Type]map[types.NamespacedName]client.Object{}, byOwner: map[string][]client.Object{}}
+func newMemoryClient() *memoryClient {
+	return &memoryClient{objects: map[reflect.Type]map[types.NamespacedName]client.Object{}, byOwner: map[string][]client.Object{}}
 }
 
-func (w *world) put(obj client.Object) {
+func (w *memoryClient) put(obj client.Object) {
 	w.writes++
 	obj = obj.DeepCopyObject().(client.Object)
 	obj.SetResourceVersion(strconv.Itoa(w.writes))
@@ -48,24 +48,24 @@ func (w *world) put(obj client.Object) {
 	}
 }
 
-func (w *world) IndexField(_ context.Context, _ client.Object, _ string, extract client.IndexerFunc) error {
+func (w *memoryClient) IndexField(_ context.Context, _ client.Object, _ string, extract client.IndexerFunc) error {
 	w.extract = extract
 	return nil
 }
 
-func (w *world) Scheme() *runtime.Scheme {
+func (w *memoryClient) Scheme() *runtime.Scheme {
 	return scheme.Scheme
 }
 
-func (w *world) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+func (w *memoryClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
 	return apiutil.GVKForObject(obj, scheme.Scheme)
 }
 
-func (w *world) IsObjectNamespaced(runtime.Object) (bool, error) {
+func (w *memoryClient) IsObjectNamespaced(runtime.Object) (bool, error) {
 	return true, nil
 }
 
-func (w *world) Get(_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (w *memoryClient) Get(_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	var options client.GetOptions
 	options.ApplyOptions(opts)
 	known, ok := w.objects[reflect.TypeOf(obj)][key]
@@ -79,7 +79,7 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	return nil
 }
 
-func (w *world) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (w *memoryClient) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var options client.ListOptions
 	options.ApplyOptions(opts)
 	items, err := meta.GetItemsPtr(list)
@@ -104,7 +104,7 @@ func (w *world) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return meta.SetList(list, listed)
 }
 
-func (w *world) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+func (w *memoryClient) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	obj.SetUID(types.UID(obj.GetName()))
 	obj.SetCreationTimestamp(metav1.NewTime(time.Unix(1, 0)))
 	w.put(obj)

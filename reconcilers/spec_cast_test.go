@@ -2,6 +2,7 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // listDuck is a duck type that knows one member of the items of a list.
@@ -36,7 +38,7 @@ func (d *listDuck) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// TestCastResourceKeepsWhatTheCastTypeDoesNotKnow: beside a change, members of list items stay, and so do numbers that no float holds.
+// Beside a change, members of list items stay, and so do numbers that no float holds.
 func TestCastResourceKeepsWhatTheCastTypeDoesNotKnow(t *testing.T) {
 	const large = int64(1)<<53 + 1
 	given := func(first, second, third int64) *unstructured.Unstructured {
@@ -65,11 +67,30 @@ func TestCastResourceKeepsWhatTheCastTypeDoesNotKnow(t *testing.T) {
 				Resource: given(1, 2, 3), ExpectResource: test.expected,
 			},
 			node: func(*trace) reconcilers.SubReconciler[*unstructured.Unstructured] {
-				return &reconcilers.CastResource[*unstructured.Unstructured, *listDuck]{Reconciler: &reconcilers.SyncReconciler[*listDuck]{
-					Sync: func(_ context.Context, d *listDuck) error { test.sync(d); return nil },
-				}}
+				sync := func(_ context.Context, d *listDuck) error { test.sync(d); return nil }
+				return &reconcilers.CastResource[*unstructured.Unstructured, *listDuck]{
+					Reconciler: &reconcilers.SyncReconciler[*listDuck]{Sync: sync},
+				}
 			},
 		}
 	}
 	runRepresented(t, tests)
+}
+
+func TestCastResourceToAnInterfacePassesTheResourceItself(t *testing.T) {
+	nodeTests{"": {
+		widgetCase: widgetCase{ExpectResource: widget.With(statusField("same", "object")).Object()},
+		node: func(*trace) widgetNode {
+			return &reconcilers.CastResource[*resources.Widget, client.Object]{
+				Reconciler: &reconcilers.SyncReconciler[client.Object]{Sync: func(_ context.Context, obj client.Object) error {
+					w, ok := obj.(*resources.Widget)
+					if !ok {
+						return errors.New("not the widget")
+					}
+					w.Status.AddField("same", "object")
+					return nil
+				}},
+			}
+		},
+	}}.run(t)
 }

@@ -72,7 +72,7 @@ func (f *forest) when(holds bool, then, otherwise widgetNode) widgetNode {
 }
 
 func TestAlgebra(t *testing.T) {
-	laws := map[string]func(f *forest) (left, right widgetNode){
+	invariants := map[string]func(f *forest) (left, right widgetNode){
 		"it does not matter how a sequence is split": func(f *forest) (widgetNode, widgetNode) {
 			nodes := f.leaves(f.IntN(12))
 			return nodes, f.bracketed(nodes)
@@ -113,11 +113,11 @@ func TestAlgebra(t *testing.T) {
 			return widgetSequence{before, f.when(holds, a, b)}, f.when(holds, widgetSequence{before, a}, widgetSequence{before, b})
 		},
 	}
-	for name, law := range laws {
+	for name, invariant := range invariants {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(300) {
 				f := &forest{Rand: rand.New(rand.NewPCG(seed, 0)), calls: &trace{}}
-				left, right := law(f)
+				left, right := invariant(f)
 				if l, r := f.outcome(left), f.outcome(right); l != r {
 					t.Fatalf("seed %d:\n%s\nis not\n%s\n%s\n%s", seed, l, r, reconcilers.Describe(left), reconcilers.Describe(right))
 				}

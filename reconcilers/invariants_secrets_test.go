@@ -40,7 +40,7 @@ func leaks(text string) bool {
 	return false
 }
 
-// listener is a logger of which nothing is left out, and all that it heard.
+// listener is a logger that records everything.
 type listener struct{ heard []string }
 
 func (l *listener) logger() logr.Logger {
@@ -82,7 +82,7 @@ func secretStory[T client.Object, L client.ObjectList](t *testing.T, secret func
 			}
 			return false, nil, nil
 		},
-		born,
+		assignUID,
 	}
 	config := expect.Config()
 	config.Recorder = eventText{config.Recorder, heard}
@@ -216,7 +216,7 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// Issue 3.8: what nobody reads is not made.
+// Issue 3.8: what is not read is not made.
 func TestNothingIsPreparedForASilentLogger(t *testing.T) {
 	manager := &configMaps{
 		MergeBeforeUpdate: mergeConfigMap,

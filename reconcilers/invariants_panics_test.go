@@ -220,7 +220,7 @@ func TestL7WhatCannotBeCompared(t *testing.T) {
 	})
 	t.Run("client", func(t *testing.T) {
 		expect := expectWidget(steadyWidget)
-		expect.WithReactors = []rtesting.ReactionFunc{born}
+		expect.WithReactors = []rtesting.ReactionFunc{assignUID}
 		config := expect.Config()
 		config.Client = incomparableClient{Client: config.Client}
 		config.APIReader = config.Client
@@ -241,7 +241,7 @@ func TestL7WhatCannotBeCompared(t *testing.T) {
 	})
 }
 
-// malformed are objects as they may come from an API server that knows no schema, or from a cache of somebody's making.
+// malformed are objects as they may come from an API server that knows no schema, or from a cache that another package made.
 func malformed() map[string]string {
 	return map[string]string{
 		"status is a scalar":     `{"status":"weird"}`,
@@ -331,7 +331,7 @@ func reconcileMalformed(t *testing.T, text string) {
 	}
 }
 
-// malformedClient hands out what it is told to, and takes every write.
+// malformedClient hands out what it is given, and takes every write.
 type malformedClient struct {
 	client.Client
 	resource, child *unstructured.Unstructured
@@ -424,7 +424,7 @@ func TestL7ContentOfOtherTypes(t *testing.T) {
 		}
 		resource.SetGroupVersionKind(resources.GroupVersion.WithKind("Widget"))
 		expect := expectWidget(resource)
-		expect.WithReactors = []rtesting.ReactionFunc{calls.observe, born}
+		expect.WithReactors = []rtesting.ReactionFunc{calls.observe, assignUID}
 		root := &reconcilers.ResourceReconciler[thing]{
 			Type: &unstructured.Unstructured{Object: map[string]any{"apiVersion": resources.GroupVersion.String(), "kind": "Widget"}},
 			Reconciler: reconcilers.Sequence[thing]{

@@ -34,7 +34,7 @@ func admission(action rtesting.Action) (bool, runtime.Object, error) {
 	child.Data["injected"] = "by admission"
 	child.Data["color"] = strings.ToUpper(child.Data["color"])
 	child.Generation++
-	return born(action)
+	return assignUID(action)
 }
 
 // colored is a child of the colour that is in the spec.
@@ -80,8 +80,8 @@ func TestWhatAdmissionDoesIsLearned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// settled reconciles some times and checks what was called and what there is in the end.
-	settled := func(step string, color string, writes ...string) {
+	// steadyAfter reconciles some times and checks what was called and what there is in the end.
+	steadyAfter := func(step string, color string, writes ...string) {
 		t.Helper()
 		calls.calls = nil
 		for range 5 {
@@ -96,20 +96,20 @@ func TestWhatAdmissionDoesIsLearned(t *testing.T) {
 		}
 	}
 	paint("blue")
-	settled("created", "BLUE", "create ConfigMap")
+	steadyAfter("created", "BLUE", "create ConfigMap")
 	paint("red")
-	settled("desired otherwise", "RED", "update ConfigMap")
+	steadyAfter("desired otherwise", "RED", "update ConfigMap")
 	child.Data["color"] = "GREEN"
 	if err := config.Update(t.Context(), child); err != nil {
 		t.Fatal(err)
 	}
-	settled("changed by somebody", "RED", "update ConfigMap")
+	steadyAfter("changed by another client", "RED", "update ConfigMap")
 	root = newRoot()
-	settled("after a restart", "RED", "update ConfigMap")
+	steadyAfter("after a restart", "RED", "update ConfigMap")
 	if err := config.Delete(t.Context(), child); err != nil {
 		t.Fatal(err)
 	}
-	settled("deleted by somebody", "RED", "create ConfigMap")
+	steadyAfter("deleted by another client", "RED", "create ConfigMap")
 }
 
 // The same for a manager that is used by itself, where no root remembers anything.
@@ -137,7 +137,7 @@ func TestUpdatingObjectManagerLearnsByItself(t *testing.T) {
 }
 
 // What was learned of one object says nothing about another.
-func TestLessonsAreOfOneObject(t *testing.T) {
+func TestAdditionsAreOfOneObject(t *testing.T) {
 	calls := &trace{}
 	expect := expectWidget()
 	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, admission}
@@ -148,7 +148,7 @@ func TestLessonsAreOfOneObject(t *testing.T) {
 	}
 	other := givenConfigMap.With(func(c *corev1.ConfigMap) {
 		c.Name, c.UID = "other", "other-uid"
-		c.Data["injected"] = "by somebody"
+		c.Data["injected"] = "by another client"
 	}).Object()
 	expect.Config().Client.(rtesting.TestClient).AddGiven(other)
 	desired := configMap.With(func(c *corev1.ConfigMap) { c.Name = "other" }).Object()

@@ -190,8 +190,8 @@ func sameForm(expected, actual any) error {
 	return nil
 }
 
-func TestCastLaws(t *testing.T) {
-	laws := map[string]func(n nursery) error{
+func TestCastInvariants(t *testing.T) {
+	invariants := map[string]func(n nursery) error{
 		"a cast that changes nothing changes nothing": func(n nursery) error {
 			before := n.widget()
 			after := before.DeepCopy()
@@ -263,10 +263,10 @@ func TestCastLaws(t *testing.T) {
 			return err
 		},
 	}
-	for name, law := range laws {
+	for name, invariant := range invariants {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(1000) {
-				if err := law(nursery{rand.New(rand.NewPCG(seed, 1))}); err != nil {
+				if err := invariant(nursery{rand.New(rand.NewPCG(seed, 1))}); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 			}

@@ -72,23 +72,23 @@ func (c l6Case) String() string {
 	return fmt.Sprintf("tree %s, delay %s, changes %v, write %s, keep %v", text(c.tree), c.delay, c.changes, text(c.write), c.keep)
 }
 
-// written tells whether a write of the status is attempted.
+// written reports whether a write of the status is attempted.
 func (c l6Case) written() bool {
 	return c.changes && !errors.Is(c.tree, reconcilers.ErrSkipStatusUpdate)
 }
 
-// durable tells whether the tree wants no other attempt.
+// durable reports whether the tree wants no other attempt.
 func (c l6Case) durable() bool {
 	return errors.Is(c.tree, reconcilers.ErrDurable) && errors.Is(c.tree, errBoom)
 }
 
-// check tells what is wrong with the outcome: the law, and nothing of how it is kept.
+// check tells what is wrong with the outcome: the invariant, and nothing of how it is kept.
 func (c l6Case) check(result reconcilers.Result, err error) []string {
 	var wrong []string
 	loud := func(err error) bool { return err != nil && !errors.Is(err, reconcilers.ErrQuiet) }
 	writeErr := c.write
 	if !c.written() || writeErr == statusConflict {
-		// Whoever caused the conflict wakes the resource.
+		// The change that caused the conflict enqueues the resource.
 		writeErr = nil
 	}
 	if loud(c.tree) && !errors.Is(err, c.tree) {
@@ -98,13 +98,13 @@ func (c l6Case) check(result reconcilers.Result, err error) []string {
 		wrong = append(wrong, "the error of the write is lost")
 	}
 	if !loud(c.tree) && !loud(writeErr) && err != nil {
-		wrong = append(wrong, "an error that nobody returned, or that is quiet")
+		wrong = append(wrong, "an error that was not returned, or that is quiet")
 	}
 	//lint:ignore SA1019 deprecated, not gone
 	comesBack := err != nil || result.Requeue || result.RequeueAfter > 0
 	// A halt is no error: it owes what a delay owes.
 	halts := c.tree == reconcilers.ErrHaltSubReconcilers
-	// Another attempt will not mend what is durable. It owes its delay, and nothing else.
+	// Another attempt does not help with a durable error. Its delay counts, and nothing else.
 	owes := writeErr != nil || c.tree != nil && !c.durable()
 	dropped := (c.tree == nil || halts) && c.written() && c.write == nil && !c.keep
 	if owes && !dropped && !comesBack {
@@ -115,7 +115,7 @@ func (c l6Case) check(result reconcilers.Result, err error) []string {
 		wrong = append(wrong, "whose events are filtered does not come back after a conflict")
 	}
 	if !owes && c.durable() && !(conflict && c.keep) && result != (reconcilers.Result{RequeueAfter: c.delay}) {
-		wrong = append(wrong, "what another attempt will not mend is attempted")
+		wrong = append(wrong, "a durable error is attempted again")
 	}
 	switch {
 	case dropped:
@@ -182,7 +182,7 @@ func TestL6NothingThatATreeReturnsIsLost(t *testing.T) {
 }
 
 // What a root returns tells where the error came up, and is still the error that the node returned.
-func TestL6ErrorsTellWhereTheyCameUp(t *testing.T) {
+func TestL6ErrorsLocateTheirNode(t *testing.T) {
 	root := &widgetRoot{
 		Reconciler: widgetSequence{widgetSequence{&widgetSync{Name: "mine", Sync: func(context.Context, *resources.Widget) error { return errBoom }}}},
 		Config:     expectWidget(steadyWidget).Config(),
@@ -264,7 +264,7 @@ func testL3(t *testing.T, way func(*trace) widgetNode, failing int) {
 		if writes++; writes > 0 && writes == failing {
 			return true, nil, errBoom
 		}
-		return born(action)
+		return assignUID(action)
 	}
 	expect.WithReactors = []rtesting.ReactionFunc{watch}
 	config = expect.Config()
@@ -343,7 +343,7 @@ func TestL8SameInputSameRequests(t *testing.T) {
 			}
 			return false, nil, nil
 		}
-		expect.WithReactors = []rtesting.ReactionFunc{calls.observe, born, body}
+		expect.WithReactors = []rtesting.ReactionFunc{calls.observe, assignUID, body}
 		for i := range 20 {
 			extra := givenConfigMap.With(func(c *corev1.ConfigMap) {
 				c.Name, c.UID = fmt.Sprint("extra-", i), types.UID(fmt.Sprint("extra-", i))

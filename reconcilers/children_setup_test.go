@@ -1,0 +1,130 @@
+package reconcilers_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// An object that a node with owned children tracks enqueues the resource too. A node whose children are not owned does
+// not enqueue the resource for an object that it happens to own.
+func TestNodesWithChildrenWatchTheirType(t *testing.T) {
+	tracked := givenConfigMap.With(ownerless, renamed("tracked"))
+	enqueued := []reconcilers.Request{widgetRequest}
+	setUps := &trace{}
+	setUp := func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+		setUps.add("set up")
+		return nil
+	}
+	owned := rtesting.SetupTestCase{
+		ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
+		GivenTracks:   []rtesting.TrackRequest{rtesting.NewTrackRequest(tracked, widget, widgetScheme)},
+		Events: []rtesting.SetupEvent{
+			{Updated: givenConfigMap, ExpectRequests: enqueued},
+			{Deleted: tracked, ExpectRequests: enqueued},
+		},
+	}
+	unowned := owned
+	unowned.Events = []rtesting.SetupEvent{{Updated: givenConfigMap}, {Deleted: tracked, ExpectRequests: enqueued}}
+	withSetup := func(node *configMapNode) { node.Setup = setUp }
+	for name, test := range map[string]struct {
+		node     func(*trace) widgetNode
+		testCase rtesting.SetupTestCase
+	}{
+		"child":         {changedChild(withSetup), owned},
+		"guarded child": {guardedShortForm(withSetup), unowned},
+		"set":           {changedSet(nil, func(node *configMapSet) { node.Setup = setUp }), owned},
+		"guarded set":   {changedSet(nil, guardedSet, func(node *configMapSet) { node.Setup = setUp }), unowned},
+	} {
+		setUps.calls = nil
+		rtesting.SetupTests{name: test.testCase}.Run(t, widgetScheme,
+			func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
+				return rtesting.SubReconcilerSetup(c, test.node(&trace{}))
+			})
+		setUps.compare(t, []string{"set up"})
+	}
+}
+
+func TestSetUpHasChildrenFoundByTheIndex(t *testing.T) {
+	node := reflectingChild(&trace{})
+	var config reconcilers.Config
+	reads := &listing{refuse: func(bool) error { return nil }}
+	rtesting.SetupTests{"": {
+		GivenObjects:  []client.Object{steadyWidget, givenConfigMap},
+		ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
+	}}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
+		reads.Client = c.Client
+		c.Client = reads
+		config = c.WithOwnerIndex(newMemoryClient())
+		return rtesting.SubReconcilerSetup[*resources.Widget](config, node)
+	})
+	root := &widgetRoot{SkipStatusUpdate: true, Config: config, Reconciler: node}
+	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(reads.indexed, []bool{true}) {
+		t.Errorf("lists by index: %v", reads.indexed)
+	}
+}
+
+func TestChildSetReconcilerDescribesItself(t *testing.T) {
+	uses := func(node *configMapSet) []reconcilers.Access { return node.Describe().Uses }
+	node := changedSet(nil, guardedSet)(&trace{}).(*configMapSet)
+	d := node.Describe()
+	if got := d.Kind + " " + d.Name + " " + d.Detail; got != "ChildSetReconciler ConfigMapChildSetReconciler ConfigMap" {
+		t.Errorf("described as %s", got)
+	}
+	patches := func(access reconcilers.Access) bool {
+		return access.Object == nil && slices.Contains(access.Verbs, "patch")
+	}
+	if !slices.ContainsFunc(uses(node), patches) {
+		t.Errorf("a set with a finalizer uses %v", uses(node))
+	}
+	if plain := changedSet(nil)(&trace{}).(*configMapSet); slices.ContainsFunc(uses(plain), patches) {
+		t.Errorf("a set without a finalizer uses %v", uses(plain))
+	}
+}
+
+func TestShortFormsSanitizeWhatTheyLog(t *testing.T) {
+	sanitized := 0
+	sanitize := func(*corev1.ConfigMap) interface{} {
+		sanitized++
+		return "(withheld)"
+	}
+	for name, node := range map[string]widgetNode{
+		"child": shortForm(func(node *configMapNode) { node.Sanitize = sanitize })(&trace{}),
+		"set": changedSet([]string{"a"}, shortFormSet, func(node *configMapSet) {
+			node.Sanitize = sanitize
+		})(&trace{}),
+	} {
+		sanitized = 0
+		log := funcr.New(func(_, _ string) {}, funcr.Options{})
+		ctx := logr.NewContext(testContext(t, expectWidget().Config()), log)
+		if _, err := node.Reconcile(ctx, widget.Object()); err != nil || sanitized == 0 {
+			t.Errorf("%s: sanitized %d times, returned %v", name, sanitized, err)
+		}
+	}
+}
+
+// The cache does not show the child yet, so that the next attempt succeeds.
+func TestAChildThatIsThereAlreadyIsAConflict(t *testing.T) {
+	expect := expectWidget(steadyWidget)
+	expect.APIGivenObjects = []client.Object{givenConfigMap}
+	exists := rtesting.InduceFailureOpts{Error: apierrs.NewAlreadyExists(configMapResource, "gadget")}
+	expect.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", exists)}
+	root := &widgetRoot{Config: expect.Config(), Reconciler: reflectingChild(&trace{})}
+	_, err := root.Reconcile(t.Context(), widgetRequest)
+	if class := reconcilers.Classify(err); class != reconcilers.ClassConflict {
+		t.Errorf("%v is classified as %s", err, class)
+	}
+}
