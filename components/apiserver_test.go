@@ -71,7 +71,7 @@ func hasState(ctx context.Context, c client.Client, a *resources.Assembly, state
 	return nil
 }
 
-// TestComponentFromFirstToLast: a component from its roll-out to its deletion; at rest, no request is made (pitfall G-01).
+// TestComponentFromFirstToLast: a component from its roll-out to its deletion; at rest, no request is made.
 func TestComponentFromFirstToLast(t *testing.T) {
 	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)

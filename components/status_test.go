@@ -102,8 +102,8 @@ func TestConditionOf(t *testing.T) {
 	}
 }
 
-// The time of errors counts, and a component that was ready gets a fresh timer when it is not any more (pitfall G-23).
-func TestG23ComponentClock(t *testing.T) {
+// The time of errors counts, and a component that was ready gets a fresh timer when it is not any more.
+func TestComponentClock(t *testing.T) {
 	start := time.Unix(1000, 0)
 	timer := rolloutTimer{}.tick("a", false, false, start)
 	if timer.since != start {

@@ -72,7 +72,7 @@ func allow(t testing.TB, c client.Client, namespace, name, user string, verbs ..
 }
 
 // A component that is deployed as a user is read and watched as that user too. Where the user may not watch, the type is polled, and
-// the condition says so (pitfall G-18).
+// the condition says so.
 func TestComponentIsDeployedAsSomebody(t *testing.T) {
 	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
@@ -120,7 +120,7 @@ func kubeconfigOf(t testing.TB, config *rest.Config) []byte {
 	return text
 }
 
-// TestComponentIsDeployedToAnotherCluster: without the kubeconfig nothing is done in the wrong cluster, its Secret is watched, and the deletion can be abandoned (pitfalls G-19 and G-30b).
+// TestComponentIsDeployedToAnotherCluster: without the kubeconfig nothing is done in the wrong cluster, its Secret is watched, and the deletion can be abandoned.
 func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)

@@ -49,7 +49,7 @@ func colored(calls *trace) *configMapNode {
 	return node
 }
 
-// Issue 1.3: what admission does to an object is learned, also where the object has a generation, so that it is not written
+// What admission does to an object is learned, also where the object has a generation, so that it is not written
 // again and again. Everything that is a difference still is one.
 func TestWhatAdmissionDoesIsLearned(t *testing.T) {
 	calls := &trace{}

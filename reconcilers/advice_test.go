@@ -169,7 +169,7 @@ func TestAdviceValidate(t *testing.T) {
 	}.run(t)
 }
 
-// Issue 1.5: the nested node is validated and set up, whether or not the advice has a set-up of its own.
+// The nested node is validated and set up, whether or not the advice has a set-up of its own.
 func TestAdviceSetup(t *testing.T) {
 	ctx := testContext(t, expectWidget().Config())
 	nothing := reconcilers.Result{}

@@ -148,7 +148,7 @@ func steadyAggregate[T client.Object](t *testing.T, op *operator, root *reconcil
 	})
 }
 
-// Issue 4.8: the object is made at the start, without any event. It then follows its inputs, comes back when a user deletes it,
+// The object is made at the start, without any event. It then follows its inputs, comes back when a user deletes it,
 // goes when it is not desired, and costs nothing in between.
 func TestAggregateOnARealAPIServer(t *testing.T) {
 	t.Parallel()
@@ -262,7 +262,7 @@ func (c composed) ApplyToFor(input *builder.ForInput) {
 	}
 }
 
-// Issue 3.12: other objects of the type do not reach the queue. The author's predicates hold all the same.
+// Other objects of the type do not reach the queue. The author's predicates hold all the same.
 func TestAggregateIsWokenByItsOwnEventsOnly(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

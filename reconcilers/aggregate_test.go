@@ -150,7 +150,7 @@ func TestAggregateReconciler(t *testing.T) {
 				Verify:        returnsBoth(errBoom, none),
 			},
 		},
-		// Issue 1.10: what the tree changed is persisted.
+		// What the tree changed is persisted.
 		"changed by the tree": {
 			root:  tree(minute, nil),
 			calls: []string{`tree ""`, "update Widget"},

@@ -73,7 +73,7 @@ func TestAggregateReconcilerValidate(t *testing.T) {
 	checkError(t, "empty,", err, `AggregateReconciler "WidgetAggregateReconciler" must define Request`)
 }
 
-// Issue 4.4: set-up validates the whole tree, and the object manager too.
+// Set-up validates the whole tree, and the object manager too.
 func TestAggregateReconcilerSetupValidatesTheTree(t *testing.T) {
 	config := expectWidget().Config()
 	root := &widgetAggregate{Request: widgetRequest, MergeBeforeUpdate: mergeWidget, Reconciler: widgetSequence{&widgetSync{Name: "bad"}}, Config: config}

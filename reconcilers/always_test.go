@@ -197,7 +197,7 @@ func TestAlwaysValidate(t *testing.T) {
 			node:    widgetAlways{valid, nil},
 			shallow: "Always must have a valid Always[1]: must not be nil",
 		},
-		// Issue 1.4: lists are written as values, also within each other.
+		// Lists are written as values, also within each other.
 		"invalid, nested": {
 			node:      widgetSequence{valid, widgetAlways{valid, valid, invalid}},
 			recursive: "Sequence must have a valid Sequence[1]: Always must have a valid Always[2]: " + missing,

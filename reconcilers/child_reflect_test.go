@@ -102,6 +102,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 		test.ExpectCreates = []client.Object{
 			configMap.With(func(c *corev1.ConfigMap) { c.Name, c.GenerateName = "", "gadget-" }),
 		}
+		//lint:ignore SA1019 the recorder that trees use
 		message := test.ExpectEvents[0].Message
 		test.ExpectEvents = []rtesting.Event{warning("CreationFailed", strings.Replace(message, `"gadget"`, `""`, 1))}
 		return test
@@ -172,7 +173,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 		"exists, not ours":         foreign(exists),
 		"exists, not ours, hidden": foreign(wrappedError(exists)),
 		"exists, ours":             owned(exists),
-		// Issue 1.8: the status may be wrapped, or tell no details.
+		// The status may be wrapped, or tell no details.
 		"exists, ours, hidden":                 owned(wrappedError(exists)),
 		"exists, not ours, no details":         foreign(withoutDetails()),
 		"exists, ours, no details":             owned(withoutDetails()),
@@ -184,7 +185,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 		"exists, no owner reference, ours": skipsOwner(
 			blockedBy(givenConfigMap.With(labelled), nil, fallsThrough(exists, withoutOwner)),
 		),
-		// Issue 1.8: it is looked for where the child is, not where the resource is.
+		// It is looked for where the child is, not where the resource is.
 		"exists elsewhere, ours": inElsewhere(blockedBy(
 			givenConfigMap.With(labelled, func(c *corev1.ConfigMap) { c.Namespace = "elsewhere" }), nil,
 			fallsThrough(exists, withoutOwner, desires(elsewhere)),

@@ -204,7 +204,7 @@ func TestChildReconcilerShortFormValidate(t *testing.T) {
 	}.run(t)
 }
 
-// Issue 2.5: validation, and use, change nothing of what the author wrote.
+// Validation, and use, change nothing of what the author wrote.
 func TestChildReconcilerShortFormKeepsItsConfiguration(t *testing.T) {
 	node := guardedShortForm()(&trace{}).(*configMapNode)
 	ctx := testContext(t, expectWidget().Config())

@@ -275,7 +275,7 @@ func TestChildReconciler(t *testing.T) {
 				ExpectEvents:   []rtesting.Event{normal("Deleted", `Deleted ConfigMap "extra"`), deleted},
 			},
 		},
-		// Issue 1.7: what is desired is asked before anything is deleted, and nothing is if that is not known.
+		// What is desired is asked before anything is deleted, and nothing is if that is not known.
 		"several, what is desired is not known": {
 			node:  changedChild(failsToDesire(errBoom)),
 			calls: []string{"desired child"},
@@ -303,13 +303,13 @@ func TestChildReconciler(t *testing.T) {
 				ExpectResource: reflecting("gadget"),
 			},
 		},
-		// Issue 1.7: where there is no child, none is reflected, rather than a blank one.
+		// Where there is no child, none is reflected, rather than a blank one.
 		"only the status is asked for, of nothing": {
 			node:       changedChild(failsToDesire(reconcilers.OnlyReconcileChildStatus)),
 			calls:      []string{"desired child", "reflect nothing, <nil>"},
 			widgetCase: widgetCase{ExpectResource: reflecting("nothing")},
 		},
-		// Issue 1.7: to look at the status deletes nothing.
+		// To look at the status deletes nothing.
 		"only the status is asked for, of several": {
 			node: changedChild(failsToDesire(reconcilers.OnlyReconcileChildStatus), func(node *configMapNode) {
 				node.ReflectChildStatusOnParent = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) {}
@@ -408,7 +408,7 @@ func TestChildReconciler(t *testing.T) {
 				ExpectEvents:  []rtesting.Event{deleted},
 			},
 		},
-		// Issue 4.12: what is on its way out is no second child.
+		// What is on its way out is no second child.
 		"one that is being deleted makes way": {
 			node:  changedChild(),
 			calls: []string{"desired child", "reflect gadget, <nil>"},
@@ -417,7 +417,6 @@ func TestChildReconciler(t *testing.T) {
 				ExpectResource: reflecting("gadget"),
 			},
 		},
-		// Issue 4.5
 		"the reflection asks for a delay": {
 			node: changedChild(func(node *configMapNode) {
 				node.ReflectChildStatusOnParentWithResult = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) (reconcilers.Result, error) {

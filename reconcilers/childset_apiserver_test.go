@@ -116,7 +116,7 @@ func TestChildSetFollowsWhatIsDesired(t *testing.T) {
 	reconcileSteadily(t, op, roots[0], w)
 }
 
-// Issue 1.6: the resource stays until the last child is gone, and not only until all were asked to go.
+// The resource stays until the last child is gone, and not only until all were asked to go.
 func TestL3TheFinalizerOfAChildSetWaits(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*configMapSet){

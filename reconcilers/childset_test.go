@@ -314,7 +314,6 @@ func TestChildSetReconciler(t *testing.T) {
 				},
 			},
 		},
-		// Issue 4.5
 		"the reflection asks for a delay": {
 			node: changedSet([]string{"a"}, func(node *configMapSet) {
 				node.ReflectChildrenStatusOnParentWithResult = func(
@@ -453,7 +452,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				Verify:    returns(errBoom),
 			},
 		},
-		// Issue 1.2: the finalizer implies that there are no owner references, for finding the children too.
+		// The finalizer implies that there are no owner references, for finding the children too.
 		"a child that is not desired any more is deleted": {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"desired children of 2 known", "delete ConfigMap", "reflect [a: gadget-a, x: nothing]"},
@@ -482,7 +481,7 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				ExpectEvents:  failedTo("create", "gadget-a", exists),
 			},
 		},
-		// Issue 1.6: that children were asked to go does not mean that they are gone.
+		// That children were asked to go does not mean that they are gone.
 		"terminating, the finalizer waits for the children": {
 			node:  changedSet([]string{"a"}, guardedSet),
 			calls: []string{"delete ConfigMap", "delete ConfigMap", "reflect []"},

@@ -81,7 +81,7 @@ func TestChildSetReconcilerValidate(t *testing.T) {
 	}.run(t)
 }
 
-// Issue 1.18: the reasons of the API server are seen through the aggregate.
+// The reasons of the API server are seen through the aggregate.
 func TestChildSetResultAggregateError(t *testing.T) {
 	taken := apierrs.NewAlreadyExists(configMapResource, "a")
 	result := func(errs ...error) *reconcilers.ChildSetResult[*corev1.ConfigMap] {

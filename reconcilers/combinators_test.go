@@ -117,7 +117,7 @@ func TestCombinatorsDescribeThemselves(t *testing.T) {
 	}
 }
 
-// Issue 4.14: the names that a logger carries are the path, in set-up as in requests, and do not pile up.
+// The names that a logger carries are the path, in set-up as in requests, and do not pile up.
 func TestCombinatorsNameTheirNodes(t *testing.T) {
 	var names, paths []string
 	tree := combinedTree(func(ctx context.Context) {

@@ -33,7 +33,7 @@ func idleManager(t *testing.T) ctrl.Manager {
 // controllerNameRuns counts the runs of the test, as names are taken for as long as the program runs.
 var controllerNameRuns atomic.Int64
 
-// Issue 4.7: two roots for one kind are told apart by the name of the controller, and a forgotten name is an error.
+// Two roots for one kind are told apart by the name of the controller, and a forgotten name is an error.
 func TestControllerName(t *testing.T) {
 	mgr := idleManager(t)
 	run := fmt.Sprintf("controller-name-test-%d-", controllerNameRuns.Add(1))

@@ -144,7 +144,7 @@ func TestDurableInRandomJoins(t *testing.T) {
 	}
 }
 
-// Issue 1.22: what is durable is not tried again, with and without a write of the status.
+// What is durable is not tried again, with and without a write of the status.
 func TestDurableErrorsAreNotRetried(t *testing.T) {
 	type rtest = rtesting.ReconcilerTestCase
 	durable := errors.Join(errBoom, reconcilers.ErrDurable)
@@ -201,7 +201,7 @@ func TestDurableErrorsAreNotRetried(t *testing.T) {
 	}.run(t)
 }
 
-// Issue 4.15: controller-runtime warns of a delay or a requeue beside an error, and heeds neither, however often the error is
+// Controller-runtime warns of a delay or a requeue beside an error, and heeds neither, however often the error is
 // retried. Of a result beside an error it heeds the priority.
 func TestNoDelayIsReturnedBesideAnError(t *testing.T) {
 	priority := 7

@@ -373,23 +373,3 @@ func encode(t testing.TB, v any) string {
 	}
 	return string(text)
 }
-
-// hooks is a node made of functions.
-type hooks struct {
-	setup     func(context.Context, reconcilers.Manager, *reconcilers.Builder) error
-	reconcile func(context.Context, *resources.Widget) (reconcilers.Result, error)
-}
-
-func (h *hooks) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
-	if h.setup == nil {
-		return nil
-	}
-	return h.setup(ctx, mgr, bldr)
-}
-
-func (h *hooks) Reconcile(ctx context.Context, widget *resources.Widget) (reconcilers.Result, error) {
-	if h.reconcile == nil {
-		return reconcilers.Result{}, nil
-	}
-	return h.reconcile(ctx, widget)
-}

@@ -123,7 +123,7 @@ func TestForEachLocatesErrors(t *testing.T) {
 	}, errBoom, "Root/ForEach")
 }
 
-// Issue 1.16: the cursor is that of the innermost loop over the type, and is gone with the loop, however that ends.
+// The cursor is that of the innermost loop over the type, and is gone with the loop, however that ends.
 func TestForEachRestoresTheCursor(t *testing.T) {
 	ctx := testContext(t, expectWidget().Config())
 	calls := &trace{}
@@ -237,7 +237,7 @@ func keyOver[Item any]() (stash.Key, func(context.Context)) {
 	}
 }
 
-// Issue 1.16: each type of items has a cursor of its own, and none panics, although all these items are nil or zero.
+// Each type of items has a cursor of its own, and none panics, although all these items are nil or zero.
 func TestCursorsOfDifferentTypes(t *testing.T) {
 	type local struct{}
 	type pair struct {

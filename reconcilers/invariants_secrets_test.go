@@ -216,7 +216,7 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// Issue 3.8: what is not read is not made.
+// What is not read is not made.
 func TestNothingIsPreparedForASilentLogger(t *testing.T) {
 	manager := &configMaps{
 		MergeBeforeUpdate: mergeConfigMap,

@@ -85,7 +85,6 @@ func TestResourceReconcilerHooks(t *testing.T) {
 			calls:              []string{"before default/gadget"},
 			ReconcilerTestCase: rtest{GivenObjects: []client.Object{widget}, ShouldErr: true, Verify: returnsBoth(errBoom, reconcilers.Result{})},
 		},
-		// Issue 1.9.
 		"before fails quietly": {
 			root: before(func(context.Context) (context.Context, reconcilers.Result, error) {
 				return nil, reconcilers.Result{}, fmt.Errorf("not yet: %w", reconcilers.ErrQuiet)

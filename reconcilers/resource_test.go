@@ -174,7 +174,7 @@ func TestResourceReconciler(t *testing.T) {
 				ExpectEvents:        []rtesting.Event{statusUpdated},
 			},
 		},
-		// Issue 1.1: the error is returned, although the write succeeded. The generation is not observed.
+		// The error is returned, although the write succeeded. The generation is not observed.
 		"the tree changes the status and fails": {
 			root: writes(minute, errBoom),
 			ReconcilerTestCase: rtest{
@@ -345,7 +345,7 @@ func TestResourceReconcilerValidate(t *testing.T) {
 	}.run(t)
 }
 
-// Issue 1.4: set-up validates the whole tree, also what has no set-up of its own.
+// Set-up validates the whole tree, also what has no set-up of its own.
 func TestResourceReconcilerSetupValidatesTheTree(t *testing.T) {
 	root := &widgetRoot{Reconciler: widgetSequence{&widgetSync{Name: "bad"}}, Config: expectWidget().Config()}
 	err := root.SetupWithManager(t.Context(), nil)

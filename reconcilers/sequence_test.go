@@ -101,7 +101,7 @@ func TestSequenceValidate(t *testing.T) {
 			node:      &widgetSequence{invalid},
 			recursive: "Sequence must have a valid Sequence[0]: " + missing,
 		},
-		// Issue 1.4: sequences are written as values, also within each other.
+		// Sequences are written as values, also within each other.
 		"invalid, nested": {
 			node:      widgetSequence{valid, widgetSequence{valid, valid, invalid}},
 			recursive: "Sequence must have a valid Sequence[1]: Sequence must have a valid Sequence[2]: " + missing,

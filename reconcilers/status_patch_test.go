@@ -34,7 +34,7 @@ func reflectsDuck(_ context.Context, d *duckWidget) error {
 	return nil
 }
 
-// Issue 1.25: with PatchStatusAlone the patch has the status, the version that it was made for, and nothing else.
+// With PatchStatusAlone the patch has the status, the version that it was made for, and nothing else.
 func TestPatchStatusAlone(t *testing.T) {
 	const conditional = `{"metadata":{"resourceVersion":"999"},"status":{"fields":{"tree":"ran"}}}`
 	conflict := rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: statusConflict})

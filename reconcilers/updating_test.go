@@ -198,7 +198,7 @@ func TestUpdatingObjectManager(t *testing.T) {
 			calls:      []string{"gadget blue"},
 			widgetCase: widgetCase{Resource: guarded.Object(), GivenObjects: []client.Object{leaving}},
 		},
-		// Issue 1.19: the finalizer waits for an event, so that has to arrive also where nothing else tracked the object, as
+		// The finalizer waits for an event, so that has to arrive also where nothing else tracked the object, as
 		// after a restart.
 		"terminating, not desired, tracked": {
 			node:       manages(quietly(guarding, tracking), leaving.Object(), nil),

@@ -37,7 +37,7 @@ func (c *countingTracker) count(name string) int {
 	return c.asked[name]
 }
 
-// Issue 3.11: a type is watched once, however many nodes have children of it, track objects of it, or ask for it by hand.
+// A type is watched once, however many nodes have children of it, track objects of it, or ask for it by hand.
 func TestATypeIsWatchedOnce(t *testing.T) {
 	counting := &countingTracker{asked: map[string]int{}}
 	op, _ := startOperator(t, func(config reconcilers.Config) *widgetRoot {

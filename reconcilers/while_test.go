@@ -74,7 +74,6 @@ func TestWhile(t *testing.T) {
 			calls:      trips(5, "while 5"),
 			widgetCase: widgetCase{ShouldErr: true, Verify: exceeded(5, minute)},
 		},
-		// Issue 1.15.
 		"just as often as the limit allows": {
 			node:       loop(5, new(5)),
 			calls:      trips(5, "while 5"),

@@ -157,7 +157,7 @@ func TestWithFinalizer(t *testing.T) {
 			calls:      []string{"nested"},
 			widgetCase: widgetCase{Resource: beingDeleted.Object(), ShouldErr: true, Verify: returnsBoth(reconcilers.ErrQuiet, minute)},
 		},
-		// Issue 1.21: a halt is no failure, so it must not keep the resource forever. It still halts what comes after.
+		// A halt is no failure, so it must not keep the resource forever. It still halts what comes after.
 		"terminating, the nested node halts": {
 			node:  node(reconcilers.ErrHaltSubReconcilers),
 			calls: []string{"nested", "ready?", "patch Widget"},

@@ -4,15 +4,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/managedfields"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-func managed(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
-	entry := managedEntry(manager, operation, fields)
-	entry.Subresource = subresource
-	return entry
-}
 
 func TestDigest(t *testing.T) {
 	const (

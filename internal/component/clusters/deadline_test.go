@@ -50,7 +50,7 @@ func TestWhichRequestsHaveADeadline(t *testing.T) {
 	}
 }
 
-// A server that says nothing, or stops half-way, does not hold up the caller (pitfall G-29).
+// A server that says nothing, or stops half-way, does not hold up the caller.
 func TestADeadlineEndsTheRequest(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/half" {

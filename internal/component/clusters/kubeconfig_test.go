@@ -39,7 +39,7 @@ func encode(config map[string]any) []byte {
 const hidden = "hunter2"
 
 // TestRefusedKubeConfigs: a kubeconfig neither runs a program nor reads a file of the operator, and no error shows what
-// is in it (pitfall G-18).
+// is in it.
 func TestRefusedKubeConfigs(t *testing.T) {
 	const url = "kubeconfig: cluster.server must be a URL that begins with https:// or http://"
 	contexts := func(current string, context map[string]any) []byte {

@@ -38,7 +38,7 @@ func (b *bench) autoscale(ctx context.Context, o client.Object, replicas string)
 	}
 }
 
-// G-08: ignored fields are created, and left to others from then on.
+// Ignored fields are created, and left to others from then on.
 func TestIgnoredFields(t *testing.T) {
 	for _, action := range []plan.Action{plan.ActionApply, plan.ActionReplace, plan.ActionAdopt} {
 		t.Run(string(action), func(t *testing.T) {

@@ -100,7 +100,7 @@ func TestReplaceKeepsWhatWasAssigned(t *testing.T) {
 	}
 }
 
-// G-09: a write of another client between the look and the update leads to another look.
+// A write of another client between the look and the update leads to another look.
 func TestReplaceRace(t *testing.T) {
 	var b *bench
 	calls, disturbed := 0, 1

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestObjectsCostWhatChanged: an inventory in objects writes the buckets that changed (pitfall G-02).
+// TestObjectsCostWhatChanged: an inventory in objects writes the buckets that changed.
 func TestObjectsCostWhatChanged(t *testing.T) {
 	many := large(raceDetector)
 	for _, kind := range []string{inventory.KindSecret, inventory.KindConfigMap} {

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestCompact: defaults take no room (pitfall G-02).
+// TestCompact: defaults take no room.
 func TestCompact(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	long := strings.Repeat("x", inventory.MaxMessage)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// G-05: a Go type adds no more than its fields that are never omitted.
+// A Go type adds no more than its fields that are never omitted.
 func TestTypedObjects(t *testing.T) {
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 	set := &appsv1.StatefulSet{
@@ -47,7 +47,7 @@ func TestTypedSecret(t *testing.T) {
 	}
 }
 
-// G-05: what looks like an empty status in a schema is a property.
+// What looks like an empty status in a schema is a property.
 func TestPropertiesOfATypedDefinitionStay(t *testing.T) {
 	definition := &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
@@ -113,7 +113,7 @@ func (clumsy) MarshalJSON() ([]byte, error) {
 // shell is unstructured by what is embedded.
 type shell struct{ *unstructured.Unstructured }
 
-// G-24: a Go type that panics is an error.
+// A Go type that panics is an error.
 func TestTypedObjectsThatCannotBe(t *testing.T) {
 	several := runtime.NewScheme()
 	several.AddKnownTypeWithName(schema.GroupVersionKind{Version: "v1", Kind: "A"}, &added{})

@@ -20,7 +20,7 @@ func digestOf(t *testing.T, object client.Object) string {
 	return prepare(t, object)[0].Desired.Digest
 }
 
-// G-05: digests are stored in clusters: if one of these changes, all users write all objects again, and lose those that are recreated.
+// Digests are stored in clusters: if one of these changes, all users write all objects again, and lose those that are recreated.
 func TestDigestsNeverChange(t *testing.T) {
 	cases := map[string]struct {
 		object client.Object
@@ -54,7 +54,7 @@ func TestDigestsAreShort(t *testing.T) {
 	}
 }
 
-// G-05: the same object has the same digest, however it was made.
+// The same object has the same digest, however it was made.
 func TestWhatDigestsDoNotDependOn(t *testing.T) {
 	spec := func(template, n any) m { return m{"spec": m{"template": template, "n": n, "list": []any{n}}} }
 	want := digestOf(t, object("apps/v1 Deployment", "a", spec(m{"metadata": m{}}, int64(3))))

@@ -255,7 +255,7 @@ func checkResult(t *testing.T, o *manifest.Object) {
 	}
 }
 
-// G-24: content that holds itself many times over must not be walked to its end.
+// Content that holds itself many times over must not be walked to its end.
 func TestContentThatGrowsWithoutEnd(t *testing.T) {
 	grows := m{"a": "b"}
 	for range 40 {

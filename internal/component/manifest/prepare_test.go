@@ -64,7 +64,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		`the scope of kinds cannot be told`)
 }
 
-// G-05: only what the API server or the component itself sets is taken off.
+// Only what the API server or the component itself sets is taken off.
 func TestWhatIsStripped(t *testing.T) {
 	generated := &unstructured.Unstructured{Object: m{
 		"apiVersion": "apps/v1", "kind": "Deployment",
@@ -126,7 +126,7 @@ func TestValuesThatCodeMakesBecomeJSON(t *testing.T) {
 	}
 }
 
-// G-24: anything that is wrong with an object is an error that says so.
+// Anything that is wrong with an object is an error that says so.
 func TestFaultyObjects(t *testing.T) {
 	loop := m{}
 	loop["self"] = []any{loop, loop}
@@ -383,7 +383,7 @@ func TestManagedTypes(t *testing.T) {
 		"objects[2] (APIService c): it has no spec.version that is a name")
 }
 
-// G-20: the namespaces to make are those that the component does not have.
+// The namespaces to make are those that the component does not have.
 func TestMissingNamespaces(t *testing.T) {
 	objects := prepare(t, object("v1 ConfigMap", "z/a"), object("v1 ConfigMap", "a"), object("v1 ConfigMap", "b/a"), object("v1 Secret", "z/a"),
 		object("v1 Namespace", "b"), object("v1 Namespace", "unused"), object("rbac.authorization.k8s.io/v1 ClusterRole", "q/a"))

@@ -20,22 +20,22 @@ type schemeCopy struct {
 	pool *sync.Pool
 }
 
-// copies has a *sync.Pool of schemeCopy for each original scheme.
+// copies has a *sync.Pool of *schemeCopy for each original scheme.
 var copies sync.Map
 
 // acquire returns a copy that no other server works with until it is released.
-func acquire(original *runtime.Scheme) schemeCopy {
+func acquire(original *runtime.Scheme) *schemeCopy {
 	size := len(original.AllKnownTypes())
 	pool, _ := copies.LoadOrStore(original, &sync.Pool{})
-	if c, ok := pool.(*sync.Pool).Get().(schemeCopy); ok && c.size == size {
+	if c, ok := pool.(*sync.Pool).Get().(*schemeCopy); ok && c.size == size {
 		return c
 	}
-	return schemeCopy{Scheme: duplicate(original), pool: pool.(*sync.Pool), size: size}
+	return &schemeCopy{Scheme: duplicate(original), pool: pool.(*sync.Pool), size: size}
 }
 
 // release makes the copy available to other servers, unless kinds were added that the original does not have: a test
 // must not affect the next.
-func (c schemeCopy) release() {
+func (c *schemeCopy) release() {
 	if len(c.AllKnownTypes()) == c.size {
 		c.pool.Put(c)
 	}

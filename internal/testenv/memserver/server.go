@@ -26,7 +26,7 @@ type Server struct {
 	// public is the scheme of the test, private the copy that the fake client and the store work with. The copy is read
 	// under the fake client's lock only, in calls that come through that client.
 	public   *runtime.Scheme
-	private  schemeCopy
+	private  *schemeCopy
 	onStore  []func(schema.GroupVersionResource, client.Object)
 	eager    bool
 	fields   fieldManagers

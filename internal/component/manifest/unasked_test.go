@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// G-05: no field goes because a Go type does not know it, and none comes because a Go type would write it, even of kinds that the
+// No field goes because a Go type does not know it, and none comes because a Go type would write it, even of kinds that the
 // scheme knows, and of types that define types.
 func TestNoFieldGoesOrComes(t *testing.T) {
 	definition := crd("example.com", "Widget", "Namespaced")
@@ -33,7 +33,7 @@ func TestNoFieldGoesOrComes(t *testing.T) {
 	}
 }
 
-// G-07, G-08: what was not asked for is neither recreated, nor replaced, nor written again and again.
+// What was not asked for is neither recreated, nor replaced, nor written again and again.
 func TestDefaultsAreMild(t *testing.T) {
 	got := prepare(t, object("apps/v1 Deployment", "a"))[0].Desired
 	if got.UpdatePolicy != apis.UpdateApply || got.ReapplyInterval != 0 || got.AdoptionPolicy != apis.AdoptIfUnowned {
@@ -41,7 +41,7 @@ func TestDefaultsAreMild(t *testing.T) {
 	}
 }
 
-// G-24: an expression that cannot be evaluated is an error of the object, before anything is written.
+// An expression that cannot be evaluated is an error of the object, before anything is written.
 func TestReadyWhenThatCannotBe(t *testing.T) {
 	const name = "objects[0] (ConfigMap a): annotation ready-when: "
 	for expression, want := range map[string]string{

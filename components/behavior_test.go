@@ -34,8 +34,8 @@ import (
 
 type assemblyNode = *components.ComponentReconciler[*resources.Assembly]
 
-// TestG02StatusAtRest: a request that finds nothing new writes nothing, however much later it is, not even when it looked (pitfall G-02).
-func TestG02StatusAtRest(t *testing.T) {
+// TestStatusAtRest: a request that finds nothing new writes nothing, however much later it is, not even when it looked.
+func TestStatusAtRest(t *testing.T) {
 	definition := resources.CRD()
 	definition.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
 	house, walls, _ := newHouse()
@@ -70,8 +70,8 @@ func TestG02StatusAtRest(t *testing.T) {
 	}
 }
 
-// TestG17AnnotationsOfOthers: a changed annotation of another prefix is no change of the component (pitfall G-17).
-func TestG17AnnotationsOfOthers(t *testing.T) {
+// TestAnnotationsOfOthers: a changed annotation of another prefix is no change of the component.
+func TestAnnotationsOfOthers(t *testing.T) {
 	house, _, _ := newHouse()
 	o := newOperated(t, assembling(), house, nil)
 	o.untilIdle(t)
@@ -96,9 +96,8 @@ func TestG17AnnotationsOfOthers(t *testing.T) {
 	}
 }
 
-// TestG19PreDeleteHooks: hooks before a deletion do not run while it is blocked, and then once, however many requests it takes
-// (pitfall G-19).
-func TestG19PreDeleteHooks(t *testing.T) {
+// TestPreDeleteHooks: hooks before a deletion do not run while it is blocked, and then once, however many requests it takes.
+func TestPreDeleteHooks(t *testing.T) {
 	definition := resources.CRD()
 	definition.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
 	house, walls, roof := newHouse()
@@ -146,8 +145,8 @@ func TestG19PreDeleteHooks(t *testing.T) {
 	}
 }
 
-// TestG23Timeout: what always fails times out too. What is not ready returns an error once, when it times out (pitfall G-23).
-func TestG23Timeout(t *testing.T) {
+// TestTimeout: what always fails times out too. What is not ready returns an error once, when it times out.
+func TestTimeout(t *testing.T) {
 	web := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
@@ -205,9 +204,9 @@ func TestG23Timeout(t *testing.T) {
 	}
 }
 
-// TestG34MessagesNameObjects: the condition names the objects that are waited for, and says why; there is one event for each sort of
-// operation, not for each object (pitfall G-34).
-func TestG34MessagesNameObjects(t *testing.T) {
+// TestMessagesNameObjects: the condition names the objects that are waited for, and says why; there is one event for each sort of
+// operation, not for each object.
+func TestMessagesNameObjects(t *testing.T) {
 	objects := []client.Object{&appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
@@ -251,9 +250,9 @@ func TestG34MessagesNameObjects(t *testing.T) {
 	}
 }
 
-// TestG13OwnersOfTwoKinds: two kinds of one operator whose resources have the same namespace, name and even UID do not own each other's
-// objects (pitfall G-13).
-func TestG13OwnersOfTwoKinds(t *testing.T) {
+// TestOwnersOfTwoKinds: two kinds of one operator whose resources have the same namespace, name and even UID do not own each other's
+// objects.
+func TestOwnersOfTwoKinds(t *testing.T) {
 	house, walls, roof := newHouse()
 	o := newOperated(t, assembling(), house, nil)
 	o.untilIdle(t)
