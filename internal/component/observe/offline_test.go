@@ -169,6 +169,9 @@ func (o *offline) wakes(want ...string) {
 	o.t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// Components are woken in no order.
+	slices.Sort(o.woken)
+	slices.Sort(want)
 	if !slices.Equal(o.woken, want) {
 		o.t.Errorf("woken: %q, want %q", o.woken, want)
 	}
