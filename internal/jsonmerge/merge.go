@@ -3,14 +3,13 @@ package jsonmerge
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 )
 
 // mergeValues returns raw, the value in full, with the changes from before to after. Before is nil if the Go type does
 // not show the value.
 func mergeValues(raw, before, after any) any {
-	if reflect.DeepEqual(before, after) {
+	if sameTree(before, after) {
 		return raw
 	}
 	switch after := after.(type) {
@@ -68,7 +67,7 @@ func mergeLists(raw, before, after []any) []any {
 			merged = append(merged, after[i])
 		case written[origin] >= 0:
 			merged = append(merged, mergeValues(raw[written[origin]], before[origin], after[i]))
-		case !reflect.DeepEqual(before[origin], after[i]):
+		case !sameTree(before[origin], after[i]):
 			merged = append(merged, after[i])
 		}
 	}
@@ -88,7 +87,7 @@ func match(from, to []any) []int {
 	matched := make([]bool, len(from))
 	pair := func(i, j int) { origin[j], matched[i] = i, true }
 	for i := range min(len(from), len(to)) {
-		if reflect.DeepEqual(from[i], to[i]) {
+		if sameTree(from[i], to[i]) {
 			pair(i, i)
 		}
 	}
