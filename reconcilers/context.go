@@ -364,8 +364,11 @@ func recordFailure(ctx context.Context, object string, err error) {
 // recordUnlocated is recordFailure for a node that runs others. It records err only if no node below did, because nodes
 // of other packages may not record their errors.
 func recordUnlocated(ctx context.Context, err error) {
+	if err == nil {
+		return
+	}
 	s := contextOf(ctx).state
-	if s == nil || err == nil {
+	if s == nil {
 		return
 	}
 	s.mu.Lock()
