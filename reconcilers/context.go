@@ -356,7 +356,10 @@ type failure struct {
 
 // recordFailure records that err came up at the node of ctx while the node worked on object.
 func recordFailure(ctx context.Context, object string, err error) {
-	if s := contextOf(ctx).state; s != nil && err != nil {
+	if err == nil {
+		return
+	}
+	if s := contextOf(ctx).state; s != nil {
 		s.fail(pathOf(ctx), object, Classify(err), err)
 	}
 }
