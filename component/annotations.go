@@ -23,6 +23,9 @@ const maxReadyWhen = 4096
 func ReadSettings(prefix string, annotations map[string]string) (Settings, error) {
 	r := annotationReader{prefixes: []string{prefix, SharedPrefix}, annotations: annotations}
 	var s Settings
+	if !r.found() {
+		return s, nil // as for most objects
+	}
 	read(&r, AnnotationAdoptionPolicy, &s.AdoptionPolicy, ParseAdoptionPolicy)
 	read(&r, AnnotationReconcilePolicy, &s.ReconcilePolicy, ParseReconcilePolicy)
 	read(&r, AnnotationUpdatePolicy, &s.UpdatePolicy, ParseUpdatePolicy)
@@ -49,6 +52,16 @@ type annotationReader struct {
 	prefixes    []string
 	annotations map[string]string
 	errs        []error
+}
+
+// found reports whether there is an annotation under one of the prefixes.
+func (r *annotationReader) found() bool {
+	for key := range r.annotations {
+		if i := strings.LastIndexByte(key, '/'); i >= 0 && slices.Contains(r.prefixes, key[:i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // read stores the setting of the annotation name, as parse reads it, if there is one.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"slices"
 )
 
 var digestEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
@@ -20,35 +21,51 @@ func digestOf(content map[string]any, confidential bool) string {
 		content = withoutValues(content)
 	}
 	// Maps are written in the order of their keys. Normalized content cannot fail.
-	text, _ := json.Marshal(canonical(content))
+	relevant, _ := canonical(content)
+	text, _ := json.Marshal(relevant)
 	sum := sha256.Sum256(text)
 	return digestEncoding.EncodeToString(sum[:16])
 }
 
-// canonical returns value without what does not matter. A creationTimestamp that is null means nothing; whether Go
-// types write it depends on the version of a library. Decoders do not agree on whether a whole number is an integer.
-func canonical(value any) any {
+// canonical returns value without what does not matter, and whether that is a change. It copies only what changes. A
+// creationTimestamp that is null means nothing; whether Go types write it depends on the version of a library. Decoders
+// do not agree on whether a whole number is an integer.
+func canonical(value any) (result any, changed bool) {
 	switch v := value.(type) {
 	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			list[i] = canonical(v[i])
-		}
-		return list
-	case map[string]any:
-		object := make(map[string]any, len(v))
-		for key, element := range v {
-			if key != "creationTimestamp" || element != nil {
-				object[key] = canonical(element)
+		list := v
+		for i, element := range v {
+			if element, ok := canonical(element); ok {
+				if !changed {
+					list, changed = slices.Clone(v), true
+				}
+				list[i] = element
 			}
 		}
-		return object
+		return list, changed
+	case map[string]any:
+		object := v
+		for key, element := range v {
+			absent := key == "creationTimestamp" && element == nil
+			element, ok := canonical(element)
+			if !absent && !ok {
+				continue
+			}
+			if !changed {
+				object, changed = maps.Clone(v), true
+			}
+			object[key] = element
+			if absent {
+				delete(object, key)
+			}
+		}
+		return object, changed
 	case float64:
 		if v == math.Trunc(v) && v >= math.MinInt64 && v < math.MaxInt64 {
-			return int64(v)
+			return int64(v), true
 		}
 	}
-	return value
+	return value, false
 }
 
 // withoutValues returns a Secret with the keys of its data, and none of the values: they could be guessed from a
