@@ -129,15 +129,20 @@ func TestComponentFaultsWatching(t *testing.T) {
 	}
 }
 
-// stormOfConflicts has another actor write to the resource all the time, so that many writes of the status conflict.
+// stormOfConflicts has another actor write to the resource again and again, so that many writes of the status conflict.
+// There is a break now and then, because on a slow machine all of them might.
 func stormOfConflicts(ctx context.Context, r *faultRun) {
 	path := "/apis/" + resources.GroupVersion.String() + "/namespaces/" + r.namespace + "/assemblies/platform"
 	for i := 0; ctx.Err() == nil; i++ {
 		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{meddled: fmt.Sprint(i)}}}
 		_, _, _ = r.world.ask(ctx, http.MethodPatch, path, url.Values{}, "application/merge-patch+json", patch)
+		pause := 50 * time.Millisecond
+		if i%20 == 19 {
+			pause = time.Second
+		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

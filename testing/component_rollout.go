@@ -202,7 +202,7 @@ func (d *RolledOut[Type]) mustFind(obj client.Object) client.Object {
 }
 
 // otherManager is the field manager of changes by hand.
-const otherManager = "somebody"
+const otherManager = "others"
 
 // After returns the state after changes by hand: work gets a client with another field manager than the reconciler's.
 // It fails the test if work returns an error.

@@ -176,7 +176,7 @@ func TestHomeIsNotChanged(t *testing.T) {
 func TestWrongIdentities(t *testing.T) {
 	impersonating := home()
 	impersonating.Impersonate.Groups = []string{"dev"}
-	const already = "the client impersonates somebody already, and cannot impersonate another user"
+	const already = "the client already impersonates a user, and cannot impersonate another one"
 	tests := map[string]struct {
 		home     *rest.Config
 		identity clusters.Identity

@@ -71,7 +71,7 @@ func (p *Pool) config(identity Identity) (*rest.Config, error) {
 	if identity.User != "" {
 		as := config.Impersonate
 		if as.UserName != "" || as.UID != "" || len(as.Groups) > 0 || len(as.Extra) > 0 {
-			return nil, errors.New("the client impersonates somebody already, and cannot impersonate another user")
+			return nil, errors.New("the client already impersonates a user, and cannot impersonate another one")
 		}
 		config.Impersonate = rest.ImpersonationConfig{UserName: identity.User, Groups: identity.Groups}
 	}
