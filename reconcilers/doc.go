@@ -57,8 +57,8 @@
 //
 // Controller-runtime calls [ResourceReconciler.Reconcile] (resource.go). These are the steps:
 //
-//   - root.go makes the context of the request, with a fresh stash, the time, the config and the state of the request
-//     (context.go), and calls the hooks of the author.
+//   - root.go makes the context of the request (context.go), with a fresh stash, the time, the config and the state of
+//     the request (request_state.go), and calls the hooks of the author.
 //   - resource.go fetches the resource. If the cache is older than a write of the root, the write replaces what was
 //     fetched (internal/resourcestate). A copy gets its defaults (root.go) and its conditions (internal/statusfield).
 //   - resource.go runs the tree with the copy, in a round of the tracker (root.go, package tracker). Combinators such
@@ -73,12 +73,12 @@
 //
 //   - list_children.go finds the objects that are the child, through the cache and its index by owner. Nodes of one
 //     request share the list. Writes that the cache does not show yet correct it (internal/resourcestate).
-//   - child.go asks the author for the desired child. children.go makes the resource its controller, and calls the
-//     object manager with the actual and the desired child.
-//   - updating.go or applying.go prepares the call. objectmanager.go decides whether to create, update or delete, and
-//     knows the last write of the object. If the object has the version of that write, and the desired child is the
-//     same, nothing else is done.
-//   - Otherwise updating.go merges and compares, or applying.go compares the managed fields (internal/managedfields),
+//   - child.go asks the author for the desired child. owner_reference.go makes the resource its controller. children.go
+//     calls the object manager with the actual and the desired child.
+//   - updating.go, or applying.go and apply_call.go, prepare the call. objectmanager.go decides whether to create,
+//     update or delete, and knows the last write of the object. If the object has the version of that write, and the
+//     desired child is the same, nothing else is done.
+//   - Otherwise updating.go merges and compares, or apply_call.go compares the managed fields (internal/managedfields),
 //     and writes. objectmanager.go records the event, and list_children.go notes the write.
 //   - children.go decides whether an error is reflected or returned. child.go reflects the child on the resource.
 //

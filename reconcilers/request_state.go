@@ -1,0 +1,134 @@
+package reconcilers
+
+import (
+	"context"
+	"reflect"
+	"sync"
+
+	"github.com/espalier-dev/espalier/internal/resourcestate"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// requestState is the state of one request of a root: what its nodes share, and which errors came up where. It is nil
+// for a node that runs without a root. The methods of a nil requestState do nothing.
+type requestState struct {
+	// resource is what the root keeps of the resource from request to request; nil before the resource was read.
+	resource *resourcestate.State
+	// stored is the resource as the API server has it, as far as is known. It may share memory with the cache.
+	stored client.Object
+	// written is true once stored is the answer to a write of this request.
+	written bool
+
+	mu       sync.Mutex
+	failures []failure
+	children map[childListKey][]client.Object
+	// ownerRef refers to owner, the resource whose children were made last.
+	owner    ownerIdentity
+	ownerRef metav1.OwnerReference
+}
+
+// failure is an error at the node that met it first.
+type failure struct {
+	err    error
+	path   string
+	object string
+	class  Class
+}
+
+// recordFailure records that err came up at the node of ctx while the node worked on object.
+func recordFailure(ctx context.Context, object string, err error) {
+	if err == nil {
+		return
+	}
+	if s := contextOf(ctx).state; s != nil {
+		s.fail(pathOf(ctx), object, Classify(err), err)
+	}
+}
+
+// recordUnlocated is recordFailure for a node that runs others. It records err only if no node below did, because nodes
+// of other packages may not record their errors.
+func recordUnlocated(ctx context.Context, err error) {
+	if err == nil {
+		return
+	}
+	s := contextOf(ctx).state
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	_, located := s.locate(err)
+	s.mu.Unlock()
+	if !located {
+		recordFailure(ctx, "", err)
+	}
+}
+
+// fail records that err came up at a node while the node worked on object. The first record of an error counts, because
+// the deepest node knows most.
+func (s *requestState) fail(at *nodePath, object string, class Class, err error) {
+	if s == nil || err == nil || !isComparable(err) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.failures {
+		if f.err == err {
+			return
+		}
+	}
+	s.failures = append(s.failures, failure{err: err, path: at.String(), object: object, class: class})
+}
+
+// locate finds where err came up, or the first of the errors that it wraps or joins.
+func (s *requestState) locate(err error) (failure, bool) {
+	if s == nil || err == nil {
+		return failure{}, false
+	}
+	if isComparable(err) {
+		for _, f := range s.failures {
+			if f.err == err {
+				return f, true
+			}
+		}
+	}
+	for _, member := range wrappedErrors(err) {
+		if f, ok := s.locate(member); ok {
+			return f, true
+		}
+	}
+	return failure{}, false
+}
+
+// isComparable reports whether == works for v. It panics for a value that holds a slice, a map or a function. Some
+// errors and some clients do, such as the clients of controller-runtime's interceptor.
+func isComparable(v any) bool {
+	return reflect.ValueOf(v).Comparable()
+}
+
+// finalizersPatched records a patch of the finalizers of the resource. Patched is the answer.
+func (s *requestState) finalizersPatched(patched client.Object) {
+	if s == nil || s.stored == nil || s.stored.GetUID() != patched.GetUID() {
+		return
+	}
+	s.stored.SetFinalizers(patched.GetFinalizers())
+	s.stored.SetResourceVersion(patched.GetResourceVersion())
+	s.stored.SetGeneration(patched.GetGeneration())
+	s.written = true
+}
+
+// statusWritten records a write of the status of the resource. Written is the answer.
+func (s *requestState) statusWritten(written client.Object) {
+	if s != nil {
+		s.stored, s.written = written, true
+	}
+}
+
+// stateOf returns what the root keeps of the resource of the request, or nil outside of a root.
+func stateOf(ctx context.Context) *resourcestate.State {
+	if s := contextOf(ctx).state; s != nil {
+		return s.resource
+	}
+	return nil
+}
