@@ -58,7 +58,7 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// Default: false.
 	SkipOwnerReference bool
 
-	// Setup adds watches and indexes beyond that of the child's type. Optional.
+	// Setup adds watches and indexes beyond the watch of the child's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
 	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time or

@@ -53,7 +53,7 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// Default: false.
 	SkipOwnerReference bool
 
-	// Setup adds watches and indexes beyond that of the children's type. Optional.
+	// Setup adds watches and indexes beyond the watch of the children's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
 	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time or on random

@@ -239,8 +239,8 @@ func withCast(ctx context.Context, cast, resource client.Object) context.Context
 // resourceBehindCast returns the resource that obj stands for, as the root loaded it, and true if obj is a cast object.
 // Any other object stands for itself.
 //
-// The result is for the kind and the identity of the resource. Its content may be older than that of obj: changes that
-// nodes make to obj reach the resource when the cast ends.
+// The result is for the kind and the identity of the resource. Its content may be older than the content of obj:
+// changes that nodes make to obj reach the resource when the cast ends.
 func resourceBehindCast(ctx context.Context, obj client.Object) (client.Object, bool) {
 	return contextOf(ctx).behindCast(obj)
 }

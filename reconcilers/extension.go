@@ -20,8 +20,8 @@ import (
 //
 // The root returns such an error as an [Error] with the path of the node, the kind and name of the object, and the
 // class of the error (see [Classify]). If Failed is called several times for one error, the first call counts. If a
-// node does not call Failed, the path is that of the nearest node of this package around it. Failed does nothing if err
-// is nil, and outside of a root.
+// node does not call Failed, the path is the path of the nearest node of this package around it. Failed does nothing if
+// err is nil, and outside of a root.
 func Failed(ctx context.Context, object client.Object, err error) error {
 	recordFailure(ctx, describeObject(object), err)
 	return err

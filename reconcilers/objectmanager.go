@@ -59,7 +59,7 @@ type objectWriter[Type client.Object] struct {
 	propagation metav1.DeletionPropagation
 	// sanitize is the function of the author; it may be nil.
 	sanitize func(Type) any
-	// lastWrites are those that the object manager keeps itself, outside of a root.
+	// lastWrites are kept by the object manager itself, outside of a root.
 	lastWrites *lastWrites
 }
 

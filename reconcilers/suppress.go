@@ -35,7 +35,7 @@ import (
 // reset the count to zero. An [ErrHaltSubReconcilers] counts as an error.
 //
 // Below a root the count is dropped when the resource is gone. In a node that a hand-written reconciler calls, the node
-// lists the resources once in 24 hours, and drops the counts of those that are gone.
+// lists the resources once in 24 hours, and drops the counts of resources that are gone.
 type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] struct {
 	// Name identifies the node in paths and logs. Default: SuppressTransientErrors.
 	Name string

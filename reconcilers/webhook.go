@@ -114,7 +114,7 @@ func (r *AdmissionWebhookAdapter[T]) Describe() Description {
 //
 // Deprecated: use [AdmissionWebhookAdapter.BuildWithContext].
 func (r *AdmissionWebhookAdapter[T]) Build() *admission.Webhook {
-	webhook, err := r.BuildWithContext(context.TODO())
+	webhook, err := r.BuildWithContext(context.Background())
 	if err != nil {
 		panic(err)
 	}

@@ -69,7 +69,8 @@ type ReconcilerTestCase struct {
 	// Verify checks the result and the error further.
 	Verify VerifyFunc
 
-	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces that of the case.
+	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces the context of the
+	// case.
 	Prepare func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) (context.Context, error)
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) error

@@ -65,7 +65,8 @@ type SetupTestCase struct {
 	// Verify checks the error further; it is called without one too.
 	Verify VerifySetupFunc
 
-	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces that of the case.
+	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces the context of the
+	// case.
 	Prepare func(t *testing.T, ctx context.Context, tc *SetupTestCase) (context.Context, error)
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SetupTestCase) error
@@ -124,7 +125,7 @@ func SubReconcilerSetup[Type client.Object](c reconcilers.Config, r reconcilers.
 	return &reconcilers.ResourceReconciler[Type]{Config: c, Reconciler: r}
 }
 
-// SetupFactory returns the Setup to test. It is called once per case, after Prepare. The config is that of
+// SetupFactory returns the Setup to test. It is called once per case, after Prepare. The config is the config of
 // reconcilers.NewConfig for the manager, with a tracker that has the GivenTracks.
 type SetupFactory func(t *testing.T, tc *SetupTestCase, c reconcilers.Config) Setup
 

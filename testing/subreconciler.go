@@ -82,7 +82,8 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// Verify checks the result and the error further.
 	Verify VerifyFunc
 
-	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces that of the case.
+	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces the context of the
+	// case.
 	Prepare func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) (context.Context, error)
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) error

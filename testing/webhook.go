@@ -67,7 +67,8 @@ type AdmissionWebhookTestCase struct {
 	// code 200, and the bytes of its patches.
 	ExpectedResponse admission.Response
 
-	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces that of the case.
+	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces the context of the
+	// case.
 	Prepare func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) (context.Context, error)
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *AdmissionWebhookTestCase) error

@@ -160,7 +160,8 @@ func isStale(err error) bool {
 	return errors.As(err, &stale)
 }
 
-// explain converts err to a type of this package if it has a meaning for the caller. Namespace is that of the object.
+// explain converts err to a type of this package if it has a meaning for the caller. Namespace is the namespace of the
+// object.
 func explain(err error, namespace string) error {
 	if hasOwnText(err) {
 		return err

@@ -74,8 +74,9 @@ func evaluationError(err error, object *unstructured.Unstructured) string {
 	return "cannot be evaluated"
 }
 
-// programs keeps compiled expressions, and the errors of those that cannot be compiled. All components share it: the
-// same expressions come again with each request, and to compile one takes as long as to evaluate it a hundred times.
+// programs keeps compiled expressions, and the errors of expressions that cannot be compiled. All components share it:
+// the same expressions come again with each request, and to compile one takes as long as to evaluate it a hundred
+// times.
 var programs = lru.New(maxPrograms)
 
 type compiled struct {

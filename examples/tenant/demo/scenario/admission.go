@@ -104,7 +104,7 @@ func (s *scenario) isRefusedByFields(ctx context.Context) error {
 	return nil
 }
 
-// needsRoles holds when each member needs a role, its own or that of the tenant. The schema sees to that.
+// needsRoles holds when each member needs a role, its own or the role of the tenant. The schema sees to that.
 func (s *scenario) needsRoles(ctx context.Context) error {
 	tenant := newTenant(dryTenant)
 	tenant.Spec.Role = ""
@@ -136,7 +136,7 @@ func (s *scenario) isProtected(tenant string) demo.Condition {
 	}
 }
 
-// warnings are those that the API server has given us. They implement rest.WarningHandler.
+// warnings are what the API server has warned of. They implement rest.WarningHandler.
 type warnings struct {
 	mu    sync.Mutex
 	texts []string

@@ -44,7 +44,7 @@ func newTenant(name string) *v1alpha1.Tenant {
 	return tenant
 }
 
-// members returns members, each from a kind, a name and, if not that of the tenant, a role.
+// members returns members, each from a kind, a name and, if it differs from the role of the tenant, a role.
 func members(texts ...string) []v1alpha1.Member {
 	list := []v1alpha1.Member{}
 	for _, text := range texts {
