@@ -30,7 +30,9 @@ func TestMaintainedFieldsAreLeftOut(t *testing.T) {
 	}
 	withoutBundle := m{"name": "x.example.com", "clientConfig": m{"url": "https://x"}}
 	withBundle := m{"name": "x.example.com", "clientConfig": m{"url": "https://x", "caBundle": bundle}}
-	api := func(fields m) client.Object { return object("apiregistration.k8s.io/v1 APIService", "v1.example.com", m{"spec": fields}) }
+	api := func(fields m) client.Object {
+		return object("apiregistration.k8s.io/v1 APIService", "v1.example.com", m{"spec": fields})
+	}
 	withSpec := func(extra m) m {
 		spec := m{"group": "example.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1)}
 		for key, value := range extra {
