@@ -19,6 +19,8 @@ type resourceState struct {
 	// again.
 	generated    []client.Object
 	generatedFor generatorInput
+	// taskInput is the input of the last task of the engine, zero if there is none or if it is not known.
+	taskInput taskInput
 
 	// deployment is where the component is deployed; release ends its interest there.
 	deployment *deployment
@@ -33,12 +35,6 @@ type resourceState struct {
 
 	// recorded are the events of the last minutes.
 	recorded map[event]time.Time
-}
-
-// generatorInput is what the output of a deterministic generator depends on. The digest covers the parameters.
-type generatorInput struct {
-	namespace, name, digest string
-	revision, generation    int64
 }
 
 func newResourceState() *resourceState { return &resourceState{} }
