@@ -352,6 +352,7 @@ func (j *job[T]) runEngine(ctx context.Context, task engine.Task) error {
 			OwnerLabel:   j.Prefix + "/" + component.LabelOwnerID,
 			OwnerID:      owner.OwnerID,
 			FieldManager: j.FieldManager,
+			Memory:       &j.state.namespaces,
 		},
 		Memory:       &j.state.engine,
 		Component:    owner,

@@ -65,7 +65,8 @@
 // deletion takes one request more; it takes three if the fence was proven before. A check by pattern takes a discovery
 // of the cluster, once for all patterns, and one list for each type that matches. A check of a namespace takes the same
 // discovery, a read of the namespace, one list for each namespaced type, another for each 500 objects more, and a read
-// of each owner that objects refer to; a deletion takes one request more.
+// of each owner that objects refer to; a deletion takes one request more. As long as the objects that were named are
+// there, the next check takes a read of the namespace and of each of them.
 package foreign
 
 import (
@@ -108,6 +109,9 @@ type Guard struct {
 	Limit int
 	// ProofTimeout is how long the guard tries to prove a fence. Default: 5 s.
 	ProofTimeout time.Duration
+
+	// Memory spares reads of namespaces that stay. Optional.
+	Memory *Memory
 
 	mu sync.Mutex
 	// discovered is kept for the lifetime of the Guard.

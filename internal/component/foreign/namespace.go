@@ -45,7 +45,7 @@ func (g *Guard) followNamespace(ctx context.Context, name string, uid types.UID,
 		case goal == goalDelete && namespace.GetDeletionTimestamp() != nil:
 			return none, nil
 		}
-		use, checkErr := g.contents(ctx, name)
+		use, checkErr := g.contents(ctx, namespace)
 		if checkErr != nil || use.State != plan.ForeignNone || goal != goalDelete {
 			return use, checkErr
 		}
@@ -58,24 +58,50 @@ func (g *Guard) followNamespace(ctx context.Context, name string, uid types.UID,
 	return plan.Use{}, fmt.Errorf("Namespace %s keeps changing: %w", name, err)
 }
 
-// contents finds out which objects others have in a namespace.
-func (g *Guard) contents(ctx context.Context, namespace string) (plan.Use, error) {
-	all, err := g.discover(ctx)
-	if err != nil {
-		return plan.Use{}, explain(err, "the types could not be discovered")
-	}
+// contents finds out which objects others have in a namespace. It only reads the objects that were named the last time
+// as long as they are there.
+func (g *Guard) contents(ctx context.Context, namespace client.Object) (plan.Use, error) {
 	others, err := labels.NewRequirement(g.OwnerLabel, selection.NotEquals, []string{g.OwnerID})
 	if err != nil {
 		return plan.Use{}, fmt.Errorf("the owner label is not valid: %w", err)
 	}
+	s := &namespaceScan{Guard: g, namespace: namespace.GetName(), others: labels.NewSelector().Add(*others)}
+	if known, ok := g.Memory.of(namespace.GetUID()); ok && s.isUnchanged(ctx, known.named) {
+		return known.use, nil
+	}
+	use, named, err := s.scanAll(ctx)
+	g.Memory.remember(namespace.GetUID(), blocked{use, named})
+	return use, err
+}
+
+// scanAll reads the metadata of all objects in the namespace, and returns who uses it and the objects that are named.
+func (s *namespaceScan) scanAll(ctx context.Context) (plan.Use, []metav1.OwnerReference, error) {
+	all, err := s.discover(ctx)
+	if err != nil {
+		return plan.Use{}, nil, explain(err, "the types could not be discovered")
+	}
 	listed := slices.DeleteFunc(slices.Clone(all.namespaced), func(t served) bool { return neverCounts[t.GroupKind()] })
-	s := &namespaceScan{Guard: g, namespace: namespace, others: labels.NewSelector().Add(*others)}
 	results := make([]found, len(listed))
 	workqueue.ParallelizeUntil(ctx, parallel, len(listed), func(i int) { results[i] = s.list(ctx, listed[i]) })
 	if err := ctx.Err(); err != nil {
-		return plan.Use{}, err
+		return plan.Use{}, nil, err
 	}
-	return g.useOfNamespace(listed, results, all.failed)
+	var named []metav1.OwnerReference
+	for _, f := range results {
+		named = append(named, f.named...)
+	}
+	use, err := s.useOfNamespace(listed, results, all.failed)
+	return use, named[:min(len(named), s.limit())], err
+}
+
+// isUnchanged reports whether the objects, which were somebody else's, are there and still are.
+func (s *namespaceScan) isUnchanged(ctx context.Context, named []metav1.OwnerReference) bool {
+	for _, object := range named {
+		if foreign, err := s.isOwnerForeign(ctx, object, 0); err != nil || !foreign {
+			return false
+		}
+	}
+	return true
 }
 
 // useOfNamespace sums up what was found of the types. The failed are API groups that could not be discovered.
@@ -222,6 +248,9 @@ func (s *namespaceScan) count(ctx context.Context, t served, objects []metav1.Pa
 		case foreign && len(f.names) < s.limit():
 			key := plan.Key{Kind: t.Kind, Namespace: s.namespace, Name: objects[i].Name}
 			f.names = append(f.names, key.String())
+			f.named = append(f.named, metav1.OwnerReference{
+				APIVersion: t.GroupVersion().String(), Kind: t.Kind, Name: key.Name, UID: objects[i].UID,
+			})
 		case foreign:
 			f.more++
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
 	corev1 "k8s.io/api/core/v1"
@@ -214,6 +215,52 @@ func TestManyObjectsInANamespace(t *testing.T) {
 	if n := requests.Total(); n > 40 {
 		t.Errorf("%d requests for 1,000 ConfigMaps of theirs:\n%s", n, requests)
 	}
+}
+
+// As long as the objects that were named are there, nothing else is read.
+func TestMemoryOfANamespace(t *testing.T) {
+	t.Parallel()
+	namespace := plane.Namespace(t)
+	var objects []*corev1.ConfigMap
+	for i := range 5 {
+		objects = append(objects, configMapIn(namespace, fmt.Sprintf("theirs-%d", i), ""))
+		create(t, objects[i])
+	}
+	g, requests := guarded(t, interceptor.Funcs{})
+	g.Memory = &foreign.Memory{}
+	names := func(from, to int) (list []string) {
+		for i := from; i < to; i++ {
+			list = append(list, "ConfigMap "+namespace+"/"+objects[i].Name)
+		}
+		return list
+	}
+	check := func(want plan.Use, most int) {
+		t.Helper()
+		requests.Reset()
+		use, err := g.Delete(t.Context(), namespaceKey(namespace), uidOf(t, namespace))
+		assertUse(t, use, err, want)
+		if n := requests.Total(); n > most {
+			t.Errorf("%d requests, more than %d:\n%s", n, most, requests)
+		}
+	}
+	check(blocking(2, names(0, 3)...), 100)
+	check(blocking(2, names(0, 3)...), 4)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(live(t).Delete(t.Context(), objects[1]))
+	check(blocking(1, names(0, 1)[0], names(2, 3)[0], names(3, 4)[0]), 100)
+	objects[0].Labels = map[string]string{ownerLabel: ours}
+	must(live(t).Update(t.Context(), objects[0]))
+	check(blocking(0, names(2, 5)...), 100)
+	check(blocking(0, names(2, 5)...), 4)
+	for _, i := range []int{2, 3, 4} {
+		must(live(t).Delete(t.Context(), objects[i]))
+	}
+	check(none, 100)
 }
 
 // What cannot be read is named, and keeps the namespace.
