@@ -27,6 +27,8 @@ type snapshot struct {
 	label, owner, digest string
 	// fenced is the result of [foreign.Fenced].
 	fenced bool
+	// ignoresForeign is the result of [foreign.IgnoresForeign].
+	ignoresForeign bool
 	// tracked reports whether the object has managed fields, of any manager.
 	tracked bool
 	// entries are the managed fields of our manager, without subresources.
@@ -46,9 +48,10 @@ type ownEntry struct {
 
 // extractor makes snapshots of objects.
 type extractor struct {
-	// label, owner, digest and fence are keys.
-	label, owner, digest, fence string
-	manager                     string
+	// label, owner, digest, fence and foreign are keys.
+	label, owner, digest, fence, foreign string
+
+	manager string
 }
 
 func newExtractor(prefix, manager string) extractor {
@@ -57,6 +60,7 @@ func newExtractor(prefix, manager string) extractor {
 		owner:   prefix + "/" + component.AnnotationOwnerID,
 		digest:  prefix + "/" + component.AnnotationDigest,
 		fence:   prefix + "/" + foreign.AnnotationFence,
+		foreign: prefix + "/" + component.AnnotationForeignInstances,
 		manager: manager,
 	}
 }
@@ -75,6 +79,8 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		digest:      annotations[x.digest],
 		fenced:      annotations[x.fence] != "" && foreign.Fenced(object, x.fence),
 		tracked:     len(entries) > 0,
+
+		ignoresForeign: foreign.IgnoresForeign(annotations, x.foreign),
 	}
 	for i := range entries {
 		entry := &entries[i]
@@ -150,6 +156,8 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 		Ownership:   plan.OwnershipOf(s.label, s.owner, c.OwnerID, c.Owner),
 		Digest:      s.digest,
 		Fenced:      s.fenced,
+
+		IgnoreForeignInstances: s.ignoresForeign,
 	}
 	if o.Ownership != plan.Unowned {
 		o.Owner = s.owner
@@ -161,7 +169,7 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 func (s *snapshot) alike(other *snapshot) bool {
 	return s.uid == other.uid && s.generation == other.generation && s.terminating == other.terminating &&
 		s.label == other.label && s.owner == other.owner && s.digest == other.digest &&
-		s.fenced == other.fenced && s.tracked == other.tracked &&
+		s.fenced == other.fenced && s.ignoresForeign == other.ignoresForeign && s.tracked == other.tracked &&
 		slices.EqualFunc(s.entries, other.entries, func(a, b ownEntry) bool {
 			return a.operation == b.operation && a.apiVersion == b.apiVersion && a.fields == b.fields
 		}) && slices.Equal(s.data, other.data)
