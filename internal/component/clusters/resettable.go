@@ -48,8 +48,8 @@ func (t *typeInfo) find(gk schema.GroupKind, versions ...string) (mapping *meta.
 // catalog is a mapper of all types that the API server said that it serves.
 type catalog struct {
 	meta.RESTMapper
-	// asks reports whether the mapper itself asks the API server for types that it does not know, because the API server
-	// does not tell all types at once.
+	// asks reports whether the mapper itself asks the API server for types that it does not know, because the API
+	// server does not tell all types at once.
 	asks bool
 }
 
@@ -218,7 +218,9 @@ func (m resettableMapper) KindsFor(resource schema.GroupVersionResource) ([]sche
 
 // ResourceFor implements [meta.RESTMapper].
 func (m resettableMapper) ResourceFor(input schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return ask(m, func(mapper meta.RESTMapper) (schema.GroupVersionResource, error) { return mapper.ResourceFor(input) })
+	return ask(m, func(mapper meta.RESTMapper) (schema.GroupVersionResource, error) {
+		return mapper.ResourceFor(input)
+	})
 }
 
 // ResourcesFor implements [meta.RESTMapper].

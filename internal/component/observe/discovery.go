@@ -181,8 +181,8 @@ func (w *Watching) resolveAll(ctx context.Context, types []*watchedType) error {
 	return ctx.Err()
 }
 
-// resolve finds out whether a type is served, and starts to watch it if it is. awaits is the result of awaitsDefinition.
-// It fails only if ctx is done.
+// resolve finds out whether a type is served, and starts to watch it if it is. awaits is the result of
+// awaitsDefinition. It fails only if ctx is done.
 func (w *Watching) resolve(ctx context.Context, t *watchedType, awaits bool) (err error) {
 	var at schema.GroupVersionResource
 	if mapper, can := w.options.Mapper.(served.Discoverer); can && awaits {

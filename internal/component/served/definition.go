@@ -51,7 +51,8 @@ func DefinitionOf(object *unstructured.Unstructured) (d *Definition, ok bool) {
 	}
 	slices.SortFunc(d.Versions, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
 	// The API server serves what it accepted, which are not the new names if they conflict with those of another type.
-	accepted := text("status", "acceptedNames", "kind") == d.Kind && text("status", "acceptedNames", "plural") == d.Plural
+	accepted := text("status", "acceptedNames", "kind") == d.Kind &&
+		text("status", "acceptedNames", "plural") == d.Plural
 	d.Established = accepted && object.GetDeletionTimestamp() == nil && isTrue(object, "Established")
 	return d, d.Group != "" && d.Kind != "" && d.Plural != "" && len(d.Versions) > 0
 }
