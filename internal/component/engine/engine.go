@@ -288,6 +288,7 @@ func (r *run) addDesired(interest *observe.Interest) error {
 	interest.Version = object.Desired.Version
 	interest.Settings = object.Settings
 	interest.Readiness = true
+	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {
 		data, err := object.Data()
 		if err != nil {
