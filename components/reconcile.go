@@ -296,6 +296,7 @@ func (j *job[T]) engine() *engine.Engine {
 			OwnerLabel:   j.Prefix + "/" + component.LabelOwnerID,
 			OwnerID:      owner.OwnerID,
 			FieldManager: j.FieldManager,
+			Memory:       &j.state.namespaces,
 		},
 		Memory:       &j.state.engine,
 		Component:    owner,

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,7 +12,8 @@ import (
 
 // resourceState is what a node remembers of the component of one resource from one request to the next.
 type resourceState struct {
-	engine engine.Memory
+	engine     engine.Memory
+	namespaces foreign.Memory
 	// objects is the inventory in objects of its own; nil until it is needed.
 	objects inventory.Store
 

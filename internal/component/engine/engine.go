@@ -124,7 +124,8 @@ type Report struct {
 // Changed reports whether the run wrote anything but the inventory, unless that was futile.
 func (r *Report) Changed() bool {
 	return !r.Futile && slices.ContainsFunc(r.Results, func(result execute.Result) bool {
-		return result.Err == nil && result.Operation.Action != plan.ActionCheck
+		blocked := result.Use.State == plan.ForeignBlocking || result.Use.State == plan.ForeignUnknown
+		return result.Err == nil && result.Operation.Action != plan.ActionCheck && !blocked
 	})
 }
 
