@@ -28,6 +28,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,9 +50,9 @@ import (
 type Interest struct {
 	Key     plan.Key
 	Version string
-	// Confidential is true for a Secret. Data is its desired data, base64 as in the manifest. The values are not kept.
+	// Confidential is true for a Secret. Data has the fingerprints of its desired data, by key.
 	Confidential bool
-	Data         map[string]string
+	Data         map[string]secretdata.Fingerprint
 	// Settings are the settings of the object's annotations. They are empty for an object that is not desired any more.
 	Settings component.Settings
 	// Readiness asks how ready the object is.
