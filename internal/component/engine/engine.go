@@ -279,7 +279,7 @@ func (r *run) addDesired(interest *observe.Interest) error {
 	}
 	interest.Version = object.Desired.Version
 	interest.Settings = object.Settings
-	interest.Readiness = true
+	interest.Readiness, interest.Ending = true, object.Desired.Expires
 	if object.Confidential {
 		data, err := object.Data()
 		if err != nil {

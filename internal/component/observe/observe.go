@@ -55,6 +55,8 @@ type Interest struct {
 	Settings component.Settings
 	// Readiness asks how ready the object is.
 	Readiness bool
+	// Ending asks how the object ended if it is gone. The object is a Job.
+	Ending bool
 	// UID is the UID in the record of the object. It is empty if the object was never seen.
 	UID types.UID
 	// Fresh is true if this process first recorded the object, and has made no request since that may have created it.
