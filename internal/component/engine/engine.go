@@ -280,7 +280,7 @@ func (r *run) addDesired(interest *observe.Interest) {
 	}
 	interest.Version = object.Desired.Version
 	interest.Settings = object.Settings
-	interest.Readiness = true
+	interest.Readiness, interest.Ending = true, object.Desired.Expires
 	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {
 		interest.Confidential, interest.Data = true, object.Data

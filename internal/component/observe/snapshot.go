@@ -28,6 +28,8 @@ type snapshot struct {
 	label, owner, digest string
 	// fenced is the result of [foreign.Fenced].
 	fenced bool
+	// ending is how a Job ended if this is the last version of it.
+	ending plan.Ending
 	// tracked reports whether the object has managed fields, of any manager.
 	tracked bool
 	// entries are the managed fields of our manager, without subresources.
@@ -98,8 +100,11 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		s.data = takeFingerprints(o.Data)
 		o.Data = nil
 	case *unstructured.Unstructured:
-		if o.GroupVersionKind().GroupKind() == kinds.Secret {
+		switch o.GroupVersionKind().GroupKind() {
+		case kinds.Secret:
 			s.data = takeFingerprints(dataOf(o))
+		case kinds.Job:
+			s.ending = endingOf(o)
 		}
 	}
 	return s
@@ -151,6 +156,9 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 		Ownership:   plan.OwnershipOf(s.label, s.owner, c.OwnerID, c.Owner),
 		Digest:      s.digest,
 		Fenced:      s.fenced,
+	}
+	if s.terminating {
+		o.Ending = s.ending
 	}
 	if o.Ownership != plan.Unowned {
 		o.Owner = s.owner
