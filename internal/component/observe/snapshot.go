@@ -7,6 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 
@@ -29,12 +30,14 @@ type snapshot struct {
 	fenced bool
 	// ignoresForeign is the result of [foreign.IgnoresForeign].
 	ignoresForeign bool
+	// ending is how a Job ended if this is the last version of it.
+	ending plan.Ending
 	// tracked reports whether the object has managed fields, of any manager.
 	tracked bool
 	// entries are the managed fields of our manager, without subresources.
 	entries []ownEntry
 	// data stands for the data of a Secret.
-	data []fingerprint
+	data []secretdata.Fingerprint
 }
 
 // ownEntry is an entry of the managed fields. Objects that were made alike have the same fields, which are kept once.
@@ -103,8 +106,11 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		s.data = takeFingerprints(o.Data)
 		o.Data = nil
 	case *unstructured.Unstructured:
-		if o.GroupVersionKind().GroupKind() == kinds.Secret {
+		switch o.GroupVersionKind().GroupKind() {
+		case kinds.Secret:
 			s.data = takeFingerprints(dataOf(o))
+		case kinds.Job:
+			s.ending = endingOf(o)
 		}
 	}
 	return s
@@ -158,6 +164,9 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 		Fenced:      s.fenced,
 
 		IgnoreForeignInstances: s.ignoresForeign,
+	}
+	if s.terminating {
+		o.Ending = s.ending
 	}
 	if o.Ownership != plan.Unowned {
 		o.Owner = s.owner
