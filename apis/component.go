@@ -130,7 +130,8 @@ type InventoryRecord struct {
 	// +optional
 	// +listType=atomic
 	ManagedTypes []ManagedType `json:"managedTypes,omitempty"`
-	// IgnoreForeignInstances allows deleting the object while other owners have instances of these types.
+	// IgnoreForeignInstances allows deleting the object while other owners have instances of these types, or objects in
+	// the namespace.
 	// +optional
 	IgnoreForeignInstances bool `json:"ignoreForeignInstances,omitempty"`
 

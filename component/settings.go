@@ -189,10 +189,14 @@ const (
 	AnnotationIgnoreFields = "ignore-fields"
 
 	// AnnotationForeignInstances says whether instances that the component does not own keep a type from being deleted.
-	// It is for a CustomResourceDefinition or an APIService.
+	// It is for a CustomResourceDefinition or an APIService, and for a Namespace, whose instances are the objects in it.
 	//
-	//   - block: the type stays while such instances exist.
-	//   - ignore: the type is deleted, and the instances of a CustomResourceDefinition with it.
+	//   - block: the type or the namespace stays while such instances exist, or could not be looked for.
+	//   - ignore: it is deleted, and the instances of a CustomResourceDefinition or a Namespace with it.
+	//
+	// A namespace is looked at when the objects of the component in it are gone. Objects without our owner label count,
+	// unless they go with their owners, such as Pods, or are in every namespace. Claims that a StatefulSet keeps count,
+	// and so do Secrets that a program of the component has created without an owner reference.
 	//
 	// Default: block.
 	//
@@ -232,7 +236,8 @@ type Settings struct {
 	ReadyWhen string
 	// IgnoreFields are JSON pointers, such as "/spec/replicas".
 	IgnoreFields []string
-	// IgnoreForeignInstances allows deleting the type that the object defines while others have instances of it.
+	// IgnoreForeignInstances allows deleting the type that the object defines while others have instances of it, or the
+	// namespace while others have objects in it.
 	IgnoreForeignInstances bool
 }
 

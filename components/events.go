@@ -99,7 +99,7 @@ func eventVerb(result *execute.Result) string {
 			return ""
 		}
 		return "Update"
-	case plan.ActionDeleteType:
+	case plan.ActionDeleteType, plan.ActionDeleteNamespace:
 		if result.Use.State != plan.ForeignNone && !failed {
 			return ""
 		}

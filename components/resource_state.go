@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,7 +12,8 @@ import (
 
 // resourceState is what a node remembers of the component of one resource from one request to the next.
 type resourceState struct {
-	engine engine.Memory
+	engine     engine.Memory
+	namespaces foreign.Memory
 	// objects is the inventory in objects of its own; nil until it is needed.
 	objects inventory.Store
 
@@ -19,6 +21,8 @@ type resourceState struct {
 	// again.
 	generated    []client.Object
 	generatedFor generatorInput
+	// taskInput is the input of the last task of the engine, zero if there is none or if it is not known.
+	taskInput taskInput
 
 	// deployment is where the component is deployed; release ends its interest there.
 	deployment *deployment
@@ -33,12 +37,6 @@ type resourceState struct {
 
 	// recorded are the events of the last minutes.
 	recorded map[event]time.Time
-}
-
-// generatorInput is what the output of a deterministic generator depends on. The digest covers the parameters.
-type generatorInput struct {
-	namespace, name, digest string
-	revision, generation    int64
 }
 
 func newResourceState() *resourceState { return &resourceState{} }

@@ -75,6 +75,8 @@ type comparison struct {
 	// unowned is true if it is not known who owns what.
 	unowned bool
 	found   Differences
+	// notOwned and changed are the paths of fields that the manager does not own, or that have another value.
+	notOwned, changed []fieldpath.Path
 }
 
 func (c *comparison) members(path fieldpath.Path, want map[string]any, ours, others *fieldpath.Set, there any) {
@@ -111,8 +113,10 @@ func (c *comparison) member(
 			return
 		}
 		c.found.add(path, notOurs, have)
+		c.notOwned = append(c.notOwned, path.Copy())
 	case !same:
 		c.found.add(path, differs, have)
+		c.changed = append(c.changed, path.Copy())
 	}
 }
 
@@ -135,7 +139,9 @@ func (c *comparison) items(path fieldpath.Path, want []any, ours, others *fieldp
 	for i, item := range want {
 		at := itemElement(item, keys)
 		if _, nested := children(ours, at); !nested && !ours.Members.Has(at) {
-			c.found.add(append(path, fieldpath.IndexElement(i)), notOurs, nil)
+			missing := append(path, fieldpath.IndexElement(i))
+			c.found.add(missing, notOurs, nil)
+			c.notOwned = append(c.notOwned, missing.Copy())
 			continue
 		}
 		c.member(path, at, item, ours, others, have[at.String()])

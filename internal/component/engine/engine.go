@@ -67,6 +67,8 @@ type Memory struct {
 	fresh map[plan.Key]bool
 	// namespaces has the namespaces that were found or created, by name.
 	namespaces map[string]bool
+	// rest is set if the last run left nothing to do.
+	rest *rest
 	// Manifests remembers what was prepared.
 	Manifests manifest.Cache
 }
@@ -122,7 +124,8 @@ type Report struct {
 // Changed reports whether the run wrote anything but the inventory, unless that was futile.
 func (r *Report) Changed() bool {
 	return !r.Futile && slices.ContainsFunc(r.Results, func(result execute.Result) bool {
-		return result.Err == nil && result.Operation.Action != plan.ActionCheck
+		blocked := result.Use.State == plan.ForeignBlocking || result.Use.State == plan.ForeignUnknown
+		return result.Err == nil && result.Operation.Action != plan.ActionCheck && !blocked
 	})
 }
 
@@ -148,7 +151,12 @@ type run struct {
 // of all objects, in stable order; the inventory in the report is to be kept all the same.
 func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
-	return r.report, r.run(ctx)
+	e.Memory.rest = nil
+	err := r.run(ctx)
+	if err == nil {
+		e.Memory.rest = r.rest()
+	}
+	return r.report, err
 }
 
 func (r *run) run(ctx context.Context) error {

@@ -20,17 +20,17 @@ import (
 )
 
 var (
-	errNoUID         = errors.New("the plan does not say which object of that name it means")
-	errNoManifest    = errors.New("there is no manifest for it")
-	errNoGuard       = errors.New("there is no guard to check whether others use its types")
-	errNoPattern     = errors.New("the pattern is not known")
-	errPurgeOfType   = errors.New("types are not purged")
-	errUnknownAction = errors.New("the action is not known")
-	errWithheld      = errors.New("the details are withheld, as they may quote what is secret")
+	errNoUID            = errors.New("the plan does not say which object of that name it means")
+	errNoManifest       = errors.New("there is no manifest for it")
+	errNoGuard          = errors.New("there is no guard to check whether others use its types")
+	errNoPattern        = errors.New("the pattern is not known")
+	errPurgeOfContainer = errors.New("types and namespaces are not purged")
+	errUnknownAction    = errors.New("the action is not known")
+	errWithheld         = errors.New("the details are withheld, as they may quote what is secret")
 
 	// constantErrors have texts that quote nothing.
 	constantErrors = []error{
-		errNoUID, errNoManifest, errNoGuard, errNoPattern, errPurgeOfType, errUnknownAction, manifest.ErrChanged,
+		errNoUID, errNoManifest, errNoGuard, errNoPattern, errPurgeOfContainer, errUnknownAction, manifest.ErrChanged,
 	}
 )
 
@@ -136,7 +136,7 @@ func (e *Executor) failure(op plan.Operation, err error) error {
 		}
 	case plan.ActionRecreate:
 		what = "delete " + op.Key.String() + " to create it anew"
-	case plan.ActionDeleteType:
+	case plan.ActionDeleteType, plan.ActionDeleteNamespace:
 		what = "delete " + op.Key.String()
 	}
 	err = explain(err, op.Key.Namespace)

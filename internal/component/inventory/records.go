@@ -88,8 +88,11 @@ func Purged(record *apis.InventoryRecord) bool {
 // Equal reports whether two inventories are the same once compact. The order does not matter; if it is the same, Equal
 // allocates nothing.
 func Equal(a, b []apis.InventoryRecord) bool {
-	if len(a) != len(b) || equalInOrder(a, b) {
-		return len(a) == len(b)
+	switch {
+	case len(a) != len(b):
+		return false
+	case len(a) == 0, &a[0] == &b[0], equalInOrder(a, b):
+		return true
 	}
 	a, b = compactAll(a), compactAll(b)
 	for _, records := range [][]apis.InventoryRecord{a, b} {

@@ -84,6 +84,20 @@ func (c *Cache) lookup(objects []client.Object, options *Options) (entries []ent
 	return entries, same
 }
 
+// Unchanged reports whether Prepare would return the same objects as it did last, for the same component digest and a
+// cluster that serves the same kinds. It is false if that is not certain.
+func (c *Cache) Unchanged(objects []client.Object, options *Options) bool {
+	if !c.consistent || c.key != cacheKeyOf(options) || len(objects) != len(c.entries) {
+		return false
+	}
+	for i, object := range objects {
+		if sum := hashOf(object); sum == 0 || sum != c.entries[i].hash {
+			return false
+		}
+	}
+	return true
+}
+
 // lookupMoved finds objects that are not at their place any more. No items are used twice.
 func (c *Cache) lookupMoved(entries []entry) {
 	moved := make(map[uint64]int, len(c.entries))

@@ -183,7 +183,7 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 
 // checkPurge keeps namespaces and types, which contain other objects, from being removed during a roll-out.
 func checkPurge(kind schema.GroupKind, settings component.Settings) error {
-	if settings.PurgeOrder == nil || (kind != kinds.Namespace && !kinds.DefinesTypes(kind)) {
+	if settings.PurgeOrder == nil || !kinds.IsContainer(kind) {
 		return nil
 	}
 	return fmt.Errorf("an object of the kind %s cannot have a purge order", kind.Kind)

@@ -5,9 +5,9 @@
 // no values of Secrets.
 //
 // The files in the order in which an object passes them: cache.go finds objects that did not change, content.go and
-// normalize.go convert an object to JSON values, sanitize.go checks it and removes what is not to be written, item.go
-// and digest.go keep what a plan needs of it, types.go finds its scope, and consistency.go compares it with the others.
-// source.go makes the manifest again if it is written. [Prepare] is in prepare.go.
+// normalize.go convert an object to JSON values, sanitize.go and maintained.go check it and remove what is not to be
+// written, item.go and digest.go keep what a plan needs of it, types.go finds its scope, and consistency.go compares it
+// with the others. source.go makes the manifest again if it is written. [Prepare] is in prepare.go.
 package manifest
 
 import (

@@ -28,6 +28,7 @@ func sanitize(content map[string]any, prefix string) (identity, []error) {
 	var is identity
 	kind, err := readKind(content)
 	is.kind = kind
+	dropMaintained(content, kind.GroupKind())
 	errs := []error{err, is.readMetadata(content, prefix)}
 	delete(content, "status")
 	if kind.GroupKind() == kinds.Secret {

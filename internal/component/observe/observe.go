@@ -89,6 +89,10 @@ type Observer interface {
 	// Observe returns what is known of the objects. It makes no request when nothing has changed since the last call.
 	// It ends the interest in objects that the last call named and this one does not.
 	Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error)
+	// Unchanged reports whether Observe, with the interests of the last call, would return the same as then, but for
+	// what Wrote and Deleted have recorded since. It is false if that is not certain without a request. It makes no
+	// request, and costs nothing that grows with the number of objects, unless something has happened.
+	Unchanged(c Component) bool
 	// Wrote records the object that a write returned, and returns what it shows. It counts until something newer is
 	// seen.
 	Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed

@@ -343,6 +343,7 @@ func (w *Watching) Wrote(c Component, interest Interest, object *unstructured.Un
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stateOf(&c)
+	s.settled = false
 	e := w.find(s, interest.Key)
 	if e == nil {
 		e = w.addEntry(s, interest.Key)
@@ -366,6 +367,7 @@ func (w *Watching) Deleted(c Component, key plan.Key, uid types.UID, gone bool) 
 	if e == nil {
 		return
 	}
+	s.settled = false
 	w.typesChanged(e.typ)
 	believed, _ := e.latest(c.Now)
 	if uid == "" && believed != nil {

@@ -77,8 +77,7 @@ func isPurgeable(r *apis.InventoryRecord) bool {
 	if r.PurgeOrder == nil || len(r.ManagedTypes) > 0 {
 		return false
 	}
-	gk := KeyOf(*r).GroupKind()
-	return gk != kinds.Namespace && !kinds.DefinesTypes(gk)
+	return !kinds.IsContainer(KeyOf(*r).GroupKind())
 }
 
 // recordDesired copies the desired state into the record.

@@ -175,7 +175,7 @@ func (c *cluster) carryOut(o plan.Operation, desired map[plan.Key]plan.Desired) 
 			users = c.pattern[o.Pattern]
 		}
 		outcome.Use = use(users)
-	case plan.ActionDeleteType:
+	case plan.ActionDeleteType, plan.ActionDeleteNamespace:
 		outcome.Use = use(c.foreign[o.Key])
 		if outcome.Use.State == plan.ForeignNone {
 			outcome.Err = c.delete(o)

@@ -87,7 +87,7 @@ func (s *simulation) run(stage Stage) {
 			orphan := s.in.Observed[o.Key]
 			orphan.Ownership = Unowned
 			s.in.Observed[o.Key] = orphan
-		case ActionRecreate, ActionDelete, ActionDeleteType, ActionPurge:
+		case ActionRecreate, ActionDelete, ActionDeleteType, ActionDeleteNamespace, ActionPurge:
 			s.in.Observed[o.Key] = Observed{Presence: Absent}
 		}
 		outcomes = append(outcomes, outcome)

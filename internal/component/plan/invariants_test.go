@@ -5,6 +5,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -102,13 +103,18 @@ func fenced(in plan.Input, p plan.Plan) string {
 		defines := len(r.ManagedTypes) > 0 || r.Kind == "CustomResourceDefinition" || r.Kind == "APIService"
 		switch o.Action {
 		case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
-			if defines && (!r.IgnoreForeignInstances || o.Action != plan.ActionDelete) {
-				return "L5: a type is deleted without the protocol: " + o.String()
+			if (defines || o.Key.GroupKind() == kinds.Namespace) &&
+				(!r.IgnoreForeignInstances || o.Action != plan.ActionDelete) {
+				return "L5: a type or a namespace is deleted without a check: " + o.String()
 			}
 		case plan.ActionDeleteType:
 			state := in.Uses[o.Key].State
 			if state != plan.ForeignNone && (!committed || state != plan.ForeignUnchecked) {
 				return "L5: a type may be in use: " + o.String()
+			}
+		case plan.ActionDeleteNamespace:
+			if o.Key.GroupKind() != kinds.Namespace || in.Uses[o.Key].State > plan.ForeignNone {
+				return "L5: not a namespace, or one in which others have objects: " + o.String()
 			}
 		default:
 		}

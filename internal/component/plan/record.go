@@ -62,7 +62,7 @@ func recordOutcome(r *apis.InventoryRecord, o *Outcome, now time.Time) (gone boo
 		recordDeletion(r, apis.PhaseCompleting)
 	case ActionDelete:
 		recordDeletion(r, apis.PhaseDeleting)
-	case ActionDeleteType:
+	case ActionDeleteType, ActionDeleteNamespace:
 		if o.Use.State == ForeignNone {
 			recordDeletion(r, apis.PhaseDeleting)
 		} else {

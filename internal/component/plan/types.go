@@ -69,7 +69,8 @@ type Desired struct {
 	ReapplyInterval time.Duration
 	// ManagedTypes are the types that the object defines.
 	ManagedTypes []apis.ManagedType
-	// IgnoreForeignInstances reports whether the object is deleted even if others have instances of these types.
+	// IgnoreForeignInstances reports whether the object is deleted even if others have instances of these types. For a
+	// namespace: even if others have objects in it.
 	IgnoreForeignInstances bool
 }
 
@@ -140,15 +141,15 @@ const (
 	ForeignUnknown
 )
 
-// Use is what is known of how others use the types of one object (a CustomResourceDefinition or an APIService), or of
-// one additional managed type.
+// Use is what is known of how others use the types of one object (a CustomResourceDefinition or an APIService), one
+// additional managed type, or a namespace. The instances of a namespace are the objects in it.
 type Use struct {
 	State ForeignState
 	// Instances names some of the instances that block, sorted.
 	Instances []string
 	// More is how many other instances there are. It is -1 if there are others that were not counted.
 	More int
-	// Reason says why the use is not known.
+	// Reason says why the use is not known. With instances that block, it says what could not be read besides.
 	Reason string
 }
 
@@ -166,7 +167,8 @@ type Input struct {
 	// in this request. Exception: a create that found an existing object did not fail if Observed has that object. The
 	// next plan decides what to do about it.
 	Failed map[Key]string
-	// Uses has, by the key of the object that defines types, what was found out in this request about their use.
+	// Uses has, by the key of the object that defines types or is a namespace, what was found out in this request about
+	// the use.
 	Uses map[Key]Use
 	// Patterns are additional managed types.
 	Patterns []Pattern
@@ -205,6 +207,8 @@ const (
 	ActionPurge Action = "purge"
 	// ActionDeleteType deletes an object that defines types, by the fence protocol.
 	ActionDeleteType Action = "delete type"
+	// ActionDeleteNamespace deletes a namespace, if no objects of others are in it.
+	ActionDeleteNamespace Action = "delete if unused"
 	// ActionCheck finds out whether others use the types of an object or a pattern. If the component is being
 	// deleted, it also prevents that instances are created.
 	ActionCheck Action = "check"
@@ -252,7 +256,7 @@ const (
 	ObstacleWaiting ObstacleKind = "waiting"
 	// ObstacleFailed means that it can never become ready, or could not be written.
 	ObstacleFailed ObstacleKind = "failed"
-	// ObstacleBlocked means that others use the type that it defines.
+	// ObstacleBlocked means that others use the type that it defines, or have objects in the namespace that it is.
 	ObstacleBlocked ObstacleKind = "blocked"
 	// ObstacleNotOurs means that it may not be written, because of its owner or its adoption policy.
 	ObstacleNotOurs ObstacleKind = "not ours"
@@ -295,7 +299,7 @@ type Outcome struct {
 	// Observed is the object in the answer of the API server. Its Presence is PresenceUnknown if the answer has no
 	// object, as after a delete.
 	Observed Observed
-	// Use is the outcome of a check, and of a deletion of a type that is in use.
+	// Use is the outcome of a check, and of a deletion of a type or a namespace.
 	Use Use
 }
 
