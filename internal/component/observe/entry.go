@@ -192,14 +192,14 @@ func (r *response) counts(t *watchedType, shown *snapshot, now time.Time) bool {
 			return older(shown.version, said.version) && age <= ownRequestLimit
 		}
 		order, err := resourceversion.CompareResourceVersion(t.progress, said.version)
-		if said.label == "" || err != nil {
+		if said.marks.Label == "" || err != nil {
 			return age <= invisibleLimit
 		}
 		return order < 0 && age <= ownRequestLimit
 	case polled:
 		return said == nil || shown == nil || !older(said.version, shown.version)
 	}
-	return said == nil || said.label != "" || age <= invisibleLimit
+	return said == nil || said.marks.Label != "" || age <= invisibleLimit
 }
 
 // onEvent handles an event of the watch at a resource version: the watch showed old before, and shows shown now. Nil
@@ -220,7 +220,7 @@ func (e *entry) onEvent(old, shown *snapshot, version string) (news bool) {
 		e.deletion = nil
 	case r == nil:
 	case shown == nil:
-		if r.snapshot != nil && r.snapshot.label != "" && !older(version, r.snapshot.version) {
+		if r.snapshot != nil && r.snapshot.marks.Label != "" && !older(version, r.snapshot.version) {
 			e.response = nil
 		}
 	case r.snapshot == nil:
@@ -248,7 +248,7 @@ func (e *entry) isNews(old, shown *snapshot, version string) bool {
 	}
 	switch {
 	case shown == nil:
-		return before != nil && (before == old || !older(version, before.version) && before.label != "")
+		return before != nil && (before == old || !older(version, before.version) && before.marks.Label != "")
 	case r != nil && r.snapshot == nil && shown.uid == r.gone:
 		return false
 	case before == nil:
