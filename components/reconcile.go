@@ -296,6 +296,8 @@ func (j *job[T]) engine() *engine.Engine {
 			OwnerLabel:   j.Prefix + "/" + component.LabelOwnerID,
 			OwnerID:      owner.OwnerID,
 			FieldManager: j.FieldManager,
+			Fresh:        j.deployment.fresh,
+			Margin:       j.FenceMargin,
 			Memory:       &j.state.namespaces,
 		},
 		Memory:       &j.state.engine,

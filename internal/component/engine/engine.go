@@ -67,6 +67,8 @@ type Memory struct {
 	fresh map[plan.Key]bool
 	// namespaces has the namespaces that were found or created, by name.
 	namespaces map[string]bool
+	// refusals are the types whose fence failed.
+	refusals map[plan.Key]refusal
 	// rest is set if the last run left nothing to do.
 	rest *rest
 	// Manifests remembers what was prepared.
@@ -117,6 +119,8 @@ type Report struct {
 	Polled  map[schema.GroupKind]string
 	// Waits reports whether something has to be waited for that no watch shows.
 	Waits bool
+	// RetryAt is when to come back, if fences that could not be put up are all that blocks; else zero.
+	RetryAt time.Time
 	// Futile reports whether an object does not become as desired when it is written.
 	Futile bool
 }
@@ -169,6 +173,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
+	r.recallRefusals(ctx)
 	var failed error
 	if r.fenced && !r.task.DryRun {
 		failed = r.liftFencesOfDesired(ctx)
@@ -203,6 +208,7 @@ func (r *run) run(ctx context.Context) error {
 	if r.task.Deleting {
 		r.liftFencesOfBlocked(ctx)
 	}
+	r.report.RetryAt = r.retryAt()
 	return errors.Join(failed, r.save(ctx))
 }
 

@@ -29,7 +29,6 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 		FieldManager: r.FieldManager,
 		Reclaim:      r.Reclaim,
 		Parallel:     r.Parallel,
-		Deleting:     r.task.Deleting,
 		Patterns:     r.task.Patterns,
 		Objects:      r.objects,
 		Records:      recordsOfStage(p),
@@ -126,6 +125,18 @@ func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
 	operation := result.Operation
 	outcome := plan.Outcome{Operation: operation, Err: result.Err, Use: result.Use}
 	key := operation.Key
+	if result.Object != nil {
+		interest, ok := r.interests[key]
+		if !ok {
+			interest = observe.Interest{Key: key, Version: operation.Version}
+		}
+		outcome.Observed = r.Observer.Wrote(r.Component, interest, result.Object)
+		r.in.Observed[key] = outcome.Observed
+		delete(r.Memory.fresh, key)
+	}
+	if result.Use.Unfenced {
+		r.rememberRefusal(key, result.Use)
+	}
 	if operation.Action == plan.ActionCheck {
 		use := result.Use
 		if result.Err != nil {
@@ -137,15 +148,6 @@ func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
 			r.in.Uses[key] = use
 		}
 		return outcome, result.Err
-	}
-	if result.Object != nil {
-		interest, ok := r.interests[key]
-		if !ok {
-			interest = observe.Interest{Key: key, Version: operation.Version}
-		}
-		outcome.Observed = r.Observer.Wrote(r.Component, interest, result.Object)
-		r.in.Observed[key] = outcome.Observed
-		delete(r.Memory.fresh, key)
 	}
 	if result.Err != nil {
 		return outcome, r.addFailure(result)
