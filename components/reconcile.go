@@ -369,6 +369,7 @@ func (j *job[T]) runEngine(ctx context.Context, task engine.Task) error {
 	report.Waits = report.Waits || hasObstacle(report, plan.ObstacleNotOurs)
 	j.facts.done = err == nil && report.Plan.Done && !j.facts.recorded
 	j.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
+	j.facts.contested = hasObstacle(report, plan.ObstacleContested)
 	if !j.facts.done {
 		j.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
 	}
