@@ -402,12 +402,12 @@ func rivalries() map[string]rivalry {
 			contested: "keeps removing its owner label",
 		},
 		"creates another one": {
-			objects: []client.Object{part}, rival: func(ctx context.Context, c client.Client) error {
+			objects: []client.Object{always}, rival: func(ctx context.Context, c client.Client) error {
 				return errors.Join(client.IgnoreNotFound(remove(ctx, c)), c.Create(ctx, &corev1.ConfigMap{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "part"}, Data: map[string]string{"theirs": "x"},
 				}))
 			},
-			contested: "keeps",
+			contested: "another client keeps replacing it by another object",
 		},
 		"scales": {
 			objects: []client.Object{server}, rival: edit(server, setting(int64(5), "spec", "replicas")),

@@ -14,8 +14,8 @@ import (
 // client has done to the object. The zero value is none.
 //
 // The first corrections are made at once. If they follow each other too closely, the object is contested: somebody
-// keeps changing it. It is then corrected after a delay, which doubles with each correction. It stays contested until it
-// was left alone for as long as the delay, and for a quiet time at least. Corrections are then forgotten.
+// keeps changing it. It is then corrected after a delay, which doubles with each correction. It stays contested until
+// it was left alone for as long as the delay, and for a quiet time at least. Corrections are then forgotten.
 type Corrections struct {
 	// Digest is the digest of the desired object. Corrections do not count for any other desired object.
 	Digest string
@@ -92,7 +92,8 @@ func corrects(reason string) bool {
 	case reasonMissing, reasonUnlabelled, reasonUnknown, reasonDrift, reasonContent:
 		return true
 	}
-	return false
+	// Where an object of ours was, there is another one.
+	return strings.HasPrefix(reason, reasonExists)
 }
 
 // isCorrection reports whether the action of the item undoes what another client has done.
@@ -137,6 +138,8 @@ func (c *Corrections) message() string {
 	switch {
 	case c.Reason == reasonMissing:
 		return "another client keeps deleting it"
+	case strings.HasPrefix(c.Reason, reasonExists):
+		return "another client keeps replacing it by another object"
 	case c.Reason == reasonUnlabelled:
 		return "another client or a webhook keeps removing its owner label"
 	case len(rivals.Fields) == 0:
