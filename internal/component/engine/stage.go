@@ -22,20 +22,8 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 			return nil, err
 		}
 	}
-	executor := &execute.Executor{
-		Client:       r.Client,
-		Guard:        r.Guard,
-		Mark:         r.Mark,
-		FieldManager: r.FieldManager,
-		Reclaim:      r.Reclaim,
-		Parallel:     r.Parallel,
-		Patterns:     r.task.Patterns,
-		Objects:      r.objects,
-		Records:      recordsOfStage(p),
-		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
-			return r.Observer.Managed(r.Component, key)
-		},
-	}
+	executor := r.executor(p)
+	r.identifyRivals(ctx, executor, p.Next)
 	r.ensureNamespaces(ctx, executor, p.Next)
 	for i := range p.Next.Operations {
 		if o := &p.Next.Operations[i]; o.Action == plan.ActionCreate {
@@ -48,6 +36,7 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 		return nil, err
 	}
 	r.report.Results = append(r.report.Results, results...)
+	r.countCorrections(results)
 
 	outcomes := make([]plan.Outcome, 0, len(results))
 	var problems []error
@@ -67,6 +56,24 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
 	r.report.Inventory = r.in.Inventory
 	return errors.Join(problems...), nil
+}
+
+// executor returns what carries out the next stage of a plan.
+func (r *run) executor(p plan.Plan) *execute.Executor {
+	return &execute.Executor{
+		Client:       r.Client,
+		Guard:        r.Guard,
+		Mark:         r.Mark,
+		FieldManager: r.FieldManager,
+		Reclaim:      r.Reclaim,
+		Parallel:     r.Parallel,
+		Patterns:     r.task.Patterns,
+		Objects:      r.objects,
+		Records:      recordsOfStage(p),
+		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
+			return r.Observer.Managed(r.Component, key)
+		},
+	}
 }
 
 // beforeDelete calls BeforeDelete before the first operation that deletes anything, unless an earlier request did.

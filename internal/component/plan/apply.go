@@ -155,6 +155,8 @@ func recordUID(r *apis.InventoryRecord, o *Observed) {
 //	                     not ours             adopt, relabel, recreate, or an obstacle
 //	                     ours, not as desired write, or recreate
 //	                     ours, as desired     done, or wait until it is ready
+//
+// A write to an object that is contested is put off, see [Corrections].
 func (b *builder) assess(it *item) {
 	r := it.record
 	switch {
@@ -180,6 +182,9 @@ func (b *builder) assess(it *item) {
 		b.assessOurs(it)
 	}
 	it.dropFailed()
+	if len(b.in.Corrections) > 0 {
+		b.contest(it)
+	}
 }
 
 func (it *item) assessAbsent() {

@@ -197,6 +197,8 @@ type Input struct {
 	Patterns []Pattern
 	// PatternUses has what is known of the use of Patterns, by index.
 	PatternUses map[int]Use
+	// Corrections has what is known of earlier corrections of objects.
+	Corrections map[Key]Corrections
 	// Now is the time of the request.
 	Now time.Time
 }
@@ -254,6 +256,8 @@ type Operation struct {
 	Pattern int
 	// Stamp reports whether the record keeps the time of the write, since the object is rewritten periodically.
 	Stamp bool
+	// Correction reports whether the write undoes what another client has done to the object.
+	Correction bool
 }
 
 // Stage has operations that may run at the same time, in canonical order.
@@ -281,6 +285,8 @@ const (
 	ObstacleFailed ObstacleKind = "failed"
 	// ObstacleBlocked means that others use the type that it defines, or have objects in the namespace that it is.
 	ObstacleBlocked ObstacleKind = "blocked"
+	// ObstacleContested means that somebody keeps changing it, so it is corrected after a delay only.
+	ObstacleContested ObstacleKind = "contested"
 	// ObstacleNotOurs means that it may not be written, because of its owner or its adoption policy.
 	ObstacleNotOurs ObstacleKind = "not ours"
 )
@@ -310,6 +316,9 @@ type Plan struct {
 	Progress Progress
 	// Reapply is when the next object is rewritten without a known change. It is zero if none is.
 	Reapply time.Time
+	// Recheck is when the next contested object is to be corrected, or is not contested any more. It is zero if none is
+	// contested.
+	Recheck time.Time
 	// Done reports whether there is nothing to do and nothing to wait for. When deleting, the inventory is then empty.
 	Done bool
 }
