@@ -11,8 +11,10 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -32,6 +34,8 @@ type item struct {
 
 	// digest is the digest of the desired content, once the item is complete.
 	digest string
+	// data has the fingerprints of the data of a Secret, once the item is complete.
+	data map[string]secretdata.Fingerprint
 	// index and ordinal are the position of the generated object, and the position of this one once lists are expanded.
 	// They are set in each request.
 	index, ordinal int
@@ -69,12 +73,25 @@ func (i *item) within() string {
 
 // prepared returns the object of an item that is complete.
 func (i *item) prepared(s *source) Object {
-	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), source: s}
+	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), Data: i.data, source: s}
 	o.Desired.Key, o.Desired.Digest = i.key(), i.digest
 	if i.definition != nil {
 		o.Desired.ManagedTypes = i.definition.managed
 	}
 	return o
+}
+
+// fingerprints returns those of the data of a Secret, nil for any other kind.
+func (i *item) fingerprints(content map[string]any) map[string]secretdata.Fingerprint {
+	if !i.confidential() {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(content, "data")
+	prints := make(map[string]secretdata.Fingerprint, len(data))
+	for key, text := range data {
+		prints[strings.Clone(key)] = secretdata.OfBase64(key, text)
+	}
+	return prints
 }
 
 func (i *item) confidential() bool { return i.kind.GroupKind() == kinds.Secret }
@@ -202,6 +219,7 @@ func (i *item) complete(s scope, from *source, componentDigest string) (changed 
 			return true, err
 		}
 		i.scope = s
+		i.data = i.fingerprints(content)
 		i.digest = plan.DigestOnce
 		if i.desired.ReconcilePolicy != apis.ReconcileOnce {
 			i.digest = digestOf(inNamespace(content, i.within()), i.confidential())

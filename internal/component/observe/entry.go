@@ -64,6 +64,9 @@ type entry struct {
 	// exists.
 	readiness, static bool
 	fresh             bool
+	// defines are the types that the object defines, and established reports whether it said last that they are served.
+	defines     []apis.ManagedType
+	established bool
 	// readAgain reports whether the object has to be read again although it was read lately. It matters only for types
 	// that are polled.
 	readAgain bool

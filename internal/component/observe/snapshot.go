@@ -7,6 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 
@@ -32,7 +33,7 @@ type snapshot struct {
 	// entries are the managed fields of our manager, without subresources.
 	entries []ownEntry
 	// data stands for the data of a Secret.
-	data []fingerprint
+	data []secretdata.Fingerprint
 }
 
 // ownEntry is an entry of the managed fields. Objects that were made alike have the same fields, which are kept once.
