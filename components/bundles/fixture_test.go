@@ -32,6 +32,7 @@ var plane = controlplanetest.Shared{Options: controlplane.Options{
 	CRDs:              []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},
 	GarbageCollection: true,
 	NamespaceDeletion: true,
+	RoleAggregation:   true,
 }}
 
 func TestMain(m *testing.M) {

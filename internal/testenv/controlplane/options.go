@@ -24,6 +24,9 @@ type Options struct {
 	// It takes about 5 seconds, because the namespace controller waits for so long.
 	NamespaceDeletion bool
 
+	// RoleAggregation fills aggregated ClusterRoles, by running kube-controller-manager.
+	RoleAggregation bool
+
 	// AllowExistingCluster permits to use the cluster of the current kubeconfig instead of starting anything, which
 	// then happens when the environment variable USE_EXISTING_CLUSTER is true. It is off by default, so that a
 	// forgotten variable does not point a test suite at a cluster that is in use.
@@ -42,6 +45,9 @@ func (o Options) controllers() []string {
 	}
 	if o.NamespaceDeletion {
 		names = append(names, "namespace-controller")
+	}
+	if o.RoleAggregation {
+		names = append(names, "clusterrole-aggregation-controller")
 	}
 	return names
 }
