@@ -60,6 +60,8 @@ type Interest struct {
 	// Defines are the types that the object defines. As long as it is not established, the API server is not asked
 	// whether it serves them.
 	Defines []apis.ManagedType
+	// Ending asks how the object ended if it is gone. The object is a Job.
+	Ending bool
 	// UID is the UID in the record of the object. It is empty if the object was never seen.
 	UID types.UID
 	// Fresh is true if this process first recorded the object, and has made no request since that may have created it.

@@ -271,7 +271,7 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 			tasks = append(tasks, task{entry: e, purpose: why, in: in})
 		}
 		if believed == nil {
-			result.Objects[in.Key] = plan.Observed{Presence: presence, TypeMissing: e.typ.phase == missing}
+			result.Objects[in.Key] = e.withoutObject(presence, c)
 		} else {
 			result.Objects[in.Key] = w.observed(e, believed, c, in)
 		}

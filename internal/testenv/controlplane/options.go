@@ -24,6 +24,10 @@ type Options struct {
 	// It takes about 5 seconds, because the namespace controller waits for so long.
 	NamespaceDeletion bool
 
+	// Jobs runs Jobs, and deletes those that have finished when their ttlSecondsAfterFinished is over, by running
+	// kube-controller-manager. Nothing runs their Pods. The deletion ends only with GarbageCollection.
+	Jobs bool
+
 	// RoleAggregation fills aggregated ClusterRoles, by running kube-controller-manager.
 	RoleAggregation bool
 
@@ -45,6 +49,9 @@ func (o Options) controllers() []string {
 	}
 	if o.NamespaceDeletion {
 		names = append(names, "namespace-controller")
+	}
+	if o.Jobs {
+		names = append(names, "job-controller", "ttl-after-finished-controller")
 	}
 	if o.RoleAggregation {
 		names = append(names, "clusterrole-aggregation-controller")
