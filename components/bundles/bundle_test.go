@@ -404,7 +404,6 @@ func TestPolicyBundle(t *testing.T) {
 
 // Jobs that delete themselves run once for each change.
 func TestJobsBundle(t *testing.T) {
-	t.Skip("Jobs that delete themselves are run again and again")
 	t.Parallel()
 	b := newBundle(t, "jobs")
 	created := func() int {

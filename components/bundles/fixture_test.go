@@ -33,6 +33,7 @@ var plane = controlplanetest.Shared{Options: controlplane.Options{
 	GarbageCollection: true,
 	NamespaceDeletion: true,
 	RoleAggregation:   true,
+	Jobs:              true,
 }}
 
 func TestMain(m *testing.M) {
