@@ -12,6 +12,7 @@ import (
 	"text/template"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -60,13 +61,14 @@ func manifests(t testing.TB, bundle string, v values) []*unstructured.Unstructur
 	must(t, source.Execute(&text, v))
 	var objects []*unstructured.Unstructured
 	for decoder := utilyaml.NewYAMLOrJSONDecoder(&text, 1<<22); ; {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
+		raw := runtime.RawExtension{}
+		err := decoder.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return objects
 		}
 		must(t, err)
-		if len(object.Object) > 0 {
+		if object := new(unstructured.Unstructured); len(raw.Raw) > 0 && string(raw.Raw) != "null" {
+			must(t, object.UnmarshalJSON(raw.Raw))
 			objects = append(objects, object)
 		}
 	}
