@@ -48,12 +48,13 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 	if err != nil {
 		return nil, err
 	}
-	r.report.Results = append(r.report.Results, results...)
 
 	outcomes := make([]plan.Outcome, 0, len(results))
 	var problems []error
 	for i := range results {
 		outcome, err := r.addResult(&results[i])
+		// Otherwise the report would hold all objects until its end.
+		results[i].Object = nil
 		outcomes = append(outcomes, outcome)
 		if err != nil {
 			problems = append(problems, err)
@@ -65,6 +66,7 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 			r.succeeded[keyOf(&results[i].Operation)] = true
 		}
 	}
+	r.report.Results = append(r.report.Results, results...)
 	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
 	r.report.Inventory = r.in.Inventory
 	return errors.Join(problems...), nil
