@@ -8,10 +8,17 @@ var (
 	APIService               = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 	ConfigMap                = schema.GroupKind{Kind: "ConfigMap"}
 	CustomResourceDefinition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	Job                      = schema.GroupKind{Group: "batch", Kind: "Job"}
 	Namespace                = schema.GroupKind{Kind: "Namespace"}
 	Secret                   = schema.GroupKind{Kind: "Secret"}
 	Service                  = schema.GroupKind{Kind: "Service"}
 )
+
+// IsContainer reports whether the deletion of an object of the kind deletes other objects: the instances of a type, or
+// the objects in a namespace.
+func IsContainer(kind schema.GroupKind) bool {
+	return kind == Namespace || DefinesTypes(kind)
+}
 
 // DefinesTypes reports whether an object of the kind makes the API server serve other types.
 func DefinesTypes(kind schema.GroupKind) bool {

@@ -115,6 +115,8 @@ type Objects struct {
 
 	// known reports whether the rest is what is stored.
 	known bool
+	// version counts how often known has become true.
+	version uint64
 	// records are compact, in the order of the last save.
 	records []apis.InventoryRecord
 	// buckets has nil for a bucket that is not stored.
@@ -183,6 +185,7 @@ func (s *Objects) read(ctx context.Context) error {
 		}
 	}
 	s.records, s.buckets, s.known = records, buckets, true
+	s.version++
 	return nil
 }
 
@@ -223,6 +226,7 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 		b.records = next[number]
 	}
 	s.records, s.known = records, true
+	s.version++
 	return true, nil
 }
 

@@ -25,6 +25,9 @@ type componentState struct {
 	// true if there is also news that is not urgent.
 	pending    map[*entry]struct{}
 	pendingLow bool
+	// observed reports whether the entries come from an Observe. settled is the last result of isSettled, and false if
+	// it may have become true since.
+	observed, settled bool
 }
 
 // notify records news about an object, or about a type if e is nil, and wakes the component unless it is paused.
@@ -93,6 +96,7 @@ func (w *Watching) stateOf(c *Component) *componentState {
 // setInterests stores the interests of an Observe. An idle component has the same interests in the same order.
 func (w *Watching) setInterests(s *componentState, interests []Interest) {
 	s.round++
+	s.observed, s.settled = true, false
 	before := s.entries
 	s.entries = make([]*entry, len(interests))
 	for i := range interests {

@@ -28,6 +28,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,9 +50,9 @@ import (
 type Interest struct {
 	Key     plan.Key
 	Version string
-	// Confidential is true for a Secret. Data is its desired data, base64 as in the manifest. The values are not kept.
+	// Confidential is true for a Secret. Data has the fingerprints of its desired data, by key.
 	Confidential bool
-	Data         map[string]string
+	Data         map[string]secretdata.Fingerprint
 	// Settings are the settings of the object's annotations. They are empty for an object that is not desired any more.
 	Settings component.Settings
 	// Readiness asks how ready the object is.
@@ -59,6 +60,8 @@ type Interest struct {
 	// Defines are the types that the object defines. As long as it is not established, the API server is not asked
 	// whether it serves them.
 	Defines []apis.ManagedType
+	// Ending asks how the object ended if it is gone. The object is a Job.
+	Ending bool
 	// UID is the UID in the record of the object. It is empty if the object was never seen.
 	UID types.UID
 	// Fresh is true if this process first recorded the object, and has made no request since that may have created it.
@@ -93,6 +96,10 @@ type Observer interface {
 	// Observe returns what is known of the objects. It makes no request when nothing has changed since the last call.
 	// It ends the interest in objects that the last call named and this one does not.
 	Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error)
+	// Unchanged reports whether Observe, with the interests of the last call, would return the same as then, but for
+	// what Wrote and Deleted have recorded since. It is false if that is not certain without a request. It makes no
+	// request, and costs nothing that grows with the number of objects, unless something has happened.
+	Unchanged(c Component) bool
 	// Wrote records the object that a write returned, and returns what it shows. It counts until something newer is
 	// seen.
 	Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed

@@ -172,10 +172,12 @@ func (s *reflectorStore) transform(object any) (any, error) {
 	case *watchedObject:
 		return o, nil
 	case metav1.Object:
-		return &watchedObject{
-			name:     types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
-			snapshot: s.watching.extractor.snapshot(o),
-		}, nil
+		seen := s.watching.extractor.snapshot(o)
+		if s.typ.GroupKind == kinds.Job {
+			seen.ending = endingOf(o)
+		}
+		name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+		return &watchedObject{name: name, snapshot: seen}, nil
 	}
 	return nil, errors.New("an object without metadata")
 }
@@ -202,7 +204,12 @@ func (s *reflectorStore) event(object any, deleted bool) error {
 	if deleted {
 		shown = nil
 	}
-	s.apply(func(wake *wakeups) { s.typ.show(o.name, shown, o.snapshot.version, wake) })
+	s.apply(func(wake *wakeups) {
+		if deleted {
+			s.typ.keepLast(o.name, o.snapshot)
+		}
+		s.typ.show(o.name, shown, o.snapshot.version, wake)
+	})
 	return nil
 }
 

@@ -271,7 +271,7 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 			tasks = append(tasks, task{entry: e, purpose: why, in: in})
 		}
 		if believed == nil {
-			result.Objects[in.Key] = plan.Observed{Presence: presence, TypeMissing: e.typ.phase == missing}
+			result.Objects[in.Key] = e.withoutObject(presence, c)
 		} else {
 			result.Objects[in.Key] = w.observed(e, believed, c, in)
 		}
@@ -350,6 +350,7 @@ func (w *Watching) Wrote(c Component, interest Interest, object *unstructured.Un
 	var observed plan.Observed
 	w.locked(func(wake *wakeups) {
 		s := w.stateOf(&c)
+		s.settled = false
 		e := w.find(s, interest.Key)
 		if e == nil {
 			e = w.addEntry(s, interest.Key)
@@ -376,6 +377,7 @@ func (w *Watching) Deleted(c Component, key plan.Key, uid types.UID, gone bool) 
 	if e == nil {
 		return
 	}
+	s.settled = false
 	w.typesChanged(e.typ)
 	believed, _ := e.latest(c.Now)
 	if uid == "" && believed != nil {
