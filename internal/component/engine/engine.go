@@ -125,7 +125,7 @@ type Report struct {
 	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The
 	// caller makes them durable and comes back.
 	Recorded int
-	// Results are the outcomes of all operations, in the order in which they were carried out.
+	// Results are the outcomes of all operations, in the order in which they were carried out, without the objects.
 	Results []execute.Result
 	// Syncing and Polled come from observe.Observation.
 	Syncing []schema.GroupKind

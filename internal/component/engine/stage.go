@@ -35,13 +35,14 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 	if err != nil {
 		return nil, err
 	}
-	r.report.Results = append(r.report.Results, results...)
 	r.countCorrections(results)
 
 	outcomes := make([]plan.Outcome, 0, len(results))
 	var problems []error
 	for i := range results {
 		outcome, err := r.addResult(&results[i])
+		// Otherwise the report would hold all objects until its end.
+		results[i].Object = nil
 		outcomes = append(outcomes, outcome)
 		if err != nil {
 			problems = append(problems, err)
@@ -53,6 +54,7 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 			r.succeeded[keyOf(&results[i].Operation)] = true
 		}
 	}
+	r.report.Results = append(r.report.Results, results...)
 	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
 	r.report.Inventory = r.in.Inventory
 	return errors.Join(problems...), nil

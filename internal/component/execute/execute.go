@@ -104,8 +104,10 @@ type Executor struct {
 type Result struct {
 	Operation plan.Operation
 	// Object is the object as the API server returned it; nil if no answer contains it. If a create found an object of
-	// that name, it is that object, and Err has the type [ExistsError].
+	// that name, it is that object, and Err has the type [ExistsError]. Receivers that keep results drop it.
 	Object *unstructured.Unstructured
+	// Exists says that a create found an object of that name, which Object is.
+	Exists bool
 	// Gone says that the object with the UID of the operation is known not to exist any more. An operation that was to
 	// write it then has an error of type [StaleError].
 	Gone bool
