@@ -26,11 +26,9 @@ func (s *componentState) isSettled(now time.Time, poll time.Duration) bool {
 			// Two entries of one object may end together.
 			continue
 		}
-		if e.typ.phase != live || e.deletion != nil || e.failure != nil || !e.responseLasts() {
-			return false
-		}
-		believed, _ := e.latest(now)
-		if e.purpose(believed, now, poll) != noRead {
+		believed, _ := e.latest(now) // drops a response that does not count any more
+		if e.typ.phase != live || e.deletion != nil || e.failure != nil || !e.responseLasts() ||
+			e.purpose(believed, now, poll) != noRead {
 			return false
 		}
 	}
