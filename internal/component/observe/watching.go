@@ -283,10 +283,8 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 		}
 	}
 	slices.SortFunc(result.Syncing, compareKinds)
-	if len(s.pending) > 0 {
-		// An empty map keeps the memory of what it had.
-		s.pending = map[*entry]struct{}{}
-	}
+	// An empty map would keep the memory of what it had.
+	s.pending = map[*entry]struct{}{}
 	s.pendingLow = false
 	return result, tasks
 }
