@@ -135,8 +135,8 @@ type run struct {
 	task   Task
 	in     plan.Input
 	report *Report
-	// recorded has the keys of the durable records, with true if the record says that its object is purged.
-	recorded  map[plan.Key]bool
+	// recorded has what the durable records say.
+	recorded  map[plan.Key]decisions
 	objects   map[plan.Key]*manifest.Object
 	interests map[plan.Key]observe.Interest
 	// fenced reports whether an object was observed that has a fence.
@@ -221,9 +221,9 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		PatternUses: map[int]plan.Use{},
 		Now:         r.task.Now,
 	}
-	r.recorded = make(map[plan.Key]bool, len(stored))
+	r.recorded = make(map[plan.Key]decisions, len(stored))
 	for i := range stored {
-		r.recorded[plan.KeyOf(stored[i])] = inventory.Purged(&stored[i])
+		r.recorded[plan.KeyOf(stored[i])] = decisionsOf(&stored[i])
 	}
 	if r.task.Deleting {
 		return
@@ -284,20 +284,34 @@ func (r *run) addDesired(interest *observe.Interest) {
 	}
 	interest.Version = object.Desired.Version
 	interest.Settings = object.Settings
-	interest.Readiness = true
+	interest.Readiness, interest.Ending = true, object.Desired.Expires
+	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {
 		interest.Confidential, interest.Data = true, object.Data
 	}
 }
 
+// decisions are what a record says that has to be durable before it is carried out. Without the record, an object that
+// was purged would be created again, and an object that was adopted would be deleted with the component.
+type decisions struct{ purged, adopted bool }
+
+func decisionsOf(record *apis.InventoryRecord) decisions {
+	return decisions{purged: inventory.Purged(record), adopted: record.Adopted}
+}
+
+// isDurable reports whether the decisions of the record are those of the durable one.
+func (d decisions) isDurable(record *apis.InventoryRecord) bool {
+	next := decisionsOf(record)
+	return next.adopted == d.adopted && (d.purged || !next.purged)
+}
+
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same
-// for the decision to purge an object: without it, an object that is gone would be created again. It reports whether
-// all are durable.
+// for the decisions to purge and to adopt an object. It reports whether all are durable.
 func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
 	var added []*apis.InventoryRecord
 	for i := range records {
-		purged, ok := r.recorded[plan.KeyOf(records[i])]
-		if !ok || inventory.Purged(&records[i]) && !purged {
+		before, ok := r.recorded[plan.KeyOf(records[i])]
+		if !ok || !before.isDurable(&records[i]) {
 			added = append(added, &records[i])
 		}
 	}
@@ -306,7 +320,8 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 	}
 	durable, err = r.Store.Save(ctx, records)
 	if err != nil {
-		return false, fmt.Errorf("unable to record %d objects before they are created or purged: %w", len(added), err)
+		return false, fmt.Errorf("unable to record %d objects before they are created, adopted or purged: %w",
+			len(added), err)
 	}
 	for _, record := range added {
 		key := plan.KeyOf(*record)
@@ -314,7 +329,7 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 			r.Memory.setFresh(key)
 		}
 		if durable {
-			r.recorded[key] = inventory.Purged(record)
+			r.recorded[key] = decisionsOf(record)
 		}
 	}
 	if !durable {

@@ -56,18 +56,15 @@ func (e *StaleError) Error() string {
 type OwnerError struct {
 	// Ownership says to whom the object belongs.
 	Ownership plan.Ownership
-	// Owner is the owner in clear text, without its UID; empty if not known.
-	Owner string
+	// Claim says so in words that follow "it".
+	Claim string
 }
 
 func (e *OwnerError) Error() string {
-	switch {
-	case e.Ownership != plan.Foreign:
+	if e.Ownership != plan.Foreign {
 		return "it does not belong to the component"
-	case e.Owner == "":
-		return "it belongs to another component"
 	}
-	return "it belongs to " + e.Owner
+	return "it " + e.Claim
 }
 
 // WaitError says that an operation has to wait: it can be done once the cluster has changed.

@@ -20,7 +20,7 @@ const MaxMessage = 256
 // Compact returns a record as it is stored: fields with their default are empty, times have the precision that they
 // have once read back, and a long message is cut. A compact record stays as it is.
 func Compact(r apis.InventoryRecord) apis.InventoryRecord {
-	if r.AdoptionPolicy == apis.AdoptIfUnowned {
+	if r.AdoptionPolicy == apis.AdoptNever {
 		r.AdoptionPolicy = ""
 	}
 	if r.ReconcilePolicy == apis.ReconcileOnObjectChange {
@@ -76,8 +76,12 @@ func Keys(records []apis.InventoryRecord) map[plan.Key]struct{} {
 	return keys
 }
 
-// Purged reports whether a record says that its object is purged, or is to be purged.
+// Purged reports whether a record says that its object is purged, or is to be purged. Without a purge order, an object
+// that is completed has gone by itself.
 func Purged(record *apis.InventoryRecord) bool {
+	if record.PurgeOrder == nil {
+		return false
+	}
 	switch record.Phase {
 	case apis.PhaseScheduledForCompletion, apis.PhaseCompleting, apis.PhaseCompleted:
 		return true
@@ -114,7 +118,8 @@ func same(a, b *apis.InventoryRecord) bool {
 		a.Kind == b.Kind && a.Group == b.Group && a.Version == b.Version && a.UID == b.UID &&
 		a.AdoptionPolicy == b.AdoptionPolicy && a.ReconcilePolicy == b.ReconcilePolicy &&
 		a.UpdatePolicy == b.UpdatePolicy && a.DeletePolicy == b.DeletePolicy && a.PrunePolicy == b.PrunePolicy &&
-		a.ApplyOrder == b.ApplyOrder && samePointer(a.PurgeOrder, b.PurgeOrder) && a.DeleteOrder == b.DeleteOrder &&
+		a.Adopted == b.Adopted && a.ApplyOrder == b.ApplyOrder &&
+		samePointer(a.PurgeOrder, b.PurgeOrder) && a.DeleteOrder == b.DeleteOrder &&
 		slices.Equal(a.ManagedTypes, b.ManagedTypes) && a.IgnoreForeignInstances == b.IgnoreForeignInstances &&
 		a.Digest == b.Digest && a.Fields == b.Fields && a.Generation == b.Generation &&
 		a.Phase == b.Phase && a.Status == b.Status && a.Message == b.Message &&

@@ -41,6 +41,8 @@ type item struct {
 	index, ordinal int
 	// scope for which it was completed last; 0 if it is not complete.
 	scope scope
+	// expires reports whether it is a Job that is deleted some time after it finished.
+	expires bool
 }
 
 // describe names the object by its position and, as far as it is known, its key or its kind.
@@ -74,7 +76,7 @@ func (i *item) within() string {
 // prepared returns the object of an item that is complete.
 func (i *item) prepared(s *source) Object {
 	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), Data: i.data, source: s}
-	o.Desired.Key, o.Desired.Digest = i.key(), i.digest
+	o.Desired.Key, o.Desired.Digest, o.Desired.Expires = i.key(), i.digest, i.expires
 	if i.definition != nil {
 		o.Desired.ManagedTypes = i.definition.managed
 	}
@@ -168,6 +170,7 @@ func newItem(content map[string]any, place string, options *Options, known commo
 	}
 	errs = append(errs, err, readyWhenErr, definitionErr, checkPurge(is.kind.GroupKind(), settings))
 	i := &item{place: place, content: content, name: strings.Clone(is.name), definition: definition}
+	i.expires = expires(is.kind.GroupKind(), content)
 	t := traits{kind: is.kind, namespace: is.namespace, settings: settings}
 	if i.fault = errors.Join(errs...); i.fault != nil {
 		i.common = &common{traits: t}
@@ -184,10 +187,10 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 		interval = *settings.ReapplyInterval
 	}
 	return plan.Desired{
-		AdoptionPolicy:  cmp.Or(settings.AdoptionPolicy, options.AdoptionPolicy, apis.AdoptIfUnowned),
+		AdoptionPolicy:  cmp.Or(settings.AdoptionPolicy, options.AdoptionPolicy, apis.AdoptNever),
 		ReconcilePolicy: cmp.Or(settings.ReconcilePolicy, options.ReconcilePolicy, apis.ReconcileOnObjectChange),
 		UpdatePolicy:    cmp.Or(settings.UpdatePolicy, options.UpdatePolicy, apis.UpdateApply),
-		DeletePolicy:    cmp.Or(settings.DeletePolicy, options.DeletePolicy, apis.DeleteDelete),
+		DeletePolicy:    cmp.Or(settings.DeletePolicy, options.DeletePolicy), // whose default depends on the object
 		PrunePolicy:     cmp.Or(settings.PrunePolicy, options.PrunePolicy, apis.PruneWith),
 		ApplyOrder:      settings.ApplyOrder,
 		DeleteOrder:     settings.DeleteOrder,
@@ -204,6 +207,14 @@ func checkPurge(kind schema.GroupKind, settings component.Settings) error {
 		return nil
 	}
 	return fmt.Errorf("an object of the kind %s cannot have a purge order", kind.Kind)
+}
+
+func expires(kind schema.GroupKind, content map[string]any) bool {
+	if kind != kinds.Job {
+		return false
+	}
+	spec, _ := content["spec"].(map[string]any)
+	return spec["ttlSecondsAfterFinished"] != nil
 }
 
 // complete does what depends on the scope: it takes the digest of the object in its namespace. If it did so for the

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"path"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -73,6 +72,8 @@ type Desired struct {
 	// IgnoreForeignInstances reports whether the object is deleted even if others have instances of these types. For a
 	// namespace: even if others have objects in it.
 	IgnoreForeignInstances bool
+	// Expires reports whether the object is a Job that is deleted some time after it finished.
+	Expires bool
 }
 
 // Presence says whether an object exists.
@@ -86,39 +87,6 @@ const (
 	Present
 )
 
-// Ownership says who owns an object.
-type Ownership int
-
-const (
-	// Unowned means that no component with our prefix owns it.
-	Unowned Ownership = iota
-	Ours
-	// Predecessor means that the owner is a component of the same kind, namespace and name with another UID, which is
-	// therefore gone. The object counts as unowned.
-	Predecessor
-	// Foreign means that another component owns it.
-	Foreign
-)
-
-// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the
-// component with that id and that owner in clear text. The label decides. The annotation only separates a predecessor,
-// which differs in the UID alone, from other owners.
-func OwnershipOf(label, annotation, id, owner string) Ownership {
-	switch {
-	case label == "":
-		return Unowned
-	case label == id:
-		return Ours
-	}
-	// The clear text of an owner ends with its UID; the rest stays when the owner is created again.
-	theirs, theirUID := path.Split(annotation)
-	ours, ourUID := path.Split(owner)
-	if theirs != "" && theirs == ours && theirUID != "" && ourUID != "" && theirUID != ourUID {
-		return Predecessor
-	}
-	return Foreign
-}
-
 // Content says whether an object with confidential content has the desired content. No digest is kept of such content.
 type Content int
 
@@ -129,18 +97,35 @@ const (
 	ContentDifferent
 )
 
+// Ending says how a Job ended.
+type Ending int8
+
+const (
+	// EndingUnknown means that it is not known, or that the object is not a Job.
+	EndingUnknown Ending = iota
+	// EndingCompleted means that the Job completed with success.
+	EndingCompleted
+	// EndingFailed means that the Job failed, and is deleted since its time to live is over.
+	EndingFailed
+	// EndingInterrupted means that the Job did not complete, and was not deleted by its time to live.
+	EndingInterrupted
+)
+
 // Observed is what was observed of an object.
 type Observed struct {
 	Presence Presence
 	// TypeMissing reports whether the API server does not serve the type. The object is then Absent.
 	TypeMissing bool
-	// UID and the fields below are zero unless the object is Present.
+	// Ending is set for a Job that is terminating, and for one that is Absent and was seen as it was deleted.
+	Ending Ending
+	// UID and the fields below are zero unless the object is Present. Exception: with an Ending, Digest is the last one.
 	UID         types.UID
 	Generation  int64
 	Terminating bool
 	Ownership   Ownership
-	// Owner is the owner in clear text. It is empty if it is not known.
-	Owner string
+	// Claim says in words that follow "it" whose the object is, or who wrote it. It is empty if the object is ours, and
+	// if nothing is known. See [Marks.Ownership].
+	Claim string
 	// Digest is the digest of the desired object at our last write, as the annotation of the object has it.
 	Digest string
 	// Fields identifies the set of fields that we own. It is empty if it is not known.
@@ -224,6 +209,8 @@ const (
 	ActionCreate Action = "create"
 	// ActionAdopt makes an existing object ours and writes the desired state.
 	ActionAdopt Action = "adopt"
+	// ActionRelabel does the same for an object that was ours and has lost its label.
+	ActionRelabel Action = "relabel"
 	// ActionApply writes the desired state, by the update policy Apply or ApplyOverride.
 	ActionApply Action = "apply"
 	// ActionReplace writes the desired state, by an update.
