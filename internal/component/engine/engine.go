@@ -175,6 +175,10 @@ func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	if err == nil {
 		e.Memory.rest = r.rest()
 	}
+	if len(e.Memory.fresh) == 0 {
+		// An empty map keeps the memory of what it had.
+		e.Memory.fresh = nil
+	}
 	return r.report, err
 }
 
