@@ -40,13 +40,22 @@ const SharedPrefix = "espalier.dev"
 const (
 	// AnnotationAdoptionPolicy says what happens if the object exists before the component desires it.
 	//
-	//   - never: such an object is an error.
-	//   - if-unowned: the component takes the object over if no component owns it.
-	//   - always: the component takes the object over, even from another component.
+	//   - never: the object is left alone. The condition says whose it is, and the component waits until it is gone.
+	//   - if-unowned: the component takes the object over if nobody is known to own it.
+	//   - always: the component takes the object over, even from its owner.
 	//
-	// Default: the adoption policy of the component, or if-unowned.
+	// An object has an owner if it has a controller among its owner references, or the marks of another component, a
+	// Helm release, an Argo CD application, a Flux Kustomization or HelmRelease, or a kapp application. The label
+	// app.kubernetes.io/managed-by is no such mark. What belonged to a former resource of the same kind and name has no
+	// owner. An object of the component that has only lost its owner label needs no policy.
 	//
-	//	espalier.dev/adoption-policy: never
+	// An object that was adopted is orphaned when it is no longer desired, and when the component is deleted, unless
+	// the object or the component has a delete policy. What the component creates again, since the object was deleted
+	// or for the update policy recreate, counts as created by the component.
+	//
+	// Default: the adoption policy of the component, or never.
+	//
+	//	espalier.dev/adoption-policy: if-unowned
 	AnnotationAdoptionPolicy = "adoption-policy"
 
 	// AnnotationReconcilePolicy says when the component writes the object again.
@@ -85,7 +94,7 @@ const (
 	//   - orphan-on-delete: it is deleted if the component drops it, and stays when the component is deleted.
 	//   - default: as if there were no annotation.
 	//
-	// Default: the delete policy of the component, or delete.
+	// Default: the delete policy of the component, or else orphan for an object that was adopted and delete for others.
 	//
 	//	espalier.dev/delete-policy: orphan-on-delete
 	AnnotationDeletePolicy = "delete-policy"
@@ -180,10 +189,14 @@ const (
 	AnnotationIgnoreFields = "ignore-fields"
 
 	// AnnotationForeignInstances says whether instances that the component does not own keep a type from being deleted.
-	// It is for a CustomResourceDefinition or an APIService.
+	// It is for a CustomResourceDefinition or an APIService, and for a Namespace, whose instances are the objects in it.
 	//
-	//   - block: the type stays while such instances exist.
-	//   - ignore: the type is deleted, and the instances of a CustomResourceDefinition with it.
+	//   - block: the type or the namespace stays while such instances exist, or could not be looked for.
+	//   - ignore: it is deleted, and the instances of a CustomResourceDefinition or a Namespace with it.
+	//
+	// A namespace is looked at when the objects of the component in it are gone. Objects without our owner label count,
+	// unless they go with their owners, such as Pods, or are in every namespace. Claims that a StatefulSet keeps count,
+	// and so do Secrets that a program of the component has created without an owner reference.
 	//
 	// Default: block.
 	//
@@ -223,7 +236,8 @@ type Settings struct {
 	ReadyWhen string
 	// IgnoreFields are JSON pointers, such as "/spec/replicas".
 	IgnoreFields []string
-	// IgnoreForeignInstances allows deleting the type that the object defines while others have instances of it.
+	// IgnoreForeignInstances allows deleting the type that the object defines while others have instances of it, or the
+	// namespace while others have objects in it.
 	IgnoreForeignInstances bool
 }
 

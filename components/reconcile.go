@@ -1,12 +1,10 @@
 package components
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -15,7 +13,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
-	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -222,29 +219,10 @@ func (j *job[T]) deploy(ctx context.Context) error {
 	if err := j.hooks(ctx, "pre-reconcile", j.Hooks.PreReconcile); err != nil {
 		return err
 	}
-	objects, err := j.generate(ctx, parameters)
-	if err != nil {
+	if err := j.rollOut(ctx, parameters); err != nil || !j.facts.done {
 		return err
 	}
-	task := engine.Task{
-		Objects:  objects,
-		Patterns: j.patterns(),
-		DryRun:   j.dryRun,
-		Now:      j.now,
-	}
-	if j.configuration.MissingNamespacesPolicy != apis.MissingNamespacesDoNotCreate {
-		task.Namespaces = manifest.MissingNamespaces(objects)
-		if j.deployment.target == "" {
-			// The resource is in this namespace, so it exists.
-			own := func(name string) bool { return name == j.resource.GetNamespace() }
-			task.Namespaces = slices.DeleteFunc(task.Namespaces, own)
-		}
-	}
-	err = j.runEngine(ctx, task)
-	if err == nil && j.facts.done {
-		err = j.hooks(ctx, "post-reconcile", j.Hooks.PostReconcile)
-	}
-	return err
+	return j.hooks(ctx, "post-reconcile", j.Hooks.PostReconcile)
 }
 
 // computeRevision computes the digest of what is rolled out, and counts the revisions.
@@ -268,40 +246,6 @@ func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstr
 		j.status.LastProcessingDigest = digest
 	}
 	return nil
-}
-
-// generate returns the objects that are desired. A deterministic generator is not called again for the same input.
-func (j *job[T]) generate(ctx context.Context, parameters component.Unstructurable) ([]manifest.Object, error) {
-	namespace := cmp.Or(strings.TrimSpace(j.configuration.Namespace), j.resource.GetNamespace())
-	name := cmp.Or(strings.TrimSpace(j.configuration.Name), j.resource.GetName())
-	input := generatorInput{namespace, name, j.digest, j.status.Revision, j.resource.GetGeneration()}
-	generated, keep := j.state.generated, component.IsDeterministic(j.Generator)
-	if !keep || j.state.generatedFor != input {
-		j.state.generated, j.state.generatedFor = nil, generatorInput{}
-		var err error
-		generated, err = j.Generator.Generate(j.generationContext(ctx), namespace, name, parameters)
-		if err != nil {
-			return nil, fmt.Errorf("unable to generate the objects: %w", err)
-		}
-	}
-	prepared, err := manifest.Prepare(generated, manifest.Options{
-		Prefix:          j.Prefix,
-		Namespace:       namespace,
-		ComponentDigest: j.digest,
-		AdoptionPolicy:  j.configuration.AdoptionPolicy,
-		UpdatePolicy:    j.configuration.UpdatePolicy,
-		DeletePolicy:    j.configuration.DeletePolicy,
-		PrunePolicy:     j.configuration.PrunePolicy,
-		ReapplyInterval: j.configuration.ReapplyInterval,
-		Scheme:          j.config.Scheme(),
-		GeneratorScheme: j.generatorScheme,
-		Namespaced:      j.deployment.namespaced,
-	}, &j.state.engine.Manifests)
-	if keep && err == nil {
-		// Prepare and the engine copy what they change.
-		j.state.generated, j.state.generatedFor = generated, input
-	}
-	return prepared, err
 }
 
 func (j *job[T]) generationContext(ctx context.Context) context.Context {
@@ -339,10 +283,10 @@ func (j *job[T]) hooks(ctx context.Context, sort string, hooks []component.Hook[
 	return nil
 }
 
-// runEngine runs the engine and notes how far it came.
-func (j *job[T]) runEngine(ctx context.Context, task engine.Task) error {
+// engine returns the engine of the component.
+func (j *job[T]) engine() *engine.Engine {
 	owner := j.owner
-	machine := &engine.Engine{
+	return &engine.Engine{
 		Client:   j.deployment.client,
 		Observer: j.deployment.observer,
 		Store:    j.store,
@@ -352,6 +296,7 @@ func (j *job[T]) runEngine(ctx context.Context, task engine.Task) error {
 			OwnerLabel:   j.Prefix + "/" + component.LabelOwnerID,
 			OwnerID:      owner.OwnerID,
 			FieldManager: j.FieldManager,
+			Memory:       &j.state.namespaces,
 		},
 		Memory:       &j.state.engine,
 		Component:    owner,
@@ -360,20 +305,31 @@ func (j *job[T]) runEngine(ctx context.Context, task engine.Task) error {
 		Reclaim:      j.ReclaimFrom,
 		Parallel:     j.Parallel,
 	}
+}
+
+// runEngine runs the engine.
+func (j *job[T]) runEngine(
+	ctx context.Context, machine *engine.Engine, task engine.Task,
+) (*engine.Report, error) {
 	// The writes of the request itself must not wake the resource.
-	defer j.deployment.observer.Pause(owner)()
+	defer machine.Observer.Pause(machine.Component)()
 	report, err := machine.Run(ctx, task)
-	j.report = report
-	j.facts.recorded = report.Recorded > 0
 	// An object that is in the way has no labels of ours, so no watch shows it.
 	report.Waits = report.Waits || hasObstacle(report, plan.ObstacleNotOurs)
+	if !j.dryRun {
+		j.source.setCoalesceDelay(machine.Component.Watcher, len(report.Inventory))
+	}
+	return report, err
+}
+
+// assess notes how far the engine came.
+func (j *job[T]) assess(report *engine.Report, err error) error {
+	j.report = report
+	j.facts.recorded = report.Recorded > 0
 	j.facts.done = err == nil && report.Plan.Done && !j.facts.recorded
 	j.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
 	if !j.facts.done {
 		j.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
-	}
-	if !j.dryRun {
-		j.source.setCoalesceDelay(owner.Watcher, len(report.Inventory))
 	}
 	if err != nil {
 		return err

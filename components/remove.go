@@ -13,7 +13,7 @@ import (
 
 // remove deletes the component.
 func (j *job[T]) remove(ctx context.Context) error {
-	err := j.runEngine(ctx, engine.Task{
+	report, err := j.runEngine(ctx, j.engine(), engine.Task{
 		Deleting: true,
 		Patterns: j.patterns(),
 		DryRun:   j.dryRun,
@@ -22,7 +22,7 @@ func (j *job[T]) remove(ctx context.Context) error {
 			return j.hooks(ctx, "pre-delete", j.Hooks.PreDelete)
 		},
 	})
-	if err != nil || !j.facts.done || j.dryRun {
+	if err := j.assess(report, err); err != nil || !j.facts.done || j.dryRun {
 		return err
 	}
 	return j.finish(ctx)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,14 +12,18 @@ import (
 
 // resourceState is what a node remembers of the component of one resource from one request to the next.
 type resourceState struct {
-	engine engine.Memory
+	engine     engine.Memory
+	namespaces foreign.Memory
 	// objects is the inventory in objects of its own; nil until it is needed.
 	objects inventory.Store
 
-	// generated is what a deterministic generator returned for generatedFor, which is zero if there is nothing to use
-	// again.
+	// generated is what a deterministic generator returned for generatedFor, as long as the component is not done.
 	generated    []client.Object
 	generatedFor generatorInput
+	// preparedFor is what the objects were generated for that the engine prepared last; zero if that is not known.
+	preparedFor generatorInput
+	// taskInput is the input of the last task of the engine, zero if there is none or if it is not known.
+	taskInput taskInput
 
 	// deployment is where the component is deployed; release ends its interest there.
 	deployment *deployment
@@ -33,12 +38,6 @@ type resourceState struct {
 
 	// recorded are the events of the last minutes.
 	recorded map[event]time.Time
-}
-
-// generatorInput is what the output of a deterministic generator depends on. The digest covers the parameters.
-type generatorInput struct {
-	namespace, name, digest string
-	revision, generation    int64
 }
 
 func newResourceState() *resourceState { return &resourceState{} }

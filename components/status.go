@@ -42,7 +42,7 @@ type facts struct {
 	first, changed bool
 	// done is true if there is nothing left to do and to wait for.
 	done bool
-	// blocked is true if others use a type that would be deleted.
+	// blocked is true if others use a type, or have objects in a namespace, that would be deleted.
 	blocked bool
 	// overdue is true if the roll-out takes longer than the timeout.
 	overdue bool

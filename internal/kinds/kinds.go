@@ -14,6 +14,12 @@ var (
 	Service                  = schema.GroupKind{Kind: "Service"}
 )
 
+// IsContainer reports whether the deletion of an object of the kind deletes other objects: the instances of a type, or
+// the objects in a namespace.
+func IsContainer(kind schema.GroupKind) bool {
+	return kind == Namespace || DefinesTypes(kind)
+}
+
 // DefinesTypes reports whether an object of the kind makes the API server serve other types.
 func DefinesTypes(kind schema.GroupKind) bool {
 	return kind == CustomResourceDefinition || kind == APIService

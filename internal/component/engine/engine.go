@@ -67,6 +67,8 @@ type Memory struct {
 	fresh map[plan.Key]bool
 	// namespaces has the namespaces that were found or created, by name.
 	namespaces map[string]bool
+	// rest is set if the last run left nothing to do.
+	rest *rest
 	// Manifests remembers what was prepared.
 	Manifests manifest.Cache
 }
@@ -122,7 +124,8 @@ type Report struct {
 // Changed reports whether the run wrote anything but the inventory, unless that was futile.
 func (r *Report) Changed() bool {
 	return !r.Futile && slices.ContainsFunc(r.Results, func(result execute.Result) bool {
-		return result.Err == nil && result.Operation.Action != plan.ActionCheck
+		blocked := result.Use.State == plan.ForeignBlocking || result.Use.State == plan.ForeignUnknown
+		return result.Err == nil && result.Operation.Action != plan.ActionCheck && !blocked
 	})
 }
 
@@ -132,8 +135,8 @@ type run struct {
 	task   Task
 	in     plan.Input
 	report *Report
-	// recorded has the keys of the durable records, with true if the record says that its object is purged.
-	recorded  map[plan.Key]bool
+	// recorded has what the durable records say.
+	recorded  map[plan.Key]decisions
 	objects   map[plan.Key]*manifest.Object
 	interests map[plan.Key]observe.Interest
 	// fenced reports whether an object was observed that has a fence.
@@ -148,7 +151,12 @@ type run struct {
 // of all objects, in stable order; the inventory in the report is to be kept all the same.
 func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
-	return r.report, r.run(ctx)
+	e.Memory.rest = nil
+	err := r.run(ctx)
+	if err == nil {
+		e.Memory.rest = r.rest()
+	}
+	return r.report, err
 }
 
 func (r *run) run(ctx context.Context) error {
@@ -209,9 +217,9 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		PatternUses: map[int]plan.Use{},
 		Now:         r.task.Now,
 	}
-	r.recorded = make(map[plan.Key]bool, len(stored))
+	r.recorded = make(map[plan.Key]decisions, len(stored))
 	for i := range stored {
-		r.recorded[plan.KeyOf(stored[i])] = inventory.Purged(&stored[i])
+		r.recorded[plan.KeyOf(stored[i])] = decisionsOf(&stored[i])
 	}
 	if r.task.Deleting {
 		return
@@ -229,32 +237,25 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 func (r *run) observe(ctx context.Context) error {
 	r.interests = make(map[plan.Key]observe.Interest, len(r.in.Inventory)+len(r.in.Desired))
 	interests := make([]observe.Interest, 0, len(r.in.Inventory)+len(r.in.Desired))
-	add := func(interest observe.Interest) error {
-		if err := r.addDesired(&interest); err != nil {
-			return err
-		}
+	add := func(interest observe.Interest) {
+		r.addDesired(&interest)
 		interests = append(interests, interest)
 		r.interests[interest.Key] = interest
-		return nil
 	}
 	for i := range r.in.Inventory {
 		record := &r.in.Inventory[i]
 		key := plan.KeyOf(*record)
-		if err := add(observe.Interest{
+		add(observe.Interest{
 			Key: key, Version: record.Version, UID: record.UID,
 			Fresh: record.UID == "" && r.Memory.fresh[key],
-		}); err != nil {
-			return err
-		}
+		})
 	}
 	for i := range r.in.Desired {
 		desired := &r.in.Desired[i]
 		if _, ok := r.recorded[desired.Key]; ok {
 			continue
 		}
-		if err := add(observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun}); err != nil {
-			return err
-		}
+		add(observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun})
 	}
 	observation, err := r.Observer.Observe(ctx, r.Component, interests)
 	if err != nil {
@@ -272,32 +273,41 @@ func (r *run) observe(ctx context.Context) error {
 }
 
 // addDesired adds to an interest what the desired object says.
-func (r *run) addDesired(interest *observe.Interest) error {
+func (r *run) addDesired(interest *observe.Interest) {
 	object, ok := r.objects[interest.Key]
 	if !ok {
-		return nil
+		return
 	}
 	interest.Version = object.Desired.Version
 	interest.Settings = object.Settings
 	interest.Readiness, interest.Ending = true, object.Desired.Expires
+	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {
-		data, err := object.Data()
-		if err != nil {
-			return fmt.Errorf("unable to compare the data of %s: %w", interest.Key, err)
-		}
-		interest.Confidential, interest.Data = true, data
+		interest.Confidential, interest.Data = true, object.Data
 	}
-	return nil
+}
+
+// decisions are what a record says that has to be durable before it is carried out. Without the record, an object that
+// was purged would be created again, and an object that was adopted would be deleted with the component.
+type decisions struct{ purged, adopted bool }
+
+func decisionsOf(record *apis.InventoryRecord) decisions {
+	return decisions{purged: inventory.Purged(record), adopted: record.Adopted}
+}
+
+// isDurable reports whether the decisions of the record are those of the durable one.
+func (d decisions) isDurable(record *apis.InventoryRecord) bool {
+	next := decisionsOf(record)
+	return next.adopted == d.adopted && (d.purged || !next.purged)
 }
 
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same
-// for the decision to purge an object: without it, an object that is gone would be created again. It reports whether
-// all are durable.
+// for the decisions to purge and to adopt an object. It reports whether all are durable.
 func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
 	var added []*apis.InventoryRecord
 	for i := range records {
-		purged, ok := r.recorded[plan.KeyOf(records[i])]
-		if !ok || inventory.Purged(&records[i]) && !purged {
+		before, ok := r.recorded[plan.KeyOf(records[i])]
+		if !ok || !before.isDurable(&records[i]) {
 			added = append(added, &records[i])
 		}
 	}
@@ -306,7 +316,8 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 	}
 	durable, err = r.Store.Save(ctx, records)
 	if err != nil {
-		return false, fmt.Errorf("unable to record %d objects before they are created or purged: %w", len(added), err)
+		return false, fmt.Errorf("unable to record %d objects before they are created, adopted or purged: %w",
+			len(added), err)
 	}
 	for _, record := range added {
 		key := plan.KeyOf(*record)
@@ -314,7 +325,7 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 			r.Memory.setFresh(key)
 		}
 		if durable {
-			r.recorded[key] = inventory.Purged(record)
+			r.recorded[key] = decisionsOf(record)
 		}
 	}
 	if !durable {

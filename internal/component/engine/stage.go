@@ -151,7 +151,7 @@ func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
 		return outcome, r.addFailure(result)
 	}
 	switch operation.Action {
-	case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionDeleteType:
+	case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionDeleteType, plan.ActionDeleteNamespace:
 		r.addRemoval(result, &outcome)
 	}
 	return outcome, nil

@@ -257,18 +257,21 @@ func (g *guard) Lift(_ context.Context, key plan.Key) error {
 	return g.err
 }
 
-// The guard deletes types for each action, unless the record says that foreign instances do not matter. Types are not
-// purged.
+// The guard deletes types and namespaces for each action, unless the record says that foreign instances do not matter.
+// They are not purged.
 func TestTypes(t *testing.T) {
 	b := newBench(t)
 	for _, text := range []string{
 		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
 			metadata: {name: widgets.test.espalier.dev, uid: u}}`,
 		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.test.espalier.dev, uid: u}}`,
+		`{apiVersion: v1, kind: Namespace, metadata: {name: shared, uid: u}}`,
 	} {
 		o := b.object(text)
 		b.requests.Reset()
-		for _, action := range []plan.Action{plan.ActionDelete, plan.ActionDeleteType, plan.ActionRecreate} {
+		for _, action := range []plan.Action{
+			plan.ActionDelete, plan.ActionDeleteType, plan.ActionDeleteNamespace, plan.ActionRecreate,
+		} {
 			g := &guard{use: plan.Use{State: plan.ForeignBlocking, Instances: []string{"a"}}}
 			b.executor.Guard = g
 			result := b.run(operation(action, o))
@@ -284,7 +287,7 @@ func TestTypes(t *testing.T) {
 		b.wantText(b.run(operation(plan.ActionDeleteType, o)).Err, "unable to delete "+keyOf(o).String()+": because")
 		g.calls = nil
 		b.wantText(b.run(operation(plan.ActionPurge, o)).Err,
-			"unable to purge "+keyOf(o).String()+": types are not purged")
+			"unable to purge "+keyOf(o).String()+": types and namespaces are not purged")
 		if len(g.calls) != 0 {
 			t.Errorf("the guard was asked %v", g.calls)
 		}

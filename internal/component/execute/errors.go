@@ -21,17 +21,17 @@ import (
 )
 
 var (
-	errNoUID         = errors.New("the plan does not say which object of that name it means")
-	errNoManifest    = errors.New("there is no manifest for it")
-	errNoGuard       = errors.New("there is no guard to check whether others use its types")
-	errNoPattern     = errors.New("the pattern is not known")
-	errPurgeOfType   = errors.New("types are not purged")
-	errUnknownAction = errors.New("the action is not known")
-	errWithheld      = errors.New("the details are withheld, as they may quote what is secret")
+	errNoUID            = errors.New("the plan does not say which object of that name it means")
+	errNoManifest       = errors.New("there is no manifest for it")
+	errNoGuard          = errors.New("there is no guard to check whether others use its types")
+	errNoPattern        = errors.New("the pattern is not known")
+	errPurgeOfContainer = errors.New("types and namespaces are not purged")
+	errUnknownAction    = errors.New("the action is not known")
+	errWithheld         = errors.New("the details are withheld, as they may quote what is secret")
 
 	// constantErrors have texts that quote nothing.
 	constantErrors = []error{
-		errNoUID, errNoManifest, errNoGuard, errNoPattern, errPurgeOfType, errUnknownAction, manifest.ErrChanged,
+		errNoUID, errNoManifest, errNoGuard, errNoPattern, errPurgeOfContainer, errUnknownAction, manifest.ErrChanged,
 	}
 )
 
@@ -57,18 +57,15 @@ func (e *StaleError) Error() string {
 type OwnerError struct {
 	// Ownership says to whom the object belongs.
 	Ownership plan.Ownership
-	// Owner is the owner in clear text, without its UID; empty if not known.
-	Owner string
+	// Claim says so in words that follow "it".
+	Claim string
 }
 
 func (e *OwnerError) Error() string {
-	switch {
-	case e.Ownership != plan.Foreign:
+	if e.Ownership != plan.Foreign {
 		return "it does not belong to the component"
-	case e.Owner == "":
-		return "it belongs to another component"
 	}
-	return "it belongs to " + e.Owner
+	return "it " + e.Claim
 }
 
 // WaitError says that an operation has to wait: it can be done once the cluster has changed.

@@ -5,11 +5,12 @@
 //	create                1
 //	apply                 1; 2 if it has ignored fields, overrides fields, or has no known managed fields;
 //	                      1 more if managed fields have to be merged first, which also makes it read the object
-//	adopt                 2; 1 more if managed fields have to be merged
+//	adopt, relabel        2; 1 more if managed fields have to be merged
 //	replace, orphan       2
 //	delete, purge         1; 2 if the object may have changed unseen
 //	recreate              as delete
-//	check, delete type    see package foreign
+//	check, delete type,
+//	delete if unused      see package foreign
 //
 // An operation that meets a conflict is tried again with the object that exists then. No other error is tried again
 // here: the operation ends with it, and the next request of the component makes a new plan.
@@ -48,14 +49,16 @@ const defaultParallel = 16
 // attempts is how often an operation is tried that meets conflicts.
 const attempts = 5
 
-// Guard protects the instances that others have of types. It is implemented by foreign.Guard.
+// Guard protects the instances that others have of types, and the objects that they have in namespaces. It is
+// implemented by foreign.Guard.
 type Guard interface {
 	// Check finds out who uses the types that the object key defines. With fence, it also prevents that more instances
 	// are created.
 	Check(ctx context.Context, key plan.Key, fence bool) (plan.Use, error)
 	// CheckPattern finds out who uses the types that match pattern.
 	CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Use, error)
-	// Delete deletes the object that defines types, provided that it has that UID and no other owner uses them.
+	// Delete deletes the object that defines types or is a namespace, provided that it has that UID and no others use
+	// the types or have objects in the namespace.
 	Delete(ctx context.Context, key plan.Key, uid types.UID) (plan.Use, error)
 	// Fenced reports whether the object key, whose metadata are given, says that it has a fence of this guard. It makes
 	// no request.
@@ -68,7 +71,7 @@ type Guard interface {
 type Executor struct {
 	// Client reads past the cache and writes, with the identity of the component.
 	Client client.Client
-	// Guard deletes types and checks their use.
+	// Guard deletes types and namespaces, and checks their use.
 	Guard Guard
 	// Mark is the mark of the component.
 	Mark Mark
@@ -84,8 +87,8 @@ type Executor struct {
 	Objects map[plan.Key]*manifest.Object
 	// Patterns are the additional managed types, for checks of them.
 	Patterns []plan.Pattern
-	// Records are the records of the inventory, by key. They say whether instances that others have of a type matter
-	// when the object that defines the type is deleted.
+	// Records are the records of the inventory, by key. They say which objects were ours, and whether instances that
+	// others have of a type, or objects that they have in a namespace, matter when the object is deleted.
 	Records map[plan.Key]apis.InventoryRecord
 	// Managed returns our managed fields of the object as they were last seen, if that was the current version of the
 	// object. If there is no function, or if it returns none, the managed fields are not known, and the object is read
@@ -107,7 +110,7 @@ type Result struct {
 	Gone bool
 	// Unchanged says that the API server found nothing to change. It can be true only if the object was read before.
 	Unchanged bool
-	// Use is the outcome of a check, or of the deletion of a type.
+	// Use is the outcome of a check, or of the deletion of a type or a namespace.
 	Use plan.Use
 	// Err is why the operation failed.
 	Err error
@@ -154,9 +157,10 @@ func (e *Executor) execute(ctx context.Context, op plan.Operation) Result {
 // dispatch calls the function for the action of the operation. That function fills in the result.
 func (e *Executor) dispatch(ctx context.Context, result *Result) error {
 	op := result.Operation
-	definesTypes := kinds.DefinesTypes(op.Key.GroupKind())
-	guarded := op.Action == plan.ActionDeleteType || definesTypes && (op.Action == plan.ActionRecreate ||
-		op.Action == plan.ActionDelete && !e.Records[op.Key].IgnoreForeignInstances)
+	container := kinds.IsContainer(op.Key.GroupKind())
+	guarded := op.Action == plan.ActionDeleteType || op.Action == plan.ActionDeleteNamespace ||
+		container && (op.Action == plan.ActionRecreate ||
+			op.Action == plan.ActionDelete && !e.Records[op.Key].IgnoreForeignInstances)
 	switch {
 	case op.Action == plan.ActionCreate:
 		return e.create(ctx, result)
@@ -170,11 +174,11 @@ func (e *Executor) dispatch(ctx context.Context, result *Result) error {
 		use, err := e.Guard.Delete(ctx, op.Key, op.UID)
 		result.Use = use
 		return err
-	case op.Action == plan.ActionPurge && definesTypes:
-		return errPurgeOfType
+	case op.Action == plan.ActionPurge && container:
+		return errPurgeOfContainer
 	}
 	switch op.Action {
-	case plan.ActionAdopt, plan.ActionApply, plan.ActionReplace:
+	case plan.ActionAdopt, plan.ActionRelabel, plan.ActionApply, plan.ActionReplace:
 		return e.write(ctx, result)
 	case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
 		return e.inServedVersion(ctx, result, e.delete)

@@ -41,7 +41,7 @@ func (e *Executor) failure(op plan.Operation, err error) error {
 		}
 	case plan.ActionRecreate:
 		failed.before, failed.after = "delete ", " to create it anew"
-	case plan.ActionDeleteType:
+	case plan.ActionDeleteType, plan.ActionDeleteNamespace:
 		failed.before = "delete "
 	}
 	hint := e.hintAt(op, err)

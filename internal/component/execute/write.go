@@ -92,7 +92,7 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 	if err != nil {
 		return err
 	}
-	adopt := op.Action == plan.ActionAdopt
+	adopt := op.Action == plan.ActionAdopt || op.Action == plan.ActionRelabel
 	replace := op.Action == plan.ActionReplace || adopt && object.Desired.UpdatePolicy == apis.UpdateReplace
 	read := adopt || op.Override || len(object.Settings.IgnoreFields) > 0 || e.mayOwnExtraFields(object, content)
 	for range attempts {

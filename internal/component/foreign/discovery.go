@@ -16,8 +16,8 @@ import (
 
 // discovered is what a cluster serves.
 type discovered struct {
-	// types are sorted.
-	types []served
+	// types are sorted, and so are those whose objects are in namespaces.
+	types, namespaced []served
 	// failed are the groups that could not be discovered, sorted.
 	failed []string
 }
@@ -66,9 +66,12 @@ func (g *Guard) discover(ctx context.Context) (*discovered, error) {
 	for version := range failed {
 		groups.Insert(version.Group)
 	}
-	g.discovered = &discovered{types: instantiable(lists...), failed: sets.List(groups)}
+	namespaced := discovery.FilteredBy(isNamespaced, lists)
+	g.discovered = &discovered{instantiable(lists...), instantiable(namespaced...), sets.List(groups)}
 	return g.discovered, nil
 }
+
+var isNamespaced = discovery.ResourcePredicateFunc(func(_ string, r *metav1.APIResource) bool { return r.Namespaced })
 
 // instantiable returns the types that users have instances of, sorted. Subresources are part of another type, types
 // that cannot be listed are not stored, and the server itself makes what cannot be created, such as metrics.

@@ -1,5 +1,5 @@
 // Package foreign finds out whether others use the types that a component brought, and prevents the creation of more
-// instances while such a type is removed.
+// instances while such a type is removed. It also finds out whether others have objects in a namespace of a component.
 //
 // # The protocol
 //
@@ -35,12 +35,38 @@
 // Some definitions stay without another apply, because they are written only once or are orphaned. Callers
 // that keep or orphan a definition must check [Fenced] (no request) and call [Guard.Lift].
 //
+// # Namespaces
+//
+// The deletion of a namespace deletes all objects in it, so it is only allowed when none of them is somebody else's. An
+// object in it is somebody else's unless
+//
+//   - it has the owner label of the component,
+//   - it is being deleted already,
+//   - it has owner references, and none of the owners that exist is somebody else's, so that it goes with them: the
+//     Pods of a Deployment, for example,
+//   - a controller puts it into every namespace: the ServiceAccount default, and the ConfigMap kube-root-ca.crt,
+//   - its type never counts: events, leases, Endpoints and EndpointSlices.
+//
+// What the programs of the component create without an owner reference counts, such as a Secret with a generated
+// certificate. So do the claims of a StatefulSet that keeps them, as it does by default: their data would be lost. So a
+// namespace is looked at when all other objects of the component are gone that are in it. Its programs then create no
+// more, and nothing that others have in it needs them.
+//
+// No fence is possible. A check right before the DELETE is what can be had: an object that is created in between is
+// lost. The precondition of the DELETE only prevents that a namespace is deleted that was changed meanwhile.
+//
+// Only metadata is read. A type that cannot be listed blocks, since somebody else may have objects of it. An API that
+// does not answer would keep the namespace from going anyway.
+//
 // # What it costs
 //
 // A check takes two requests: one reads the definition, one lists instances. A check with a fence takes six or more: it
 // writes the fence, creates an instance with a dry run until that is refused, records the proof and lists again. A
 // deletion takes one request more; it takes three if the fence was proven before. A check by pattern takes a discovery
-// of the cluster, once for all patterns, and one list for each type that matches.
+// of the cluster, once for all patterns, and one list for each type that matches. A check of a namespace takes the same
+// discovery, a read of the namespace, one list for each namespaced type, another for each 500 objects more, and a read
+// of each owner that objects refer to; a deletion takes one request more. As long as the objects that were named are
+// there, the next check takes a read of the namespace and of each of them.
 package foreign
 
 import (
@@ -66,7 +92,7 @@ const (
 	defaultProofTimeout = 5 * time.Second
 )
 
-// Guard protects the instances that others have of types. It is made for one request, and is safe for concurrent use.
+// Guard protects the instances that others have of types, and their objects in namespaces. It is made for one request, and is safe for concurrent use.
 type Guard struct {
 	// Client reads and writes past any cache, with the identity of the component.
 	Client client.Client
@@ -84,6 +110,9 @@ type Guard struct {
 	// ProofTimeout is how long the guard tries to prove a fence. Default: 5 s.
 	ProofTimeout time.Duration
 
+	// Memory spares reads of namespaces that stay. Optional.
+	Memory *Memory
+
 	mu sync.Mutex
 	// discovered is kept for the lifetime of the Guard.
 	discovered *discovered
@@ -98,12 +127,14 @@ const (
 	goalDelete
 )
 
-// Check finds out who uses the types that the CustomResourceDefinition or APIService key defines. With fence, it also
-// fences off creation, proves the fence, and checks again; a fence without effect is lifted.
+// Check finds out who uses the types that the CustomResourceDefinition or APIService key defines, or who has objects in
+// the Namespace key. With fence, it also fences off creation, proves the fence, and checks again; a fence without
+// effect is lifted.
 //
 // The use is ForeignNone if the object is gone. It is ForeignUnknown, with a stable reason, if the cluster does not
 // answer the question, or if creation cannot be fenced off. An error may be gone the next time; a fence may then be
-// left behind, which the next call finds. Types of an APIService cannot be fenced off, so fence has no effect on them.
+// left behind, which the next call finds. Types of an APIService and namespaces cannot be fenced off, so fence has no
+// effect on them.
 //
 // A definition that is being deleted already is only checked.
 func (g *Guard) Check(ctx context.Context, key plan.Key, fence bool) (plan.Use, error) {
@@ -121,9 +152,9 @@ func (g *Guard) CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Us
 }
 
 // Delete deletes the object that defines types, provided that it has that UID, by the whole protocol: check, fence,
-// prove, check again, delete. The use is ForeignNone if the object was deleted, or is gone. An object of another UID is
-// not touched, and counts as gone. Instances of the component itself that are left are deleted along with their
-// definition.
+// prove, check again, delete. A Namespace is checked and deleted. The use is ForeignNone if the object was deleted, or
+// is gone. An object of another UID is not touched, and counts as gone. Instances of the component itself that are left
+// are deleted along with their definition.
 //
 // With any other use, nothing was deleted and no fence is left.
 func (g *Guard) Delete(ctx context.Context, key plan.Key, uid types.UID) (plan.Use, error) {
@@ -140,6 +171,8 @@ func (g *Guard) follow(ctx context.Context, key plan.Key, uid types.UID, goal go
 		return unknownUse(g.followDefinition(ctx, key.Name, uid, goal))
 	case kinds.APIService:
 		return unknownUse(g.followAPIService(ctx, key.Name, uid, goal))
+	case kinds.Namespace:
+		return unknownUse(g.followNamespace(ctx, key.Name, uid, goal))
 	}
 	return plan.Use{}, errNoTypes(key)
 }

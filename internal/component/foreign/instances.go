@@ -35,6 +35,8 @@ func compareServed(a, b served) int {
 // found is what others have of one type.
 type found struct {
 	names []string
+	// named are the objects with these names, if they are in one namespace.
+	named []metav1.OwnerReference
 	// more is how many instances there are besides, -1 if they are not counted.
 	more int
 	err  error

@@ -25,6 +25,8 @@ func (m *memory) Save(_ context.Context, records []apis.InventoryRecord) (bool, 
 	return m.err == nil, m.err
 }
 
+func (m *memory) Version() uint64 { return 1 }
+
 func (m *memory) Remove(context.Context) error { m.removed = true; return nil }
 
 // Whatever fails, each record is in the one store or the other.
@@ -42,6 +44,9 @@ func TestMove(t *testing.T) {
 	}
 	if durable, err := store.Save(t.Context(), records); durable || err == nil || len(status.Inventory) != 2 {
 		t.Errorf("durable is %v, the error %v, and the status has %d records", durable, err, len(status.Inventory))
+	}
+	if version := store.Version(); version != 0 {
+		t.Errorf("what moves has version %d", version)
 	}
 	if err := store.Remove(t.Context()); err == nil || to.removed {
 		t.Errorf("it is removed with records in the status: %v", err)

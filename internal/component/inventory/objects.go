@@ -113,6 +113,8 @@ type Objects struct {
 
 	// known reports whether the rest is what is stored.
 	known bool
+	// version counts how often known has become true.
+	version uint64
 	// records are compact, in the order of the last save.
 	records []apis.InventoryRecord
 	// buckets has nil for a bucket that is not stored.
@@ -181,6 +183,7 @@ func (s *Objects) read(ctx context.Context) error {
 		}
 	}
 	s.records, s.buckets, s.known = records, buckets, true
+	s.version++
 	return nil
 }
 
@@ -221,6 +224,7 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 		b.records = next[number]
 	}
 	s.records, s.known = records, true
+	s.version++
 	return true, nil
 }
 

@@ -20,7 +20,7 @@ const MaxMessage = 256
 // Compact returns a record as it is stored: fields with their default are empty, times have the precision that they
 // have once read back, and a long message is cut. A compact record stays as it is.
 func Compact(r apis.InventoryRecord) apis.InventoryRecord {
-	if r.AdoptionPolicy == apis.AdoptIfUnowned {
+	if r.AdoptionPolicy == apis.AdoptNever {
 		r.AdoptionPolicy = ""
 	}
 	if r.ReconcilePolicy == apis.ReconcileOnObjectChange {
@@ -92,8 +92,11 @@ func Purged(record *apis.InventoryRecord) bool {
 // Equal reports whether two inventories are the same once compact. The order does not matter; if it is the same, Equal
 // allocates nothing.
 func Equal(a, b []apis.InventoryRecord) bool {
-	if len(a) != len(b) || equalInOrder(a, b) {
-		return len(a) == len(b)
+	switch {
+	case len(a) != len(b):
+		return false
+	case len(a) == 0, &a[0] == &b[0], equalInOrder(a, b):
+		return true
 	}
 	a, b = compactAll(a), compactAll(b)
 	for _, records := range [][]apis.InventoryRecord{a, b} {
@@ -115,7 +118,8 @@ func same(a, b *apis.InventoryRecord) bool {
 		a.Kind == b.Kind && a.Group == b.Group && a.Version == b.Version && a.UID == b.UID &&
 		a.AdoptionPolicy == b.AdoptionPolicy && a.ReconcilePolicy == b.ReconcilePolicy &&
 		a.UpdatePolicy == b.UpdatePolicy && a.DeletePolicy == b.DeletePolicy && a.PrunePolicy == b.PrunePolicy &&
-		a.ApplyOrder == b.ApplyOrder && samePointer(a.PurgeOrder, b.PurgeOrder) && a.DeleteOrder == b.DeleteOrder &&
+		a.Adopted == b.Adopted && a.ApplyOrder == b.ApplyOrder &&
+		samePointer(a.PurgeOrder, b.PurgeOrder) && a.DeleteOrder == b.DeleteOrder &&
 		slices.Equal(a.ManagedTypes, b.ManagedTypes) && a.IgnoreForeignInstances == b.IgnoreForeignInstances &&
 		a.Digest == b.Digest && a.Fields == b.Fields && a.Generation == b.Generation &&
 		a.Phase == b.Phase && a.Status == b.Status && a.Message == b.Message &&

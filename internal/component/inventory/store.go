@@ -23,6 +23,9 @@ type Store interface {
 	// Save makes records durable, if they differ from those stored. It reports whether they are durable now: records in
 	// the status of the resource are durable only once the status has been written, after the request.
 	Save(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error)
+	// Version identifies the records that Load would return, without a request; 0 if they are not known. It means
+	// nothing in another process.
+	Version() uint64
 	// Remove removes what the store itself created, once the component is gone. It fails as long as there are records.
 	Remove(ctx context.Context) error
 }

@@ -24,8 +24,8 @@ type Cache struct {
 	key     cacheKey
 	entries []entry
 	common  commonByHash
-	// consistent reports whether the entries are known to go together.
-	consistent bool
+	// consistent reports whether the entries are known to go together, and whole whether each has its items.
+	consistent, whole bool
 }
 
 // cacheKey has the options that all items depend on.
@@ -84,6 +84,20 @@ func (c *Cache) lookup(objects []client.Object, options *Options) (entries []ent
 	return entries, same
 }
 
+// Unchanged reports whether Prepare would return the same objects as it did last, for the same component digest and a
+// cluster that serves the same kinds. It is false if that is not certain.
+func (c *Cache) Unchanged(objects []client.Object, options *Options) bool {
+	if !c.consistent || c.key != cacheKeyOf(options) || len(objects) != len(c.entries) {
+		return false
+	}
+	for i, object := range objects {
+		if sum := hashOf(object); sum == 0 || sum != c.entries[i].hash {
+			return false
+		}
+	}
+	return true
+}
+
 // lookupMoved finds objects that are not at their place any more. No items are used twice.
 func (c *Cache) lookupMoved(entries []entry) {
 	moved := make(map[uint64]int, len(c.entries))
@@ -104,10 +118,12 @@ func (c *Cache) lookupMoved(entries []entry) {
 // keep remembers entries, except for faulty objects. same is the result of lookup. consistent reports whether all
 // entries were prepared and go together.
 func (c *Cache) keep(entries []entry, same, consistent bool) {
+	c.whole = true
 	for n := range entries {
 		e := &entries[n]
 		if e.hash == 0 || slices.ContainsFunc(e.items, func(i *item) bool { return i.fault != nil }) {
 			*e = entry{}
+			c.whole = false
 		}
 		for _, i := range e.items {
 			// A list would have to be converted as a whole for each item.

@@ -11,8 +11,10 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -32,6 +34,8 @@ type item struct {
 
 	// digest is the digest of the desired content, once the item is complete.
 	digest string
+	// data has the fingerprints of the data of a Secret, once the item is complete.
+	data map[string]secretdata.Fingerprint
 	// index and ordinal are the position of the generated object, and the position of this one once lists are expanded.
 	// They are set in each request.
 	index, ordinal int
@@ -71,12 +75,25 @@ func (i *item) within() string {
 
 // prepared returns the object of an item that is complete.
 func (i *item) prepared(s *source) Object {
-	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), source: s}
+	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), Data: i.data, source: s}
 	o.Desired.Key, o.Desired.Digest, o.Desired.Expires = i.key(), i.digest, i.expires
 	if i.definition != nil {
 		o.Desired.ManagedTypes = i.definition.managed
 	}
 	return o
+}
+
+// fingerprints returns those of the data of a Secret, nil for any other kind.
+func (i *item) fingerprints(content map[string]any) map[string]secretdata.Fingerprint {
+	if !i.confidential() {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(content, "data")
+	prints := make(map[string]secretdata.Fingerprint, len(data))
+	for key, text := range data {
+		prints[strings.Clone(key)] = secretdata.OfBase64(key, text)
+	}
+	return prints
 }
 
 func (i *item) confidential() bool { return i.kind.GroupKind() == kinds.Secret }
@@ -170,10 +187,10 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 		interval = *settings.ReapplyInterval
 	}
 	return plan.Desired{
-		AdoptionPolicy:  cmp.Or(settings.AdoptionPolicy, options.AdoptionPolicy, apis.AdoptIfUnowned),
+		AdoptionPolicy:  cmp.Or(settings.AdoptionPolicy, options.AdoptionPolicy, apis.AdoptNever),
 		ReconcilePolicy: cmp.Or(settings.ReconcilePolicy, options.ReconcilePolicy, apis.ReconcileOnObjectChange),
 		UpdatePolicy:    cmp.Or(settings.UpdatePolicy, options.UpdatePolicy, apis.UpdateApply),
-		DeletePolicy:    cmp.Or(settings.DeletePolicy, options.DeletePolicy, apis.DeleteDelete),
+		DeletePolicy:    cmp.Or(settings.DeletePolicy, options.DeletePolicy), // whose default depends on the object
 		PrunePolicy:     cmp.Or(settings.PrunePolicy, options.PrunePolicy, apis.PruneWith),
 		ApplyOrder:      settings.ApplyOrder,
 		DeleteOrder:     settings.DeleteOrder,
@@ -186,7 +203,7 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 
 // checkPurge keeps namespaces and types, which contain other objects, from being removed during a roll-out.
 func checkPurge(kind schema.GroupKind, settings component.Settings) error {
-	if settings.PurgeOrder == nil || (kind != kinds.Namespace && !kinds.DefinesTypes(kind)) {
+	if settings.PurgeOrder == nil || !kinds.IsContainer(kind) {
 		return nil
 	}
 	return fmt.Errorf("an object of the kind %s cannot have a purge order", kind.Kind)
@@ -213,6 +230,7 @@ func (i *item) complete(s scope, from *source, componentDigest string) (changed 
 			return true, err
 		}
 		i.scope = s
+		i.data = i.fingerprints(content)
 		i.digest = plan.DigestOnce
 		if i.desired.ReconcilePolicy != apis.ReconcileOnce {
 			i.digest = digestOf(inNamespace(content, i.within()), i.confidential())

@@ -25,6 +25,9 @@ type componentState struct {
 	// true if there is also news that is not urgent.
 	pending    map[*entry]struct{}
 	pendingLow bool
+	// observed reports whether the entries come from an Observe. settled is the last result of isSettled, and false if
+	// it may have become true since.
+	observed, settled bool
 }
 
 // notify records news about an object, or about a type if e is nil, and wakes the component unless it is paused.
@@ -93,6 +96,7 @@ func (w *Watching) stateOf(c *Component) *componentState {
 // setInterests stores the interests of an Observe. An idle component has the same interests in the same order.
 func (w *Watching) setInterests(s *componentState, interests []Interest) {
 	s.round++
+	s.observed, s.settled = true, false
 	before := s.entries
 	s.entries = make([]*entry, len(interests))
 	for i := range interests {
@@ -103,7 +107,7 @@ func (w *Watching) setInterests(s *componentState, interests []Interest) {
 		} else if e = w.find(s, in.Key); e == nil {
 			e = w.addEntry(s, in.Key)
 		}
-		e.set(in)
+		w.set(e, in)
 		e.round, s.entries[i] = s.round, e
 	}
 	for _, e := range before {
@@ -150,6 +154,7 @@ func (w *Watching) addEntry(s *componentState, key plan.Key) *entry {
 // dropEntry ends an interest, and the watch of the type if it was the last one.
 func (w *Watching) dropEntry(e *entry) {
 	t, s := e.typ, e.state
+	w.setDefines(e, nil)
 	e.slot.entries = slices.DeleteFunc(e.slot.entries, func(other *entry) bool { return other == e })
 	e.slot = nil
 	t.dropEmpty(e.name)

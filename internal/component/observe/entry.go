@@ -64,6 +64,9 @@ type entry struct {
 	// exists.
 	readiness, static bool
 	fresh             bool
+	// defines are the types that the object defines, and established reports whether it said last that they are served.
+	defines     []apis.ManagedType
+	established bool
 	// wantsEnding reports whether it matters how the object ended.
 	wantsEnding bool
 	// readAgain reports whether the object has to be read again although it was read lately. It matters only for types
@@ -189,14 +192,14 @@ func (r *response) counts(t *watchedType, shown *snapshot, now time.Time) bool {
 			return older(shown.version, said.version) && age <= ownRequestLimit
 		}
 		order, err := resourceversion.CompareResourceVersion(t.progress, said.version)
-		if said.label == "" || err != nil {
+		if said.marks.Label == "" || err != nil {
 			return age <= invisibleLimit
 		}
 		return order < 0 && age <= ownRequestLimit
 	case polled:
 		return said == nil || shown == nil || !older(said.version, shown.version)
 	}
-	return said == nil || said.label != "" || age <= invisibleLimit
+	return said == nil || said.marks.Label != "" || age <= invisibleLimit
 }
 
 // onEvent handles an event of the watch at a resource version: the watch showed old before, and shows shown now. Nil
@@ -217,7 +220,7 @@ func (e *entry) onEvent(old, shown *snapshot, version string) (news bool) {
 		e.deletion = nil
 	case r == nil:
 	case shown == nil:
-		if r.snapshot != nil && r.snapshot.label != "" && !older(version, r.snapshot.version) {
+		if r.snapshot != nil && r.snapshot.marks.Label != "" && !older(version, r.snapshot.version) {
 			e.response = nil
 		}
 	case r.snapshot == nil:
@@ -245,7 +248,7 @@ func (e *entry) isNews(old, shown *snapshot, version string) bool {
 	}
 	switch {
 	case shown == nil:
-		return before != nil && (before == old || !older(version, before.version) && before.label != "")
+		return before != nil && (before == old || !older(version, before.version) && before.marks.Label != "")
 	case r != nil && r.snapshot == nil && shown.uid == r.gone:
 		return false
 	case before == nil:

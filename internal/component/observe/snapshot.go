@@ -7,6 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 
@@ -23,8 +24,10 @@ type snapshot struct {
 	version     string
 	generation  int64
 	terminating bool
-	// label is the value of the owner label. owner and digest are the values of the annotations.
-	label, owner, digest string
+	// marks say who owns the object.
+	marks plan.Marks
+	// digest is the value of the annotation.
+	digest string
 	// fenced is the result of [foreign.Fenced].
 	fenced bool
 	// ending is how a Job ended if this is the last version of it.
@@ -34,7 +37,7 @@ type snapshot struct {
 	// entries are the managed fields of our manager, without subresources.
 	entries []ownEntry
 	// data stands for the data of a Secret.
-	data []fingerprint
+	data []secretdata.Fingerprint
 }
 
 // ownEntry is an entry of the managed fields. Objects that were made alike have the same fields, which are kept once.
@@ -48,15 +51,16 @@ type ownEntry struct {
 
 // extractor makes snapshots of objects.
 type extractor struct {
-	// label, owner, digest and fence are keys.
-	label, owner, digest, fence string
-	manager                     string
+	prefix string
+	// label, digest and fence are keys.
+	label, digest, fence string
+	manager              string
 }
 
 func newExtractor(prefix, manager string) extractor {
 	return extractor{
+		prefix:  prefix,
 		label:   prefix + "/" + component.LabelOwnerID,
-		owner:   prefix + "/" + component.AnnotationOwnerID,
 		digest:  prefix + "/" + component.AnnotationDigest,
 		fence:   prefix + "/" + foreign.AnnotationFence,
 		manager: manager,
@@ -72,12 +76,12 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		version:     object.GetResourceVersion(),
 		generation:  object.GetGeneration(),
 		terminating: object.GetDeletionTimestamp() != nil,
-		label:       unique.Make(object.GetLabels()[x.label]).Value(),
-		owner:       unique.Make(annotations[x.owner]).Value(),
+		marks:       plan.MarksOf(object, x.prefix),
 		digest:      annotations[x.digest],
 		fenced:      annotations[x.fence] != "" && foreign.Fenced(object, x.fence),
 		tracked:     len(entries) > 0,
 	}
+	s.marks.Label, s.marks.Owner = unique.Make(s.marks.Label).Value(), unique.Make(s.marks.Owner).Value()
 	for i := range entries {
 		entry := &entries[i]
 		if entry.Manager != x.manager || entry.Subresource != "" {
@@ -147,20 +151,19 @@ func (s *snapshot) fieldsDigest(ignore []string) string {
 
 // observed returns what a snapshot alone says about the object.
 func (s *snapshot) observed(c *Component) plan.Observed {
+	ownership, claim := s.marks.Ownership(c.OwnerID, c.Owner)
 	o := plan.Observed{
 		Presence:    plan.Present,
 		UID:         s.uid,
 		Generation:  s.generation,
 		Terminating: s.terminating,
-		Ownership:   plan.OwnershipOf(s.label, s.owner, c.OwnerID, c.Owner),
+		Ownership:   ownership,
+		Claim:       claim,
 		Digest:      s.digest,
 		Fenced:      s.fenced,
 	}
 	if s.terminating {
 		o.Ending = s.ending
-	}
-	if o.Ownership != plan.Unowned {
-		o.Owner = s.owner
 	}
 	return o
 }
@@ -168,7 +171,7 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 // alike reports whether two snapshots of an object differ in nothing but the resource version and the times.
 func (s *snapshot) alike(other *snapshot) bool {
 	return s.uid == other.uid && s.generation == other.generation && s.terminating == other.terminating &&
-		s.label == other.label && s.owner == other.owner && s.digest == other.digest &&
+		s.marks.Equal(&other.marks) && s.digest == other.digest &&
 		s.fenced == other.fenced && s.tracked == other.tracked &&
 		slices.EqualFunc(s.entries, other.entries, func(a, b ownEntry) bool {
 			return a.operation == b.operation && a.apiVersion == b.apiVersion && a.fields == b.fields

@@ -95,6 +95,10 @@ type Watching struct {
 	states  map[types.NamespacedName]*componentState
 	// epoch counts changes to the objects that define types.
 	epoch int
+	// definers are the entries of the objects that define a type.
+	definers map[schema.GroupKind][]*entry
+	// defined is a signal that a missing type may be served now.
+	defined chan struct{}
 	// digests are the digests of the fields of objects that were made alike. They save most of the time of a cold
 	// start.
 	digests *lru.Cache
@@ -136,6 +140,8 @@ func NewWatching(options Options) (*Watching, error) {
 		extractor: newExtractor(options.Prefix, options.FieldManager),
 		types:     map[schema.GroupKind]*watchedType{},
 		states:    map[types.NamespacedName]*componentState{},
+		definers:  map[schema.GroupKind][]*entry{},
+		defined:   make(chan struct{}, 1),
 		digests:   lru.New(maxDigests),
 	}
 	var metadataErr, coreErr error
@@ -148,6 +154,7 @@ func NewWatching(options Options) (*Watching, error) {
 	w.discovery = discoverer.RESTClient()
 	w.root, w.cancel = context.WithCancel(context.Background())
 	w.watchType = w.run
+	w.running.Go(func() { w.discoverMissing(w.root) })
 	return w, nil
 }
 
@@ -167,10 +174,8 @@ func (w *Watching) Observe(ctx context.Context, c Component, interests []Interes
 		return nil, err
 	}
 	defer func() { <-s.sem }()
-	for _, t := range unlocated {
-		if err := w.resolve(ctx, t); err != nil {
-			return nil, err
-		}
+	if err := w.resolveAll(ctx, unlocated); err != nil {
+		return nil, err
 	}
 	for reads := 0; ; reads++ {
 		observation, tasks := w.observation(s, &c, interests)
@@ -231,7 +236,8 @@ func (w *Watching) toResolve(s *componentState, now time.Time) []*watchedType {
 		if t.users[s] == 0 {
 			continue
 		}
-		late := t.phase == missing && (t.epoch != w.epoch || now.Sub(t.asked) >= askAfter)
+		late := t.phase == missing && !w.awaitsDefinition(t.GroupKind) &&
+			(t.epoch != w.epoch || now.Sub(t.asked) >= askAfter)
 		if t.phase == unresolved || late {
 			t.asked, t.epoch = now, w.epoch
 			found = append(found, t)
@@ -340,21 +346,26 @@ func (w *Watching) Wrote(c Component, interest Interest, object *unstructured.Un
 	}
 	said := w.extractor.snapshot(object)
 	result := w.evaluate(object, said, &interest)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.stateOf(&c)
-	e := w.find(s, interest.Key)
-	if e == nil {
-		e = w.addEntry(s, interest.Key)
-		s.entries = append(s.entries, e)
-	}
-	e.set(&interest)
-	e.accept(said, result, c.Now)
-	if shown := e.slot.shown; shown == nil || !older(said.version, shown.version) {
-		delete(s.pending, e)
-	}
-	w.typesChanged(e.typ)
-	return w.observed(e, said, &c, &interest)
+	definition := w.learn(object)
+	var observed plan.Observed
+	w.locked(func(wake *wakeups) {
+		s := w.stateOf(&c)
+		s.settled = false
+		e := w.find(s, interest.Key)
+		if e == nil {
+			e = w.addEntry(s, interest.Key)
+			s.entries = append(s.entries, e)
+		}
+		w.set(e, &interest)
+		e.accept(said, result, c.Now)
+		w.define(e, definition, wake)
+		if shown := e.slot.shown; shown == nil || !older(said.version, shown.version) {
+			delete(s.pending, e)
+		}
+		w.typesChanged(e.typ)
+		observed = w.observed(e, said, &c, &interest)
+	})
+	return observed
 }
 
 // Deleted implements [Observer].
@@ -366,6 +377,7 @@ func (w *Watching) Deleted(c Component, key plan.Key, uid types.UID, gone bool) 
 	if e == nil {
 		return
 	}
+	s.settled = false
 	w.typesChanged(e.typ)
 	believed, _ := e.latest(c.Now)
 	if uid == "" && believed != nil {

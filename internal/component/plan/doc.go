@@ -23,7 +23,8 @@
 //	L4   An operation on an existing object names its UID. The object is ours, or its policy allows to adopt it.
 //	L5   An object that defines types is deleted by [ActionDeleteType] only, which checks once more who uses them.
 //	     This is not planned before Input.Uses says that no others use the types, or all checks of the deletion
-//	     of the component have passed. Exception: the record says that instances of others are ignored.
+//	     of the component have passed. A namespace is deleted by [ActionDeleteNamespace] only, which finds out first
+//	     whether others have objects in it. Exception: the record says that instances of others are ignored.
 //	L8   The same input gives the same plan, for any order of maps.
 //	L12  The cost is linear in the number of objects. Only objects that are not in order yet are sorted. A plan for
 //	     1,000 unchanged objects makes some 20 allocations.

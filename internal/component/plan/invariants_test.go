@@ -5,6 +5,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -54,7 +55,7 @@ func recorded(_ plan.Input, p plan.Plan) string {
 // ours is invariant L4.
 func ours(in plan.Input, p plan.Plan) string {
 	desired := desiredBy(in)
-	records := recordsBy(in.Inventory)
+	records, planned := recordsBy(in.Inventory), recordsBy(p.Inventory)
 	for _, o := range p.Next.Operations {
 		if o.Pattern >= 0 {
 			continue
@@ -73,12 +74,16 @@ func ours(in plan.Input, p plan.Plan) string {
 			continue
 		}
 		d := desired[o.Key]
+		wasOurs := records[o.Key].UID == seen.UID
 		switch {
-		case d == nil || (o.Action != plan.ActionAdopt && o.Action != plan.ActionRecreate):
+		case d == nil || o.Action != plan.ActionAdopt && o.Action != plan.ActionRelabel && o.Action != plan.ActionRecreate:
 			return "L4: not ours: " + o.String()
+		case o.Action == plan.ActionAdopt && !planned[o.Key].Adopted:
+			return "L2: adopted without a record of that: " + o.String()
+		case wasOurs && seen.Ownership != plan.Foreign:
 		case seen.Ownership == plan.Foreign && (d.AdoptionPolicy != apis.AdoptAlways || records[o.Key].UID != ""):
 			return "L4: taken from its owner: " + o.String()
-		case d.AdoptionPolicy == apis.AdoptNever:
+		case d.AdoptionPolicy == apis.AdoptNever || d.AdoptionPolicy == "":
 			return "L4: adopted against its policy: " + o.String()
 		}
 	}
@@ -98,13 +103,18 @@ func fenced(in plan.Input, p plan.Plan) string {
 		defines := len(r.ManagedTypes) > 0 || r.Kind == "CustomResourceDefinition" || r.Kind == "APIService"
 		switch o.Action {
 		case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
-			if defines && (!r.IgnoreForeignInstances || o.Action != plan.ActionDelete) {
-				return "L5: a type is deleted without the protocol: " + o.String()
+			if (defines || o.Key.GroupKind() == kinds.Namespace) &&
+				(!r.IgnoreForeignInstances || o.Action != plan.ActionDelete) {
+				return "L5: a type or a namespace is deleted without a check: " + o.String()
 			}
 		case plan.ActionDeleteType:
 			state := in.Uses[o.Key].State
 			if state != plan.ForeignNone && (!committed || state != plan.ForeignUnchecked) {
 				return "L5: a type may be in use: " + o.String()
+			}
+		case plan.ActionDeleteNamespace:
+			if o.Key.GroupKind() != kinds.Namespace || in.Uses[o.Key].State > plan.ForeignNone {
+				return "L5: not a namespace, or one in which others have objects: " + o.String()
 			}
 		default:
 		}

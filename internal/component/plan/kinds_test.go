@@ -76,6 +76,8 @@ func TestDeleteOrder(t *testing.T) {
 			action := "delete "
 			if i == 0 {
 				action = "delete type "
+			} else if name == "/Namespace" {
+				action = "delete if unused "
 			}
 			operations = append(operations, action+name)
 		}

@@ -278,7 +278,7 @@ func (it *item) operation() Operation {
 	case ActionCreate:
 		o.UID = ""
 		fallthrough
-	case ActionAdopt, ActionApply, ActionReplace:
+	case ActionAdopt, ActionRelabel, ActionApply, ActionReplace:
 		o.Override = it.action != ActionCreate && it.desired.UpdatePolicy == apis.UpdateApplyOverride
 		o.Stamp = it.desired.ReapplyInterval > 0 && it.desired.Digest != DigestOnce
 	default:

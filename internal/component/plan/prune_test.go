@@ -403,7 +403,7 @@ func TestNamespaceGoesOnceEmpty(t *testing.T) {
 		"waiting foo: it is being deleted"})
 	c.cluster.finalize(foo("foo").Key)
 	c.rollOutAll(t)
-	same(t, "operations", c.cluster.trace, []string{"delete foo", "delete app"})
+	same(t, "operations", c.cluster.trace, []string{"delete foo", "delete if unused app"})
 }
 
 // A wave does not wait for a type that others use, even if the type is to be pruned before it.

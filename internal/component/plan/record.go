@@ -53,7 +53,7 @@ func recordOutcome(r *apis.InventoryRecord, o *Outcome, now time.Time) (gone boo
 	switch o.Operation.Action {
 	case ActionCreate:
 		recordWrite(r, o, apis.PhaseCreating, now)
-	case ActionAdopt, ActionApply, ActionReplace:
+	case ActionAdopt, ActionRelabel, ActionApply, ActionReplace:
 		recordWrite(r, o, apis.PhaseUpdating, now)
 	case ActionRecreate:
 		r.UID = o.Operation.UID
@@ -62,7 +62,7 @@ func recordOutcome(r *apis.InventoryRecord, o *Outcome, now time.Time) (gone boo
 		recordDeletion(r, apis.PhaseCompleting)
 	case ActionDelete:
 		recordDeletion(r, apis.PhaseDeleting)
-	case ActionDeleteType:
+	case ActionDeleteType, ActionDeleteNamespace:
 		if o.Use.State == ForeignNone {
 			recordDeletion(r, apis.PhaseDeleting)
 		} else {

@@ -150,8 +150,10 @@ func (b *builder) assessRemoval(it *item, orphan bool) {
 		it.setAction(ActionOrphan, reason)
 	case o.Terminating:
 		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
-	case !it.definesTypes() || r.IgnoreForeignInstances:
+	case !it.isContainer() || r.IgnoreForeignInstances:
 		it.setAction(ActionDelete, reason)
+	case !it.definesTypes() && (use.State == ForeignUnchecked || use.State == ForeignNone):
+		it.setAction(ActionDeleteNamespace, reason)
 	case use.State == ForeignNone || use.State == ForeignUnchecked && b.in.Deleting:
 		it.setAction(ActionDeleteType, reason)
 	case use.State == ForeignUnchecked:
@@ -162,7 +164,7 @@ func (b *builder) assessRemoval(it *item, orphan bool) {
 	it.dropFailed()
 }
 
-// words say who uses a type.
+// words say who uses a type or a namespace.
 func (u Use) words() string {
 	text := "in use by others"
 	switch instances := strings.Join(u.Instances, ", "); {
@@ -178,6 +180,9 @@ func (u Use) words() string {
 		text = fmt.Sprintf("in use by %s and more", instances)
 	default:
 		text = "in use by " + instances
+	}
+	if u.State == ForeignBlocking && u.Reason != "" {
+		text += "; " + u.Reason
 	}
 	return text
 }
@@ -244,7 +249,8 @@ func (b *builder) hasRetainedContents(it *item) bool {
 
 // sequenceDeletions holds the objects that have to go after another one: those with a later delete order, and in the
 // same wave the objects that may serve instances of managed types, as long as there are such instances. Objects that
-// may not be deleted yet hold no others.
+// may not be deleted yet hold no others, and neither does a namespace in which others have objects: nothing shows that
+// these need what is left of the component.
 func (b *builder) sequenceDeletions() {
 	var leaving []*item
 	orders := map[int16]bool{}
@@ -257,7 +263,7 @@ func (b *builder) sequenceDeletions() {
 		}
 		if !it.deletable || b.hasRetainedContents(it) {
 			it.hold()
-		} else if it.state != stateBlocked || b.in.Deleting {
+		} else if it.state != stateBlocked || b.in.Deleting && it.definesTypes() {
 			leaving = append(leaving, it)
 		}
 	}

@@ -122,7 +122,7 @@ func TestDeleteCanonicalOrder(t *testing.T) {
 	}
 	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete instance",
 		"delete listed", "delete type baz.test.local", "delete foo",
-		"delete webhook", "delete c", "delete app", "delete class"})
+		"delete webhook", "delete c", "delete if unused app", "delete class"})
 }
 
 // Priorities give an order only. An object does not wait for one with an earlier priority.
@@ -139,7 +139,7 @@ func TestDeletionDoesNotWaitBetweenPriorities(t *testing.T) {
 	if p := c.pass(); !p.Done {
 		t.Error(p)
 	}
-	same(t, "operations", c.cluster.trace, []string{"delete c", "delete class", "delete app"})
+	same(t, "operations", c.cluster.trace, []string{"delete c", "delete class", "delete if unused app"})
 }
 
 // A container goes no earlier than its contents, for any delete orders.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"path"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -70,7 +69,8 @@ type Desired struct {
 	ReapplyInterval time.Duration
 	// ManagedTypes are the types that the object defines.
 	ManagedTypes []apis.ManagedType
-	// IgnoreForeignInstances reports whether the object is deleted even if others have instances of these types.
+	// IgnoreForeignInstances reports whether the object is deleted even if others have instances of these types. For a
+	// namespace: even if others have objects in it.
 	IgnoreForeignInstances bool
 	// Expires reports whether the object is a Job that is deleted some time after it finished.
 	Expires bool
@@ -86,39 +86,6 @@ const (
 	Absent
 	Present
 )
-
-// Ownership says who owns an object.
-type Ownership int
-
-const (
-	// Unowned means that no component with our prefix owns it.
-	Unowned Ownership = iota
-	Ours
-	// Predecessor means that the owner is a component of the same kind, namespace and name with another UID, which is
-	// therefore gone. The object counts as unowned.
-	Predecessor
-	// Foreign means that another component owns it.
-	Foreign
-)
-
-// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the
-// component with that id and that owner in clear text. The label decides. The annotation only separates a predecessor,
-// which differs in the UID alone, from other owners.
-func OwnershipOf(label, annotation, id, owner string) Ownership {
-	switch {
-	case label == "":
-		return Unowned
-	case label == id:
-		return Ours
-	}
-	// The clear text of an owner ends with its UID; the rest stays when the owner is created again.
-	theirs, theirUID := path.Split(annotation)
-	ours, ourUID := path.Split(owner)
-	if theirs != "" && theirs == ours && theirUID != "" && ourUID != "" && theirUID != ourUID {
-		return Predecessor
-	}
-	return Foreign
-}
 
 // Content says whether an object with confidential content has the desired content. No digest is kept of such content.
 type Content int
@@ -156,8 +123,9 @@ type Observed struct {
 	Generation  int64
 	Terminating bool
 	Ownership   Ownership
-	// Owner is the owner in clear text. It is empty if it is not known.
-	Owner string
+	// Claim says in words that follow "it" whose the object is, or who wrote it. It is empty if the object is ours, and
+	// if nothing is known. See [Marks.Ownership].
+	Claim string
 	// Digest is the digest of the desired object at our last write, as the annotation of the object has it.
 	Digest string
 	// Fields identifies the set of fields that we own. It is empty if it is not known.
@@ -191,15 +159,15 @@ const (
 	ForeignUnknown
 )
 
-// Use is what is known of how others use the types of one object (a CustomResourceDefinition or an APIService), or of
-// one additional managed type.
+// Use is what is known of how others use the types of one object (a CustomResourceDefinition or an APIService), one
+// additional managed type, or a namespace. The instances of a namespace are the objects in it.
 type Use struct {
 	State ForeignState
 	// Instances names some of the instances that block, sorted.
 	Instances []string
 	// More is how many other instances there are. It is -1 if there are others that were not counted.
 	More int
-	// Reason says why the use is not known.
+	// Reason says why the use is not known. With instances that block, it says what could not be read besides.
 	Reason string
 }
 
@@ -217,7 +185,8 @@ type Input struct {
 	// in this request. Exception: a create that found an existing object did not fail if Observed has that object. The
 	// next plan decides what to do about it.
 	Failed map[Key]string
-	// Uses has, by the key of the object that defines types, what was found out in this request about their use.
+	// Uses has, by the key of the object that defines types or is a namespace, what was found out in this request about
+	// the use.
 	Uses map[Key]Use
 	// Patterns are additional managed types.
 	Patterns []Pattern
@@ -240,6 +209,8 @@ const (
 	ActionCreate Action = "create"
 	// ActionAdopt makes an existing object ours and writes the desired state.
 	ActionAdopt Action = "adopt"
+	// ActionRelabel does the same for an object that was ours and has lost its label.
+	ActionRelabel Action = "relabel"
 	// ActionApply writes the desired state, by the update policy Apply or ApplyOverride.
 	ActionApply Action = "apply"
 	// ActionReplace writes the desired state, by an update.
@@ -254,6 +225,8 @@ const (
 	ActionPurge Action = "purge"
 	// ActionDeleteType deletes an object that defines types, by the fence protocol.
 	ActionDeleteType Action = "delete type"
+	// ActionDeleteNamespace deletes a namespace, if no objects of others are in it.
+	ActionDeleteNamespace Action = "delete if unused"
 	// ActionCheck finds out whether others use the types of an object or a pattern. If the component is being
 	// deleted, it also prevents that instances are created.
 	ActionCheck Action = "check"
@@ -301,7 +274,7 @@ const (
 	ObstacleWaiting ObstacleKind = "waiting"
 	// ObstacleFailed means that it can never become ready, or could not be written.
 	ObstacleFailed ObstacleKind = "failed"
-	// ObstacleBlocked means that others use the type that it defines.
+	// ObstacleBlocked means that others use the type that it defines, or have objects in the namespace that it is.
 	ObstacleBlocked ObstacleKind = "blocked"
 	// ObstacleNotOurs means that it may not be written, because of its owner or its adoption policy.
 	ObstacleNotOurs ObstacleKind = "not ours"
@@ -344,7 +317,7 @@ type Outcome struct {
 	// Observed is the object in the answer of the API server. Its Presence is PresenceUnknown if the answer has no
 	// object, as after a delete.
 	Observed Observed
-	// Use is the outcome of a check, and of a deletion of a type that is in use.
+	// Use is the outcome of a check, and of a deletion of a type or a namespace.
 	Use Use
 }
 

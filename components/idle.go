@@ -1,0 +1,164 @@
+package components
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/digest"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// generatorInput is what the output of a deterministic generator depends on. The digest covers the parameters.
+type generatorInput struct {
+	namespace, name, digest string
+	revision, generation    int64
+}
+
+// taskInput is what a task of the engine is made from, besides what is generated.
+type taskInput struct {
+	generatorInput
+	// configuration is a digest of the configuration.
+	configuration uint64
+}
+
+// inputs returns what the request is about. known is false if the configuration has no digest.
+func (j *job[T]) inputs() (input taskInput, known bool) {
+	configuration := j.configuration
+	// It says where the component is deployed. What is remembered is forgotten when that changes.
+	configuration.KubeConfig = nil
+	sum, known := digest.Of(&configuration)
+	return taskInput{configuration: sum, generatorInput: generatorInput{
+		namespace:  cmp.Or(strings.TrimSpace(j.configuration.Namespace), j.resource.GetNamespace()),
+		name:       cmp.Or(strings.TrimSpace(j.configuration.Name), j.resource.GetName()),
+		digest:     j.digest,
+		revision:   j.status.Revision,
+		generation: j.resource.GetGeneration(),
+	}}, known
+}
+
+// rollOut has the engine roll out what is desired. It does not if the last request left nothing to do and nothing has
+// changed since.
+func (j *job[T]) rollOut(ctx context.Context, parameters component.Unstructurable) error {
+	input, known := j.inputs()
+	machine := j.engine()
+	var resting *engine.Report
+	if known && !j.dryRun && j.state.taskInput == input {
+		resting = machine.AtRest(j.now)
+	}
+	if resting != nil && component.IsDeterministic(j.Generator) {
+		return j.assess(resting, nil)
+	}
+	j.state.taskInput = taskInput{}
+	desired, err := j.desired(ctx, parameters, input.generatorInput, resting != nil)
+	if err != nil {
+		return err
+	}
+	if known {
+		j.state.taskInput = input
+	}
+	if desired == nil {
+		return j.assess(resting, nil)
+	}
+	report, err := j.runEngine(ctx, machine, j.task(*desired))
+	err = j.assess(report, err)
+	if j.facts.done {
+		// They can be generated again. All that is needed until then is in the cache.
+		j.state.generated = nil
+	}
+	return err
+}
+
+// desired returns the objects that are desired. It returns nil if resting is true and they are as in the last request.
+// A deterministic generator is not called again for the same input, unless something has to be written and the objects
+// are not in memory any more.
+func (j *job[T]) desired(
+	ctx context.Context, parameters component.Unstructurable, input generatorInput, resting bool,
+) (*[]manifest.Object, error) {
+	cache, options := &j.state.engine.Manifests, j.manifestOptions(input.namespace)
+	deterministic := component.IsDeterministic(j.Generator)
+	if deterministic && j.state.preparedFor == input && !j.state.keeps(input) {
+		generate := func() ([]client.Object, error) { return j.generate(ctx, parameters, input) }
+		objects, ok, err := manifest.PrepareAgain(generate, options, cache)
+		if ok || err != nil {
+			return &objects, err
+		}
+	}
+	generated, err := j.generate(ctx, parameters, input)
+	if err != nil || resting && cache.Unchanged(generated, &options) {
+		return nil, err
+	}
+	objects, err := manifest.Prepare(generated, options, cache)
+	if err != nil {
+		j.state.generated, j.state.preparedFor = nil, generatorInput{}
+	} else if deterministic {
+		j.state.preparedFor = input
+	}
+	return &objects, err
+}
+
+// generate calls the generator, unless it is deterministic and the objects are in memory.
+func (j *job[T]) generate(
+	ctx context.Context, parameters component.Unstructurable, input generatorInput,
+) ([]client.Object, error) {
+	if j.state.keeps(input) {
+		return j.state.generated, nil
+	}
+	j.state.generated = nil
+	generated, err := j.Generator.Generate(j.generationContext(ctx), input.namespace, input.name, parameters)
+	if err != nil {
+		return nil, fmt.Errorf("unable to generate the objects: %w", err)
+	}
+	if component.IsDeterministic(j.Generator) {
+		// Whoever uses them copies what it changes.
+		j.state.generated, j.state.generatedFor = generated, input
+	}
+	return generated, nil
+}
+
+// keeps reports whether what was generated for input is in memory.
+func (s *resourceState) keeps(input generatorInput) bool {
+	return s.generated != nil && s.generatedFor == input
+}
+
+// task is what the engine has to do about objects.
+func (j *job[T]) task(objects []manifest.Object) engine.Task {
+	task := engine.Task{
+		Objects:  objects,
+		Patterns: j.patterns(),
+		DryRun:   j.dryRun,
+		Now:      j.now,
+	}
+	if j.configuration.MissingNamespacesPolicy != apis.MissingNamespacesDoNotCreate {
+		task.Namespaces = manifest.MissingNamespaces(objects)
+		if j.deployment.target == "" {
+			// The resource is in this namespace, so it exists.
+			own := func(name string) bool { return name == j.resource.GetNamespace() }
+			task.Namespaces = slices.DeleteFunc(task.Namespaces, own)
+		}
+	}
+	return task
+}
+
+func (j *job[T]) manifestOptions(namespace string) manifest.Options {
+	return manifest.Options{
+		Prefix:          j.Prefix,
+		Namespace:       namespace,
+		ComponentDigest: j.digest,
+		AdoptionPolicy:  j.configuration.AdoptionPolicy,
+		UpdatePolicy:    j.configuration.UpdatePolicy,
+		DeletePolicy:    j.configuration.DeletePolicy,
+		PrunePolicy:     j.configuration.PrunePolicy,
+		ReapplyInterval: j.configuration.ReapplyInterval,
+		Scheme:          j.config.Scheme(),
+		GeneratorScheme: j.generatorScheme,
+		Namespaced:      j.deployment.namespaced,
+	}
+}

@@ -1,0 +1,52 @@
+package foreign
+
+import (
+	"sync"
+
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Memory remembers what others have in namespaces, from request to request. Losing it costs requests. The zero value is
+// empty. It is safe for concurrent use.
+type Memory struct {
+	mu sync.Mutex
+	// blocked has the namespaces that were not deleted, by UID.
+	blocked map[types.UID]blocked
+}
+
+// blocked is what others have in a namespace. The objects that the use names are also given as references.
+type blocked struct {
+	use   plan.Use
+	named []metav1.OwnerReference
+}
+
+// of returns what is known of a namespace. A nil Memory knows nothing.
+func (m *Memory) of(namespace types.UID) (blocked, bool) {
+	if m == nil {
+		return blocked{}, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.blocked[namespace]
+	return known, ok
+}
+
+// remember notes what was found in a namespace, if others have objects there.
+func (m *Memory) remember(namespace types.UID, b blocked) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b.use.State != plan.ForeignBlocking {
+		delete(m.blocked, namespace)
+		return
+	}
+	if m.blocked == nil {
+		m.blocked = map[types.UID]blocked{}
+	}
+	m.blocked[namespace] = b
+}
