@@ -118,7 +118,7 @@ type Observed struct {
 	TypeMissing bool
 	// Ending is set for a Job that is terminating, and for one that is Absent and was seen as it was deleted.
 	Ending Ending
-	// UID and the fields below are zero unless the object is Present. Exception: with an Ending, Digest is the last one.
+	// UID and the fields below are zero unless the object is Present. Exception: with an Ending there is a Digest.
 	UID         types.UID
 	Generation  int64
 	Terminating bool
