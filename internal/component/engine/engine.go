@@ -172,6 +172,7 @@ func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
 	e.Memory.rest = nil
 	err := r.run(ctx)
+	r.watchObstacles()
 	if err == nil {
 		e.Memory.rest = r.rest()
 	}
@@ -230,6 +231,26 @@ func (r *run) run(ctx context.Context) error {
 	r.report.RetryAt = r.retryAt()
 	r.Memory.forget(r.task.Now)
 	return errors.Join(failed, r.save(ctx))
+}
+
+// watchObstacles has the objects watched that are in the way and not ours. No other watch shows most of them.
+func (r *run) watchObstacles() {
+	if r.task.DryRun {
+		return
+	}
+	var keys []plan.Key
+	for i := range r.report.Plan.Obstacles {
+		o := &r.report.Plan.Obstacles[i]
+		if o.Kind != plan.ObstacleNotOurs && o.Kind != plan.ObstacleWaiting {
+			continue
+		}
+		if seen := r.report.Input.Observed[o.Key]; seen.Presence == plan.Present && seen.Ownership != plan.Ours {
+			keys = append(keys, o.Key)
+		}
+	}
+	if !r.Observer.WatchNames(r.Component, keys) {
+		r.report.Waits = true
+	}
 }
 
 // prepare makes the input of the first plan.
