@@ -50,7 +50,7 @@ func (j *job[T]) delay(c condition) time.Duration {
 	polls := j.deployment.unwatched || j.report.Waits || len(j.report.Polled) > 0
 	switch {
 	case s.blocked && !polls && !j.report.RetryAt.IsZero():
-		return j.untilReapply(max(j.report.RetryAt.Sub(j.now), time.Second))
+		return j.untilDue(max(j.report.RetryAt.Sub(j.now), time.Second))
 	case s.blocked:
 		// No watch shows the objects of others go.
 		return backoff + time.Second
