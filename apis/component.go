@@ -99,6 +99,11 @@ type InventoryRecord struct {
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
+	// Adopted reports whether the object existed before the component took it over. An object that the component has
+	// created again is not adopted. Without a delete policy, an adopted object is orphaned.
+	// +optional
+	Adopted bool `json:"adopted,omitempty"`
+
 	// The policies that counted when the object was last desired. Empty means the default.
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
@@ -209,16 +214,18 @@ const (
 	ObjectUnknown     ObjectStatus = "Unknown"
 )
 
-// AdoptionPolicy says what happens to an object that exists before it is desired.
+// AdoptionPolicy says what happens to an object that exists before it is desired. What the component adopts is orphaned
+// later, not deleted, unless a delete policy says otherwise.
 // +kubebuilder:validation:Enum=Never;IfUnowned;Always
 type AdoptionPolicy string
 
 const (
-	// AdoptNever means that such an object is an error.
+	// AdoptNever means that the object is left alone, and the component waits until it is gone. This is the default.
 	AdoptNever AdoptionPolicy = "Never"
-	// AdoptIfUnowned means that the object is taken over if no component owns it. This is the default.
+	// AdoptIfUnowned means that the object is taken over if nobody is known to own it: it has no controller, and no
+	// marks of another component, Helm, Argo CD, Flux or kapp.
 	AdoptIfUnowned AdoptionPolicy = "IfUnowned"
-	// AdoptAlways means that the object is taken over, even from another component.
+	// AdoptAlways means that the object is taken over, even from its owner.
 	AdoptAlways AdoptionPolicy = "Always"
 )
 
@@ -259,9 +266,10 @@ const (
 type DeletePolicy string
 
 const (
-	// DeleteDelete means that the object is deleted. This is the default.
+	// DeleteDelete means that the object is deleted. This is the default, except for adopted objects.
 	DeleteDelete DeletePolicy = "Delete"
-	// DeleteOrphan means that the object stays, and no longer belongs to the component.
+	// DeleteOrphan means that the object stays, and no longer belongs to the component. This is the default for adopted
+	// objects.
 	DeleteOrphan DeletePolicy = "Orphan"
 	// DeleteOrphanOnApply means that it stays if the component drops it, and is deleted with the component.
 	DeleteOrphanOnApply DeletePolicy = "OrphanOnApply"

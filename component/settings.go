@@ -40,13 +40,22 @@ const SharedPrefix = "espalier.dev"
 const (
 	// AnnotationAdoptionPolicy says what happens if the object exists before the component desires it.
 	//
-	//   - never: such an object is an error.
-	//   - if-unowned: the component takes the object over if no component owns it.
-	//   - always: the component takes the object over, even from another component.
+	//   - never: the object is left alone. The condition says whose it is, and the component waits until it is gone.
+	//   - if-unowned: the component takes the object over if nobody is known to own it.
+	//   - always: the component takes the object over, even from its owner.
 	//
-	// Default: the adoption policy of the component, or if-unowned.
+	// An object has an owner if it has a controller among its owner references, or the marks of another component, a
+	// Helm release, an Argo CD application, a Flux Kustomization or HelmRelease, or a kapp application. The label
+	// app.kubernetes.io/managed-by is no such mark. What belonged to a former resource of the same kind and name has no
+	// owner. An object of the component that has only lost its owner label needs no policy.
 	//
-	//	espalier.dev/adoption-policy: never
+	// An object that was adopted is orphaned when it is no longer desired, and when the component is deleted, unless
+	// the object or the component has a delete policy. What the component creates again, since the object was deleted
+	// or for the update policy recreate, counts as created by the component.
+	//
+	// Default: the adoption policy of the component, or never.
+	//
+	//	espalier.dev/adoption-policy: if-unowned
 	AnnotationAdoptionPolicy = "adoption-policy"
 
 	// AnnotationReconcilePolicy says when the component writes the object again.
@@ -85,7 +94,9 @@ const (
 	//   - orphan-on-delete: it is deleted if the component drops it, and stays when the component is deleted.
 	//   - default: as if there were no annotation.
 	//
-	// Default: the delete policy of the component, or delete.
+	// A Namespace that was adopted is never deleted, whatever the policy.
+	//
+	// Default: the delete policy of the component, or else orphan for an object that was adopted and delete for others.
 	//
 	//	espalier.dev/delete-policy: orphan-on-delete
 	AnnotationDeletePolicy = "delete-policy"

@@ -224,13 +224,14 @@ func (s *TimeoutSpec) GetTimeout() time.Duration {
 //
 // +kubebuilder:object:generate=true
 type PolicySpec struct {
-	// AdoptionPolicy says what happens to an object that exists already.
+	// AdoptionPolicy says what happens to an object that exists already. Default: never, it is left alone.
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 	// UpdatePolicy says how an object is written again.
 	// +optional
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
-	// DeletePolicy says what happens to an object that is no longer desired.
+	// DeletePolicy says what happens to an object that is no longer desired. Default: orphan for an object that was
+	// adopted, delete for others.
 	// +optional
 	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
 	// PrunePolicy says when an object is removed that is no longer desired.

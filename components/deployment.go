@@ -16,7 +16,6 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/clusters"
-	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -266,9 +265,9 @@ func (d *deployments) leave(left *deployment, user observe.Component) {
 
 // moveTo notes that the component is deployed at to from now on, and ends its interest in the former cluster.
 func (s *resourceState) moveTo(all *deployments, to *deployment, owner observe.Component) {
+	sameCluster := s.deployment != nil && s.deployment.target == to.target
 	_ = s.Close() // always nil
-	// What was prepared does not depend on the cluster.
-	s.engine = engine.Memory{Manifests: s.engine.Manifests}
+	s.engine.Move(sameCluster)
 	s.deployment = to
 	s.release = func() { all.leave(to, owner) }
 }

@@ -66,10 +66,10 @@ func operationEvents(results []execute.Result) []event {
 		}
 	}
 	var events []event
-	for _, verb := range []string{"Create", "Update", "Delete"} {
+	for _, verb := range []string{"Create", "Adopt", "Update", "Delete"} {
 		if names := done[verb]; len(names) > 0 {
-			text := verb + "d " + message.List(names, maxNames)
-			events = append(events, event{corev1.EventTypeNormal, verb + "d", text})
+			past := strings.TrimSuffix(verb, "e") + "ed"
+			events = append(events, event{corev1.EventTypeNormal, past, past + " " + message.List(names, maxNames)})
 		}
 		if names := failed[verb]; len(names) > 0 {
 			text := "Unable to " + strings.ToLower(verb) + " " + message.List(names, maxNames)
@@ -88,11 +88,13 @@ func eventVerb(result *execute.Result) string {
 	switch result.Operation.Action {
 	case plan.ActionCreate:
 		var wait *execute.WaitError
-		if result.Object != nil && failed || errors.As(result.Err, &wait) {
+		if result.Exists || errors.As(result.Err, &wait) {
 			return ""
 		}
 		return "Create"
-	case plan.ActionAdopt, plan.ActionApply, plan.ActionReplace, plan.ActionOrphan:
+	case plan.ActionAdopt:
+		return "Adopt"
+	case plan.ActionRelabel, plan.ActionApply, plan.ActionReplace, plan.ActionOrphan:
 		if result.Unchanged && !failed {
 			return ""
 		}

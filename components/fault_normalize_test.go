@@ -77,6 +77,8 @@ func normalStatus(status map[string]any) {
 		if record["kind"] == "CustomResourceDefinition" {
 			delete(record, "generation")
 		}
+		// Another client may be the first to create it.
+		delete(record, "adopted")
 		// Who creates an object owns more of its fields than who applies it.
 		for _, field := range []string{"uid", "digest", "fields"} {
 			if _, ok := record[field]; ok {

@@ -173,6 +173,8 @@ type faultOutcome struct {
 func (r *faultRun) play(ctx context.Context) (*faultOutcome, error) {
 	p := platformOf{r.namespace, r.id}
 	a := resources.NewAssembly(r.namespace, "platform", p.first()...)
+	// Another client may create what the component is about to create.
+	a.Spec.AdoptionPolicy, a.Spec.DeletePolicy = apis.AdoptIfUnowned, apis.DeleteDelete
 	if err := r.prepare(ctx, p, a); err != nil {
 		return nil, err
 	}

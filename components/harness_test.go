@@ -144,7 +144,7 @@ func TestComponentRows(t *testing.T) {
 	other.UID = "castle-uid"
 	theirs := rtesting.WithOwnership(walls, componentPrefix, other, assemblyScheme)
 	theirs.UID = "theirs"
-	const notOurs = "Wave 1 of 2: 0 of 1 ready, not ours: ConfigMap default/walls: it belongs to Assembly.test.espalier.dev default/castle"
+	const notOurs = "Wave 1 of 2: 0 of 1 ready, not ours: ConfigMap default/walls: it belongs to Assembly.test.espalier.dev default/castle; adoption-policy: always adopts it"
 
 	assemblyRows{
 		"records before it creates": {
@@ -262,7 +262,7 @@ func TestComponentRows(t *testing.T) {
 			ExpectResource: recorded.With(
 				conditionIs(apis.ComponentProcessing, metav1.ConditionUnknown, "Processing", notOurs),
 				records(
-					recordOf("walls", 0, apis.PhaseScheduledForApplication, apis.ObjectFailed, "it belongs to Assembly.test.espalier.dev default/castle"),
+					recordOf("walls", 0, apis.PhaseScheduledForApplication, apis.ObjectFailed, "it belongs to Assembly.test.espalier.dev default/castle; adoption-policy: always adopts it"),
 					recordOf("roof", 1, apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""),
 				),
 			).Object(),

@@ -69,10 +69,23 @@ type Memory struct {
 	namespaces map[string]bool
 	// refusals are the types whose fence failed.
 	refusals map[plan.Key]refusal
+	// corrections has what is known of the corrections of objects, by key.
+	corrections map[plan.Key]plan.Corrections
 	// rest is set if the last run left nothing to do.
 	rest *rest
 	// Manifests remembers what was prepared.
 	Manifests manifest.Cache
+}
+
+// Move forgets what does not hold when the component is deployed with another client, to the same cluster or to
+// another.
+func (m *Memory) Move(sameCluster bool) {
+	// What was prepared does not depend on the cluster.
+	moved := Memory{Manifests: m.Manifests}
+	if sameCluster {
+		moved.corrections = m.corrections
+	}
+	*m = moved
 }
 
 // setFresh marks a recorded object as not created by this process.
@@ -112,7 +125,7 @@ type Report struct {
 	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The
 	// caller makes them durable and comes back.
 	Recorded int
-	// Results are the outcomes of all operations, in the order in which they were carried out.
+	// Results are the outcomes of all operations, in the order in which they were carried out, without the objects.
 	Results []execute.Result
 	// Syncing and Polled come from observe.Observation.
 	Syncing []schema.GroupKind
@@ -139,8 +152,8 @@ type run struct {
 	task   Task
 	in     plan.Input
 	report *Report
-	// recorded has the keys of the durable records, with true if the record says that its object is purged.
-	recorded  map[plan.Key]bool
+	// recorded has what the durable records say.
+	recorded  map[plan.Key]decisions
 	objects   map[plan.Key]*manifest.Object
 	interests map[plan.Key]observe.Interest
 	// fenced reports whether an object was observed that has a fence.
@@ -149,6 +162,8 @@ type run struct {
 	calledBeforeDelete bool
 	// succeeded are the operations that were carried out with success.
 	succeeded map[operationKey]bool
+	// rivals has who made corrections of this run necessary, as far as is known.
+	rivals map[plan.Key]plan.Rivals
 }
 
 // Run deploys the component as far as it can be, or takes it away. The report is never nil. The error joins the errors
@@ -157,8 +172,13 @@ func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
 	e.Memory.rest = nil
 	err := r.run(ctx)
+	r.watchObstacles()
 	if err == nil {
 		e.Memory.rest = r.rest()
+	}
+	if len(e.Memory.fresh) == 0 {
+		// An empty map keeps the memory of what it had.
+		e.Memory.fresh = nil
 	}
 	return r.report, err
 }
@@ -187,7 +207,7 @@ func (r *run) run(ctx context.Context) error {
 		if durable, err := r.record(ctx, next.Inventory); err != nil || !durable {
 			return errors.Join(failed, err)
 		}
-		repeated, stuck := r.giveUpRepeated(next.Next)
+		repeated, stuck := r.giveUpRepeated(ctx, next)
 		if len(next.Next.Operations) == 0 || stuck {
 			break
 		}
@@ -209,7 +229,28 @@ func (r *run) run(ctx context.Context) error {
 		r.liftFencesOfBlocked(ctx)
 	}
 	r.report.RetryAt = r.retryAt()
+	r.Memory.forget(r.task.Now)
 	return errors.Join(failed, r.save(ctx))
+}
+
+// watchObstacles has the objects watched that are in the way and not ours. No other watch shows most of them.
+func (r *run) watchObstacles() {
+	if r.task.DryRun {
+		return
+	}
+	var keys []plan.Key
+	for i := range r.report.Plan.Obstacles {
+		o := &r.report.Plan.Obstacles[i]
+		if o.Kind != plan.ObstacleNotOurs && o.Kind != plan.ObstacleWaiting {
+			continue
+		}
+		if seen := r.report.Input.Observed[o.Key]; seen.Presence == plan.Present && seen.Ownership != plan.Ours {
+			keys = append(keys, o.Key)
+		}
+	}
+	if !r.Observer.WatchNames(r.Component, keys) {
+		r.report.Waits = true
+	}
 }
 
 // prepare makes the input of the first plan.
@@ -221,11 +262,12 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		Failed:      map[plan.Key]string{},
 		Uses:        map[plan.Key]plan.Use{},
 		PatternUses: map[int]plan.Use{},
+		Corrections: r.Memory.corrections,
 		Now:         r.task.Now,
 	}
-	r.recorded = make(map[plan.Key]bool, len(stored))
+	r.recorded = make(map[plan.Key]decisions, len(stored))
 	for i := range stored {
-		r.recorded[plan.KeyOf(stored[i])] = inventory.Purged(&stored[i])
+		r.recorded[plan.KeyOf(stored[i])] = decisionsOf(&stored[i])
 	}
 	if r.task.Deleting {
 		return
@@ -286,21 +328,34 @@ func (r *run) addDesired(interest *observe.Interest) {
 	}
 	interest.Version = object.Desired.Version
 	interest.Settings = object.Settings
-	interest.Readiness, interest.Ending = true, object.Desired.Expires
+	interest.Readiness, interest.Ending = !r.Memory.contested(&object.Desired, r.task.Now), object.Desired.Expires
 	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {
 		interest.Confidential, interest.Data = true, object.Data
 	}
 }
 
+// decisions are what a record says that has to be durable before it is carried out. Without the record, an object that
+// was purged would be created again, and an object that was adopted would be deleted with the component.
+type decisions struct{ purged, adopted bool }
+
+func decisionsOf(record *apis.InventoryRecord) decisions {
+	return decisions{purged: inventory.Purged(record), adopted: record.Adopted}
+}
+
+// isDurable reports whether the decisions of the record are those of the durable one.
+func (d decisions) isDurable(record *apis.InventoryRecord) bool {
+	next := decisionsOf(record)
+	return next.adopted == d.adopted && (d.purged || !next.purged)
+}
+
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same
-// for the decision to purge an object: without it, an object that is gone would be created again. It reports whether
-// all are durable.
+// for the decisions to purge and to adopt an object. It reports whether all are durable.
 func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
 	var added []*apis.InventoryRecord
 	for i := range records {
-		purged, ok := r.recorded[plan.KeyOf(records[i])]
-		if !ok || inventory.Purged(&records[i]) && !purged {
+		before, ok := r.recorded[plan.KeyOf(records[i])]
+		if !ok || !before.isDurable(&records[i]) {
 			added = append(added, &records[i])
 		}
 	}
@@ -309,7 +364,8 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 	}
 	durable, err = r.Store.Save(ctx, records)
 	if err != nil {
-		return false, fmt.Errorf("unable to record %d objects before they are created or purged: %w", len(added), err)
+		return false, fmt.Errorf("unable to record %d objects before they are created, adopted or purged: %w",
+			len(added), err)
 	}
 	for _, record := range added {
 		key := plan.KeyOf(*record)
@@ -317,7 +373,7 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 			r.Memory.setFresh(key)
 		}
 		if durable {
-			r.recorded[key] = inventory.Purged(record)
+			r.recorded[key] = decisionsOf(record)
 		}
 	}
 	if !durable {
@@ -344,23 +400,29 @@ func keyOf(o *plan.Operation) operationKey {
 	return operationKey{Key: o.Key, action: o.Action, pattern: o.Pattern}
 }
 
-// giveUpRepeated gives up the operations of a stage that were carried out before in this run. What is written is then
-// changed by admission, for instance, so it would be written for ever. repeated reports whether there are such
-// operations, stuck whether the plan has them although they were given up.
-func (r *run) giveUpRepeated(stage plan.Stage) (repeated, stuck bool) {
-	for i := range stage.Operations {
-		o := &stage.Operations[i]
+// giveUpRepeated gives up the operations of the next stage that were carried out before in this run. What is written is
+// then changed by admission, for instance, so it would be written for ever. A desired object is contested from then on.
+// repeated reports whether there are such operations, stuck whether the plan has them although they were given up.
+func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck bool) {
+	for i := range p.Next.Operations {
+		o := &p.Next.Operations[i]
 		if !r.succeeded[keyOf(o)] {
 			continue
 		}
 		repeated = true
+		if c := r.Memory.corrections[o.Key]; o.Correction && !c.Contested() && r.objects[o.Key] != nil {
+			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
+			c.Rivals = r.rivalsOf(ctx, r.executor(p), *o)
+			r.Memory.setCorrections(o.Key, c)
+			r.in.Corrections = r.Memory.corrections
+			continue
+		}
 		if _, known := r.in.Failed[o.Key]; known {
 			stuck = true
 		}
 		r.in.Failed[o.Key] = messageFutile
+		r.report.Waits, r.report.Futile = true, true
 	}
-	r.report.Waits = r.report.Waits || repeated
-	r.report.Futile = r.report.Futile || repeated
 	return repeated, stuck
 }
 

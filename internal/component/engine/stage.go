@@ -22,7 +22,47 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 			return nil, err
 		}
 	}
-	executor := &execute.Executor{
+	executor := r.executor(p)
+	r.identifyRivals(ctx, executor, p.Next)
+	r.ensureNamespaces(ctx, executor, p.Next)
+	for i := range p.Next.Operations {
+		if o := &p.Next.Operations[i]; o.Action == plan.ActionCreate {
+			// From here on it may exist, even if the answer gets lost.
+			delete(r.Memory.fresh, o.Key)
+		}
+	}
+	results, err := r.executeChecked(ctx, executor, p.Next)
+	if err != nil {
+		return nil, err
+	}
+	r.countCorrections(results)
+
+	outcomes := make([]plan.Outcome, 0, len(results))
+	var problems []error
+	for i := range results {
+		outcome, err := r.addResult(&results[i])
+		// Otherwise the report would hold all objects until its end.
+		results[i].Object = nil
+		outcomes = append(outcomes, outcome)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		if results[i].Err == nil {
+			if r.succeeded == nil {
+				r.succeeded = make(map[operationKey]bool, len(results))
+			}
+			r.succeeded[keyOf(&results[i].Operation)] = true
+		}
+	}
+	r.report.Results = append(r.report.Results, results...)
+	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
+	r.report.Inventory = r.in.Inventory
+	return errors.Join(problems...), nil
+}
+
+// executor returns what carries out the next stage of a plan.
+func (r *run) executor(p plan.Plan) *execute.Executor {
+	return &execute.Executor{
 		Client:       r.Client,
 		Guard:        r.Guard,
 		Mark:         r.Mark,
@@ -36,37 +76,6 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 			return r.Observer.Managed(r.Component, key)
 		},
 	}
-	r.ensureNamespaces(ctx, executor, p.Next)
-	for i := range p.Next.Operations {
-		if o := &p.Next.Operations[i]; o.Action == plan.ActionCreate {
-			// From here on it may exist, even if the answer gets lost.
-			delete(r.Memory.fresh, o.Key)
-		}
-	}
-	results, err := r.executeChecked(ctx, executor, p.Next)
-	if err != nil {
-		return nil, err
-	}
-	r.report.Results = append(r.report.Results, results...)
-
-	outcomes := make([]plan.Outcome, 0, len(results))
-	var problems []error
-	for i := range results {
-		outcome, err := r.addResult(&results[i])
-		outcomes = append(outcomes, outcome)
-		if err != nil {
-			problems = append(problems, err)
-		}
-		if results[i].Err == nil {
-			if r.succeeded == nil {
-				r.succeeded = make(map[operationKey]bool, len(results))
-			}
-			r.succeeded[keyOf(&results[i].Operation)] = true
-		}
-	}
-	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
-	r.report.Inventory = r.in.Inventory
-	return errors.Join(problems...), nil
 }
 
 // beforeDelete calls BeforeDelete before the first operation that deletes anything, unless an earlier request did.

@@ -445,7 +445,7 @@ func TestOrphanThatFails(t *testing.T) {
 	}
 	read, patches = apierrs.NewForbidden(configMaps, "x", errors.New("because")), 0
 	result := b.run(operation(plan.ActionOrphan, o))
-	b.wantText(result.Err, `unable to orphan ConfigMap NS/x: configmaps "x" is forbidden: because`)
+	b.wantText(result.Err, `unable to orphan ConfigMap NS/x: forbidden: because`)
 	if result.Gone || patches != 0 || b.live(o).GetLabels()[ownerLabel] != myID {
 		t.Errorf("gone is %t, after %d patches", result.Gone, patches)
 	}

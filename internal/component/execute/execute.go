@@ -5,7 +5,7 @@
 //	create                1
 //	apply                 1; 2 if it has ignored fields, overrides fields, or has no known managed fields;
 //	                      1 more if managed fields have to be merged first, which also makes it read the object
-//	adopt                 2; 1 more if managed fields have to be merged
+//	adopt, relabel        2; 1 more if managed fields have to be merged
 //	replace, orphan       2
 //	delete, purge         1; 2 if the object may have changed unseen
 //	recreate              as delete
@@ -88,8 +88,8 @@ type Executor struct {
 	Objects map[plan.Key]*manifest.Object
 	// Patterns are the additional managed types, for checks of them.
 	Patterns []plan.Pattern
-	// Records are the records of the inventory, by key. They say whether instances that others have of a type, or
-	// objects that they have in a namespace, matter when the object is deleted.
+	// Records are the records of the inventory, by key. They say which objects were ours, and whether instances that
+	// others have of a type, or objects that they have in a namespace, matter when the object is deleted.
 	Records map[plan.Key]apis.InventoryRecord
 	// Managed returns our managed fields of the object as they were last seen, if that was the current version of the
 	// object. If there is no function, or if it returns none, the managed fields are not known, and the object is read
@@ -104,8 +104,10 @@ type Executor struct {
 type Result struct {
 	Operation plan.Operation
 	// Object is the object as the API server returned it; nil if no answer contains it. If a create found an object of
-	// that name, it is that object, and Err has the type [ExistsError].
+	// that name, it is that object, and Err has the type [ExistsError]. Receivers that keep results drop it.
 	Object *unstructured.Unstructured
+	// Exists says that a create found an object of that name, which Object is.
+	Exists bool
 	// Gone says that the object with the UID of the operation is known not to exist any more. An operation that was to
 	// write it then has an error of type [StaleError].
 	Gone bool
@@ -186,7 +188,7 @@ func (e *Executor) dispatch(ctx context.Context, result *Result) error {
 		return errPurgeOfContainer
 	}
 	switch op.Action {
-	case plan.ActionAdopt, plan.ActionApply, plan.ActionReplace:
+	case plan.ActionAdopt, plan.ActionRelabel, plan.ActionApply, plan.ActionReplace:
 		return e.write(ctx, result)
 	case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
 		return e.inServedVersion(ctx, result, e.delete)

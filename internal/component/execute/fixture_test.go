@@ -196,7 +196,12 @@ func ownedBy(id, owner string) func(*unstructured.Unstructured) {
 		if notes == nil {
 			notes = map[string]string{}
 		}
-		labels[ownerLabel], notes[ownerNote] = id, owner
+		if id != "" {
+			labels[ownerLabel] = id
+		}
+		if owner != "" {
+			notes[ownerNote] = owner
+		}
 		o.SetLabels(labels)
 		o.SetAnnotations(notes)
 	}

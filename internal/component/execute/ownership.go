@@ -3,9 +3,7 @@ package execute
 import (
 	"context"
 	"maps"
-	"strings"
 
-	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
@@ -27,15 +25,9 @@ type Mark struct {
 
 func (m Mark) key(name string) string { return m.Prefix + "/" + name }
 
-// ownership returns to whom an object belongs, and the owner in clear text without its UID, as far as the object says
-// it.
-func (m Mark) ownership(object client.Object) (ownership plan.Ownership, owner string) {
-	owner = object.GetAnnotations()[m.key(component.AnnotationOwnerID)]
-	ownership = plan.OwnershipOf(object.GetLabels()[m.key(component.LabelOwnerID)], owner, m.ID, m.Owner)
-	if strings.Count(owner, "/") != 3 {
-		return ownership, ""
-	}
-	return ownership, owner[:strings.LastIndexByte(owner, '/')]
+// ownership returns who owns an object, and says so in words, see [plan.Marks.Ownership].
+func (m Mark) ownership(object client.Object) (ownership plan.Ownership, claim string) {
+	return plan.MarksOf(object, m.Prefix).Ownership(m.ID, m.Owner)
 }
 
 // readCurrent reads the object of the operation into live. It returns an error if the object was replaced by another
@@ -50,26 +42,23 @@ func (e *Executor) readCurrent(ctx context.Context, op plan.Operation, live clie
 	case live.GetUID() != op.UID:
 		return &StaleError{Replaced: true}
 	}
-	if ownership, owner := e.Mark.ownership(live); !e.mayWrite(op, ownership) {
-		return &OwnerError{Ownership: ownership, Owner: owner}
+	if ownership, claim := e.Mark.ownership(live); !e.mayWrite(op, ownership) {
+		return &OwnerError{Ownership: ownership, Claim: claim}
 	}
 	return nil
 }
 
 // mayWrite reports whether the operation may write or delete an object of that ownership. The object has to be ours,
-// unless the operation adopts it, which needs the adoption policy of a desired object. Recreating an object is a way to
-// adopt it.
+// unless the operation takes over a desired object that may be taken over. Recreating an object is a way to do so.
 func (e *Executor) mayWrite(op plan.Operation, ownership plan.Ownership) bool {
 	object := e.Objects[op.Key]
-	adopts := object != nil && (op.Action == plan.ActionAdopt || op.Action == plan.ActionRecreate)
-	if ownership == plan.Ours || !adopts {
+	if ownership == plan.Ours || object == nil {
 		return ownership == plan.Ours
 	}
-	switch object.Desired.AdoptionPolicy {
-	case apis.AdoptAlways:
-		return true
-	case apis.AdoptIfUnowned, "":
-		return ownership != plan.Foreign
+	switch op.Action {
+	case plan.ActionAdopt, plan.ActionRelabel, plan.ActionRecreate:
+		recorded := e.Records[op.Key].UID
+		return plan.MayTakeOver(object.Desired.AdoptionPolicy, ownership, recorded, op.UID)
 	}
 	return false
 }

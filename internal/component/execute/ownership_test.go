@@ -3,6 +3,7 @@ package execute_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +28,7 @@ var adoptions = []struct {
 }{
 	{"without owner", "", "", plan.Unowned, map[apis.AdoptionPolicy]bool{apis.AdoptIfUnowned: true,
 		apis.AdoptAlways: true}},
+	{"another's, without label", "", otherOwner, plan.Foreign, map[apis.AdoptionPolicy]bool{apis.AdoptAlways: true}},
 	{"ours", myID, myOwner, plan.Ours, map[apis.AdoptionPolicy]bool{apis.AdoptNever: true, apis.AdoptIfUnowned: true,
 		apis.AdoptAlways: true}},
 	{"a predecessor's", predecessorID, predecessor, plan.Predecessor,
@@ -46,9 +49,7 @@ func TestAdopt(t *testing.T) {
 					name := strings.ToLower(string(policy)+string(update)) + string(rune('a'+i))
 					there := b.put(`{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`, finalizers: [example.com/f]},
 						data: {a: theirs, z: "9"}}`, func(o *unstructured.Unstructured) {
-						if test.id != "" {
-							ownedBy(test.id, test.owner)(o)
-						}
+						ownedBy(test.id, test.owner)(o)
 					})
 					o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`}, data: {a: "1"}}`, "d1",
 						func(m *manifest.Object) {
@@ -90,9 +91,9 @@ func TestAdoptRefusals(t *testing.T) {
 	o := b.desire(configMap, "d1")
 	o.SetUID(there.GetUID())
 	op := operation(plan.ActionAdopt, o)
-	b.wantText(b.run(op).Err, "unable to adopt ConfigMap NS/x: it belongs to App.example.com/shop/db")
+	b.wantText(b.run(op).Err, "unable to adopt ConfigMap NS/x: it belongs to App.example.com shop/db")
 	b.patch(t.Context(), there, "somebody", `{"metadata":{"annotations":{"`+ownerNote+`":"nonsense"}}}`)
-	b.wantText(b.run(op).Err, "unable to adopt ConfigMap NS/x: it belongs to another component")
+	b.wantText(b.run(op).Err, "unable to adopt ConfigMap NS/x: it belongs to nonsense")
 	// An object that is applied because the plan says that it is ours has to be ours, with any adoption policy.
 	b.executor.Objects[op.Key].Desired.AdoptionPolicy = apis.AdoptAlways
 	op.Action = plan.ActionApply
@@ -351,5 +352,46 @@ func TestNoUID(t *testing.T) {
 	}
 	if b.requests.Total() != 0 || b.live(o).GetResourceVersion() != created.GetResourceVersion() {
 		t.Error("something was done")
+	}
+}
+
+// An object that was ours and lost its label is written, with any policy, unless another manager took it over.
+func TestRelabel(t *testing.T) {
+	b := newBench(t)
+	b.nothingToMerge()
+	for _, action := range []plan.Action{plan.ActionRelabel, plan.ActionRecreate} {
+		if action == plan.ActionRecreate {
+			b.executor.Managed = func(plan.Key) []metav1.ManagedFieldsEntry { return nil }
+		}
+		there := b.put(configMap)
+		o := b.desire(configMap, "d1", func(m *manifest.Object) { m.Desired.AdoptionPolicy = apis.AdoptNever })
+		o.SetUID(there.GetUID())
+		op := operation(action, o)
+		wantOwner(t, b.run(op), plan.Unowned)
+		b.executor.Records = map[plan.Key]apis.InventoryRecord{op.Key: {UID: "another"}}
+		wantOwner(t, b.run(op), plan.Unowned)
+		b.executor.Records = map[plan.Key]apis.InventoryRecord{op.Key: {UID: there.GetUID()}}
+		helm := `{"metadata":{"annotations":{"meta.helm.sh/release-name":%s,"meta.helm.sh/release-namespace":%[1]s}}}`
+		b.patch(t.Context(), there, "helm", fmt.Sprintf(helm, `"web"`))
+		result := b.run(op)
+		wantOwner(t, result, plan.Foreign)
+		if !strings.HasSuffix(result.Err.Error(), ": it belongs to the Helm release web/web") {
+			t.Errorf("got the error %v", result.Err)
+		}
+		b.patch(t.Context(), there, "helm", fmt.Sprintf(helm, "null"))
+		if result := b.run(op); result.Err != nil {
+			t.Errorf("%s: got the error %v", action, result.Err)
+		}
+		if action == plan.ActionRecreate {
+			b.absent(o)
+			return
+		}
+		if live := b.live(o); live.GetLabels()[ownerLabel] != myID || live.GetUID() != there.GetUID() {
+			t.Errorf("got %v", live.Object)
+		}
+		if err := b.Delete(t.Context(), named(o)); err != nil {
+			t.Fatal(err)
+		}
+		b.executor.Records = nil
 	}
 }

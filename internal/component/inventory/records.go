@@ -20,7 +20,7 @@ const MaxMessage = 256
 // Compact returns a record as it is stored: fields with their default are empty, times have the precision that they
 // have once read back, and a long message is cut. A compact record stays as it is.
 func Compact(r apis.InventoryRecord) apis.InventoryRecord {
-	if r.AdoptionPolicy == apis.AdoptIfUnowned {
+	if r.AdoptionPolicy == apis.AdoptNever {
 		r.AdoptionPolicy = ""
 	}
 	if r.ReconcilePolicy == apis.ReconcileOnObjectChange {
@@ -118,11 +118,23 @@ func same(a, b *apis.InventoryRecord) bool {
 		a.Kind == b.Kind && a.Group == b.Group && a.Version == b.Version && a.UID == b.UID &&
 		a.AdoptionPolicy == b.AdoptionPolicy && a.ReconcilePolicy == b.ReconcilePolicy &&
 		a.UpdatePolicy == b.UpdatePolicy && a.DeletePolicy == b.DeletePolicy && a.PrunePolicy == b.PrunePolicy &&
-		a.ApplyOrder == b.ApplyOrder && samePointer(a.PurgeOrder, b.PurgeOrder) && a.DeleteOrder == b.DeleteOrder &&
+		a.Adopted == b.Adopted && a.ApplyOrder == b.ApplyOrder &&
+		samePointer(a.PurgeOrder, b.PurgeOrder) && a.DeleteOrder == b.DeleteOrder &&
 		slices.Equal(a.ManagedTypes, b.ManagedTypes) && a.IgnoreForeignInstances == b.IgnoreForeignInstances &&
 		a.Digest == b.Digest && a.Fields == b.Fields && a.Generation == b.Generation &&
 		a.Phase == b.Phase && a.Status == b.Status && a.Message == b.Message &&
 		a.LastAppliedAt.Equal(b.LastAppliedAt)
+}
+
+// mayLag reports whether the first of two compact records may stay stored in place of the second. Nothing is lost then:
+// after a restart, an object that has the desired digest is not written again.
+func mayLag(stored, now *apis.InventoryRecord) bool {
+	if stored.Phase != apis.PhaseReady || now.Phase != apis.PhaseReady {
+		return same(stored, now)
+	}
+	lagging := *stored
+	lagging.Digest, lagging.Generation = now.Digest, now.Generation
+	return same(&lagging, now)
 }
 
 func samePointer[T comparable](a, b *T) bool {

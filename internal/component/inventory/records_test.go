@@ -23,7 +23,7 @@ func TestCompact(t *testing.T) {
 	tests := map[string]struct{ given, want apis.InventoryRecord }{
 		"defaults go": {
 			given: apis.InventoryRecord{
-				AdoptionPolicy: apis.AdoptIfUnowned, ReconcilePolicy: apis.ReconcileOnObjectChange, UpdatePolicy: apis.UpdateApply,
+				AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnObjectChange, UpdatePolicy: apis.UpdateApply,
 				DeletePolicy: apis.DeleteDelete, PrunePolicy: apis.PruneWith, Phase: apis.PhaseReady, Status: apis.ObjectCurrent,
 				ManagedTypes: []apis.ManagedType{}, LastAppliedAt: &metav1.Time{},
 			},
@@ -31,12 +31,12 @@ func TestCompact(t *testing.T) {
 		},
 		"what differs stays": {
 			given: apis.InventoryRecord{
-				AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateReplace,
+				AdoptionPolicy: apis.AdoptIfUnowned, Adopted: true, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateReplace,
 				DeletePolicy: apis.DeleteOrphan, PrunePolicy: apis.PruneAfter, Phase: apis.PhaseReady, Status: apis.ObjectFailed,
 				PurgeOrder: new(int16),
 			},
 			want: apis.InventoryRecord{
-				AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateReplace,
+				AdoptionPolicy: apis.AdoptIfUnowned, Adopted: true, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateReplace,
 				DeletePolicy: apis.DeleteOrphan, PrunePolicy: apis.PruneAfter, Phase: apis.PhaseReady, Status: apis.ObjectFailed,
 				PurgeOrder: new(int16),
 			},

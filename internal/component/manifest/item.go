@@ -187,10 +187,10 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 		interval = *settings.ReapplyInterval
 	}
 	return plan.Desired{
-		AdoptionPolicy:  cmp.Or(settings.AdoptionPolicy, options.AdoptionPolicy, apis.AdoptIfUnowned),
+		AdoptionPolicy:  cmp.Or(settings.AdoptionPolicy, options.AdoptionPolicy, apis.AdoptNever),
 		ReconcilePolicy: cmp.Or(settings.ReconcilePolicy, options.ReconcilePolicy, apis.ReconcileOnObjectChange),
 		UpdatePolicy:    cmp.Or(settings.UpdatePolicy, options.UpdatePolicy, apis.UpdateApply),
-		DeletePolicy:    cmp.Or(settings.DeletePolicy, options.DeletePolicy, apis.DeleteDelete),
+		DeletePolicy:    cmp.Or(settings.DeletePolicy, options.DeletePolicy), // whose default depends on the object
 		PrunePolicy:     cmp.Or(settings.PrunePolicy, options.PrunePolicy, apis.PruneWith),
 		ApplyOrder:      settings.ApplyOrder,
 		DeleteOrder:     settings.DeleteOrder,

@@ -25,9 +25,9 @@ func TestWhatIsDesired(t *testing.T) {
 	want := plan.Desired{
 		Key:     plan.Key{Group: "apps", Kind: "Deployment", Namespace: "home", Name: "a"},
 		Version: "v1", Digest: got.Digest,
-		AdoptionPolicy: apis.AdoptIfUnowned, ReconcilePolicy: apis.ReconcileOnObjectChange, UpdatePolicy: apis.UpdateRecreate,
-		DeletePolicy: apis.DeleteDelete, PrunePolicy: apis.PruneWith,
-		ApplyOrder: -3, DeleteOrder: 4, PurgeOrder: &purge,
+		AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnObjectChange, UpdatePolicy: apis.UpdateRecreate,
+		PrunePolicy: apis.PruneWith,
+		ApplyOrder:  -3, DeleteOrder: 4, PurgeOrder: &purge,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)
@@ -36,14 +36,14 @@ func TestWhatIsDesired(t *testing.T) {
 
 func TestPoliciesOfTheComponentAreInForceWhereAnObjectHasNone(t *testing.T) {
 	o := options(func(o *manifest.Options) {
-		o.AdoptionPolicy, o.ReconcilePolicy, o.UpdatePolicy = apis.AdoptNever, apis.ReconcileOnce, apis.UpdateReplace
+		o.AdoptionPolicy, o.ReconcilePolicy, o.UpdatePolicy = apis.AdoptIfUnowned, apis.ReconcileOnce, apis.UpdateReplace
 		o.DeletePolicy, o.PrunePolicy, o.ReapplyInterval = apis.DeleteOrphan, apis.PruneAfter, time.Hour
 	})
 	got := prepareWith(t, o, nil, object("v1 ConfigMap", "a"), annotated(object("v1 ConfigMap", "b"),
 		"adoption-policy", "always", "reconcile-policy", "on-object-change", "update-policy", "apply-override",
 		"delete-policy", "orphan-on-apply", "prune-policy", "before", "reapply-interval", "0s"))
 	a, b := got[0].Desired, got[1].Desired
-	if a.AdoptionPolicy != apis.AdoptNever || a.ReconcilePolicy != apis.ReconcileOnce || a.UpdatePolicy != apis.UpdateReplace ||
+	if a.AdoptionPolicy != apis.AdoptIfUnowned || a.ReconcilePolicy != apis.ReconcileOnce || a.UpdatePolicy != apis.UpdateReplace ||
 		a.DeletePolicy != apis.DeleteOrphan || a.PrunePolicy != apis.PruneAfter || a.ReapplyInterval != time.Hour {
 		t.Errorf("without annotations: %+v", a)
 	}

@@ -33,10 +33,10 @@ func TestNoFieldGoesOrComes(t *testing.T) {
 	}
 }
 
-// What was not asked for is neither recreated, nor replaced, nor written again and again.
+// What was not asked for is neither recreated, nor replaced, nor written again and again, nor adopted.
 func TestDefaultsAreMild(t *testing.T) {
 	got := prepare(t, object("apps/v1 Deployment", "a"))[0].Desired
-	if got.UpdatePolicy != apis.UpdateApply || got.ReapplyInterval != 0 || got.AdoptionPolicy != apis.AdoptIfUnowned {
+	if got.UpdatePolicy != apis.UpdateApply || got.ReapplyInterval != 0 || got.AdoptionPolicy != apis.AdoptNever {
 		t.Errorf("desired is %+v", got)
 	}
 }

@@ -112,11 +112,11 @@ func TestDirectReads(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	present := plan.Observed{Presence: plan.Present, UID: "1", Generation: 1, Ownership: plan.Ours, Owner: ourOwner, Digest: "d1"}
+	present := plan.Observed{Presence: plan.Present, UID: "1", Generation: 1, Ownership: plan.Ours, Digest: "d1"}
 	check("ours", 0, present)
 	present.UID, present.Status, present.Message = "3", apis.ObjectInProgress, "it is not ready"
 	check("a deployment", 1, present)
-	check("without label", 2, plan.Observed{Presence: plan.Present, UID: "2", Generation: 1, Digest: "d1"})
+	check("without label", 2, plan.Observed{Presence: plan.Present, UID: "2", Generation: 1, Claim: "was written by us", Digest: "d1"})
 	check("new", 3, plan.Observed{Presence: plan.Absent})
 	check("gone", 4, plan.Observed{Presence: plan.Absent})
 

@@ -24,8 +24,10 @@ type snapshot struct {
 	version     string
 	generation  int64
 	terminating bool
-	// label is the value of the owner label. owner and digest are the values of the annotations.
-	label, owner, digest string
+	// marks say who owns the object.
+	marks plan.Marks
+	// digest is the value of the annotation.
+	digest string
 	// fenced is the result of [foreign.Fenced].
 	fenced bool
 	// ignoresForeign is the result of [foreign.IgnoresForeign].
@@ -51,16 +53,17 @@ type ownEntry struct {
 
 // extractor makes snapshots of objects.
 type extractor struct {
-	// label, owner, digest, fence and foreign are keys.
-	label, owner, digest, fence, foreign string
+	prefix string
+	// label, digest, fence and foreign are keys.
+	label, digest, fence, foreign string
 
 	manager string
 }
 
 func newExtractor(prefix, manager string) extractor {
 	return extractor{
+		prefix:  prefix,
 		label:   prefix + "/" + component.LabelOwnerID,
-		owner:   prefix + "/" + component.AnnotationOwnerID,
 		digest:  prefix + "/" + component.AnnotationDigest,
 		fence:   prefix + "/" + foreign.AnnotationFence,
 		foreign: prefix + "/" + component.AnnotationForeignInstances,
@@ -77,14 +80,14 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		version:     object.GetResourceVersion(),
 		generation:  object.GetGeneration(),
 		terminating: object.GetDeletionTimestamp() != nil,
-		label:       unique.Make(object.GetLabels()[x.label]).Value(),
-		owner:       unique.Make(annotations[x.owner]).Value(),
+		marks:       plan.MarksOf(object, x.prefix),
 		digest:      annotations[x.digest],
 		fenced:      annotations[x.fence] != "" && foreign.Fenced(object, x.fence),
 		tracked:     len(entries) > 0,
 
 		ignoresForeign: foreign.IgnoresForeign(annotations, x.foreign),
 	}
+	s.marks.Label, s.marks.Owner = unique.Make(s.marks.Label).Value(), unique.Make(s.marks.Owner).Value()
 	for i := range entries {
 		entry := &entries[i]
 		if entry.Manager != x.manager || entry.Subresource != "" {
@@ -154,12 +157,14 @@ func (s *snapshot) fieldsDigest(ignore []string) string {
 
 // observed returns what a snapshot alone says about the object.
 func (s *snapshot) observed(c *Component) plan.Observed {
+	ownership, claim := s.marks.Ownership(c.OwnerID, c.Owner)
 	o := plan.Observed{
 		Presence:    plan.Present,
 		UID:         s.uid,
 		Generation:  s.generation,
 		Terminating: s.terminating,
-		Ownership:   plan.OwnershipOf(s.label, s.owner, c.OwnerID, c.Owner),
+		Ownership:   ownership,
+		Claim:       claim,
 		Digest:      s.digest,
 		Fenced:      s.fenced,
 
@@ -168,17 +173,14 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 	if s.terminating {
 		o.Ending = s.ending
 	}
-	if o.Ownership != plan.Unowned {
-		o.Owner = s.owner
-	}
 	return o
 }
 
 // alike reports whether two snapshots of an object differ in nothing but the resource version and the times.
 func (s *snapshot) alike(other *snapshot) bool {
 	return s.uid == other.uid && s.generation == other.generation && s.terminating == other.terminating &&
-		s.label == other.label && s.owner == other.owner && s.digest == other.digest &&
-		s.fenced == other.fenced && s.ignoresForeign == other.ignoresForeign && s.tracked == other.tracked &&
+		s.marks.Equal(&other.marks) && s.digest == other.digest && s.fenced == other.fenced &&
+		s.ignoresForeign == other.ignoresForeign && s.tracked == other.tracked &&
 		slices.EqualFunc(s.entries, other.entries, func(a, b ownEntry) bool {
 			return a.operation == b.operation && a.apiVersion == b.apiVersion && a.fields == b.fields
 		}) && slices.Equal(s.data, other.data)

@@ -168,7 +168,7 @@ func TestWhatTheWatchCannotShowIsBelievedForAWhile(t *testing.T) {
 	o.observe(nil, in)
 	o.live(configMaps, "20")
 	o.Wrote(o.component, in, object(configMaps, "a", "1", "10", unlabelled))
-	if got := o.presence(o.observe(nil, in), in, plan.Present); got.Ownership != plan.Unowned || got.Owner != "" {
+	if got := o.presence(o.observe(nil, in), in, plan.Present); got.Ownership != plan.Unowned || got.Claim != "was written by us" {
 		t.Errorf("got %+v", got)
 	}
 	o.after(10 * time.Second)
@@ -361,7 +361,7 @@ func TestForeignObjectsWakeTheComponentThatWaits(t *testing.T) {
 	o.observe(nil, in)
 	o.live(configMaps, "10", object(configMaps, "a", "1", "10", foreign))
 	got := o.presence(o.observe(nil, in), in, plan.Present)
-	if got.Ownership != plan.Foreign || got.Owner != "Shop.example.com/default/other/uid-9" {
+	if got.Ownership != plan.Foreign || got.Claim != "belongs to Shop.example.com default/other" {
 		t.Errorf("got %+v", got)
 	}
 	o.Gone(configMaps, object(configMaps, "a", "1", "11", foreign))

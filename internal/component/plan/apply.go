@@ -3,20 +3,17 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/kinds"
-	"github.com/espalier-dev/espalier/internal/message"
 )
 
 // The reasons for operations, and what objects wait for. They are stable.
 const (
 	reasonNew        = "it does not exist"
 	reasonMissing    = "it is gone"
-	reasonUnowned    = "it exists and has no owner"
-	reasonOwned      = "it exists and belongs to "
+	reasonExists     = "it exists"
 	reasonUnlabelled = "its owner label was removed"
 	reasonChanged    = "its desired state changed"
 	reasonUnknown    = "it is not known what was written last"
@@ -36,7 +33,6 @@ const (
 	messageNoStatus     = "it is not known yet whether it is ready"
 	messageUnready      = "it is not ready"
 	messageFailed       = "it cannot become ready"
-	messageNever        = "it exists already, and is not to be adopted"
 )
 
 // apply plans for a component that is to exist.
@@ -88,10 +84,10 @@ func isPurgeable(r *apis.InventoryRecord) bool {
 func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	r.Group, r.Version, r.Kind = d.Group, d.Version, d.Kind
 	r.Namespace, r.Name = d.Namespace, d.Name
-	r.AdoptionPolicy = omitDefault(d.AdoptionPolicy, apis.AdoptIfUnowned)
+	r.AdoptionPolicy = omitDefault(d.AdoptionPolicy, apis.AdoptNever)
 	r.ReconcilePolicy = omitDefault(d.ReconcilePolicy, apis.ReconcileOnObjectChange)
 	r.UpdatePolicy = omitDefault(d.UpdatePolicy, apis.UpdateApply)
-	r.DeletePolicy = omitDefault(d.DeletePolicy, apis.DeleteDelete)
+	recordAdoption(r, d, r.Adopted)
 	r.PrunePolicy = omitDefault(d.PrunePolicy, apis.PruneWith)
 	r.ApplyOrder, r.DeleteOrder = d.ApplyOrder, d.DeleteOrder
 	switch {
@@ -112,6 +108,15 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	if r.Digest != d.Digest || r.Phase == "" || isLeaving(r.Phase) || notPurgedAnyMore {
 		r.Digest = d.Digest
 		r.Phase, r.Status, r.Message = apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""
+	}
+}
+
+// recordAdoption records whether the object was adopted, and the delete policy, which then has another default. A
+// namespace that was adopted is never deleted: what others have in it may be created right before the deletion.
+func recordAdoption(r *apis.InventoryRecord, d *Desired, adopted bool) {
+	r.Adopted, r.DeletePolicy = adopted, omitDefault(d.DeletePolicy, apis.DeleteDelete)
+	if adopted && (d.DeletePolicy == "" || d.GroupKind() == kinds.Namespace) {
+		r.DeletePolicy = apis.DeleteOrphan
 	}
 }
 
@@ -148,9 +153,11 @@ func recordUID(r *apis.InventoryRecord, o *Observed) {
 //	                     gone for good        see assessEnded
 //	                     absent               create; wait for a type or namespace of the component
 //	                     terminating          wait
-//	                     not ours             adopt, or recreate, or an obstacle
+//	                     not ours             adopt, relabel, recreate, or an obstacle
 //	                     ours, not as desired write, or recreate
 //	                     ours, as desired     done, or wait until it is ready
+//
+// A write to an object that is contested is put off, see [Corrections].
 func (b *builder) assess(it *item) {
 	r := it.record
 	switch {
@@ -176,10 +183,15 @@ func (b *builder) assess(it *item) {
 		b.assessOurs(it)
 	}
 	it.dropFailed()
+	if len(b.in.Corrections) > 0 {
+		b.contest(it)
+	}
 }
 
 func (it *item) assessAbsent() {
 	r := it.record
+	// What is created anew was not adopted.
+	recordAdoption(r, it.desired, false)
 	switch {
 	case it.observed.TypeMissing && it.kind.managed:
 		it.setState(stateWaiting, apis.ObjectNotFound, messageNotServedYet)
@@ -216,32 +228,43 @@ func (it *item) assessAbsent() {
 	}
 }
 
-// assessNotOurs decides about an object that exists and is not ours.
+// assessNotOurs decides about an object that exists and is not ours. An object with the UID of the record was ours and
+// has lost its label. Adoption is recorded before the object is written.
 func (it *item) assessNotOurs() {
-	policy, o := it.desired.AdoptionPolicy, &it.observed
-	wasOurs := it.record.UID != ""
-	var reason string
+	d, r, o := it.desired, it.record, &it.observed
 	switch {
-	case o.Ownership == Foreign && wasOurs:
-		it.setState(stateNotOurs, apis.ObjectFailed, "it was taken over by "+ownerName(o.Owner))
+	case !MayTakeOver(d.AdoptionPolicy, o.Ownership, r.UID, o.UID):
+		it.setState(stateNotOurs, apis.ObjectFailed, it.refusal())
+		if r.UID == "" {
+			recordAdoption(r, d, false)
+		}
 		return
-	case o.Ownership == Foreign && policy != apis.AdoptAlways:
-		it.setState(stateNotOurs, apis.ObjectFailed, "it belongs to "+ownerName(o.Owner))
-		return
-	case policy == apis.AdoptNever:
-		it.setState(stateNotOurs, apis.ObjectFailed, messageNever)
-		return
-	case o.Ownership == Foreign:
-		reason = reasonOwned + ownerName(o.Owner)
-	case wasOurs:
-		reason = reasonUnlabelled
+	case r.UID == o.UID:
+		it.setAction(ActionRelabel, reasonUnlabelled)
+	case o.Claim == "":
+		it.setAction(ActionAdopt, reasonExists)
 	default:
-		reason = reasonUnowned
+		it.setAction(ActionAdopt, reasonExists+" and "+o.Claim)
 	}
 	if it.isToBeRecreated() {
-		it.setAction(ActionRecreate, reason)
-	} else {
-		it.setAction(ActionAdopt, reason)
+		it.action = ActionRecreate
+	} else if it.action == ActionAdopt {
+		recordAdoption(r, d, true)
+	}
+}
+
+// refusal says whose an object is that may not be taken over, and what would adopt it.
+func (it *item) refusal() string {
+	o := &it.observed
+	switch {
+	case o.Ownership == Foreign && it.record.UID != "":
+		return "it was ours, and now " + o.Claim
+	case o.Ownership == Foreign:
+		return "it " + o.Claim + "; adoption-policy: always adopts it"
+	case o.Claim == "":
+		return "it exists already; adoption-policy: if-unowned adopts it"
+	default:
+		return "it exists already and " + o.Claim + "; adoption-policy: if-unowned adopts it"
 	}
 }
 
@@ -358,16 +381,4 @@ func (it *item) assessPurge() {
 		}
 	}
 	it.dropFailed()
-}
-
-// ownerName names an owner for people: without the UID.
-func ownerName(owner string) string {
-	if owner == "" {
-		return "another component"
-	}
-	name := owner
-	if parts := strings.Split(owner, "/"); len(parts) == 4 && parts[2] != "" {
-		name = Key{Kind: parts[0], Namespace: parts[1], Name: parts[2]}.String()
-	}
-	return message.Truncate(name, recordMessageLimit/2)
 }

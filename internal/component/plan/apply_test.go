@@ -14,7 +14,7 @@ import (
 // asIs is the record of an object that is as desired, and live is what is observed of the object.
 func asIs(d plan.Desired) apis.InventoryRecord {
 	return apis.InventoryRecord{Group: d.Group, Version: d.Version, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name,
-		UID: "u1", Digest: d.Digest,
+		UID: "u1", Digest: d.Digest, AdoptionPolicy: d.AdoptionPolicy,
 		Fields: "ours", Generation: 3, Phase: apis.PhaseReady, ManagedTypes: d.ManagedTypes}
 }
 
@@ -50,7 +50,11 @@ func TestOneObject(t *testing.T) {
 	}
 	reapply := func(d *plan.Desired) { d.ReapplyInterval = time.Hour }
 	ownedBy := func(o plan.Ownership) func(*plan.Observed) {
-		return func(s *plan.Observed) { s.Ownership, s.Owner, s.Digest, s.Fields = o, "Shop/north/corner/uid", "", "" }
+		claim := ""
+		if o == plan.Foreign {
+			claim = "belongs to Shop north/corner"
+		}
+		return func(s *plan.Observed) { s.Ownership, s.Claim, s.Digest, s.Fields = o, claim, "", "" }
 	}
 	fresh := func(r *apis.InventoryRecord) {
 		r.UID, r.Fields, r.Phase, r.Generation = "", "", apis.PhaseScheduledForApplication, 0
@@ -104,19 +108,25 @@ func TestOneObject(t *testing.T) {
 		"reapply not due":      {change{desired: reapply, record: func(r *apis.InventoryRecord) { r.LastAppliedAt = &lately }}, "", "", apis.PhaseReady},
 		"reapply, never noted": {change{desired: reapply}, "apply c: it is to be rewritten periodically", "", apis.PhaseReady},
 
-		"new, unowned":             {change{record: fresh, observed: ownedBy(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
-		"new, predecessor's":       {change{record: fresh, observed: ownedBy(plan.Predecessor)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
-		"new, foreign":             {change{record: fresh, observed: ownedBy(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
+		"new, unowned":             {change{record: fresh, observed: ownedBy(plan.Unowned)}, "adopt c: it exists", "", apis.PhaseScheduledForApplication},
+		"new, predecessor's":       {change{record: fresh, observed: ownedBy(plan.Predecessor)}, "adopt c: it exists", "", apis.PhaseScheduledForApplication},
+		"new, foreign":             {change{record: fresh, observed: ownedBy(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner; adoption-policy: always adopts it", apis.PhaseScheduledForApplication},
 		"new, foreign, always":     {change{desired: policy(apis.AdoptAlways), record: fresh, observed: ownedBy(plan.Foreign)}, "adopt c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
-		"new, unowned, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: ownedBy(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseScheduledForApplication},
-		"new, foreign, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: ownedBy(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner", apis.PhaseScheduledForApplication},
-		"new, unowned, anew":       {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: ownedBy(plan.Unowned)}, "adopt c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
-		"predecessor's, anew":      {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: func(s *plan.Observed) { ownedBy(plan.Predecessor)(s); s.Digest = "9" }}, "recreate c: it exists and has no owner", "", apis.PhaseScheduledForApplication},
+		"new, unowned, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: ownedBy(plan.Unowned)}, "", "not ours c: it exists already; adoption-policy: if-unowned adopts it", apis.PhaseScheduledForApplication},
+		"new, unowned, default":    {change{desired: policy(apis.AdoptionPolicy("")), record: fresh, observed: ownedBy(plan.Unowned)}, "", "not ours c: it exists already; adoption-policy: if-unowned adopts it", apis.PhaseScheduledForApplication},
+		"new, predecessor, never":  {change{desired: policy(apis.AdoptNever), record: fresh, observed: ownedBy(plan.Predecessor)}, "", "not ours c: it exists already; adoption-policy: if-unowned adopts it", apis.PhaseScheduledForApplication},
+		"new, written, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: func(s *plan.Observed) { ownedBy(plan.Unowned)(s); s.Claim = "was written by kubectl" }}, "", "not ours c: it exists already and was written by kubectl; adoption-policy: if-unowned adopts it", apis.PhaseScheduledForApplication},
+		"new, foreign, never":      {change{desired: policy(apis.AdoptNever), record: fresh, observed: ownedBy(plan.Foreign)}, "", "not ours c: it belongs to Shop north/corner; adoption-policy: always adopts it", apis.PhaseScheduledForApplication},
+		"new, unowned, anew":       {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: ownedBy(plan.Unowned)}, "adopt c: it exists", "", apis.PhaseScheduledForApplication},
+		"predecessor's, anew":      {change{desired: policy(apis.UpdateRecreate), record: fresh, observed: func(s *plan.Observed) { ownedBy(plan.Predecessor)(s); s.Digest = "9" }}, "recreate c: it exists", "", apis.PhaseScheduledForApplication},
 		"foreign, always, anew":    {change{desired: desired(policy(apis.UpdateRecreate), policy(apis.AdoptAlways)), record: fresh, observed: func(s *plan.Observed) { ownedBy(plan.Foreign)(s); s.Digest = "9" }}, "recreate c: it exists and belongs to Shop north/corner", "", apis.PhaseScheduledForApplication},
-		"taken over":               {change{observed: ownedBy(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
-		"taken over, always":       {change{desired: policy(apis.AdoptAlways), observed: ownedBy(plan.Foreign)}, "", "not ours c: it was taken over by Shop north/corner", apis.PhaseReady},
-		"label gone":               {change{observed: ownedBy(plan.Unowned)}, "adopt c: its owner label was removed", "", apis.PhaseReady},
-		"label gone, never":        {change{desired: policy(apis.AdoptNever), observed: ownedBy(plan.Unowned)}, "", "not ours c: it exists already, and is not to be adopted", apis.PhaseReady},
+		"taken over":               {change{observed: ownedBy(plan.Foreign)}, "", "not ours c: it was ours, and now belongs to Shop north/corner", apis.PhaseReady},
+		"taken over, always":       {change{desired: policy(apis.AdoptAlways), observed: ownedBy(plan.Foreign)}, "", "not ours c: it was ours, and now belongs to Shop north/corner", apis.PhaseReady},
+		"label gone":               {change{observed: ownedBy(plan.Unowned)}, "relabel c: its owner label was removed", "", apis.PhaseReady},
+		"label gone, never":        {change{desired: policy(apis.AdoptNever), observed: ownedBy(plan.Unowned)}, "relabel c: its owner label was removed", "", apis.PhaseReady},
+		"label gone, anew":         {change{desired: desired(policy(apis.AdoptNever), policy(apis.UpdateRecreate), digest("2")), observed: func(s *plan.Observed) { s.Ownership, s.Digest = plan.Unowned, "1" }}, "recreate c: its owner label was removed", "", apis.PhaseScheduledForApplication},
+		"replaced by hand, never":  {change{desired: policy(apis.AdoptNever), observed: func(s *plan.Observed) { ownedBy(plan.Unowned)(s); s.UID = "u2" }}, "", "not ours c: it exists already; adoption-policy: if-unowned adopts it", apis.PhaseReady},
+		"replaced by hand":         {change{observed: func(s *plan.Observed) { ownedBy(plan.Unowned)(s); s.UID = "u2" }}, "adopt c: it exists", "", apis.PhaseReady},
 		"another UID":              {change{observed: func(s *plan.Observed) { s.UID, s.Generation, s.Fields = "u2", 1, "copied" }}, "apply c: it was changed in the cluster", "", apis.PhaseReady},
 		"another UID, as desired":  {change{observed: func(s *plan.Observed) { s.UID, s.Generation = "u2", 1 }}, "", "", apis.PhaseReady},
 		"created, answer lost":     {change{record: fresh}, "apply c: it is not known whether the last write was complete", "", apis.PhaseScheduledForApplication},

@@ -98,7 +98,7 @@ func (c *cluster) observed(key plan.Key) plan.Observed {
 		Digest: o.digest, Fields: o.fields,
 		Status: o.status, Terminating: o.terminating, Volatile: o.volatile}
 	if o.ownership == plan.Foreign {
-		s.Owner = "Other/space/them/uid-x"
+		s.Claim = "belongs to Other space/them"
 	}
 	return s
 }
@@ -147,7 +147,7 @@ func (c *cluster) carryOut(o plan.Operation, desired map[plan.Key]plan.Desired) 
 		}
 		c.objects[o.Key] = &object{uid: c.uid(), generation: 1, digest: d.Digest, fields: "ours", status: status,
 			ownership: plan.Ours, managed: d.ManagedTypes}
-	case plan.ActionAdopt, plan.ActionApply, plan.ActionReplace:
+	case plan.ActionAdopt, plan.ActionRelabel, plan.ActionApply, plan.ActionReplace:
 		if c.broken[o.Key] {
 			outcome.Err = errInvalid
 			return outcome

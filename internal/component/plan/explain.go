@@ -80,7 +80,7 @@ func (s *simulation) run(stage Stage) {
 				s.in.Uses[o.Key] = outcome.Use
 			}
 			continue
-		case ActionCreate, ActionAdopt, ActionApply, ActionReplace:
+		case ActionCreate, ActionAdopt, ActionRelabel, ActionApply, ActionReplace:
 			outcome.Observed = s.written(o)
 			s.in.Observed[o.Key] = outcome.Observed
 		case ActionOrphan:
@@ -102,7 +102,7 @@ func (s *simulation) written(o Operation) Observed {
 		s.objects++
 		observed = Observed{UID: types.UID("simulated-" + strconv.Itoa(s.objects))}
 	}
-	observed.Presence, observed.Ownership = Present, Ours
+	observed.Presence, observed.Ownership, observed.Claim = Present, Ours, ""
 	observed.Content, observed.Fields = ContentUnknown, "simulated"
 	observed.Status, observed.Message, observed.Volatile = apis.ObjectCurrent, "", false
 	observed.Digest = s.digests[o.Key]

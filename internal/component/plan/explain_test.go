@@ -23,7 +23,7 @@ func TestExplain(t *testing.T) {
 	copied.Observed[foo("late").Key] = plan.Observed{}
 	want := `wave 1 of 3
   recreate ConfigMap app/changed: its desired state changed
-  adopt ConfigMap app/there: it exists and has no owner
+  adopt ConfigMap app/there: it exists
   create ConfigMap app/hook: it does not exist
 wave 1 of 3
   create ConfigMap app/changed: it does not exist
@@ -76,19 +76,19 @@ func ExampleExplain() {
 	settings := plan.Desired{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, Version: "v1",
 		Digest: "1"}
 	server := plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "server"},
-		Version: "v1", Digest: "2", ApplyOrder: 1}
+		Version: "v1", Digest: "2", ApplyOrder: 1, AdoptionPolicy: apis.AdoptIfUnowned}
 	fmt.Print(plan.Explain(plan.Input{
 		Desired: []plan.Desired{server, settings},
 		Observed: map[plan.Key]plan.Observed{
 			settings.Key: {Presence: plan.Absent},
-			server.Key:   {Presence: plan.Present, UID: "42"},
+			server.Key:   {Presence: plan.Present, UID: "42", Claim: "was written by kubectl"},
 		},
 	}))
 	// Output:
 	// wave 1 of 2
 	//   create ConfigMap shop/settings: it does not exist
 	// wave 2 of 2
-	//   adopt Deployment shop/server: it exists and has no owner
+	//   adopt Deployment shop/server: it exists and was written by kubectl
 }
 
 func TestExplainNothing(t *testing.T) {

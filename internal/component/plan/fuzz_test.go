@@ -59,7 +59,7 @@ func (d *dice) purge() *int16 {
 func (d *dice) desired() plan.Desired {
 	k := d.key()
 	return plan.Desired{Key: k, Version: "v1", Digest: pick(d, "1", "2", plan.DigestOnce),
-		AdoptionPolicy: pick(d, apis.AdoptIfUnowned, apis.AdoptNever, apis.AdoptAlways),
+		AdoptionPolicy: pick(d, "", apis.AdoptIfUnowned, apis.AdoptNever, apis.AdoptAlways),
 		UpdatePolicy:   pick(d, apis.UpdateApply, apis.UpdateRecreate, apis.UpdateReplace, apis.UpdateApplyOverride),
 		DeletePolicy:   pick(d, apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply, apis.DeleteOrphanOnDelete),
 		PrunePolicy:    pick(d, apis.PruneWith, apis.PruneBefore, apis.PruneAfter),

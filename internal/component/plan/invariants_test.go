@@ -55,7 +55,7 @@ func recorded(_ plan.Input, p plan.Plan) string {
 // ours is invariant L4.
 func ours(in plan.Input, p plan.Plan) string {
 	desired := desiredBy(in)
-	records := recordsBy(in.Inventory)
+	records, planned := recordsBy(in.Inventory), recordsBy(p.Inventory)
 	for _, o := range p.Next.Operations {
 		if o.Pattern >= 0 {
 			continue
@@ -74,12 +74,16 @@ func ours(in plan.Input, p plan.Plan) string {
 			continue
 		}
 		d := desired[o.Key]
+		wasOurs := records[o.Key].UID == seen.UID
 		switch {
-		case d == nil || (o.Action != plan.ActionAdopt && o.Action != plan.ActionRecreate):
+		case d == nil || o.Action != plan.ActionAdopt && o.Action != plan.ActionRelabel && o.Action != plan.ActionRecreate:
 			return "L4: not ours: " + o.String()
+		case o.Action == plan.ActionAdopt && !planned[o.Key].Adopted:
+			return "L2: adopted without a record of that: " + o.String()
+		case wasOurs && seen.Ownership != plan.Foreign:
 		case seen.Ownership == plan.Foreign && (d.AdoptionPolicy != apis.AdoptAlways || records[o.Key].UID != ""):
 			return "L4: taken from its owner: " + o.String()
-		case d.AdoptionPolicy == apis.AdoptNever:
+		case d.AdoptionPolicy == apis.AdoptNever || d.AdoptionPolicy == "":
 			return "L4: adopted against its policy: " + o.String()
 		}
 	}

@@ -49,9 +49,10 @@ const (
 	stateAct
 	// stateHeld means that the action has to wait for others.
 	stateHeld
-	// The next four are obstacles.
+	// The next five are obstacles.
 	stateWaiting
 	stateFailed
+	stateContested
 	stateBlocked
 	stateNotOurs
 	// stateGone means that the record is dropped.
@@ -278,13 +279,13 @@ func (b *builder) propose(it *item) {
 func (it *item) operation() Operation {
 	o := Operation{
 		Action: it.action, Reason: it.reason, Key: it.key, Version: it.record.Version, UID: it.observed.UID,
-		Pattern: -1,
+		Pattern: -1, Correction: it.desired != nil && it.isCorrection(),
 	}
 	switch it.action {
 	case ActionCreate:
 		o.UID = ""
 		fallthrough
-	case ActionAdopt, ActionApply, ActionReplace:
+	case ActionAdopt, ActionRelabel, ActionApply, ActionReplace:
 		o.Override = it.action != ActionCreate && it.desired.UpdatePolicy == apis.UpdateApplyOverride
 		o.Stamp = it.desired.ReapplyInterval > 0 && it.desired.Digest != DigestOnce
 	default:
@@ -313,11 +314,12 @@ func (b *builder) finish() {
 }
 
 var obstacleKinds = [...]ObstacleKind{
-	stateWaiting: ObstacleWaiting,
-	stateFailed:  ObstacleFailed,
-	stateBlocked: ObstacleBlocked,
-	stateNotOurs: ObstacleNotOurs,
-	stateGone:    "",
+	stateWaiting:   ObstacleWaiting,
+	stateFailed:    ObstacleFailed,
+	stateContested: ObstacleContested,
+	stateBlocked:   ObstacleBlocked,
+	stateNotOurs:   ObstacleNotOurs,
+	stateGone:      "",
 }
 
 // title says what the next stage is about.

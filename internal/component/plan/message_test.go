@@ -73,7 +73,7 @@ func TestPlanInWords(t *testing.T) {
 	want := `wave 1 of 1
   create ConfigMap app/a: it does not exist
 in the way
-  not ours: Foo app/taken: it exists already, and is not to be adopted
+  not ours: Foo app/taken: it exists already; adoption-policy: if-unowned adopts it
 `
 	if got := plan.Make(c.input()).String(); got != want {
 		t.Errorf("it is\n%s, want\n%s", got, want)

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -154,7 +153,7 @@ func TestComponentsDoNotFight(t *testing.T) {
 		change()
 		p := c.pass()
 		same(t, "operations", c.cluster.trace, nil)
-		same(t, "obstacles", obstacles(p), []string{"not ours c: it was taken over by Other space/them"})
+		same(t, "obstacles", obstacles(p), []string{"not ours c: it was ours, and now belongs to Other space/them"})
 	}
 	// Neither does it go with the component that lost it.
 	c.deleting = true
@@ -272,22 +271,6 @@ func TestRecreatedButNotReady(t *testing.T) {
 	same(t, "obstacles", obstacles(p), []string{"failed c: it cannot become ready"})
 	if phase := p.Inventory[0].Phase; phase != apis.PhaseCreating {
 		t.Errorf("the phase is %s", phase)
-	}
-}
-
-func TestOwnersInWords(t *testing.T) {
-	for owner, want := range map[string]string{
-		"":                        "another component",
-		"Shop/north/corner/uid":   "Shop north/corner",
-		"Shop//corner/uid":        "Shop corner",
-		"Shop///uid":              "Shop///uid",
-		"unknown":                 "unknown",
-		strings.Repeat("ä/", 200): strings.Repeat("ä/", 32) + "…",
-	} {
-		d := configMap("c")
-		s := live(d)
-		s.Ownership, s.Owner = plan.Foreign, owner
-		same(t, "obstacles", obstacles(plan.Make(single(d, nil, s))), []string{"not ours c: it belongs to " + want})
 	}
 }
 

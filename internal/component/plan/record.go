@@ -53,7 +53,7 @@ func recordOutcome(r *apis.InventoryRecord, o *Outcome, now time.Time) (gone boo
 	switch o.Operation.Action {
 	case ActionCreate:
 		recordWrite(r, o, apis.PhaseCreating, now)
-	case ActionAdopt, ActionApply, ActionReplace:
+	case ActionAdopt, ActionRelabel, ActionApply, ActionReplace:
 		recordWrite(r, o, apis.PhaseUpdating, now)
 	case ActionRecreate:
 		r.UID = o.Operation.UID

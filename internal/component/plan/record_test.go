@@ -116,20 +116,24 @@ func TestFoldOfAPatternCheck(t *testing.T) {
 // A record omits defaults.
 func TestRecordOfADesiredObject(t *testing.T) {
 	d := crd("baz")
-	p := plan.Make(plan.Input{Desired: []plan.Desired{d}})
+	p := plan.Make(plan.Input{Desired: []plan.Desired{with(d, policy(apis.AdoptNever))}})
+	if got := p.Inventory[0].AdoptionPolicy; got != "" {
+		t.Errorf("the adoption policy is %q", got)
+	}
+	p = plan.Make(plan.Input{Desired: []plan.Desired{d}})
 	want := apis.InventoryRecord{Group: d.Group, Version: "v1", Kind: d.Kind, Name: d.Name,
-		ManagedTypes: d.ManagedTypes, Digest: "1",
+		ManagedTypes: d.ManagedTypes, Digest: "1", AdoptionPolicy: apis.AdoptIfUnowned,
 		Phase: apis.PhaseScheduledForApplication, Status: apis.ObjectInProgress}
 	if !reflect.DeepEqual(p.Inventory, []apis.InventoryRecord{want}) {
 		t.Errorf("the record is %+v, want %+v", p.Inventory, want)
 	}
-	d = with(d, purged(3), order(1, 2), policy(apis.AdoptNever), policy(apis.UpdateReplace), policy(apis.DeleteOrphan),
+	d = with(d, purged(3), order(1, 2), policy(apis.AdoptAlways), policy(apis.UpdateReplace), policy(apis.DeleteOrphan),
 		policy(apis.PruneAfter))
 	d.ReconcilePolicy, d.IgnoreForeignInstances, d.Version = apis.ReconcileOnce, true, "v2"
 	after := int16(3)
 	want = apis.InventoryRecord{Group: d.Group, Version: "v2", Kind: d.Kind, Name: d.Name,
 		ManagedTypes: d.ManagedTypes, Digest: "1", ApplyOrder: 1, DeleteOrder: 2,
-		PurgeOrder: &after, AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateReplace, DeletePolicy: apis.DeleteOrphan,
+		PurgeOrder: &after, AdoptionPolicy: apis.AdoptAlways, ReconcilePolicy: apis.ReconcileOnce, UpdatePolicy: apis.UpdateReplace, DeletePolicy: apis.DeleteOrphan,
 		PrunePolicy: apis.PruneAfter, IgnoreForeignInstances: true, Phase: apis.PhaseScheduledForApplication, Status: apis.ObjectInProgress}
 	p = plan.Make(plan.Input{Desired: []plan.Desired{d}, Inventory: p.Inventory})
 	if !reflect.DeepEqual(p.Inventory, []apis.InventoryRecord{want}) {

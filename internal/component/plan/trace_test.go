@@ -201,8 +201,8 @@ func TestTraceRedundantManagedInstances(t *testing.T) {
 // TestTraceAdoption: an existing object is adopted according to the policy.
 func TestTraceAdoption(t *testing.T) {
 	for policyName, want := range map[apis.AdoptionPolicy][2]string{
-		apis.AdoptIfUnowned: {"adopt c", "not ours s: it belongs to Other space/them"},
-		apis.AdoptNever:     {"", "not ours s: it belongs to Other space/them"},
+		apis.AdoptIfUnowned: {"adopt c", "not ours s: it belongs to Other space/them; adoption-policy: always adopts it"},
+		apis.AdoptNever:     {"", "not ours s: it belongs to Other space/them; adoption-policy: always adopts it"},
 		apis.AdoptAlways:    {"adopt c", ""},
 	} {
 		t.Run(string(policyName), func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestTraceAdoption(t *testing.T) {
 			if want[0] != "" {
 				operations = []string{want[0]}
 			} else {
-				shown = []string{"not ours c: it exists already, and is not to be adopted"}
+				shown = []string{"not ours c: it exists already; adoption-policy: if-unowned adopts it"}
 			}
 			if want[1] != "" {
 				shown = append(shown, want[1])

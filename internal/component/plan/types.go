@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"path"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -88,39 +87,6 @@ const (
 	Present
 )
 
-// Ownership says who owns an object.
-type Ownership int
-
-const (
-	// Unowned means that no component with our prefix owns it.
-	Unowned Ownership = iota
-	Ours
-	// Predecessor means that the owner is a component of the same kind, namespace and name with another UID, which is
-	// therefore gone. The object counts as unowned.
-	Predecessor
-	// Foreign means that another component owns it.
-	Foreign
-)
-
-// OwnershipOf returns who owns an object with the given owner label and owner annotation, from the point of view of the
-// component with that id and that owner in clear text. The label decides. The annotation only separates a predecessor,
-// which differs in the UID alone, from other owners.
-func OwnershipOf(label, annotation, id, owner string) Ownership {
-	switch {
-	case label == "":
-		return Unowned
-	case label == id:
-		return Ours
-	}
-	// The clear text of an owner ends with its UID; the rest stays when the owner is created again.
-	theirs, theirUID := path.Split(annotation)
-	ours, ourUID := path.Split(owner)
-	if theirs != "" && theirs == ours && theirUID != "" && ourUID != "" && theirUID != ourUID {
-		return Predecessor
-	}
-	return Foreign
-}
-
 // Content says whether an object with confidential content has the desired content. No digest is kept of such content.
 type Content int
 
@@ -152,13 +118,14 @@ type Observed struct {
 	TypeMissing bool
 	// Ending is set for a Job that is terminating, and for one that is Absent and was seen as it was deleted.
 	Ending Ending
-	// UID and the fields below are zero unless the object is Present. Exception: with an Ending, Digest is the last one.
+	// UID and the fields below are zero unless the object is Present. Exception: with an Ending there is a Digest.
 	UID         types.UID
 	Generation  int64
 	Terminating bool
 	Ownership   Ownership
-	// Owner is the owner in clear text. It is empty if it is not known.
-	Owner string
+	// Claim says in words that follow "it" whose the object is, or who wrote it. It is empty if the object is ours, and
+	// if nothing is known. See [Marks.Ownership].
+	Claim string
 	// Digest is the digest of the desired object at our last write, as the annotation of the object has it.
 	Digest string
 	// Fields identifies the set of fields that we own. It is empty if it is not known.
@@ -230,6 +197,8 @@ type Input struct {
 	Patterns []Pattern
 	// PatternUses has what is known of the use of Patterns, by index.
 	PatternUses map[int]Use
+	// Corrections has what is known of earlier corrections of objects.
+	Corrections map[Key]Corrections
 	// Now is the time of the request.
 	Now time.Time
 }
@@ -247,6 +216,8 @@ const (
 	ActionCreate Action = "create"
 	// ActionAdopt makes an existing object ours and writes the desired state.
 	ActionAdopt Action = "adopt"
+	// ActionRelabel does the same for an object that was ours and has lost its label.
+	ActionRelabel Action = "relabel"
 	// ActionApply writes the desired state, by the update policy Apply or ApplyOverride.
 	ActionApply Action = "apply"
 	// ActionReplace writes the desired state, by an update.
@@ -285,6 +256,8 @@ type Operation struct {
 	Pattern int
 	// Stamp reports whether the record keeps the time of the write, since the object is rewritten periodically.
 	Stamp bool
+	// Correction reports whether the write undoes what another client has done to the object.
+	Correction bool
 }
 
 // Stage has operations that may run at the same time, in canonical order.
@@ -312,6 +285,8 @@ const (
 	ObstacleFailed ObstacleKind = "failed"
 	// ObstacleBlocked means that others use the type that it defines, or have objects in the namespace that it is.
 	ObstacleBlocked ObstacleKind = "blocked"
+	// ObstacleContested means that somebody keeps changing it, so it is corrected after a delay only.
+	ObstacleContested ObstacleKind = "contested"
 	// ObstacleNotOurs means that it may not be written, because of its owner or its adoption policy.
 	ObstacleNotOurs ObstacleKind = "not ours"
 )
@@ -341,6 +316,9 @@ type Plan struct {
 	Progress Progress
 	// Reapply is when the next object is rewritten without a known change. It is zero if none is.
 	Reapply time.Time
+	// Recheck is when the next contested object is to be corrected, or is not contested any more. It is zero if none is
+	// contested.
+	Recheck time.Time
 	// Done reports whether there is nothing to do and nothing to wait for. When deleting, the inventory is then empty.
 	Done bool
 }

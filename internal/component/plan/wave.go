@@ -132,7 +132,7 @@ func (b *builder) openWave(w *wave, open bool) {
 	for _, it := range w.items {
 		phase := it.record.Phase
 		wasReady := phase == apis.PhaseReady || phase == apis.PhaseCompleted || isPurging(phase)
-		if !wasReady && !it.volatile {
+		if !wasReady && !it.isNotWaitedFor() {
 			stage = min(stage, it.stage())
 		}
 	}
@@ -148,7 +148,7 @@ func (b *builder) openWave(w *wave, open bool) {
 		if it.state == stateAct || it.state == stateWaiting && it.observed.Presence == PresenceUnknown {
 			idle = false
 		}
-		w.ready = w.ready && (it.state == stateDone || it.volatile)
+		w.ready = w.ready && (it.state == stateDone || it.isNotWaitedFor())
 	}
 
 	// An object that cannot be written now may need that another one is deleted.
@@ -159,6 +159,9 @@ func (b *builder) openWave(w *wave, open bool) {
 		allowDeletion(w.after)
 	}
 }
+
+// isNotWaitedFor reports whether no wave waits for the object although it is not ready.
+func (it *item) isNotWaitedFor() bool { return it.volatile || it.state == stateContested }
 
 // hasUnwritten reports whether a new desired state is still to be written in the wave.
 func (w *wave) hasUnwritten() bool {

@@ -54,7 +54,7 @@ func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {
 }
 
 func (s *scenario) install(ctx context.Context) error {
-	// The platform would adopt what is there, and delete it in the end.
+	// The platform would leave what is there alone, and never become ready.
 	err := s.eachClusterObject(ctx, func(obj client.Object) error {
 		return demo.AlreadyThere(fmt.Errorf("%T %s already exists", obj, obj.GetName()))
 	})

@@ -232,7 +232,7 @@ func giveAway(ctx context.Context, c client.Client) error {
 	return c.Update(ctx, other)
 }
 
-// TestInhabitedCluster: what the platform would adopt, and take along, belongs to another user.
+// TestInhabitedCluster: what the platform would wait for belongs to another user.
 func TestInhabitedCluster(t *testing.T) {
 	options := newOptions(t, plane.Environment(t))
 	admin, err := client.New(options.Admin, client.Options{})
