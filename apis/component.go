@@ -197,7 +197,8 @@ const (
 	PhaseCompleting InventoryPhase = "Completing"
 	// PhaseReady means that the object was ready at least once since it was last written.
 	PhaseReady InventoryPhase = "Ready"
-	// PhaseCompleted means that the object was purged and is gone. The record stays.
+	// PhaseCompleted means that the object was there, is gone, and is not created again: it was purged, it was to be
+	// written once, or it is a Job that was deleted after its time to live. The record stays.
 	PhaseCompleted InventoryPhase = "Completed"
 )
 
@@ -238,8 +239,8 @@ const (
 	ReconcileOnObjectChange ReconcilePolicy = "OnObjectChange"
 	// ReconcileOnObjectOrComponentChange writes the object also when the component changes.
 	ReconcileOnObjectOrComponentChange ReconcilePolicy = "OnObjectOrComponentChange"
-	// ReconcileOnce never writes the object again once it exists. An object that was written under another policy is
-	// written one last time.
+	// ReconcileOnce never writes the object again once it exists, and never creates it again once it has existed. An
+	// object that was written under another policy is written one last time.
 	ReconcileOnce ReconcilePolicy = "Once"
 )
 

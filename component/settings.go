@@ -62,7 +62,7 @@ const (
 	//
 	//   - on-object-change: when its manifest changes, or when the object in the cluster was changed.
 	//   - on-object-or-component-change: also when the component changes.
-	//   - once: never, once the object exists.
+	//   - once: never. The object is not created again either if it is gone after the component has created it.
 	//
 	// Default: on-object-change.
 	//

@@ -35,6 +35,15 @@ import (
 //     brought first. While others have instances of such a type nothing is deleted, and the condition names them. The
 //     finalizer is removed when all objects are gone. A resource without the finalizer is left alone.
 //
+// A Job with ttlSecondsAfterFinished, which Kubernetes deletes after it finished, runs once for each desired state:
+//
+//   - Completed: the component stays ready when the Job is gone, and its record gets the phase Completed. It runs again
+//     when its manifest changes.
+//   - Failed: the component is not ready, and the condition says so. It does not run again before its manifest changes.
+//     Exception: as long as the failed Job exists, deleting it with kubectl makes it run again.
+//   - Deleted by somebody while it runs: it is created again.
+//   - Gone while no operator watched: it counts as completed, unless it was known to have failed.
+//
 // Annotations of an object say how it is dealt with, see [component.Settings]. The resource says so for all objects,
 // see [component.ConfigurationOf].
 //

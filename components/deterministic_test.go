@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -117,8 +120,9 @@ func TestDeterministicGeneratorFails(t *testing.T) {
 	}
 }
 
-// The objects that are used again stay as they were generated, however often they are written.
-func TestDeterministicGeneratorIsNotAliased(t *testing.T) {
+// A deterministic generator is called once for a roll-out of many requests. Its objects are not kept after that, so it is called again when
+// one of them has to be written. They stay as they were generated, however often they are written.
+func TestDeterministicGeneratorIsCalledToWrite(t *testing.T) {
 	house, walls, roof := newHouse()
 	generator := &countingGenerator{deterministic: true, Generator: component.GeneratorFunc(func(
 		context.Context, string, string, component.Unstructurable,
@@ -127,9 +131,22 @@ func TestDeterministicGeneratorIsNotAliased(t *testing.T) {
 	})}
 	node := assembling()
 	node.Generator = generator
-	o := newOperated(t, node, house, nil)
+	failures := 3
+	o := newOperated(t, node, house, nil, func(action rtesting.Action) (bool, runtime.Object, error) {
+		if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" && failures > 0 &&
+			create.GetObject().(client.Object).GetName() == roof.Name {
+			failures--
+			return true, nil, component.NewRetriableError(errors.New("not yet"), nil)
+		}
+		return false, nil, nil
+	})
 	o.untilIdle(t)
+	want := []client.Object{walls, roof}
+	if generator.calls != 1 || failures > 0 || !reflect.DeepEqual(generator.last, want) {
+		t.Errorf("%d calls for the roll-out, %v", generator.calls, generator.last)
+	}
 	for range 2 {
+		generator.calls = 0
 		written := &corev1.ConfigMap{}
 		written.Name = walls.Name
 		o.change(t, written, func() { written.Data = map[string]string{"name": "ruins"} })
@@ -137,8 +154,36 @@ func TestDeterministicGeneratorIsNotAliased(t *testing.T) {
 		if o.get(t, walls.Name, written); !reflect.DeepEqual(written.Data, walls.Data) {
 			t.Errorf("it has %v", written.Data)
 		}
+		if generator.calls != 1 || !reflect.DeepEqual(generator.last, want) {
+			t.Errorf("%d calls to write an object, %v", generator.calls, generator.last)
+		}
 	}
-	if want := []client.Object{walls, roof}; generator.calls != 1 || !reflect.DeepEqual(generator.last, want) {
-		t.Errorf("%d calls, %v", generator.calls, generator.last)
+}
+
+// A generator that is not as deterministic as it says is found out when an object is written: that fails, and the next request rolls out
+// what it returns now.
+func TestDeterministicGeneratorThatIsNot(t *testing.T) {
+	house, walls, roof := newHouse()
+	color := "red"
+	node := assembling()
+	node.Generator = &countingGenerator{deterministic: true, Generator: component.GeneratorFunc(func(
+		context.Context, string, string, component.Unstructurable,
+	) ([]client.Object, error) {
+		painted := walls.DeepCopy()
+		painted.Data["color"] = color
+		return []client.Object{painted, roof.DeepCopy()}, nil
+	})}
+	o := newOperated(t, node, house, nil)
+	o.untilIdle(t)
+	color = "blue"
+	written := &corev1.ConfigMap{}
+	written.Name = walls.Name
+	o.change(t, written, func() { written.Data = map[string]string{"color": "green"} })
+	if _, err := o.reconcile(t, 0); !errors.Is(err, manifest.ErrChanged) {
+		t.Errorf("the error is %v", err)
+	}
+	o.untilIdle(t)
+	if o.get(t, walls.Name, written); written.Data["color"] != "blue" {
+		t.Errorf("it has %v", written.Data)
 	}
 }

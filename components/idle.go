@@ -53,34 +53,79 @@ func (j *job[T]) rollOut(ctx context.Context, parameters component.Unstructurabl
 	if known && !j.dryRun && j.state.taskInput == input {
 		resting = machine.AtRest(j.now)
 	}
+	if resting != nil && component.IsDeterministic(j.Generator) {
+		return j.assess(resting, nil)
+	}
 	j.state.taskInput = taskInput{}
-	deterministic := component.IsDeterministic(j.Generator)
-	if resting != nil && deterministic {
-		j.state.taskInput = input
-		return j.assess(resting, nil)
-	}
-	generated, err := j.generate(ctx, parameters, input.generatorInput)
+	desired, err := j.desired(ctx, parameters, input.generatorInput, resting != nil)
 	if err != nil {
 		return err
-	}
-	options := j.manifestOptions(input.namespace)
-	if resting != nil && j.state.engine.Manifests.Unchanged(generated, &options) {
-		j.state.taskInput = input
-		return j.assess(resting, nil)
-	}
-	objects, err := manifest.Prepare(generated, options, &j.state.engine.Manifests)
-	if err != nil {
-		return err
-	}
-	if deterministic {
-		// Prepare and the engine copy what they change.
-		j.state.generated, j.state.generatedFor = generated, input.generatorInput
 	}
 	if known {
 		j.state.taskInput = input
 	}
-	report, err := j.runEngine(ctx, machine, j.task(objects))
-	return j.assess(report, err)
+	if desired == nil {
+		return j.assess(resting, nil)
+	}
+	report, err := j.runEngine(ctx, machine, j.task(*desired))
+	err = j.assess(report, err)
+	if j.facts.done {
+		// They can be generated again. All that is needed until then is in the cache.
+		j.state.generated = nil
+	}
+	return err
+}
+
+// desired returns the objects that are desired. It returns nil if resting is true and they are as in the last request.
+// A deterministic generator is not called again for the same input, unless something has to be written and the objects
+// are not in memory any more.
+func (j *job[T]) desired(
+	ctx context.Context, parameters component.Unstructurable, input generatorInput, resting bool,
+) (*[]manifest.Object, error) {
+	cache, options := &j.state.engine.Manifests, j.manifestOptions(input.namespace)
+	deterministic := component.IsDeterministic(j.Generator)
+	if deterministic && j.state.preparedFor == input && !j.state.keeps(input) {
+		generate := func() ([]client.Object, error) { return j.generate(ctx, parameters, input) }
+		objects, ok, err := manifest.PrepareAgain(generate, options, cache)
+		if ok || err != nil {
+			return &objects, err
+		}
+	}
+	generated, err := j.generate(ctx, parameters, input)
+	if err != nil || resting && cache.Unchanged(generated, &options) {
+		return nil, err
+	}
+	objects, err := manifest.Prepare(generated, options, cache)
+	if err != nil {
+		j.state.generated, j.state.preparedFor = nil, generatorInput{}
+	} else if deterministic {
+		j.state.preparedFor = input
+	}
+	return &objects, err
+}
+
+// generate calls the generator, unless it is deterministic and the objects are in memory.
+func (j *job[T]) generate(
+	ctx context.Context, parameters component.Unstructurable, input generatorInput,
+) ([]client.Object, error) {
+	if j.state.keeps(input) {
+		return j.state.generated, nil
+	}
+	j.state.generated = nil
+	generated, err := j.Generator.Generate(j.generationContext(ctx), input.namespace, input.name, parameters)
+	if err != nil {
+		return nil, fmt.Errorf("unable to generate the objects: %w", err)
+	}
+	if component.IsDeterministic(j.Generator) {
+		// Whoever uses them copies what it changes.
+		j.state.generated, j.state.generatedFor = generated, input
+	}
+	return generated, nil
+}
+
+// keeps reports whether what was generated for input is in memory.
+func (s *resourceState) keeps(input generatorInput) bool {
+	return s.generated != nil && s.generatedFor == input
 }
 
 // task is what the engine has to do about objects.
@@ -100,21 +145,6 @@ func (j *job[T]) task(objects []manifest.Object) engine.Task {
 		}
 	}
 	return task
-}
-
-// generate returns the objects that are desired. A deterministic generator is not called again for the same input.
-func (j *job[T]) generate(
-	ctx context.Context, parameters component.Unstructurable, input generatorInput,
-) ([]client.Object, error) {
-	if component.IsDeterministic(j.Generator) && j.state.generatedFor == input {
-		return j.state.generated, nil
-	}
-	j.state.generated, j.state.generatedFor = nil, generatorInput{}
-	generated, err := j.Generator.Generate(j.generationContext(ctx), input.namespace, input.name, parameters)
-	if err != nil {
-		return nil, fmt.Errorf("unable to generate the objects: %w", err)
-	}
-	return generated, nil
 }
 
 func (j *job[T]) manifestOptions(namespace string) manifest.Options {

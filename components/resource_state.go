@@ -17,10 +17,11 @@ type resourceState struct {
 	// objects is the inventory in objects of its own; nil until it is needed.
 	objects inventory.Store
 
-	// generated is what a deterministic generator returned for generatedFor, which is zero if there is nothing to use
-	// again.
+	// generated is what a deterministic generator returned for generatedFor, as long as the component is not done.
 	generated    []client.Object
 	generatedFor generatorInput
+	// preparedFor is what the objects were generated for that the engine prepared last; zero if that is not known.
+	preparedFor generatorInput
 	// taskInput is the input of the last task of the engine, zero if there is none or if it is not known.
 	taskInput taskInput
 

@@ -8,6 +8,7 @@ var (
 	APIService               = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 	ConfigMap                = schema.GroupKind{Kind: "ConfigMap"}
 	CustomResourceDefinition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	Job                      = schema.GroupKind{Group: "batch", Kind: "Job"}
 	Namespace                = schema.GroupKind{Kind: "Namespace"}
 	Secret                   = schema.GroupKind{Kind: "Secret"}
 	Service                  = schema.GroupKind{Kind: "Service"}

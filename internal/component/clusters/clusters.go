@@ -48,10 +48,10 @@ type Cluster struct {
 	Config *rest.Config
 	// HTTPClient belongs to Config: a client made with both shares the connections of the cluster.
 	HTTPClient *http.Client
-	// Client reads past any cache. All users of this Cluster share its REST mapper, which asks the API server for types
-	// that it does not know yet. It trusts what it knows until it is reset (MaybeResetRESTMapper of apimachinery). A
-	// reset makes the client forget as well where types are served. Its scheme has the types of client-go and
-	// CustomResourceDefinitions.
+	// Client reads past any cache. All users of this Cluster share its REST mapper, which asks the API server for all
+	// types, with two requests, when it does not know one. It also learns from definitions (served.Discoverer). It
+	// trusts what it knows until it is reset (MaybeResetRESTMapper of apimachinery). A reset makes the client forget as
+	// well where types are served. Its scheme has the types of client-go and CustomResourceDefinitions.
 	Client client.Client
 
 	discovery discovery.DiscoveryInterface

@@ -11,8 +11,6 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // connect makes the cluster of an identity. It makes no request.
@@ -33,17 +31,7 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("could not make a discovery client: %w", err)
 	}
-	types := &resettable{discovery: discoverer.RESTClient(), empty: func() (*typeInfo, error) {
-		mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-		if err != nil {
-			return nil, fmt.Errorf("could not make a REST mapper: %w", err)
-		}
-		c, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper})
-		if err != nil {
-			return nil, fmt.Errorf("could not make a client: %w", err)
-		}
-		return &typeInfo{mapper: mapper, client: c}, nil
-	}}
+	types := &resettable{config: config, http: httpClient, scheme: scheme, discovery: discoverer}
 	if err := types.reset(); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/component/clusters"
+	"github.com/espalier-dev/espalier/internal/component/served"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,5 +155,38 @@ func TestTheMapperCanBeReset(t *testing.T) {
 	var unknown *meta.NoKindMatchError
 	if _, err := mapper.RESTMapping(things); !errors.As(err, &unknown) {
 		t.Errorf("a type that is gone: want no match, got %v", err)
+	}
+}
+
+// What a definition says about its type need not be asked for.
+func TestTheMapperLearnsFromADefinition(t *testing.T) {
+	api := &shifting{}
+	server := httptest.NewServer(api)
+	defer server.Close()
+	made := get(t, t.Context(), &clusters.Pool{Home: &rest.Config{Host: server.URL}}, clusters.Identity{})
+	api.serve("things", true, "v1")
+	things := schema.GroupKind{Group: "example.com", Kind: "Thing"}
+	mapper := made.Client.RESTMapper()
+	mapper.(served.Discoverer).Learn(&served.Definition{
+		GroupKind: things, Plural: "things", Singular: "thing", Namespaced: true, Versions: []string{"v1"}, Established: true,
+	})
+	read := func() error {
+		thing := &unstructured.Unstructured{}
+		thing.SetGroupVersionKind(things.WithVersion("v1"))
+		return made.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "x"}, thing)
+	}
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	const place = "/apis/example.com/v1/namespaces/default/things/x"
+	if got := api.asked(); !slices.Equal(got, []string{place}) {
+		t.Errorf("a type that was learned cost the requests %q", got)
+	}
+	meta.MaybeResetRESTMapper(mapper)
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	if got := api.asked(); len(got) < 2 || got[len(got)-1] != place {
+		t.Errorf("after a reset came the requests %q", got)
 	}
 }

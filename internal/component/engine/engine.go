@@ -258,32 +258,25 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 func (r *run) observe(ctx context.Context) error {
 	r.interests = make(map[plan.Key]observe.Interest, len(r.in.Inventory)+len(r.in.Desired))
 	interests := make([]observe.Interest, 0, len(r.in.Inventory)+len(r.in.Desired))
-	add := func(interest observe.Interest) error {
-		if err := r.addDesired(&interest); err != nil {
-			return err
-		}
+	add := func(interest observe.Interest) {
+		r.addDesired(&interest)
 		interests = append(interests, interest)
 		r.interests[interest.Key] = interest
-		return nil
 	}
 	for i := range r.in.Inventory {
 		record := &r.in.Inventory[i]
 		key := plan.KeyOf(*record)
-		if err := add(observe.Interest{
+		add(observe.Interest{
 			Key: key, Version: record.Version, UID: record.UID,
 			Fresh: record.UID == "" && r.Memory.fresh[key],
-		}); err != nil {
-			return err
-		}
+		})
 	}
 	for i := range r.in.Desired {
 		desired := &r.in.Desired[i]
 		if _, ok := r.recorded[desired.Key]; ok {
 			continue
 		}
-		if err := add(observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun}); err != nil {
-			return err
-		}
+		add(observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun})
 	}
 	observation, err := r.Observer.Observe(ctx, r.Component, interests)
 	if err != nil {
@@ -301,22 +294,18 @@ func (r *run) observe(ctx context.Context) error {
 }
 
 // addDesired adds to an interest what the desired object says.
-func (r *run) addDesired(interest *observe.Interest) error {
+func (r *run) addDesired(interest *observe.Interest) {
 	object, ok := r.objects[interest.Key]
 	if !ok {
-		return nil
+		return
 	}
 	interest.Version = object.Desired.Version
 	interest.Settings = object.Settings
-	interest.Readiness = true
+	interest.Readiness, interest.Ending = true, object.Desired.Expires
+	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {
-		data, err := object.Data()
-		if err != nil {
-			return fmt.Errorf("unable to compare the data of %s: %w", interest.Key, err)
-		}
-		interest.Confidential, interest.Data = true, data
+		interest.Confidential, interest.Data = true, object.Data
 	}
-	return nil
 }
 
 // decisions are what a record says that has to be durable before it is carried out. Without the record, an object that

@@ -76,8 +76,12 @@ func Keys(records []apis.InventoryRecord) map[plan.Key]struct{} {
 	return keys
 }
 
-// Purged reports whether a record says that its object is purged, or is to be purged.
+// Purged reports whether a record says that its object is purged, or is to be purged. Without a purge order, an object
+// that is completed has gone by itself.
 func Purged(record *apis.InventoryRecord) bool {
+	if record.PurgeOrder == nil {
+		return false
+	}
 	switch record.Phase {
 	case apis.PhaseScheduledForCompletion, apis.PhaseCompleting, apis.PhaseCompleted:
 		return true

@@ -24,8 +24,8 @@ type Cache struct {
 	key     cacheKey
 	entries []entry
 	common  commonByHash
-	// consistent reports whether the entries are known to go together.
-	consistent bool
+	// consistent reports whether the entries are known to go together, and whole whether each has its items.
+	consistent, whole bool
 }
 
 // cacheKey has the options that all items depend on.
@@ -118,10 +118,12 @@ func (c *Cache) lookupMoved(entries []entry) {
 // keep remembers entries, except for faulty objects. same is the result of lookup. consistent reports whether all
 // entries were prepared and go together.
 func (c *Cache) keep(entries []entry, same, consistent bool) {
+	c.whole = true
 	for n := range entries {
 		e := &entries[n]
 		if e.hash == 0 || slices.ContainsFunc(e.items, func(i *item) bool { return i.fault != nil }) {
 			*e = entry{}
+			c.whole = false
 		}
 		for _, i := range e.items {
 			// A list would have to be converted as a whole for each item.

@@ -254,3 +254,104 @@ func benchmark(b *testing.B, objects []client.Object, o manifest.Options, cache 
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(objects)), "ns/object")
 }
+
+// What was prepared can be prepared again without the objects, and is the same. They are generated again if a manifest is asked for.
+func TestPrepareAgain(t *testing.T) {
+	cache, calls := &manifest.Cache{}, 0
+	objects := func() []client.Object {
+		return append(marked(), annotated(object("v1 ConfigMap", "g"), "reconcile-policy", "on-object-or-component-change"))
+	}
+	generate := func() ([]client.Object, error) { calls++; return objects(), nil }
+	again := func(change ...func(*manifest.Options)) ([]manifest.Object, bool, error) {
+		return manifest.PrepareAgain(generate, options(change...), cache)
+	}
+	if _, ok, err := again(); ok || err != nil {
+		t.Errorf("nothing was prepared yet: %v, %v", ok, err)
+	}
+	prepareWith(t, options(), cache, objects()...)
+	for name, change := range map[string]func(*manifest.Options){
+		"nothing":   func(*manifest.Options) {},
+		"component": func(o *manifest.Options) { o.ComponentDigest = "state2" },
+	} {
+		got, ok, err := again(change)
+		if !ok || err != nil || calls > 0 {
+			t.Fatalf("%s: %v, %v, %d calls", name, ok, err, calls)
+		}
+		if diff := cmp.Diff(views(t, prepareWith(t, options(change), nil, objects()...)), views(t, got)); diff != "" {
+			t.Errorf("%s: unexpected (-want, +got):\n%s", name, diff)
+		}
+		if calls != 1 {
+			t.Errorf("%s: %d calls for all manifests", name, calls)
+		}
+		calls = 0
+	}
+	if _, ok, err := again(func(o *manifest.Options) { o.UpdatePolicy = apis.UpdateReplace }); ok || err != nil {
+		t.Errorf("other options: %v, %v", ok, err)
+	}
+	broken := errors.New("broken")
+	if _, ok, err := again(func(o *manifest.Options) {
+		o.Namespaced = func(schema.GroupVersionKind) (bool, bool, error) { return false, false, broken }
+	}); ok || !errors.Is(err, broken) {
+		t.Errorf("a scope that cannot be found out: %v, %v", ok, err)
+	}
+	if _, ok, _ := again(); ok {
+		t.Error("after an error the objects are not needed")
+	}
+}
+
+// What a generator returns then, and did not return before, is never written.
+func TestPrepareAgainRefusesOtherObjects(t *testing.T) {
+	broken := errors.New("broken")
+	for name, test := range map[string]struct {
+		objects []client.Object
+		err     error
+		want    error
+	}{
+		"another":  {[]client.Object{object("v1 ConfigMap", "b")}, nil, manifest.ErrChanged},
+		"none":     {nil, nil, manifest.ErrChanged},
+		"an error": {nil, broken, broken},
+	} {
+		cache := &manifest.Cache{}
+		prepareWith(t, options(), cache, object("v1 ConfigMap", "a"))
+		again, ok, err := manifest.PrepareAgain(func() ([]client.Object, error) { return test.objects, test.err }, options(), cache)
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		for range 2 {
+			if _, err := again[0].Manifest(); !errors.Is(err, test.want) {
+				t.Errorf("%s: the error is %v", name, err)
+			}
+		}
+	}
+}
+
+// Unchanged is true only of what the cache has, all of it, in its order.
+func TestUnchangedObjects(t *testing.T) {
+	cache, prepared := &manifest.Cache{}, options()
+	a, b := object("v1 ConfigMap", "a"), object("v1 ConfigMap", "b")
+	if cache.Unchanged([]client.Object{a, b}, &prepared) {
+		t.Error("nothing was prepared")
+	}
+	prepareWith(t, prepared, cache, a, b)
+	other := options(func(o *manifest.Options) { o.UpdatePolicy = apis.UpdateReplace })
+	for name, test := range map[string]struct {
+		objects []client.Object
+		options *manifest.Options
+		want    bool
+	}{
+		"the same":      {[]client.Object{a.DeepCopy(), b}, &prepared, true},
+		"moved":         {[]client.Object{b, a}, &prepared, false},
+		"less":          {[]client.Object{a}, &prepared, false},
+		"more":          {[]client.Object{a, b, a}, &prepared, false},
+		"changed":       {[]client.Object{a, object("v1 ConfigMap", "b", m{"data": m{"a": "b"}})}, &prepared, false},
+		"faulty":        {[]client.Object{a, object("v1 ConfigMap", "b", m{"x": make(chan int)})}, &prepared, false},
+		"other options": {[]client.Object{a, b}, &other, false},
+	} {
+		if got := cache.Unchanged(test.objects, test.options); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if _, err := manifest.Prepare([]client.Object{a, a}, prepared, cache); err == nil || cache.Unchanged([]client.Object{a, a}, &prepared) {
+		t.Errorf("what does not go together is unchanged, %v", err)
+	}
+}

@@ -11,8 +11,10 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -32,11 +34,15 @@ type item struct {
 
 	// digest is the digest of the desired content, once the item is complete.
 	digest string
+	// data has the fingerprints of the data of a Secret, once the item is complete.
+	data map[string]secretdata.Fingerprint
 	// index and ordinal are the position of the generated object, and the position of this one once lists are expanded.
 	// They are set in each request.
 	index, ordinal int
 	// scope for which it was completed last; 0 if it is not complete.
 	scope scope
+	// expires reports whether it is a Job that is deleted some time after it finished.
+	expires bool
 }
 
 // describe names the object by its position and, as far as it is known, its key or its kind.
@@ -69,12 +75,25 @@ func (i *item) within() string {
 
 // prepared returns the object of an item that is complete.
 func (i *item) prepared(s *source) Object {
-	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), source: s}
-	o.Desired.Key, o.Desired.Digest = i.key(), i.digest
+	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), Data: i.data, source: s}
+	o.Desired.Key, o.Desired.Digest, o.Desired.Expires = i.key(), i.digest, i.expires
 	if i.definition != nil {
 		o.Desired.ManagedTypes = i.definition.managed
 	}
 	return o
+}
+
+// fingerprints returns those of the data of a Secret, nil for any other kind.
+func (i *item) fingerprints(content map[string]any) map[string]secretdata.Fingerprint {
+	if !i.confidential() {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(content, "data")
+	prints := make(map[string]secretdata.Fingerprint, len(data))
+	for key, text := range data {
+		prints[strings.Clone(key)] = secretdata.OfBase64(key, text)
+	}
+	return prints
 }
 
 func (i *item) confidential() bool { return i.kind.GroupKind() == kinds.Secret }
@@ -151,6 +170,7 @@ func newItem(content map[string]any, place string, options *Options, known commo
 	}
 	errs = append(errs, err, readyWhenErr, definitionErr, checkPurge(is.kind.GroupKind(), settings))
 	i := &item{place: place, content: content, name: strings.Clone(is.name), definition: definition}
+	i.expires = expires(is.kind.GroupKind(), content)
 	t := traits{kind: is.kind, namespace: is.namespace, settings: settings}
 	if i.fault = errors.Join(errs...); i.fault != nil {
 		i.common = &common{traits: t}
@@ -189,6 +209,14 @@ func checkPurge(kind schema.GroupKind, settings component.Settings) error {
 	return fmt.Errorf("an object of the kind %s cannot have a purge order", kind.Kind)
 }
 
+func expires(kind schema.GroupKind, content map[string]any) bool {
+	if kind != kinds.Job {
+		return false
+	}
+	spec, _ := content["spec"].(map[string]any)
+	return spec["ttlSecondsAfterFinished"] != nil
+}
+
 // complete does what depends on the scope: it takes the digest of the object in its namespace. If it did so for the
 // same scope before, only the digest of the component may change. changed reports whether it did not.
 func (i *item) complete(s scope, from *source, componentDigest string) (changed bool, err error) {
@@ -202,6 +230,7 @@ func (i *item) complete(s scope, from *source, componentDigest string) (changed 
 			return true, err
 		}
 		i.scope = s
+		i.data = i.fingerprints(content)
 		i.digest = plan.DigestOnce
 		if i.desired.ReconcilePolicy != apis.ReconcileOnce {
 			i.digest = digestOf(inNamespace(content, i.within()), i.confidential())

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,8 +55,10 @@ type Object struct {
 	Settings component.Settings
 	// Desired is what the plan knows.
 	Desired plan.Desired
-	// Confidential reports whether it is a Secret. Its digest does not cover the values of its data.
+	// Confidential reports whether it is a Secret. Its digest does not cover the values of its data. Data has the
+	// fingerprints of the values, by key.
 	Confidential bool
+	Data         map[string]secretdata.Fingerprint
 
 	source *source
 }

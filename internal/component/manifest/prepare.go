@@ -24,9 +24,30 @@ func Prepare(objects []client.Object, options Options, cache *Cache) ([]Object, 
 	}
 	entries, same := cache.lookup(objects, &options)
 	items := itemsOf(objects, entries, &options, cache.common)
+	shared := &request{options: &options, generated: objects}
+	p := &preparation{options: &options, items: items, sources: sourcesOf(entries, items, shared)}
+	return p.prepare(cache, entries, same)
+}
 
-	p := &preparation{options: &options, items: items, sources: sourcesOf(objects, entries, items, &options)}
-	for _, i := range items {
+// PrepareAgain prepares what [Prepare] prepared last with the cache. It needs no objects for that. If manifests are
+// asked for, generate is called once, and has to return the same objects again; else manifests are an error. ok is
+// false if the cache does not have all that is needed, and the objects are needed.
+func PrepareAgain(
+	generate func() ([]client.Object, error), options Options, cache *Cache,
+) (objects []Object, ok bool, err error) {
+	if err := options.check(); err != nil || !cache.consistent || !cache.whole || cache.key != cacheKeyOf(&options) {
+		return nil, false, err
+	}
+	items := itemsOf(nil, cache.entries, &options, cache.common)
+	shared := &request{options: &options, generate: generate}
+	p := &preparation{options: &options, items: items, sources: sourcesOf(cache.entries, items, shared)}
+	objects, err = p.prepare(cache, cache.entries, true)
+	return objects, err == nil, err
+}
+
+// prepare prepares the items of entries, which it puts into the cache. same reports whether the cache had them.
+func (p *preparation) prepare(cache *Cache, entries []entry, same bool) ([]Object, error) {
+	for _, i := range p.items {
 		if i.fault != nil {
 			p.report(i, i.fault)
 		}
@@ -36,8 +57,8 @@ func Prepare(objects []client.Object, options Options, cache *Cache) ([]Object, 
 	if err != nil {
 		return nil, err
 	}
-	result := make([]Object, len(items))
-	for n, i := range items {
+	result := make([]Object, len(p.items))
+	for n, i := range p.items {
 		s := &p.sources[n]
 		s.namespace = i.within()
 		result[n] = i.prepared(s)
@@ -67,11 +88,11 @@ func itemsOf(objects []client.Object, entries []entry, options *Options, known c
 }
 
 // sourcesOf returns the source of each item, for one request.
-func sourcesOf(objects []client.Object, entries []entry, items []*item, options *Options) []source {
-	sources, shared := make([]source, len(items)), &request{options: options}
+func sourcesOf(entries []entry, items []*item, shared *request) []source {
+	sources := make([]source, len(items))
 	for n, i := range items {
 		s, e := &sources[n], &entries[i.index]
-		s.generated, s.hash = objects[i.index], e.hash
+		s.index, s.hash = i.index, e.hash
 		s.content, s.request = i.content, shared
 	}
 	return sources

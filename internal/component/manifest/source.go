@@ -15,6 +15,10 @@ var ErrChanged = errors.New("what was generated for it was changed before it cou
 // request is what the sources of one request share.
 type request struct {
 	options *Options
+	// generated is what was generated; nil if generate has to be called for it. err is the error of that.
+	generated []client.Object
+	generate  func() ([]client.Object, error)
+	err       error
 	// lock keeps methods of generated objects from being called at the same time. They may be of any type and may share
 	// data.
 	lock sync.Mutex
@@ -23,9 +27,9 @@ type request struct {
 // source is where the manifest of an object comes from in one request. Few objects are written in a request, and none
 // between two requests, so a manifest is made when it is asked for.
 type source struct {
-	generated client.Object
-	// hash is the hash of generated when it was prepared.
-	hash uint64
+	// index is the position of what was generated, and hash its hash when it was prepared.
+	index int
+	hash  uint64
 	// namespace is the namespace of the manifest.
 	namespace string
 
@@ -35,15 +39,34 @@ type source struct {
 	manifest *unstructured.Unstructured
 }
 
+// object returns what was generated at a position.
+func (r *request) object(index int) (client.Object, error) {
+	if r.generated == nil && r.err == nil && r.generate != nil {
+		r.generated, r.err = r.generate()
+		r.generate = nil
+	}
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case index >= len(r.generated):
+		return nil, ErrChanged
+	}
+	return r.generated[index], nil
+}
+
 // sanitized returns the content.
 func (s *source) sanitized() (map[string]any, error) {
 	if s.content != nil {
 		return s.content, nil
 	}
-	if hash := hashOf(s.generated); hash == 0 || hash != s.hash {
+	generated, err := s.object(s.index)
+	if err != nil {
+		return nil, err
+	}
+	if hash := hashOf(generated); hash == 0 || hash != s.hash {
 		return nil, ErrChanged
 	}
-	content, err := contentOf(s.generated, s.options)
+	content, err := contentOf(generated, s.options)
 	if err == nil {
 		_, errs := sanitize(content, s.options.Prefix)
 		err = errors.Join(errs...)
@@ -74,16 +97,6 @@ func (o *Object) Manifest() (*unstructured.Unstructured, error) {
 		s.content = nil
 	}
 	return s.manifest, nil
-}
-
-// Data returns the desired data of a confidential object, by key, in base64 as in the manifest.
-func (o *Object) Data() (map[string]string, error) {
-	manifest, err := o.Manifest()
-	if err != nil || manifest == nil {
-		return nil, err
-	}
-	data, _, _ := unstructured.NestedStringMap(manifest.Object, "data")
-	return data, nil
 }
 
 // Given returns an object with a manifest and nothing else.

@@ -349,14 +349,14 @@ func TestSecretsAreComparedLive(t *testing.T) {
 	secrets := schema.GroupKind{Kind: "Secret"}
 	enc := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	in := o.interest(secrets, "s", func(in *observe.Interest) {
-		in.Confidential, in.Data = true, map[string]string{"password": enc("geheim")}
+		in.Confidential, in.Data = true, observe.FingerprintsOf(map[string]string{"password": enc("geheim")})
 	})
 	made := o.create(o.ours(secrets.WithVersion("v1"), "s", map[string]any{"data": map[string]any{"password": enc("geheim")}}))
 	if got := o.awaitLive(in).Objects[in.Key]; got.Content != plan.ContentSame || got.Fields == "" {
 		t.Errorf("got %+v", got)
 	}
 	changed := in
-	changed.Data = map[string]string{"password": enc("anders")}
+	changed.Data = observe.FingerprintsOf(map[string]string{"password": enc("anders")})
 	if got := o.observe(changed).Objects[in.Key]; got.Content != plan.ContentDifferent {
 		t.Errorf("got %+v for other data", got)
 	}

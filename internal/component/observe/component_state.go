@@ -109,7 +109,7 @@ func (w *Watching) setInterests(s *componentState, interests []Interest) {
 		} else if e = w.find(s, in.Key); e == nil {
 			e = w.addEntry(s, in.Key)
 		}
-		e.set(in)
+		w.set(e, in)
 		e.round, s.entries[i] = s.round, e
 	}
 	for _, e := range before {
@@ -156,6 +156,7 @@ func (w *Watching) addEntry(s *componentState, key plan.Key) *entry {
 // dropEntry ends an interest, and the watch of the type if it was the last one.
 func (w *Watching) dropEntry(e *entry) {
 	t, s := e.typ, e.state
+	w.setDefines(e, nil)
 	e.slot.entries = slices.DeleteFunc(e.slot.entries, func(other *entry) bool { return other == e })
 	e.slot = nil
 	w.endNameWatch(e)

@@ -149,11 +149,13 @@ func TestDirectComparesSecrets(t *testing.T) {
 	secrets := schema.GroupKind{Kind: "Secret"}
 	enc := base64.StdEncoding.EncodeToString([]byte("geheim"))
 	d := newDirect(t, object(secrets, "s", "1", "", func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"p": enc} }))
-	in := interest(secrets, "s", func(in *observe.Interest) { in.Confidential, in.Data = true, map[string]string{"p": enc} })
+	in := interest(secrets, "s", func(in *observe.Interest) {
+		in.Confidential, in.Data = true, observe.FingerprintsOf(map[string]string{"p": enc})
+	})
 	if got := d.observe([]string{"list SecretList default"}, in).Objects[in.Key]; got.Content != plan.ContentSame {
 		t.Errorf("got %+v", got)
 	}
-	in.Data = map[string]string{"p": "eHh4"}
+	in.Data = observe.FingerprintsOf(map[string]string{"p": "eHh4"})
 	if got := d.observe([]string{"list SecretList default"}, in).Objects[in.Key]; got.Content != plan.ContentDifferent {
 		t.Errorf("got %+v", got)
 	}

@@ -65,6 +65,11 @@ type entry struct {
 	// exists.
 	readiness, static bool
 	fresh             bool
+	// defines are the types that the object defines, and established reports whether it said last that they are served.
+	defines     []apis.ManagedType
+	established bool
+	// wantsEnding reports whether it matters how the object ended.
+	wantsEnding bool
 	// readAgain reports whether the object has to be read again although it was read lately. It matters only for types
 	// that are polled.
 	readAgain bool
@@ -82,6 +87,8 @@ type entry struct {
 	// fields is the digest of the fields of our manager in the snapshot fieldsOf.
 	fields   string
 	fieldsOf *snapshot
+	// last is the last version of an object that is gone, if the watch has shown its deletion, and wantsEnding.
+	last *snapshot
 }
 
 // response is what a request said about an object.
@@ -125,7 +132,7 @@ func hashSettings(s *component.Settings) uint64 {
 
 // set stores what the component says of the object.
 func (e *entry) set(in *Interest) {
-	e.uid, e.readiness, e.fresh = in.UID, in.Readiness, in.Fresh
+	e.uid, e.readiness, e.fresh, e.wantsEnding = in.UID, in.Readiness, in.Fresh, in.Ending
 	if shown := e.slot.shown; shown != nil && shown.uid == in.UID {
 		// This keeps one text in memory rather than two.
 		e.uid = shown.uid
@@ -201,9 +208,12 @@ func (r *response) counts(t *watchedType, shown *snapshot, now time.Time) bool {
 // onEvent handles an event of the watch at a resource version: the watch showed old before, and shows shown now. Nil
 // stands for no object. onEvent reports whether that is news to the component, and drops what the event is newer than.
 func (e *entry) onEvent(old, shown *snapshot, version string) (news bool) {
-	news = e.isNews(old, shown, version)
+	news = e.isNews(old, shown, version) || shown == nil && e.awaitsEnding(old)
 	r := e.response
 	e.failure = nil
+	if shown != nil {
+		e.last = nil
+	}
 	switch {
 	case shown == nil && old != nil && (old.terminating || e.deletion != nil && e.deletion.uid == old.uid):
 		// It was deleted and did not only lose the label, so it need not be read.
@@ -257,6 +267,9 @@ func (e *entry) isNews(old, shown *snapshot, version string) bool {
 // accept records that a request returned the object.
 func (e *entry) accept(s *snapshot, result *evaluation, now time.Time) {
 	e.failure, e.readAgain = nil, false
+	if e.last != nil && (e.last.uid != s.uid || !older(s.version, e.last.version)) {
+		e.last = nil
+	}
 	if e.deletion != nil && e.deletion.uid != s.uid {
 		e.deletion = nil
 	}

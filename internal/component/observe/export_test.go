@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,7 +18,16 @@ func ReadReason(err error) string               { return classify(err).readReaso
 
 // CompareContent compares what is desired with data, which it wipes.
 func CompareContent(desired map[string]string, ignore []string, data map[string][]byte) plan.Content {
-	return compareContent(desired, ignore, takeFingerprints(data))
+	return compareContent(FingerprintsOf(desired), ignore, takeFingerprints(data))
+}
+
+// FingerprintsOf returns the fingerprints of data in base64.
+func FingerprintsOf(data map[string]string) map[string]secretdata.Fingerprint {
+	prints := map[string]secretdata.Fingerprint{}
+	for key, text := range data {
+		prints[key] = secretdata.OfBase64(key, text)
+	}
+	return prints
 }
 
 // Offline keeps the observer from watching anything by itself. What the watches show comes from the methods below.

@@ -6,8 +6,8 @@
 //
 //   - [Watching.Observe] (watching.go) takes the interests of a component and keeps one entry for each object
 //     (component_state.go).
-//   - A new type is located by discovery, and a goroutine watches it (watch_loop.go). Until the watch has shown what
-//     there is, the type is in [Observation.Syncing].
+//   - A new type is located by its definition or by discovery (discovery.go), and a goroutine watches it
+//     (watch_loop.go). Until the watch has shown what there is, the type is in [Observation.Syncing].
 //   - Each event of a watch becomes a snapshot of the object (snapshot.go), for a Secret with keyed hashes of its
 //     values (secret_data.go). It replaces the snapshot that the type keeps of the object (watched_type.go).
 //   - Each entry of the object decides whether the event is news, and forgets what it is newer than (entry.go). News
@@ -25,9 +25,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,13 +51,18 @@ import (
 type Interest struct {
 	Key     plan.Key
 	Version string
-	// Confidential is true for a Secret. Data is its desired data, base64 as in the manifest. The values are not kept.
+	// Confidential is true for a Secret. Data has the fingerprints of its desired data, by key.
 	Confidential bool
-	Data         map[string]string
+	Data         map[string]secretdata.Fingerprint
 	// Settings are the settings of the object's annotations. They are empty for an object that is not desired any more.
 	Settings component.Settings
 	// Readiness asks how ready the object is.
 	Readiness bool
+	// Defines are the types that the object defines. As long as it is not established, the API server is not asked
+	// whether it serves them.
+	Defines []apis.ManagedType
+	// Ending asks how the object ended if it is gone. The object is a Job.
+	Ending bool
 	// UID is the UID in the record of the object. It is empty if the object was never seen.
 	UID types.UID
 	// Fresh is true if this process first recorded the object, and has made no request since that may have created it.

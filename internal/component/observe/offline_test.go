@@ -33,6 +33,7 @@ const (
 
 var (
 	configMaps  = schema.GroupKind{Kind: "ConfigMap"}
+	jobs        = schema.GroupKind{Group: "batch", Kind: "Job"}
 	deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	epoch       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
@@ -72,8 +73,9 @@ func newOffline(t testing.TB) *offline {
 		Watcher: types.NamespacedName{Namespace: "default", Name: "shop"}, UID: "uid-1",
 		OwnerID: ourID, Owner: ourOwner, Now: epoch,
 	}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "apps", Version: "v1"}})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "apps", Version: "v1"}, {Group: "batch", Version: "v1"}})
 	mapper.Add(configMaps.WithVersion("v1"), meta.RESTScopeNamespace)
+	mapper.Add(jobs.WithVersion("v1"), meta.RESTScopeNamespace)
 	mapper.Add(deployments.WithVersion("v1"), meta.RESTScopeNamespace)
 	c := interceptor.NewClient(fake.NewClientBuilder().WithRESTMapper(mapper).Build(), interceptor.Funcs{Get: o.get, List: o.list})
 	w, err := observe.NewWatching(observe.Options{

@@ -185,7 +185,13 @@ func (r *reader) update(t task, change func(e *entry)) {
 func (r *reader) found(t task, object *unstructured.Unstructured) {
 	s := r.extractor.snapshot(object)
 	result := r.evaluate(object, s, t.in)
-	r.update(t, func(e *entry) { e.accept(s, result, r.component.Now) })
+	definition := r.learn(object)
+	r.locked(func(wake *wakeups) {
+		if e := t.entry; e.slot != nil {
+			e.accept(s, result, r.component.Now)
+			r.define(e, definition, wake)
+		}
+	})
 }
 
 // notFound records that an object does not exist.

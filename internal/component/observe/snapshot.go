@@ -7,6 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/secretdata"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 
@@ -29,12 +30,14 @@ type snapshot struct {
 	digest string
 	// fenced is the result of [foreign.Fenced].
 	fenced bool
+	// ending is how a Job ended if this is the last version of it.
+	ending plan.Ending
 	// tracked reports whether the object has managed fields, of any manager.
 	tracked bool
 	// entries are the managed fields of our manager, without subresources.
 	entries []ownEntry
 	// data stands for the data of a Secret.
-	data []fingerprint
+	data []secretdata.Fingerprint
 }
 
 // ownEntry is an entry of the managed fields. Objects that were made alike have the same fields, which are kept once.
@@ -100,8 +103,11 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		s.data = takeFingerprints(o.Data)
 		o.Data = nil
 	case *unstructured.Unstructured:
-		if o.GroupVersionKind().GroupKind() == kinds.Secret {
+		switch o.GroupVersionKind().GroupKind() {
+		case kinds.Secret:
 			s.data = takeFingerprints(dataOf(o))
+		case kinds.Job:
+			s.ending = endingOf(o)
 		}
 	}
 	return s
@@ -146,7 +152,7 @@ func (s *snapshot) fieldsDigest(ignore []string) string {
 // observed returns what a snapshot alone says about the object.
 func (s *snapshot) observed(c *Component) plan.Observed {
 	ownership, claim := s.marks.Ownership(c.OwnerID, c.Owner)
-	return plan.Observed{
+	o := plan.Observed{
 		Presence:    plan.Present,
 		UID:         s.uid,
 		Generation:  s.generation,
@@ -156,6 +162,10 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 		Digest:      s.digest,
 		Fenced:      s.fenced,
 	}
+	if s.terminating {
+		o.Ending = s.ending
+	}
+	return o
 }
 
 // alike reports whether two snapshots of an object differ in nothing but the resource version and the times.

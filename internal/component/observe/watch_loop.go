@@ -4,12 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/component/served"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,9 +32,10 @@ var (
 	watchBackoff = wait.Backoff{
 		Duration: 800 * time.Millisecond, Factor: 2, Jitter: 0.25, Steps: 7, Cap: 30 * time.Second,
 	}
-	// servedBackoff spaces out the questions whether a type is served that may just have been defined. This takes a
-	// moment to show.
-	servedBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 6}
+	// appearedBackoff is the same for a type that was missing.
+	appearedBackoff = wait.Backoff{
+		Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.25, Steps: 10, Cap: 30 * time.Second,
+	}
 )
 
 // pause waits for the next delay. It returns earlier if ctx is done.
@@ -47,58 +46,6 @@ func pause(ctx context.Context, backoff *wait.Backoff) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-}
-
-// locate finds where a type is served; the result is empty if it is not served. It asks the mapper first, unless what
-// the mapper knows is in doubt. A mapper that does not know the type may have had no answer of an API, so then the API
-// server is asked about the group.
-func (w *Watching) locate(ctx context.Context, gk schema.GroupKind, doubted bool) (schema.GroupVersionResource, error) {
-	if !doubted {
-		if mapping, err := w.options.Mapper.RESTMapping(gk); err == nil {
-			return mapping.Resource, nil
-		}
-	}
-	limited, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	at, err := served.Discover(limited, w.discovery, gk)
-	if !at.Empty() && doubted {
-		if _, err := w.options.Mapper.RESTMapping(gk); err != nil {
-			meta.MaybeResetRESTMapper(w.options.Mapper)
-		}
-	}
-	return at, err
-}
-
-// resolve finds out for an Observe whether a type is served, and starts to watch it if it is. It fails only if ctx is
-// done.
-func (w *Watching) resolve(ctx context.Context, t *watchedType) error {
-	w.mu.Lock()
-	before := t.phase
-	w.mu.Unlock()
-	found, err := w.locate(ctx, t.GroupKind, before == missing)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if before == missing && found.Empty() {
-		return nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case t.phase != unresolved && t.phase != missing:
-		return nil
-	case err != nil:
-		t.phase, t.reason = polled, classify(err).watchReason("listed")
-	case found.Empty():
-		w.setMissing(t)
-	default:
-		t.phase, t.resource = starting, found
-		if before == missing {
-			t.wakeUp()
-		}
-	}
-	w.start(t)
-	return nil
 }
 
 // start starts the goroutine of a type, unless it runs. The lock is held.
@@ -125,8 +72,11 @@ func (w *Watching) run(ctx context.Context, t *watchedType) {
 		w.mu.Unlock()
 		switch {
 		case phase == missing:
-			w.awaitServed(ctx, t)
-			backoff, reflector = watchBackoff, nil
+			backoff, reflector = appearedBackoff, nil
+			select {
+			case <-ctx.Done():
+			case <-t.signal:
+			}
 			continue
 		case at.Empty() || doubted:
 			if w.relocate(ctx, t, at, doubted) {
@@ -141,67 +91,6 @@ func (w *Watching) run(ctx context.Context, t *watchedType) {
 			}
 		}
 		pause(ctx, &backoff)
-	}
-}
-
-// relocate finds where a type is served that was not found yet, or not where it was before. It reports whether it could
-// find out.
-func (w *Watching) relocate(
-	ctx context.Context, t *watchedType, before schema.GroupVersionResource, doubted bool,
-) bool {
-	found, err := w.locate(ctx, t.GroupKind, doubted)
-	switch {
-	case ctx.Err() != nil:
-		return false
-	case err != nil:
-		w.unwatchable(t, err, "listed")
-		return false
-	case doubted && found == before:
-		// Its API denied what discovery says.
-		w.unwatchable(t, apierrors.NewServiceUnavailable(""), "listed")
-	case doubted:
-		meta.MaybeResetRESTMapper(w.options.Mapper)
-	}
-	if found.Empty() {
-		w.lost(t)
-		return true
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t.resource, t.doubted = found, false
-	return true
-}
-
-// awaitServed returns when a type that was missing is served, or when ctx is done.
-func (w *Watching) awaitServed(ctx context.Context, t *watchedType) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.signal:
-		}
-		err := wait.ExponentialBackoffWithContext(ctx, servedBackoff, func(ctx context.Context) (bool, error) {
-			w.mu.Lock()
-			resolved := t.phase != missing
-			w.mu.Unlock()
-			if resolved {
-				return true, nil
-			}
-			found, err := w.locate(ctx, t.GroupKind, true)
-			if err != nil || found.Empty() {
-				return false, nil
-			}
-			w.locked(func(wake *wakeups) {
-				if t.phase == missing {
-					t.phase, t.resource = starting, found
-					t.notifyUsers(wake)
-				}
-			})
-			return true, nil
-		})
-		if err == nil {
-			return
-		}
 	}
 }
 
@@ -222,8 +111,11 @@ func (w *Watching) watch(ctx context.Context, t *watchedType, reflector *cache.R
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.doubted = denied
-	return t.failures == 0 && !t.doubted
+	if t.doubted = denied; denied && t.lag > 0 {
+		t.lag--
+		t.doubted = false
+	}
+	return t.failures == 0 && !denied
 }
 
 // unwatchable handles an error that keeps a type from being watched; see the table of watchedType.
@@ -270,6 +162,8 @@ func (w *Watching) lost(t *watchedType) {
 	w.locked(func(wake *wakeups) {
 		if !t.stopped && t.phase != missing {
 			w.setMissing(t)
+			// Its definition may say that it is served.
+			w.signalDefined()
 			t.notifyUsers(wake)
 		}
 	})

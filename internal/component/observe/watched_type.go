@@ -35,7 +35,8 @@ const (
 //	unresolved  starting   an Observe finds where the type is served (resolve)
 //	unresolved  polled     an Observe cannot find that out
 //	any         missing    the API server does not serve the type (lost)
-//	missing     starting   an Observe or the goroutine finds that it is served now (resolve, awaitServed)
+//	missing     starting   its definition is established (define), or the API server says that it serves the type
+//	                       (resolveAll, discoverMissing)
 //	any         live       the watch has shown what there is, and is open (setLive)
 //	any         polled     the watch fails (unwatchable): at once, or maxFailures times if it was live before or if
 //	                       there was no answer; never if it was live before and there is no answer
@@ -48,6 +49,8 @@ type watchedType struct {
 	resource schema.GroupVersionResource
 	// doubted reports whether the API server answered that the resource is not served there.
 	doubted bool
+	// lag is how often it may still answer so without being doubted, since its definition said that it is served.
+	lag int
 	// slots are the objects that the watch shows or that a component is interested in.
 	slots map[types.NamespacedName]*slot
 	// users are the components with interest in the type, with the number of their objects.
@@ -65,7 +68,7 @@ type watchedType struct {
 	// asked is when an Observe last asked whether the type is served, and epoch the epoch of the [Watching] then.
 	asked time.Time
 	epoch int
-	// signal wakes the goroutine that waits for the type to be served.
+	// signal wakes the goroutine that waits until the type is not missing any more.
 	signal chan struct{}
 	// stop ends the goroutine; nil if there is none. stopped: no component is interested any more.
 	stop    context.CancelFunc
@@ -99,7 +102,7 @@ func (t *watchedType) dropEmpty(name types.NamespacedName) {
 	}
 }
 
-// wakeUp lets the goroutine go on that waits for the type to be served.
+// wakeUp lets the goroutine go on that waits until the type is not missing any more.
 func (t *watchedType) wakeUp() {
 	select {
 	case t.signal <- struct{}{}:
@@ -111,6 +114,15 @@ func (t *watchedType) wakeUp() {
 func (t *watchedType) notifyUsers(wake *wakeups) {
 	for s := range t.users {
 		s.notify(nil, wake)
+	}
+}
+
+// appear handles that the type is served, if it was missing. lag is how often an API server may not know that yet.
+func (t *watchedType) appear(at schema.GroupVersionResource, lag int, wake *wakeups) {
+	if t.phase == missing {
+		t.phase, t.resource, t.lag = starting, at, lag
+		t.wakeUp()
+		t.notifyUsers(wake)
 	}
 }
 
@@ -134,11 +146,7 @@ func (w *Watching) typesChanged(t *watchedType) {
 		return
 	}
 	w.epoch++
-	for _, other := range w.types {
-		if other.phase == missing {
-			other.wakeUp()
-		}
-	}
+	w.signalDefined()
 }
 
 // reflectorStore receives the events of the watch of a type.
@@ -164,10 +172,12 @@ func (s *reflectorStore) transform(object any) (any, error) {
 	case *watchedObject:
 		return o, nil
 	case metav1.Object:
-		return &watchedObject{
-			name:     types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
-			snapshot: s.watching.extractor.snapshot(o),
-		}, nil
+		seen := s.watching.extractor.snapshot(o)
+		if s.typ.GroupKind == kinds.Job {
+			seen.ending = endingOf(o)
+		}
+		name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+		return &watchedObject{name: name, snapshot: seen}, nil
 	}
 	return nil, errors.New("an object without metadata")
 }
@@ -194,7 +204,12 @@ func (s *reflectorStore) event(object any, deleted bool) error {
 	if deleted {
 		shown = nil
 	}
-	s.apply(func(wake *wakeups) { s.typ.show(o.name, shown, o.snapshot.version, wake) })
+	s.apply(func(wake *wakeups) {
+		if deleted {
+			s.typ.keepLast(o.name, o.snapshot)
+		}
+		s.typ.show(o.name, shown, o.snapshot.version, wake)
+	})
 	return nil
 }
 

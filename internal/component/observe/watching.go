@@ -99,6 +99,10 @@ type Watching struct {
 	names int
 	// epoch counts changes to the objects that define types.
 	epoch int
+	// definers are the entries of the objects that define a type.
+	definers map[schema.GroupKind][]*entry
+	// defined is a signal that a missing type may be served now.
+	defined chan struct{}
 	// digests are the digests of the fields of objects that were made alike. They save most of the time of a cold
 	// start.
 	digests *lru.Cache
@@ -140,6 +144,8 @@ func NewWatching(options Options) (*Watching, error) {
 		extractor: newExtractor(options.Prefix, options.FieldManager),
 		types:     map[schema.GroupKind]*watchedType{},
 		states:    map[types.NamespacedName]*componentState{},
+		definers:  map[schema.GroupKind][]*entry{},
+		defined:   make(chan struct{}, 1),
 		digests:   lru.New(maxDigests),
 	}
 	var metadataErr, coreErr error
@@ -152,6 +158,7 @@ func NewWatching(options Options) (*Watching, error) {
 	w.discovery = discoverer.RESTClient()
 	w.root, w.cancel = context.WithCancel(context.Background())
 	w.watchType, w.watchName = w.run, w.runName
+	w.running.Go(func() { w.discoverMissing(w.root) })
 	return w, nil
 }
 
@@ -171,10 +178,8 @@ func (w *Watching) Observe(ctx context.Context, c Component, interests []Interes
 		return nil, err
 	}
 	defer func() { <-s.sem }()
-	for _, t := range unlocated {
-		if err := w.resolve(ctx, t); err != nil {
-			return nil, err
-		}
+	if err := w.resolveAll(ctx, unlocated); err != nil {
+		return nil, err
 	}
 	for reads := 0; ; reads++ {
 		observation, tasks := w.observation(s, &c, interests)
@@ -235,7 +240,8 @@ func (w *Watching) toResolve(s *componentState, now time.Time) []*watchedType {
 		if t.users[s] == 0 {
 			continue
 		}
-		late := t.phase == missing && (t.epoch != w.epoch || now.Sub(t.asked) >= askAfter)
+		late := t.phase == missing && !w.awaitsDefinition(t.GroupKind) &&
+			(t.epoch != w.epoch || now.Sub(t.asked) >= askAfter)
 		if t.phase == unresolved || late {
 			t.asked, t.epoch = now, w.epoch
 			found = append(found, t)
@@ -269,7 +275,7 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 			tasks = append(tasks, task{entry: e, purpose: why, in: in})
 		}
 		if believed == nil {
-			result.Objects[in.Key] = plan.Observed{Presence: presence, TypeMissing: e.typ.phase == missing}
+			result.Objects[in.Key] = e.withoutObject(presence, c)
 		} else {
 			result.Objects[in.Key] = w.observed(e, believed, c, in)
 		}
@@ -344,22 +350,26 @@ func (w *Watching) Wrote(c Component, interest Interest, object *unstructured.Un
 	}
 	said := w.extractor.snapshot(object)
 	result := w.evaluate(object, said, &interest)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.stateOf(&c)
-	s.settled = false
-	e := w.find(s, interest.Key)
-	if e == nil {
-		e = w.addEntry(s, interest.Key)
-		s.entries = append(s.entries, e)
-	}
-	e.set(&interest)
-	e.accept(said, result, c.Now)
-	if shown := e.slot.shown; shown == nil || !older(said.version, shown.version) {
-		delete(s.pending, e)
-	}
-	w.typesChanged(e.typ)
-	return w.observed(e, said, &c, &interest)
+	definition := w.learn(object)
+	var observed plan.Observed
+	w.locked(func(wake *wakeups) {
+		s := w.stateOf(&c)
+		s.settled = false
+		e := w.find(s, interest.Key)
+		if e == nil {
+			e = w.addEntry(s, interest.Key)
+			s.entries = append(s.entries, e)
+		}
+		w.set(e, &interest)
+		e.accept(said, result, c.Now)
+		w.define(e, definition, wake)
+		if shown := e.slot.shown; shown == nil || !older(said.version, shown.version) {
+			delete(s.pending, e)
+		}
+		w.typesChanged(e.typ)
+		observed = w.observed(e, said, &c, &interest)
+	})
+	return observed
 }
 
 // Deleted implements [Observer].

@@ -103,7 +103,8 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	if d.ReapplyInterval <= 0 || d.Digest == DigestOnce {
 		r.LastAppliedAt = nil
 	}
-	notPurgedAnyMore := (isPurging(r.Phase) || r.Phase == apis.PhaseCompleted) && !isPurgeable(r)
+	notPurgedAnyMore := !isPurgeable(r) && (isPurging(r.Phase) ||
+		r.Phase == apis.PhaseCompleted && !d.Expires && d.Digest != DigestOnce)
 	if r.Digest != d.Digest || r.Phase == "" || isLeaving(r.Phase) || notPurgedAnyMore {
 		r.Digest = d.Digest
 		r.Phase, r.Status, r.Message = apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""
@@ -145,9 +146,10 @@ func recordUID(r *apis.InventoryRecord, o *Observed) {
 // assess decides what a desired object needs, as if its wave were open. The first line that applies counts:
 //
 //	the record says      observed             decision
-//	purged               anything             nothing to do
+//	completed            anything             nothing to do
 //	purge has begun      anything             see assessPurge
 //	anything else        nothing yet          wait
+//	                     gone for good        see assessEnded
 //	                     absent               create; wait for a type or namespace of the component
 //	                     terminating          wait
 //	                     not ours             adopt, relabel, recreate, or an obstacle
@@ -169,7 +171,9 @@ func (b *builder) assess(it *item) {
 	case it.observed.Presence == Absent:
 		it.assessAbsent()
 	case it.observed.Terminating:
-		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+		if it.observed.Ownership != Ours || !it.assessEnded() {
+			it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+		}
 	case it.observed.Ownership != Ours:
 		it.assessNotOurs()
 	default:
@@ -189,6 +193,8 @@ func (it *item) assessAbsent() {
 	case it.observed.TypeMissing:
 		it.setState(stateFailed, apis.ObjectFailed, messageUnserved)
 		return
+	case it.assessEnded():
+		return
 	}
 	if namespace := it.namespace; namespace != nil {
 		switch {
@@ -197,7 +203,8 @@ func (it *item) assessAbsent() {
 				it.setState(stateWaiting, apis.ObjectNotFound, messageNamespace)
 				return
 			}
-		case namespace.desired != nil && namespace.desired.ApplyOrder <= it.desired.ApplyOrder:
+		case namespace.desired != nil && namespace.desired.ApplyOrder <= it.desired.ApplyOrder &&
+			namespace.record.Phase != apis.PhaseCompleted:
 			it.setAction(ActionCreate, reasonNew)
 			it.hold()
 			return

@@ -64,7 +64,8 @@ func (d *dice) desired() plan.Desired {
 		DeletePolicy:   pick(d, apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply, apis.DeleteOrphanOnDelete),
 		PrunePolicy:    pick(d, apis.PruneWith, apis.PruneBefore, apis.PruneAfter),
 		ApplyOrder:     int16(d.roll(3)), DeleteOrder: int16(d.roll(3)), PurgeOrder: d.purge(),
-		ReapplyInterval: pick(d, 0, time.Hour), ManagedTypes: d.types(k), IgnoreForeignInstances: d.roll(4) == 1}
+		ReapplyInterval: pick(d, 0, time.Hour), ManagedTypes: d.types(k), IgnoreForeignInstances: d.roll(4) == 1,
+		Expires: d.roll(4) == 1}
 }
 
 func (d *dice) record() apis.InventoryRecord {
@@ -88,13 +89,21 @@ func (d *dice) observed() plan.Observed {
 	case 0:
 		return plan.Observed{}
 	case 1:
-		return plan.Observed{Presence: plan.Absent, TypeMissing: d.chance()}
+		seen := plan.Observed{Presence: plan.Absent, TypeMissing: d.chance()}
+		if seen.Ending = d.ending(); seen.Ending != plan.EndingUnknown {
+			seen.Digest = pick(d, "1", "2")
+		}
+		return seen
 	default:
 		return plan.Observed{Presence: plan.Present, UID: pick(d, types.UID("u1"), "u2", "u3", ""), Generation: int64(d.roll(3)), Terminating: d.roll(4) == 1,
-			Ownership: pick(d, plan.Ours, plan.Unowned, plan.Predecessor, plan.Foreign), Digest: pick(d, "", "1", "2", plan.DigestOnce),
+			Ownership: pick(d, plan.Ours, plan.Unowned, plan.Predecessor, plan.Foreign), Digest: pick(d, "", "1", "2", plan.DigestOnce), Ending: d.ending(),
 			Fields: pick(d, "", "ours", "other"), Content: pick(d, plan.ContentUnknown, plan.ContentSame, plan.ContentDifferent),
 			Status: pick(d, apis.ObjectCurrent, apis.ObjectInProgress, apis.ObjectFailed, ""), Volatile: d.roll(4) == 1}
 	}
+}
+
+func (d *dice) ending() plan.Ending {
+	return pick(d, plan.EndingUnknown, plan.EndingCompleted, plan.EndingFailed, plan.EndingInterrupted)
 }
 
 func (d *dice) use() plan.Use {

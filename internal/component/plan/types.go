@@ -72,6 +72,8 @@ type Desired struct {
 	// IgnoreForeignInstances reports whether the object is deleted even if others have instances of these types. For a
 	// namespace: even if others have objects in it.
 	IgnoreForeignInstances bool
+	// Expires reports whether the object is a Job that is deleted some time after it finished.
+	Expires bool
 }
 
 // Presence says whether an object exists.
@@ -95,12 +97,28 @@ const (
 	ContentDifferent
 )
 
+// Ending says how a Job ended.
+type Ending int8
+
+const (
+	// EndingUnknown means that it is not known, or that the object is not a Job.
+	EndingUnknown Ending = iota
+	// EndingCompleted means that the Job completed with success.
+	EndingCompleted
+	// EndingFailed means that the Job failed, and is deleted since its time to live is over.
+	EndingFailed
+	// EndingInterrupted means that the Job did not complete, and was not deleted by its time to live.
+	EndingInterrupted
+)
+
 // Observed is what was observed of an object.
 type Observed struct {
 	Presence Presence
 	// TypeMissing reports whether the API server does not serve the type. The object is then Absent.
 	TypeMissing bool
-	// UID and the fields below are zero unless the object is Present.
+	// Ending is set for a Job that is terminating, and for one that is Absent and was seen as it was deleted.
+	Ending Ending
+	// UID and the fields below are zero unless the object is Present. Exception: with an Ending, Digest is the last one.
 	UID         types.UID
 	Generation  int64
 	Terminating bool

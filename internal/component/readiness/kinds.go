@@ -20,7 +20,6 @@ var (
 	kindReplicaSet            = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	kindStatefulSet           = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 	kindDaemonSet             = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
-	kindJob                   = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
 // staticKinds are kinds that every API server serves, and whose status has nothing that a rule looks at: neither
@@ -65,7 +64,7 @@ func (s *subject) kindRules() Result {
 		return unknown(fmt.Sprintf("its status cannot be read: %v", err))
 	}
 	switch s.kind {
-	case kindJob:
+	case kinds.Job:
 		return s.job(computed)
 	case kindPersistentVolumeClaim:
 		return s.persistentVolumeClaim(computed)

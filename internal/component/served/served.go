@@ -34,6 +34,13 @@ func IsNotServed(err error) bool { return meta.IsNoMatchError(err) || IsVersionG
 type Discoverer interface {
 	// Discover is [Discover].
 	Discover(ctx context.Context, gk schema.GroupKind) (schema.GroupVersionResource, error)
+	// Known returns where a type is served, as far as the mapper knows that. It asks the API server only if the mapper
+	// knows of no type yet.
+	Known(gk schema.GroupKind) (at schema.GroupVersionResource, ok bool)
+	// Refresh asks the API server for all types that it serves. Callers at the same time share the answer.
+	Refresh(ctx context.Context) error
+	// Learn tells the mapper what a definition says. The mapper then need not ask.
+	Learn(d *Definition)
 }
 
 // Version returns the version in which a type is served now. ok is false if no version is served. The error says that

@@ -24,6 +24,10 @@ type Options struct {
 	// It takes about 5 seconds, because the namespace controller waits for so long.
 	NamespaceDeletion bool
 
+	// Jobs runs Jobs, and deletes those that have finished when their ttlSecondsAfterFinished is over, by running
+	// kube-controller-manager. Nothing runs their Pods. The deletion ends only with GarbageCollection.
+	Jobs bool
+
 	// AllowExistingCluster permits to use the cluster of the current kubeconfig instead of starting anything, which
 	// then happens when the environment variable USE_EXISTING_CLUSTER is true. It is off by default, so that a
 	// forgotten variable does not point a test suite at a cluster that is in use.
@@ -42,6 +46,9 @@ func (o Options) controllers() []string {
 	}
 	if o.NamespaceDeletion {
 		names = append(names, "namespace-controller")
+	}
+	if o.Jobs {
+		names = append(names, "job-controller", "ttl-after-finished-controller")
 	}
 	return names
 }

@@ -1,0 +1,237 @@
+package observe
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/served"
+	"github.com/espalier-dev/espalier/internal/kinds"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// A type becomes known in one of these ways, of which the first costs no request:
+//
+//   - A definition that a component has an interest in is read, since the component waits until it is established. It
+//     says where its type is served (define).
+//   - The mapper knows the type, or asks for all types (resolve).
+//   - The API server is asked about the group. Only this shows that a type is not served: an API that does not answer
+//     is missing among all types, too (locate).
+//   - A type that was not served is asked for, together with all others, when a request finds it missing, and a few
+//     times after something that defines types has changed (discoverMissing).
+
+// servedBackoff spaces out the questions whether types are served that may just have been defined. This takes a moment
+// to show.
+var servedBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 6}
+
+// maxLag is how often a type may be denied that is established: an API server begins to serve it a moment later.
+const maxLag = 4
+
+// set stores what the component says of an object.
+func (w *Watching) set(e *entry, in *Interest) {
+	e.set(in)
+	if in.Key.GroupKind() == kinds.CustomResourceDefinition && !slices.Equal(e.defines, in.Defines) {
+		w.setDefines(e, in.Defines)
+	}
+}
+
+// setDefines stores which types an object defines.
+func (w *Watching) setDefines(e *entry, defines []apis.ManagedType) {
+	for _, t := range e.defines {
+		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
+		w.definers[gk] = slices.DeleteFunc(w.definers[gk], func(other *entry) bool { return other == e })
+		if len(w.definers[gk]) == 0 {
+			delete(w.definers, gk)
+		}
+	}
+	for _, t := range defines {
+		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
+		w.definers[gk] = append(w.definers[gk], e)
+	}
+	e.defines = defines
+}
+
+// awaitsDefinition reports whether a definition will say when a type is served. The API server is then not asked.
+func (w *Watching) awaitsDefinition(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(w.definers[gk], func(e *entry) bool { return !e.established })
+}
+
+// learn returns the definition that an object is, and nil for other objects. If it is established, the mapper knows its
+// type from then on.
+func (w *Watching) learn(object *unstructured.Unstructured) *served.Definition {
+	d, ok := served.DefinitionOf(object)
+	if !ok {
+		return nil
+	}
+	if mapper, can := w.options.Mapper.(served.Discoverer); can && d.Established {
+		mapper.Learn(d)
+	}
+	return d
+}
+
+// define stores what a definition said last, and starts to watch its type if that was missing. The lock is held.
+func (w *Watching) define(e *entry, d *served.Definition, wake *wakeups) {
+	if d == nil {
+		return
+	}
+	e.established = d.Established
+	if t := w.types[d.GroupKind]; t != nil && d.Established {
+		t.appear(d.Resource(), maxLag, wake)
+	}
+}
+
+// signalDefined has the missing types looked for.
+func (w *Watching) signalDefined() {
+	select {
+	case w.defined <- struct{}{}:
+	default:
+	}
+}
+
+// discoverMissing asks for missing types when something that defines types has changed, all at once.
+func (w *Watching) discoverMissing(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.defined:
+		}
+		// It ends with an error if a type is still missing.
+		_ = wait.ExponentialBackoffWithContext(ctx, servedBackoff, func(ctx context.Context) (bool, error) {
+			var types []*watchedType
+			w.mu.Lock()
+			for _, t := range w.types {
+				if t.phase == missing && !w.awaitsDefinition(t.GroupKind) {
+					types = append(types, t)
+				}
+			}
+			w.mu.Unlock()
+			return len(types) == w.findMissing(ctx, types), nil
+		})
+	}
+}
+
+// findMissing asks whether missing types are served now, and returns how many are.
+func (w *Watching) findMissing(ctx context.Context, types []*watchedType) int {
+	if len(types) == 0 {
+		return 0
+	}
+	locate := func(t *watchedType) (schema.GroupVersionResource, bool) {
+		at, err := w.locate(ctx, t.GroupKind, true)
+		return at, err == nil && !at.Empty()
+	}
+	if mapper, can := w.options.Mapper.(served.Discoverer); can {
+		if mapper.Refresh(ctx) != nil {
+			return 0
+		}
+		locate = func(t *watchedType) (schema.GroupVersionResource, bool) { return mapper.Known(t.GroupKind) }
+	}
+	count := 0
+	for _, t := range types {
+		at, ok := locate(t)
+		if !ok {
+			continue
+		}
+		count++
+		w.locked(func(wake *wakeups) { t.appear(at, 0, wake) })
+	}
+	return count
+}
+
+// locate finds where a type is served; the result is empty if it is not served. It asks the mapper first, unless what
+// the mapper knows is in doubt. A mapper that does not know the type may have had no answer of an API, so then the API
+// server is asked about the group.
+func (w *Watching) locate(ctx context.Context, gk schema.GroupKind, doubted bool) (schema.GroupVersionResource, error) {
+	if !doubted {
+		if mapping, err := w.options.Mapper.RESTMapping(gk); err == nil {
+			return mapping.Resource, nil
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	at, err := served.Discover(limited, w.discovery, gk)
+	if !at.Empty() && doubted {
+		if _, err := w.options.Mapper.RESTMapping(gk); err != nil {
+			meta.MaybeResetRESTMapper(w.options.Mapper)
+		}
+	}
+	return at, err
+}
+
+// resolveAll finds out for an Observe which types are served, and starts to watch these. It fails only if ctx is done.
+func (w *Watching) resolveAll(ctx context.Context, types []*watchedType) error {
+	var late []*watchedType
+	for _, t := range types {
+		w.mu.Lock()
+		phase, awaits := t.phase, w.awaitsDefinition(t.GroupKind)
+		w.mu.Unlock()
+		if phase == missing {
+			late = append(late, t)
+		} else if err := w.resolve(ctx, t, awaits); err != nil {
+			return err
+		}
+	}
+	w.findMissing(ctx, late)
+	return ctx.Err()
+}
+
+// resolve finds out whether a type is served, and starts to watch it if it is. awaits is the result of
+// awaitsDefinition. It fails only if ctx is done.
+func (w *Watching) resolve(ctx context.Context, t *watchedType, awaits bool) (err error) {
+	var at schema.GroupVersionResource
+	if mapper, can := w.options.Mapper.(served.Discoverer); can && awaits {
+		at, _ = mapper.Known(t.GroupKind)
+	} else {
+		at, err = w.locate(ctx, t.GroupKind, false)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case t.phase != unresolved:
+	case err != nil:
+		t.phase, t.reason = polled, classify(err).watchReason("listed")
+	case at.Empty():
+		w.setMissing(t)
+	default:
+		t.phase, t.resource = starting, at
+	}
+	w.start(t)
+	return nil
+}
+
+// relocate finds where a type is served that was not found yet, or not where it was before. It reports whether it could
+// find out.
+func (w *Watching) relocate(
+	ctx context.Context, t *watchedType, before schema.GroupVersionResource, doubted bool,
+) bool {
+	found, err := w.locate(ctx, t.GroupKind, doubted)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		w.unwatchable(t, err, "listed")
+		return false
+	case doubted && found == before:
+		// Its API denied what discovery says.
+		w.unwatchable(t, apierrors.NewServiceUnavailable(""), "listed")
+	case doubted:
+		meta.MaybeResetRESTMapper(w.options.Mapper)
+	}
+	if found.Empty() {
+		w.lost(t)
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t.resource, t.doubted = found, false
+	return true
+}
