@@ -293,7 +293,8 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 		}
 	}
 	slices.SortFunc(result.Syncing, compareKinds)
-	clear(s.pending)
+	// An empty map would keep the memory of what it had.
+	s.pending = map[*entry]struct{}{}
 	s.pendingLow = false
 	return result, tasks
 }
