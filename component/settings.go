@@ -94,6 +94,8 @@ const (
 	//   - orphan-on-delete: it is deleted if the component drops it, and stays when the component is deleted.
 	//   - default: as if there were no annotation.
 	//
+	// A Namespace that was adopted is never deleted, whatever the policy.
+	//
 	// Default: the delete policy of the component, or else orphan for an object that was adopted and delete for others.
 	//
 	//	espalier.dev/delete-policy: orphan-on-delete
@@ -178,7 +180,9 @@ const (
 	AnnotationReadyWhen = "ready-when"
 
 	// AnnotationIgnoreFields names fields that are written when the object is created, and that other field managers
-	// may set from then on.
+	// may set from then on. It ends a fight with another client that keeps changing a field, which the condition of the
+	// component reports as Contested. The rules of an aggregated ClusterRole, and a caBundle that is a placeholder or
+	// that an annotation has injected, are known to be set by others: they are never written.
 	//
 	//   - JSON pointers, separated by commas: a slash in a name is written ~1, a tilde ~0. A single label or annotation
 	//     can be ignored. The rest of the metadata, the kind and the apiVersion cannot.

@@ -47,11 +47,14 @@ func (j *job[T]) delay(c condition) time.Duration {
 		return time.Millisecond
 	}
 	backoff := backoffDelay(j.state.countWait(c.reason, j.report.Changed()), pollInterval)
+	polls := j.deployment.unwatched || j.report.Waits || len(j.report.Polled) > 0
 	switch {
+	case s.blocked && !polls && !j.report.RetryAt.IsZero():
+		return j.untilDue(max(j.report.RetryAt.Sub(j.now), time.Second))
 	case s.blocked:
 		// No watch shows the objects of others go.
 		return backoff + time.Second
-	case j.deployment.unwatched || j.report.Waits || len(j.report.Polled) > 0:
+	case polls:
 		return backoff
 	case s.deleting || j.status.ProcessingSince == nil:
 		return j.configuration.Requeue

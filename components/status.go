@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/internal/message"
 
@@ -91,7 +92,7 @@ func conditionOf(s facts) condition {
 }
 
 func errorCondition(s facts) condition {
-	text := message.Truncate(message.Capitalize(s.err.Error()), maxMessage)
+	text := message.Capitalize(execute.Summary(s.err, maxMessage))
 	switch {
 	case s.retriable && s.deleting:
 		return condition{apis.ComponentDeletionPending, ReasonDeletionRetrying, text}

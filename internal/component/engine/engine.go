@@ -67,6 +67,8 @@ type Memory struct {
 	fresh map[plan.Key]bool
 	// namespaces has the namespaces that were found or created, by name.
 	namespaces map[string]bool
+	// refusals are the types whose fence failed.
+	refusals map[plan.Key]refusal
 	// corrections has what is known of the corrections of objects, by key.
 	corrections map[plan.Key]plan.Corrections
 	// rest is set if the last run left nothing to do.
@@ -123,13 +125,15 @@ type Report struct {
 	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The
 	// caller makes them durable and comes back.
 	Recorded int
-	// Results are the outcomes of all operations, in the order in which they were carried out.
+	// Results are the outcomes of all operations, in the order in which they were carried out, without the objects.
 	Results []execute.Result
 	// Syncing and Polled come from observe.Observation.
 	Syncing []schema.GroupKind
 	Polled  map[schema.GroupKind]string
 	// Waits reports whether something has to be waited for that no watch shows.
 	Waits bool
+	// RetryAt is when to come back, if fences that could not be put up are all that blocks; else zero.
+	RetryAt time.Time
 	// Futile reports whether an object does not become as desired when it is written.
 	Futile bool
 }
@@ -168,8 +172,13 @@ func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
 	e.Memory.rest = nil
 	err := r.run(ctx)
+	r.watchObstacles()
 	if err == nil {
 		e.Memory.rest = r.rest()
+	}
+	if len(e.Memory.fresh) == 0 {
+		// An empty map keeps the memory of what it had.
+		e.Memory.fresh = nil
 	}
 	return r.report, err
 }
@@ -184,6 +193,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
+	r.recallRefusals(ctx)
 	var failed error
 	if r.fenced && !r.task.DryRun {
 		failed = r.liftFencesOfDesired(ctx)
@@ -218,8 +228,29 @@ func (r *run) run(ctx context.Context) error {
 	if r.task.Deleting {
 		r.liftFencesOfBlocked(ctx)
 	}
+	r.report.RetryAt = r.retryAt()
 	r.Memory.forget(r.task.Now)
 	return errors.Join(failed, r.save(ctx))
+}
+
+// watchObstacles has the objects watched that are in the way and not ours. No other watch shows most of them.
+func (r *run) watchObstacles() {
+	if r.task.DryRun {
+		return
+	}
+	var keys []plan.Key
+	for i := range r.report.Plan.Obstacles {
+		o := &r.report.Plan.Obstacles[i]
+		if o.Kind != plan.ObstacleNotOurs && o.Kind != plan.ObstacleWaiting {
+			continue
+		}
+		if seen := r.report.Input.Observed[o.Key]; seen.Presence == plan.Present && seen.Ownership != plan.Ours {
+			keys = append(keys, o.Key)
+		}
+	}
+	if !r.Observer.WatchNames(r.Component, keys) {
+		r.report.Waits = true
+	}
 }
 
 // prepare makes the input of the first plan.

@@ -111,10 +111,11 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	}
 }
 
-// recordAdoption records whether the object was adopted, and the delete policy, which then has another default.
+// recordAdoption records whether the object was adopted, and the delete policy, which then has another default. A
+// namespace that was adopted is never deleted: what others have in it may be created right before the deletion.
 func recordAdoption(r *apis.InventoryRecord, d *Desired, adopted bool) {
 	r.Adopted, r.DeletePolicy = adopted, omitDefault(d.DeletePolicy, apis.DeleteDelete)
-	if adopted && d.DeletePolicy == "" {
+	if adopted && (d.DeletePolicy == "" || d.GroupKind() == kinds.Namespace) {
 		r.DeletePolicy = apis.DeleteOrphan
 	}
 }

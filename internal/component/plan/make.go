@@ -131,6 +131,12 @@ func (it *item) definesTypes() bool {
 	return it.kind.definesTypes || len(it.record.ManagedTypes) > 0
 }
 
+// deletesInstances reports whether the deletion of the object deletes instances. The server behind an APIService keeps
+// them.
+func (it *item) deletesInstances() bool {
+	return it.definesTypes() && !it.kind.isAPIService
+}
+
 // isContainer reports whether the deletion of the object deletes others: objects in a namespace, or instances of a
 // type.
 func (it *item) isContainer() bool {

@@ -28,7 +28,7 @@ type Options struct {
 	// kube-controller-manager. Nothing runs their Pods. The deletion ends only with GarbageCollection.
 	Jobs bool
 
-	// RoleAggregation fills in the rules of aggregated ClusterRoles, by running kube-controller-manager.
+	// RoleAggregation fills aggregated ClusterRoles, by running kube-controller-manager.
 	RoleAggregation bool
 
 	// AllowExistingCluster permits to use the cluster of the current kubeconfig instead of starting anything, which
