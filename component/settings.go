@@ -100,6 +100,8 @@ const (
 	//   - orphan-on-delete: it is deleted if the component drops it, and stays when the component is deleted.
 	//   - default: as if there were no annotation.
 	//
+	// A Namespace that was adopted is never deleted, whatever the policy.
+	//
 	// Default: the delete policy of the component, or else orphan for an object that was adopted and delete for others.
 	//
 	//	espalier.dev/delete-policy: orphan-on-delete

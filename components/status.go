@@ -27,6 +27,7 @@ const (
 	ReasonReady              = "Ready"
 	ReasonError              = "Error"
 	ReasonTimeout            = "Timeout"
+	ReasonContested          = "Contested"
 	ReasonSuspended          = "Suspended"
 	ReasonDeletionRetrying   = "DeletionRetrying"
 	ReasonDeletionBlocked    = "DeletionBlocked"
@@ -44,6 +45,8 @@ type facts struct {
 	done bool
 	// blocked is true if others use a type, or have objects in a namespace, that would be deleted.
 	blocked bool
+	// contested is true if somebody keeps changing an object.
+	contested bool
 	// overdue is true if the roll-out takes longer than the timeout.
 	overdue bool
 	// retriable is true if err says when to try again.
@@ -74,6 +77,8 @@ func conditionOf(s facts) condition {
 		return condition{apis.ComponentDeleting, ReasonDeletionProcessing, text}
 	case s.done:
 		return condition{apis.ComponentReady, ReasonReady, "All objects are as desired, and ready"}
+	case s.contested:
+		return condition{apis.ComponentError, ReasonContested, message.Capitalize(s.progress)}
 	case s.overdue:
 		text := "Timed out: " + orElse(s.progress, "the objects are not ready")
 		return condition{apis.ComponentError, ReasonTimeout, text}

@@ -64,7 +64,7 @@ func (e *Executor) create(ctx context.Context, result *Result) error {
 		err = e.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
 		switch {
 		case err == nil:
-			result.Object = live
+			result.Object, result.Exists = live, true
 			return &ExistsError{Key: op.Key}
 		case !served.IsNotFound(err):
 			return fmt.Errorf("%w, and cannot be read: %w", &ExistsError{Key: op.Key}, err)

@@ -42,8 +42,6 @@ type bucket struct {
 	count int
 	// meta has what is needed to write the object again without a loss.
 	meta metav1.ObjectMeta
-	// records are in the order of their keys.
-	records []*apis.InventoryRecord
 	// content is what is to be written.
 	content []byte
 }

@@ -98,7 +98,9 @@ var _ Store = (*Objects)(nil)
 // error. Another process cannot add a record while the inventory is removed, because there is no bucket left to create.
 //
 // Objects lives across requests and remembers what is stored. Only the first request reads. A save writes only the
-// buckets that changed, one request each.
+// buckets that changed, one request each. What is stored may lag behind in the digest and the generation of records of
+// objects that are ready: the objects themselves show both, so that a change of the content of an object costs no
+// request here.
 //
 // If a save is interrupted, at any moment, each record is as before or as it was to be. A record is missing only if it
 // was not there before, or was to go.
@@ -116,7 +118,7 @@ type Objects struct {
 	// version counts how often known has become true.
 	version uint64
 	// records are compact, in the order of the last save.
-	records []apis.InventoryRecord
+	records []packed
 	// buckets has nil for a bucket that is not stored.
 	buckets []*bucket
 }
@@ -140,8 +142,7 @@ func (s *Objects) Load(ctx context.Context) ([]apis.InventoryRecord, error) {
 			return nil, fmt.Errorf("cannot load the inventory: %w", err)
 		}
 	}
-	// Save compares with what is remembered, so the caller gets a copy.
-	return slices.Clone(s.records), nil
+	return unpack(s.records), nil
 }
 
 // read finds out what is stored.
@@ -177,12 +178,7 @@ func (s *Objects) read(ctx context.Context) error {
 		return fmt.Errorf("%s is missing", s.options.describe(missing))
 	}
 	slices.SortFunc(records, func(a, b apis.InventoryRecord) int { return ByKey(&a, &b) })
-	for number, records := range split(records, len(buckets)) {
-		if buckets[number] != nil {
-			buckets[number].records = records
-		}
-	}
-	s.records, s.buckets, s.known = records, buckets, true
+	s.records, s.buckets, s.known = pack(records), buckets, true
 	s.version++
 	return nil
 }
@@ -194,17 +190,17 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 		return false, errNotLoaded
 	}
 	incomplete := slices.Contains(s.buckets, nil) && slices.ContainsFunc(s.buckets, isStored)
-	if !incomplete && equalInOrder(s.records, records) {
+	if !incomplete && equalPacked(s.records, records) {
 		return true, nil
 	}
 	records = compactAll(records)
 	if err := Validate(records); err != nil {
 		return false, fmt.Errorf("cannot store the inventory: %w", err)
 	}
-	next := split(records, len(s.buckets))
+	before := split(unpack(s.records), len(s.buckets))
 	var changed []*bucket
-	for number, records := range next {
-		b, err := s.change(number, records)
+	for number, records := range split(records, len(s.buckets)) {
+		b, err := s.change(number, before[number], records)
 		if err != nil {
 			return false, err
 		}
@@ -220,19 +216,16 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 		b.content = nil
 		s.buckets[b.Bucket] = b
 	}
-	for number, b := range s.buckets {
-		b.records = next[number]
-	}
-	s.records, s.known = records, true
+	s.records, s.known = pack(records), true
 	s.version++
 	return true, nil
 }
 
-// change returns a bucket as it is to be written, and nil if it is stored so. It drops the messages of records that are
-// too large with them.
-func (s *Objects) change(number int, records []*apis.InventoryRecord) (*bucket, error) {
+// change returns a bucket as it is to be written, and nil if it need not be written. It drops the messages of records
+// that are too large with them. What is stored lags behind before at most as mayLag allows.
+func (s *Objects) change(number int, before, records []*apis.InventoryRecord) (*bucket, error) {
 	known := s.buckets[number]
-	unchanged := func() bool { return known != nil && slices.EqualFunc(known.records, records, same) }
+	unchanged := func() bool { return known != nil && slices.EqualFunc(before, records, mayLag) }
 	if unchanged() {
 		return nil, nil
 	}

@@ -63,3 +63,20 @@ func BenchmarkStatusVersion(b *testing.B) {
 		store.Version()
 	}
 }
+
+// What is packed is unpacked as it was, whatever the records have in common.
+func TestPackedRecords(t *testing.T) {
+	all := append(records(20, ready), records(20, record)...)
+	fields := reflect.TypeFor[apis.InventoryRecord]()
+	for i := range fields.NumField() {
+		changed := ready(100 + i)
+		change(t, reflect.ValueOf(&changed).Elem().Field(i))
+		all = append(all, changed, ready(200+i))
+	}
+	for i := range all {
+		all[i] = inventory.Compact(all[i])
+	}
+	if got := inventory.PackAndUnpack(all); !reflect.DeepEqual(all, got) {
+		t.Errorf("got %v, want %v", got, all)
+	}
+}

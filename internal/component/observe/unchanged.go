@@ -10,8 +10,9 @@ func (w *Watching) Unchanged(c Component) bool {
 	if w.stopped || s == nil || !s.observed || len(s.pending) > 0 || s.pendingLow {
 		return false
 	}
-	if !s.settled {
-		s.settled = s.isSettled(c.Now, w.options.Poll)
+	if !s.settled && s.isSettled(c.Now, w.options.Poll) {
+		s.settled = true
+		s.shrink()
 	}
 	return s.settled
 }
@@ -26,15 +27,31 @@ func (s *componentState) isSettled(now time.Time, poll time.Duration) bool {
 			// Two entries of one object may end together.
 			continue
 		}
-		if e.typ.phase != live || e.deletion != nil || e.failure != nil || !e.responseLasts() {
-			return false
-		}
-		believed, _ := e.latest(now)
-		if e.purpose(believed, now, poll) != noRead {
+		believed, _ := e.latest(now) // drops a response that does not count any more
+		if e.typ.phase != live || e.deletion != nil || e.failure != nil || !e.responseLasts() ||
+			e.purpose(believed, now, poll) != noRead {
 			return false
 		}
 	}
 	return true
+}
+
+// shrink forgets what is not needed while the component is settled: what its own requests returned before the watch has
+// shown it.
+func (s *componentState) shrink() {
+	s.pending = map[*entry]struct{}{}
+	for _, e := range s.entries {
+		if e.slot == nil {
+			continue
+		}
+		shown := e.slot.shown
+		if e.fieldsOf != shown {
+			e.fields, e.fieldsOf = "", nil
+		}
+		if shown != nil && shown.uid == e.uid {
+			e.uid = shown.uid
+		}
+	}
 }
 
 // responseLasts reports whether the response, if there is one, counts until there is news: there is no such object, and

@@ -71,7 +71,7 @@ func (b *builder) checksPassed() bool {
 		switch r, o := it.record, &it.observed; {
 		case r.DeletePolicy == apis.DeleteOrphan || r.DeletePolicy == apis.DeleteOrphanOnDelete:
 			orphans++
-		case !it.definesTypes() || r.IgnoreForeignInstances:
+		case !it.deletesInstances() || r.IgnoreForeignInstances || o.IgnoreForeignInstances:
 		case o.Presence == PresenceUnknown:
 			*obstacles = append(*obstacles, Obstacle{Key: it.key, Kind: ObstacleWaiting, Message: messageUnobserved})
 		case o.Presence == Present && o.Ownership == Ours && !o.Terminating:
@@ -91,6 +91,10 @@ func (b *builder) checksPassed() bool {
 			key := Key{Group: pattern.Group, Kind: pattern.Kind}
 			check(Operation{Action: ActionCheck, Key: key, Reason: reasonUse, Pattern: i}, b.in.PatternUses[i])
 		}
+	}
+	// What blocks already decides. The rest need not be checked.
+	if slices.ContainsFunc(*obstacles, func(o Obstacle) bool { return o.Kind == ObstacleBlocked }) {
+		next.Operations = nil
 	}
 	if len(next.Operations) > 0 {
 		next.Title = titleCheck
@@ -150,11 +154,11 @@ func (b *builder) assessRemoval(it *item, orphan bool) {
 		it.setAction(ActionOrphan, reason)
 	case o.Terminating:
 		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
-	case !it.isContainer() || r.IgnoreForeignInstances:
+	case !it.deletesInstances() && !it.kind.isNamespace || r.IgnoreForeignInstances:
 		it.setAction(ActionDelete, reason)
 	case !it.definesTypes() && (use.State == ForeignUnchecked || use.State == ForeignNone):
 		it.setAction(ActionDeleteNamespace, reason)
-	case use.State == ForeignNone || use.State == ForeignUnchecked && b.in.Deleting:
+	case use.State == ForeignNone || o.IgnoreForeignInstances || use.State == ForeignUnchecked && b.in.Deleting:
 		it.setAction(ActionDeleteType, reason)
 	case use.State == ForeignUnchecked:
 		it.setAction(ActionCheck, reasonUse)

@@ -145,7 +145,7 @@ func (b *builder) openWave(w *wave, open bool) {
 		if it.state == stateAct || it.state == stateWaiting && it.observed.Presence == PresenceUnknown {
 			idle = false
 		}
-		w.ready = w.ready && (it.state == stateDone || it.volatile)
+		w.ready = w.ready && (it.state == stateDone || it.isNotWaitedFor())
 	}
 
 	// An object that cannot be written now may need that another one is deleted.
@@ -160,7 +160,7 @@ func (b *builder) openWave(w *wave, open bool) {
 // wasReady reports whether the object was ready once since it was written, or is not waited for.
 func (it *item) wasReady() bool {
 	phase := it.record.Phase
-	return phase == apis.PhaseReady || phase == apis.PhaseCompleted || isPurging(phase) || it.volatile
+	return phase == apis.PhaseReady || phase == apis.PhaseCompleted || isPurging(phase) || it.isNotWaitedFor()
 }
 
 // waitsForServer reports whether the type of an instance is served by a server that is not available yet.
@@ -173,6 +173,9 @@ func (b *builder) waitsForServer(it *item) bool {
 		return definer.desired != nil && definer.stage() == stageAPIServices && !definer.wasReady()
 	})
 }
+
+// isNotWaitedFor reports whether no wave waits for the object although it is not ready.
+func (it *item) isNotWaitedFor() bool { return it.volatile || it.state == stateContested }
 
 // hasUnwritten reports whether a new desired state is still to be written in the wave.
 func (w *wave) hasUnwritten() bool {
