@@ -2,4 +2,6 @@ package inventory
 
 import "github.com/espalier-dev/espalier/apis"
 
-func PackAndUnpack(records []apis.InventoryRecord) []apis.InventoryRecord { return unpack(pack(records)) }
+func PackAndUnpack(records []apis.InventoryRecord) []apis.InventoryRecord {
+	return unpack(pack(records))
+}
