@@ -26,13 +26,19 @@ const SharedPrefix = "espalier.dev"
 // Waves of apply-order are applied from the lowest number to the highest. A wave starts when all objects of the waves
 // before it are ready. Within a wave, the component applies in this order:
 //
-//  1. Namespaces, webhook configurations, CustomResourceDefinitions, roles and classes, ConfigMaps, Secrets and role
-//     bindings, then all other kinds but the two that follow.
+//  1. Namespaces, CustomResourceDefinitions, roles and classes, ConfigMaps, Secrets and role bindings, then all other
+//     kinds but those that follow, then webhook configurations.
 //  2. APIServices, when all of these are ready.
-//  3. Instances of types that the component brings, when the APIServices are ready.
+//  3. Instances of types that the component brings, when all but the APIServices are ready. Instances of a type that an
+//     APIService brings also wait until that one is ready.
+//
+// A webhook thus refuses nothing of its own wave that its server needs, and it sees the instances. It does not wait
+// until its server is ready: the server may wait for it, for instance to write its certificate into it. Give it a
+// higher apply-order if it has to wait.
 //
 // Waves of delete-order are deleted from the lowest number to the highest. A wave starts when all objects of the waves
-// before it are gone. Within a wave, instances of types that the component brings go first. A Namespace and an object
+// before it are gone. Within a wave, webhook configurations and instances of types that the component brings go first.
+// A Namespace and an object
 // that defines types go last, when the objects that depend on them are gone.
 //
 // An instance must not have a lower apply-order than the object of the component that defines its type, nor a higher
@@ -93,6 +99,8 @@ const (
 	//   - orphan-on-apply: it stays if the component drops it, and is deleted with the component.
 	//   - orphan-on-delete: it is deleted if the component drops it, and stays when the component is deleted.
 	//   - default: as if there were no annotation.
+	//
+	// A Namespace that was adopted is never deleted, whatever the policy.
 	//
 	// Default: the delete policy of the component, or else orphan for an object that was adopted and delete for others.
 	//
@@ -178,7 +186,9 @@ const (
 	AnnotationReadyWhen = "ready-when"
 
 	// AnnotationIgnoreFields names fields that are written when the object is created, and that other field managers
-	// may set from then on.
+	// may set from then on. It ends a fight with another client that keeps changing a field, which the condition of the
+	// component reports as Contested. The rules of an aggregated ClusterRole, and a caBundle that is a placeholder or
+	// that an annotation has injected, are known to be set by others: they are never written.
 	//
 	//   - JSON pointers, separated by commas: a slash in a name is written ~1, a tilde ~0. A single label or annotation
 	//     can be ignored. The rest of the metadata, the kind and the apiVersion cannot.

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
@@ -43,6 +44,11 @@ import (
 //     Exception: as long as the failed Job exists, deleting it with kubectl makes it run again.
 //   - Deleted by somebody while it runs: it is created again.
 //   - Gone while no operator watched: it counts as completed, unless it was known to have failed.
+//
+// An object that another client keeps changing is corrected three times at once, then after 10 seconds, and then after
+// twice the time with each correction, up to 160 seconds. The condition has the reason Contested, and says who changes
+// which fields and what would allow that. No wave waits for the object. The component is ready again when the object
+// was left alone for a minute, or for as long as the last delay.
 //
 // Annotations of an object say how it is dealt with, see [component.Settings]. The resource says so for all objects,
 // see [component.ConfigurationOf].
@@ -110,6 +116,19 @@ type ComponentReconciler[Type client.Object] struct {
 
 	// Parallel is how many requests are made at the same time for one component. Default: 16.
 	Parallel int
+
+	// FenceMargin is how long the deletion of a CustomResourceDefinition waits at least, once the API server has proven
+	// that it refuses new instances, and before it is looked for instances of others for the last time. It covers two
+	// things. Where there are several API servers, those that the proof did not meet may see the definition later; the
+	// margin is at least twice as long as those that it met took. And an instance is created although its type is
+	// being removed if its request began before that, and its body arrived later. Such a request is covered if it takes
+	// no longer than the margin. An API server gives up a request after a minute (--request-timeout), so a minute
+	// covers them all. All types of a component share one margin. Default: 2 seconds. A negative margin stands for
+	// none.
+	//
+	// The proof asks each API server if it may list the Leases in the namespace kube-system, which tell how many there
+	// are. Otherwise it assumes three.
+	FenceMargin time.Duration
 
 	deployments deployments
 	source      eventSource

@@ -16,7 +16,6 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/clusters"
-	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -38,7 +37,9 @@ import (
 type deployment struct {
 	client    client.Client
 	discovery discovery.DiscoveryInterface
-	observer  observe.Observer
+	// fresh makes a client whose requests have a connection each; nil if there is none.
+	fresh    func() (client.Client, error)
+	observer observe.Observer
 	// target identifies the API server. It is empty for the cluster of the operator.
 	target string
 	// unwatched is true if no watch wakes the components. They are then requeued after a delay.
@@ -138,7 +139,7 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 			return nil, fmt.Errorf("a kubeconfig or an impersonation needs a config that was made by NewConfig: %w",
 				reconcilers.ErrDurable)
 		}
-		direct := j.direct(j.config.Client, j.config.Discovery, "")
+		direct := j.direct(j.config.Client, j.config.Discovery, nil, "")
 		direct.inMemory = true
 		return direct, nil
 	}
@@ -151,13 +152,13 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 		target = targetOf(reached)
 	}
 	if j.dryRun || !j.source.running() {
-		return j.direct(reached.Client, reached.Discovery(), target), nil
+		return j.direct(reached.Client, reached.Discovery(), reached.FreshClient, target), nil
 	}
 	key := deploymentKey{j.config.Cluster(), reached.ID}
 	return j.deployments.get(key, j.resource.GetUID(), func() (*deployment, error) {
 		if !j.source.running() {
 			// The controller stopped meanwhile, so the watches would never be stopped.
-			return j.direct(reached.Client, reached.Discovery(), target), nil
+			return j.direct(reached.Client, reached.Discovery(), reached.FreshClient, target), nil
 		}
 		return j.watching(reached, target)
 	})
@@ -170,10 +171,13 @@ func targetOf(reached *clusters.Cluster) string {
 }
 
 // direct is a deployment without watches, for a controller that was not set up, and for tests.
-func (j *job[T]) direct(c client.Client, d discovery.DiscoveryInterface, target string) *deployment {
+func (j *job[T]) direct(
+	c client.Client, d discovery.DiscoveryInterface, fresh func() (client.Client, error), target string,
+) *deployment {
 	return &deployment{
 		client:    c,
 		discovery: d,
+		fresh:     fresh,
 		observer:  observe.NewDirect(c, j.Prefix, j.FieldManager, readiness.Of),
 		target:    target,
 		unwatched: true,
@@ -198,6 +202,7 @@ func (j *job[T]) watching(reached *clusters.Cluster, target string) (*deployment
 	return &deployment{
 		client:    reached.Client,
 		discovery: reached.Discovery(),
+		fresh:     reached.FreshClient,
 		observer:  watching,
 		target:    target,
 		stop:      watching.Stop,
@@ -260,9 +265,9 @@ func (d *deployments) leave(left *deployment, user observe.Component) {
 
 // moveTo notes that the component is deployed at to from now on, and ends its interest in the former cluster.
 func (s *resourceState) moveTo(all *deployments, to *deployment, owner observe.Component) {
+	sameCluster := s.deployment != nil && s.deployment.target == to.target
 	_ = s.Close() // always nil
-	// What was prepared does not depend on the cluster.
-	s.engine = engine.Memory{Manifests: s.engine.Manifests}
+	s.engine.Move(sameCluster)
 	s.deployment = to
 	s.release = func() { all.leave(to, owner) }
 }

@@ -88,7 +88,7 @@ func eventVerb(result *execute.Result) string {
 	switch result.Operation.Action {
 	case plan.ActionCreate:
 		var wait *execute.WaitError
-		if result.Object != nil && failed || errors.As(result.Err, &wait) {
+		if result.Exists || errors.As(result.Err, &wait) {
 			return ""
 		}
 		return "Create"

@@ -33,6 +33,8 @@ func assembling() *components.ComponentReconciler[*resources.Assembly] {
 		Prefix:    componentPrefix,
 		Generator: resources.AssemblyGenerator(),
 		Parallel:  1,
+		// No API server is behind the client.
+		FenceMargin: -1,
 	}
 }
 

@@ -150,7 +150,8 @@ func TestWritingInVainEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it is not said", func(ctx context.Context) error {
-		return conditionSays(ctx, c, assembly, components.ReasonProcessing, "ConfigMap "+namespace+"/part", "a webhook or another controller keeps changing it")
+		return conditionSays(ctx, c, assembly, components.ReasonContested, "ConfigMap "+namespace+"/part",
+			"another client or a webhook keeps changing .metadata.annotations."+componentPrefix+"/"+component.AnnotationDigest)
 	})
 	eventually(t, "it is written all the time", func(context.Context) error {
 		op.requests.Reset()

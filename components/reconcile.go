@@ -296,6 +296,8 @@ func (j *job[T]) engine() *engine.Engine {
 			OwnerLabel:   j.Prefix + "/" + component.LabelOwnerID,
 			OwnerID:      owner.OwnerID,
 			FieldManager: j.FieldManager,
+			Fresh:        j.deployment.fresh,
+			Margin:       j.FenceMargin,
 			Memory:       &j.state.namespaces,
 		},
 		Memory:       &j.state.engine,
@@ -314,8 +316,6 @@ func (j *job[T]) runEngine(
 	// The writes of the request itself must not wake the resource.
 	defer machine.Observer.Pause(machine.Component)()
 	report, err := machine.Run(ctx, task)
-	// An object that is in the way has no labels of ours, so no watch shows it.
-	report.Waits = report.Waits || hasObstacle(report, plan.ObstacleNotOurs)
 	if !j.dryRun {
 		j.source.setCoalesceDelay(machine.Component.Watcher, len(report.Inventory))
 	}
@@ -328,6 +328,7 @@ func (j *job[T]) assess(report *engine.Report, err error) error {
 	j.facts.recorded = report.Recorded > 0
 	j.facts.done = err == nil && report.Plan.Done && !j.facts.recorded
 	j.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
+	j.facts.contested = hasObstacle(report, plan.ObstacleContested)
 	if !j.facts.done {
 		j.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
 	}

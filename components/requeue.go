@@ -40,33 +40,38 @@ func (j *job[T]) delay(c condition) time.Duration {
 	case s.done:
 		j.state.resetWaits("")
 		if len(j.report.Polled) > 0 {
-			return j.untilReapply(min(pollInterval, j.configuration.Requeue))
+			return j.untilDue(min(pollInterval, j.configuration.Requeue))
 		}
-		return j.untilReapply(j.configuration.Requeue)
+		return j.untilDue(j.configuration.Requeue)
 	case s.recorded:
 		return time.Millisecond
 	}
 	backoff := backoffDelay(j.state.countWait(c.reason, j.report.Changed()), pollInterval)
+	polls := j.deployment.unwatched || j.report.Waits || len(j.report.Polled) > 0
 	switch {
+	case s.blocked && !polls && !j.report.RetryAt.IsZero():
+		return j.untilDue(max(j.report.RetryAt.Sub(j.now), time.Second))
 	case s.blocked:
 		// No watch shows the objects of others go.
 		return backoff + time.Second
-	case j.deployment.unwatched || j.report.Waits || len(j.report.Polled) > 0:
+	case polls:
 		return backoff
 	case s.deleting || j.status.ProcessingSince == nil:
 		return j.configuration.Requeue
 	}
 	// The timeout is noticed when it is due.
 	if left := j.status.ProcessingSince.Add(j.configuration.Timeout).Sub(j.now); left > 0 {
-		return j.untilReapply(min(left, j.configuration.Requeue))
+		return j.untilDue(min(left, j.configuration.Requeue))
 	}
-	return j.untilReapply(j.configuration.Requeue)
+	return j.untilDue(j.configuration.Requeue)
 }
 
-// untilReapply shortens a delay to when an object is to be rewritten.
-func (j *job[T]) untilReapply(delay time.Duration) time.Duration {
-	if due := j.report.Plan.Reapply; !due.IsZero() {
-		return min(delay, max(due.Sub(j.now), time.Second))
+// untilDue shortens a delay to when an object is to be rewritten, or a contested one to be looked at.
+func (j *job[T]) untilDue(delay time.Duration) time.Duration {
+	for _, due := range []time.Time{j.report.Plan.Reapply, j.report.Plan.Recheck} {
+		if !due.IsZero() {
+			delay = min(delay, max(due.Sub(j.now), time.Second))
+		}
 	}
 	return delay
 }

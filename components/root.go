@@ -2,6 +2,7 @@ package components
 
 import (
 	"context"
+	"time"
 
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -23,6 +24,7 @@ type Options[Type client.Object] struct {
 	Finalizer    string
 	Dependents   []client.Object
 	Parallel     int
+	FenceMargin  time.Duration
 }
 
 // NewComponentRoot returns a root for resources that are one component each: a [reconcilers.ResourceReconciler] whose
@@ -50,6 +52,7 @@ func NewComponentRoot[Type client.Object](
 			Finalizer:    options.Finalizer,
 			Dependents:   options.Dependents,
 			Parallel:     options.Parallel,
+			FenceMargin:  options.FenceMargin,
 		},
 	}
 }

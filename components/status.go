@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/internal/message"
 
@@ -26,6 +27,7 @@ const (
 	ReasonReady              = "Ready"
 	ReasonError              = "Error"
 	ReasonTimeout            = "Timeout"
+	ReasonContested          = "Contested"
 	ReasonSuspended          = "Suspended"
 	ReasonDeletionRetrying   = "DeletionRetrying"
 	ReasonDeletionBlocked    = "DeletionBlocked"
@@ -43,6 +45,8 @@ type facts struct {
 	done bool
 	// blocked is true if others use a type, or have objects in a namespace, that would be deleted.
 	blocked bool
+	// contested is true if somebody keeps changing an object.
+	contested bool
 	// overdue is true if the roll-out takes longer than the timeout.
 	overdue bool
 	// retriable is true if err says when to try again.
@@ -73,6 +77,8 @@ func conditionOf(s facts) condition {
 		return condition{apis.ComponentDeleting, ReasonDeletionProcessing, text}
 	case s.done:
 		return condition{apis.ComponentReady, ReasonReady, "All objects are as desired, and ready"}
+	case s.contested:
+		return condition{apis.ComponentError, ReasonContested, message.Capitalize(s.progress)}
 	case s.overdue:
 		text := "Timed out: " + orElse(s.progress, "the objects are not ready")
 		return condition{apis.ComponentError, ReasonTimeout, text}
@@ -86,7 +92,7 @@ func conditionOf(s facts) condition {
 }
 
 func errorCondition(s facts) condition {
-	text := message.Truncate(message.Capitalize(s.err.Error()), maxMessage)
+	text := message.Capitalize(execute.Summary(s.err, maxMessage))
 	switch {
 	case s.retriable && s.deleting:
 		return condition{apis.ComponentDeletionPending, ReasonDeletionRetrying, text}

@@ -32,6 +32,8 @@ var plane = controlplanetest.Shared{Options: controlplane.Options{
 	CRDs:              []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},
 	GarbageCollection: true,
 	NamespaceDeletion: true,
+	RoleAggregation:   true,
+	Jobs:              true,
 }}
 
 func TestMain(m *testing.M) {

@@ -132,6 +132,49 @@ func TestNamespaceByPolicy(t *testing.T) {
 	}
 }
 
+// A namespace that is there already is refused by default. If it is adopted, it is never deleted.
+func TestAdoptedNamespaceStays(t *testing.T) {
+	t.Parallel()
+	c, home := live(t), plane.Namespace(t)
+	startOperator(t, home, resources.AssemblyGenerator(), options{})
+	for name, annotations := range map[string]map[string]string{
+		"by default": {component.AnnotationAdoptionPolicy: "if-unowned"},
+		"in spite of the policies": {
+			component.AnnotationAdoptionPolicy: "if-unowned", component.AnnotationDeletePolicy: "delete",
+			component.AnnotationForeignInstances: "ignore",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
+			there.Name = plane.Namespace(t)
+			s := &sharing{Client: c, home: home, shared: there, mine: configMap(there.Name, "mine")}
+			s.assembly = resources.NewAssembly(home, there.Name, there, s.mine)
+			must(t, s.Create(t.Context(), s.assembly))
+			eventually(t, "it is not refused", says(c, s.assembly, components.ReasonProcessing,
+				"not ours: Namespace "+there.Name))
+
+			there.Annotations = map[string]string{}
+			for key, value := range annotations {
+				there.Annotations[component.SharedPrefix+"/"+key] = value
+			}
+			eventually(t, "the component cannot be changed", func(ctx context.Context) error {
+				if err := c.Get(ctx, client.ObjectKeyFromObject(s.assembly), s.assembly); err != nil {
+					return err
+				}
+				s.assembly.SetObjects(there, s.mine)
+				return c.Update(ctx, s.assembly)
+			})
+			eventually(t, "it is not deployed", isReady(c, s.assembly))
+			must(t, c.Delete(t.Context(), s.assembly))
+			eventually(t, "it does not go", gone(c, s.assembly, s.mine))
+			s.stays(t, there)
+			if len(there.Labels) != 1 {
+				t.Errorf("it has the labels %v", there.Labels)
+			}
+		})
+	}
+}
+
 // A namespace that is dropped stays as well. The rest of the upgrade goes on.
 func TestSharedNamespaceThatIsDropped(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package managedfields
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,12 +28,13 @@ type Loss struct {
 func Losses(
 	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, owner Owner,
 ) []Loss {
-	ours, others := &fieldpath.Set{}, []metav1.ManagedFieldsEntry(nil)
+	ours, theirs, others := &fieldpath.Set{}, &fieldpath.Set{}, []metav1.ManagedFieldsEntry(nil)
 	for _, entry := range entries {
 		fields, ok := fieldsOf(entry)
 		switch {
 		case !owner.owns(entry):
 			others = append(others, entry)
+			theirs = theirs.Union(fields)
 		case !ok:
 			return nil
 		default:
@@ -47,10 +49,45 @@ func Losses(
 	}
 	losses := make([]Loss, 0, len(paths))
 	for _, path := range paths {
-		losses = append(losses, Loss{path.String(), pointerTo(path, wanted), managersOf(path, others)})
+		for _, part := range partsOf(path, wanted, theirs) {
+			losses = append(losses, Loss{part.String(), pointerTo(part, wanted), managersOf(part, others)})
+		}
 	}
 	slices.SortFunc(losses, func(a, b Loss) int { return strings.Compare(a.Path, b.Path) })
 	return losses
+}
+
+// partsOf returns the parts of what is at path in the configuration that others own, or path itself if they own all of
+// it or none. Parts are members of maps.
+func partsOf(path fieldpath.Path, wanted Configuration, theirs *fieldpath.Set) []fieldpath.Path {
+	var at any = map[string]any(wanted)
+	for _, element := range path {
+		members, ok := at.(map[string]any)
+		if !ok || element.FieldName == nil {
+			return []fieldpath.Path{path}
+		}
+		at = members[*element.FieldName]
+		theirs, _ = children(theirs, element)
+	}
+	if parts := partsBelow(path, at, theirs); len(parts) > 0 {
+		return parts
+	}
+	return []fieldpath.Path{path}
+}
+
+func partsBelow(path fieldpath.Path, at any, theirs *fieldpath.Set) (parts []fieldpath.Path) {
+	members, _ := at.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		element := fieldpath.FieldNameElement(name)
+		inner, nested := children(theirs, element)
+		part := append(path.Copy(), element)
+		below := partsBelow(part, members[name], inner)
+		if len(below) == 0 && (nested || theirs.Members.Has(element)) {
+			below = []fieldpath.Path{part}
+		}
+		parts = append(parts, below...)
+	}
+	return parts
 }
 
 // managersOf returns who owns the field at path, a part of it, or the whole that it is part of.

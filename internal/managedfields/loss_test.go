@@ -58,7 +58,12 @@ func TestLosses(t *testing.T) {
 		"a part to others": {
 			wanted: `{spec: {a: {b: x}}}`, there: `{spec: {a: {b: y, c: z}}}`,
 			entries: []metav1.ManagedFieldsEntry{ours(`{"f:spec":{}}`), by("them", `{"f:spec":{"f:a":{"f:b":{}}}}`)},
-			want:    losses{{".spec", "/spec", []string{"them"}}},
+			want:    losses{{".spec.a.b", "/spec/a/b", []string{"them"}}},
+		},
+		"all members of a map": {
+			wanted: `{data: {a: "1", b: "1"}}`, there: `{data: {a: "1", b: "2", c: "3"}}`,
+			entries: []metav1.ManagedFieldsEntry{ours(`{"f:data":{}}`), by("them", `{"f:data":{"f:b":{},"f:c":{}}}`)},
+			want:    losses{{".data.b", "/data/b", []string{"them"}}},
 		},
 		"removed by nobody known": {
 			wanted: `{data: {a: "1", b: "2"}}`, there: `{data: {b: "2"}}`,

@@ -67,10 +67,25 @@ type Memory struct {
 	fresh map[plan.Key]bool
 	// namespaces has the namespaces that were found or created, by name.
 	namespaces map[string]bool
+	// refusals are the types whose fence failed.
+	refusals map[plan.Key]refusal
+	// corrections has what is known of the corrections of objects, by key.
+	corrections map[plan.Key]plan.Corrections
 	// rest is set if the last run left nothing to do.
 	rest *rest
 	// Manifests remembers what was prepared.
 	Manifests manifest.Cache
+}
+
+// Move forgets what does not hold when the component is deployed with another client, to the same cluster or to
+// another.
+func (m *Memory) Move(sameCluster bool) {
+	// What was prepared does not depend on the cluster.
+	moved := Memory{Manifests: m.Manifests}
+	if sameCluster {
+		moved.corrections = m.corrections
+	}
+	*m = moved
 }
 
 // setFresh marks a recorded object as not created by this process.
@@ -110,13 +125,15 @@ type Report struct {
 	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The
 	// caller makes them durable and comes back.
 	Recorded int
-	// Results are the outcomes of all operations, in the order in which they were carried out.
+	// Results are the outcomes of all operations, in the order in which they were carried out, without the objects.
 	Results []execute.Result
 	// Syncing and Polled come from observe.Observation.
 	Syncing []schema.GroupKind
 	Polled  map[schema.GroupKind]string
 	// Waits reports whether something has to be waited for that no watch shows.
 	Waits bool
+	// RetryAt is when to come back, if fences that could not be put up are all that blocks; else zero.
+	RetryAt time.Time
 	// Futile reports whether an object does not become as desired when it is written.
 	Futile bool
 }
@@ -145,6 +162,8 @@ type run struct {
 	calledBeforeDelete bool
 	// succeeded are the operations that were carried out with success.
 	succeeded map[operationKey]bool
+	// rivals has who made corrections of this run necessary, as far as is known.
+	rivals map[plan.Key]plan.Rivals
 }
 
 // Run deploys the component as far as it can be, or takes it away. The report is never nil. The error joins the errors
@@ -153,6 +172,7 @@ func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
 	e.Memory.rest = nil
 	err := r.run(ctx)
+	r.watchObstacles()
 	if err == nil {
 		e.Memory.rest = r.rest()
 	}
@@ -173,6 +193,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
+	r.recallRefusals(ctx)
 	var failed error
 	if r.fenced && !r.task.DryRun {
 		failed = r.liftFencesOfDesired(ctx)
@@ -186,7 +207,7 @@ func (r *run) run(ctx context.Context) error {
 		if durable, err := r.record(ctx, next.Inventory); err != nil || !durable {
 			return errors.Join(failed, err)
 		}
-		repeated, stuck := r.giveUpRepeated(next.Next)
+		repeated, stuck := r.giveUpRepeated(ctx, next)
 		if len(next.Next.Operations) == 0 || stuck {
 			break
 		}
@@ -207,7 +228,29 @@ func (r *run) run(ctx context.Context) error {
 	if r.task.Deleting {
 		r.liftFencesOfBlocked(ctx)
 	}
+	r.report.RetryAt = r.retryAt()
+	r.Memory.forget(r.task.Now)
 	return errors.Join(failed, r.save(ctx))
+}
+
+// watchObstacles has the objects watched that are in the way and not ours. No other watch shows most of them.
+func (r *run) watchObstacles() {
+	if r.task.DryRun {
+		return
+	}
+	var keys []plan.Key
+	for i := range r.report.Plan.Obstacles {
+		o := &r.report.Plan.Obstacles[i]
+		if o.Kind != plan.ObstacleNotOurs && o.Kind != plan.ObstacleWaiting {
+			continue
+		}
+		if seen := r.report.Input.Observed[o.Key]; seen.Presence == plan.Present && seen.Ownership != plan.Ours {
+			keys = append(keys, o.Key)
+		}
+	}
+	if !r.Observer.WatchNames(r.Component, keys) {
+		r.report.Waits = true
+	}
 }
 
 // prepare makes the input of the first plan.
@@ -219,6 +262,7 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		Failed:      map[plan.Key]string{},
 		Uses:        map[plan.Key]plan.Use{},
 		PatternUses: map[int]plan.Use{},
+		Corrections: r.Memory.corrections,
 		Now:         r.task.Now,
 	}
 	r.recorded = make(map[plan.Key]decisions, len(stored))
@@ -284,7 +328,7 @@ func (r *run) addDesired(interest *observe.Interest) {
 	}
 	interest.Version = object.Desired.Version
 	interest.Settings = object.Settings
-	interest.Readiness, interest.Ending = true, object.Desired.Expires
+	interest.Readiness, interest.Ending = !r.Memory.contested(&object.Desired, r.task.Now), object.Desired.Expires
 	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {
 		interest.Confidential, interest.Data = true, object.Data
@@ -356,23 +400,29 @@ func keyOf(o *plan.Operation) operationKey {
 	return operationKey{Key: o.Key, action: o.Action, pattern: o.Pattern}
 }
 
-// giveUpRepeated gives up the operations of a stage that were carried out before in this run. What is written is then
-// changed by admission, for instance, so it would be written for ever. repeated reports whether there are such
-// operations, stuck whether the plan has them although they were given up.
-func (r *run) giveUpRepeated(stage plan.Stage) (repeated, stuck bool) {
-	for i := range stage.Operations {
-		o := &stage.Operations[i]
+// giveUpRepeated gives up the operations of the next stage that were carried out before in this run. What is written is
+// then changed by admission, for instance, so it would be written for ever. A desired object is contested from then on.
+// repeated reports whether there are such operations, stuck whether the plan has them although they were given up.
+func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck bool) {
+	for i := range p.Next.Operations {
+		o := &p.Next.Operations[i]
 		if !r.succeeded[keyOf(o)] {
 			continue
 		}
 		repeated = true
+		if c := r.Memory.corrections[o.Key]; o.Correction && !c.Contested() && r.objects[o.Key] != nil {
+			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
+			c.Rivals = r.rivalsOf(ctx, r.executor(p), *o)
+			r.Memory.setCorrections(o.Key, c)
+			r.in.Corrections = r.Memory.corrections
+			continue
+		}
 		if _, known := r.in.Failed[o.Key]; known {
 			stuck = true
 		}
 		r.in.Failed[o.Key] = messageFutile
+		r.report.Waits, r.report.Futile = true, true
 	}
-	r.report.Waits = r.report.Waits || repeated
-	r.report.Futile = r.report.Futile || repeated
 	return repeated, stuck
 }
 

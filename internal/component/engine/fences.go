@@ -29,7 +29,8 @@ func (r *run) liftFencesOfDesired(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// liftFencesOfBlocked takes off the fences of a deletion that turned out to be blocked.
+// liftFencesOfBlocked takes off the fences of a deletion that turned out to be blocked. The guard makes no request for a
+// definition that this request has read, and that has no fence.
 func (r *run) liftFencesOfBlocked(ctx context.Context) {
 	if plan.Committed(r.in.Inventory) {
 		return
@@ -45,31 +46,39 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 			_ = r.Guard.Lift(ctx, key)
 		}
 	}
+	for key, seen := range r.in.Observed {
+		if _, checked := r.in.Uses[key]; !checked && seen.Fenced && seen.Ownership == plan.Ours {
+			_ = r.Guard.Lift(ctx, key)
+		}
+	}
 }
 
-// executeChecked carries out a stage. Checks before the deletion of the component are made without fences first. A
-// fence is put up only if nothing blocks the deletion; otherwise each request would put up and lift the fences of the
-// types without foreign instances. And it is put up only after BeforeDelete, which may create an instance. The error is
-// the error of BeforeDelete. Nothing was done then.
+// executeChecked carries out a stage. Before the deletion of the component, fences are put up for all types or none, and
+// in three steps. First everything is checked without fences; otherwise each request would put up and lift the fences
+// of the types without foreign instances. Then admission is asked by a dry run whether it refuses a fence. Last comes
+// BeforeDelete, which may create an instance, and the fences. The error is the error of BeforeDelete. Nothing was done
+// then.
 func (r *run) executeChecked(
 	ctx context.Context, executor *execute.Executor, stage plan.Stage,
 ) ([]execute.Result, error) {
-	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) {
-		return executor.Run(ctx, stage), nil
-	}
-	executor.Deleting = false
 	results := executor.Run(ctx, stage)
-	blocks := func(result execute.Result) bool {
-		return isCheck(result.Operation) && (result.Err != nil || result.Use.State != plan.ForeignNone)
+	if !r.task.Deleting || !slices.ContainsFunc(stage.Operations, isCheck) || slices.ContainsFunc(results, blocks) {
+		return results, nil
 	}
+	executor.Fence(ctx, results, true)
 	if slices.ContainsFunc(results, blocks) {
 		return results, nil
 	}
 	if err := r.beforeDelete(ctx); err != nil {
 		return nil, err
 	}
-	executor.Deleting = true
-	return executor.Run(ctx, stage), nil
+	executor.Fence(ctx, results, false)
+	return results, nil
+}
+
+// blocks reports whether a check has found that the component may not be deleted now.
+func blocks(result execute.Result) bool {
+	return isCheck(result.Operation) && (result.Err != nil || result.Use.State != plan.ForeignNone)
 }
 
 func isCheck(o plan.Operation) bool { return o.Action == plan.ActionCheck }

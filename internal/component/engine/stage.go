@@ -22,21 +22,8 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 			return nil, err
 		}
 	}
-	executor := &execute.Executor{
-		Client:       r.Client,
-		Guard:        r.Guard,
-		Mark:         r.Mark,
-		FieldManager: r.FieldManager,
-		Reclaim:      r.Reclaim,
-		Parallel:     r.Parallel,
-		Deleting:     r.task.Deleting,
-		Patterns:     r.task.Patterns,
-		Objects:      r.objects,
-		Records:      recordsOfStage(p),
-		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
-			return r.Observer.Managed(r.Component, key)
-		},
-	}
+	executor := r.executor(p)
+	r.identifyRivals(ctx, executor, p.Next)
 	r.ensureNamespaces(ctx, executor, p.Next)
 	for i := range p.Next.Operations {
 		if o := &p.Next.Operations[i]; o.Action == plan.ActionCreate {
@@ -48,12 +35,14 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 	if err != nil {
 		return nil, err
 	}
-	r.report.Results = append(r.report.Results, results...)
+	r.countCorrections(results)
 
 	outcomes := make([]plan.Outcome, 0, len(results))
 	var problems []error
 	for i := range results {
 		outcome, err := r.addResult(&results[i])
+		// Otherwise the report would hold all objects until its end.
+		results[i].Object = nil
 		outcomes = append(outcomes, outcome)
 		if err != nil {
 			problems = append(problems, err)
@@ -65,9 +54,28 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 			r.succeeded[keyOf(&results[i].Operation)] = true
 		}
 	}
+	r.report.Results = append(r.report.Results, results...)
 	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
 	r.report.Inventory = r.in.Inventory
 	return errors.Join(problems...), nil
+}
+
+// executor returns what carries out the next stage of a plan.
+func (r *run) executor(p plan.Plan) *execute.Executor {
+	return &execute.Executor{
+		Client:       r.Client,
+		Guard:        r.Guard,
+		Mark:         r.Mark,
+		FieldManager: r.FieldManager,
+		Reclaim:      r.Reclaim,
+		Parallel:     r.Parallel,
+		Patterns:     r.task.Patterns,
+		Objects:      r.objects,
+		Records:      recordsOfStage(p),
+		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
+			return r.Observer.Managed(r.Component, key)
+		},
+	}
 }
 
 // beforeDelete calls BeforeDelete before the first operation that deletes anything, unless an earlier request did.
@@ -126,6 +134,18 @@ func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
 	operation := result.Operation
 	outcome := plan.Outcome{Operation: operation, Err: result.Err, Use: result.Use}
 	key := operation.Key
+	if result.Object != nil {
+		interest, ok := r.interests[key]
+		if !ok {
+			interest = observe.Interest{Key: key, Version: operation.Version}
+		}
+		outcome.Observed = r.Observer.Wrote(r.Component, interest, result.Object)
+		r.in.Observed[key] = outcome.Observed
+		delete(r.Memory.fresh, key)
+	}
+	if result.Use.Unfenced {
+		r.rememberRefusal(key, result.Use)
+	}
 	if operation.Action == plan.ActionCheck {
 		use := result.Use
 		if result.Err != nil {
@@ -137,15 +157,6 @@ func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
 			r.in.Uses[key] = use
 		}
 		return outcome, result.Err
-	}
-	if result.Object != nil {
-		interest, ok := r.interests[key]
-		if !ok {
-			interest = observe.Interest{Key: key, Version: operation.Version}
-		}
-		outcome.Observed = r.Observer.Wrote(r.Component, interest, result.Object)
-		r.in.Observed[key] = outcome.Observed
-		delete(r.Memory.fresh, key)
 	}
 	if result.Err != nil {
 		return outcome, r.addFailure(result)

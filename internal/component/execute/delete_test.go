@@ -3,16 +3,18 @@ package execute_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/execute"
+	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -231,13 +233,18 @@ type guard struct {
 	fenced bool
 }
 
-func (g *guard) Check(_ context.Context, key plan.Key, fence bool) (plan.Use, error) {
-	call := "check " + key.String()
-	if fence {
-		call += " with fence"
-	}
-	g.calls = append(g.calls, call)
+func (g *guard) Check(_ context.Context, key plan.Key) (plan.Use, error) {
+	g.calls = append(g.calls, "check "+key.String())
 	return g.use, g.err
+}
+
+func (g *guard) Fence(_ context.Context, keys []plan.Key, dryRun bool) []foreign.Outcome {
+	outcomes := make([]foreign.Outcome, len(keys))
+	for i, key := range keys {
+		g.calls = append(g.calls, fmt.Sprintf("fence %s (dry run: %t)", key, dryRun))
+		outcomes[i] = foreign.Outcome{Use: g.use, Err: g.err}
+	}
+	return outcomes
 }
 
 func (g *guard) CheckPattern(_ context.Context, pattern plan.Pattern) (plan.Use, error) {
@@ -245,9 +252,13 @@ func (g *guard) CheckPattern(_ context.Context, pattern plan.Pattern) (plan.Use,
 	return g.use, g.err
 }
 
-func (g *guard) Delete(_ context.Context, key plan.Key, uid types.UID) (plan.Use, error) {
-	g.calls = append(g.calls, "delete "+key.String()+" "+string(uid))
-	return g.use, g.err
+func (g *guard) Delete(_ context.Context, targets []foreign.Target) []foreign.Outcome {
+	outcomes := make([]foreign.Outcome, len(targets))
+	for i, target := range targets {
+		g.calls = append(g.calls, "delete "+target.Key.String()+" "+string(target.UID))
+		outcomes[i] = foreign.Outcome{Use: g.use, Err: g.err}
+	}
+	return outcomes
 }
 
 func (g *guard) Fenced(plan.Key, metav1.Object) bool { return g.fenced }
@@ -264,7 +275,6 @@ func TestTypes(t *testing.T) {
 	for _, text := range []string{
 		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
 			metadata: {name: widgets.test.espalier.dev, uid: u}}`,
-		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.test.espalier.dev, uid: u}}`,
 		`{apiVersion: v1, kind: Namespace, metadata: {name: shared, uid: u}}`,
 	} {
 		o := b.object(text)
@@ -303,6 +313,28 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// An APIService is deleted without the guard: the server behind it keeps the instances.
+func TestAPIServiceNeedsNoGuard(t *testing.T) {
+	b := newBench(t)
+	g := &guard{use: plan.Use{State: plan.ForeignBlocking}}
+	b.executor.Guard = g
+	for _, action := range []plan.Action{plan.ActionDelete, plan.ActionRecreate} {
+		there := b.put(`{apiVersion: apiregistration.k8s.io/v1, kind: APIService,
+			metadata: {name: v1.unguarded.espalier.dev},
+			spec: {group: unguarded.espalier.dev, version: v1, groupPriorityMinimum: 100, versionPriority: 100,
+			insecureSkipTLSVerify: true, service: {namespace: default, name: nowhere}}}`, ownedBy(myID, myOwner))
+		b.desire(`{apiVersion: apiregistration.k8s.io/v1, kind: APIService,
+			metadata: {name: v1.unguarded.espalier.dev}}`, "d1")
+		if result := b.run(operation(action, there)); result.Err != nil {
+			t.Errorf("%s: %v", action, result.Err)
+		}
+		b.absent(there)
+	}
+	if len(g.calls) != 0 {
+		t.Errorf("the guard was asked %v", g.calls)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	b := newBench(t)
 	g := &guard{use: plan.Use{State: plan.ForeignUnknown, Reason: "because"}}
@@ -317,12 +349,14 @@ func TestCheck(t *testing.T) {
 			t.Errorf("got %+v", result)
 		}
 	}
-	b.executor.Deleting = true
-	b.run(check)
 	if b.run(none).Err == nil {
 		t.Error("no error for a pattern that is not there")
 	}
-	want := "check CustomResourceDefinition c\ncheck pattern Pod.\ncheck CustomResourceDefinition c with fence"
+	b.executor.Fence(t.Context(), []execute.Result{{Operation: check}, {Operation: pattern}}, true)
+	b.executor.Fence(t.Context(), []execute.Result{{Operation: check}, {Operation: pattern}}, false)
+	want := "check CustomResourceDefinition c\ncheck pattern Pod.\n" +
+		"fence CustomResourceDefinition c (dry run: true)\n" +
+		"fence CustomResourceDefinition c (dry run: false)\ncheck pattern Pod."
 	if got := strings.Join(g.calls, "\n"); got != want {
 		t.Errorf("the guard was asked\n%s\nwant\n%s", got, want)
 	}
@@ -411,7 +445,7 @@ func TestOrphanThatFails(t *testing.T) {
 	}
 	read, patches = apierrs.NewForbidden(configMaps, "x", errors.New("because")), 0
 	result := b.run(operation(plan.ActionOrphan, o))
-	b.wantText(result.Err, `unable to orphan ConfigMap NS/x: configmaps "x" is forbidden: because`)
+	b.wantText(result.Err, `unable to orphan ConfigMap NS/x: forbidden: because`)
 	if result.Gone || patches != 0 || b.live(o).GetLabels()[ownerLabel] != myID {
 		t.Errorf("gone is %t, after %d patches", result.Gone, patches)
 	}

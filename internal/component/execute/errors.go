@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -122,30 +123,6 @@ func (e *ConnectionError) Error() string {
 
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// failure says which operation failed and why. The text is the same each time, and contains no secret.
-func (e *Executor) failure(op plan.Operation, err error) error {
-	what := string(op.Action) + " " + op.Key.String()
-	switch op.Action {
-	case plan.ActionCheck:
-		what = "find out who uses the types of " + op.Key.String()
-		if op.Pattern >= len(e.Patterns) {
-			what = fmt.Sprintf("find out who uses the types of pattern %d", op.Pattern)
-		} else if op.Pattern >= 0 {
-			pattern := e.Patterns[op.Pattern]
-			what = "find out who uses " + strings.TrimSuffix(pattern.Kind+"."+pattern.Group, ".")
-		}
-	case plan.ActionRecreate:
-		what = "delete " + op.Key.String() + " to create it anew"
-	case plan.ActionDeleteType, plan.ActionDeleteNamespace:
-		what = "delete " + op.Key.String()
-	}
-	err = explain(err, op.Key.Namespace)
-	if op.Action != plan.ActionCheck && e.confidential(op.Key) {
-		err = withhold(err)
-	}
-	return fmt.Errorf("unable to %s: %w", what, err)
-}
-
 // confidential reports whether an error about the object may contain a secret.
 func (e *Executor) confidential(key plan.Key) bool {
 	object := e.Objects[key]
@@ -204,9 +181,13 @@ func withhold(err error) error {
 	return errWithheld
 }
 
+var unknownField = regexp.MustCompile(`unknown field "[\w.\[\]]{1,100}"`)
+
 // withheldStatus is status without its message and the messages of its causes.
 func withheldStatus(status metav1.Status) error {
 	message := string(status.Reason)
+	// The name of a field is not secret.
+	unknown := unknownField.FindAllString(status.Message, -1)
 	if message == "" {
 		message = fmt.Sprintf("status %d", status.Code)
 	}
@@ -228,5 +209,8 @@ func withheldStatus(status metav1.Status) error {
 		status.Details = &details
 	}
 	status.Message = message + "; " + errWithheld.Error()
+	if status.Reason == metav1.StatusReasonBadRequest && len(unknown) > 0 {
+		status.Message = strings.Join(unknown, ", ")
+	}
 	return &apierrs.StatusError{ErrStatus: status}
 }

@@ -60,7 +60,8 @@ func TestErrorsContainNoSecret(t *testing.T) {
 	err := b.run(secret(`stringData: {a: HUSH}, type: HUSH`)).Err
 	b.wantText(err,
 		"unable to apply Secret NS/x: Invalid: type (FieldValueInvalid); "+
-			"the details are withheld, as they may quote what is secret")
+			"the details are withheld, as they may quote what is secret "+
+			"(update-policy: recreate deletes the object and creates it anew)")
 	if !apierrs.IsInvalid(err) {
 		t.Errorf("the error is not known as one: %v", err)
 	}

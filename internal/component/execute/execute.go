@@ -29,8 +29,10 @@ package execute
 import (
 	"cmp"
 	"context"
+	"sync"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/served"
@@ -38,7 +40,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -52,14 +53,16 @@ const attempts = 5
 // Guard protects the instances that others have of types, and the objects that they have in namespaces. It is
 // implemented by foreign.Guard.
 type Guard interface {
-	// Check finds out who uses the types that the object key defines. With fence, it also prevents that more instances
-	// are created.
-	Check(ctx context.Context, key plan.Key, fence bool) (plan.Use, error)
+	// Check finds out who uses the types that the object key defines.
+	Check(ctx context.Context, key plan.Key) (plan.Use, error)
+	// Fence prevents that more instances of the types are created that the objects define: of all types or of none.
+	// With dryRun, it only finds out whether that would be refused.
+	Fence(ctx context.Context, keys []plan.Key, dryRun bool) []foreign.Outcome
 	// CheckPattern finds out who uses the types that match pattern.
 	CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Use, error)
-	// Delete deletes the object that defines types or is a namespace, provided that it has that UID and no others use
-	// the types or have objects in the namespace.
-	Delete(ctx context.Context, key plan.Key, uid types.UID) (plan.Use, error)
+	// Delete deletes those of the objects, which define types or are namespaces, whose types no others use, and which no
+	// others have objects in.
+	Delete(ctx context.Context, targets []foreign.Target) []foreign.Outcome
 	// Fenced reports whether the object key, whose metadata are given, says that it has a fence of this guard. It makes
 	// no request.
 	Fenced(key plan.Key, object metav1.Object) bool
@@ -81,8 +84,6 @@ type Executor struct {
 	Reclaim []string
 	// Parallel is how many operations are executed at the same time. Default: 16.
 	Parallel int
-	// Deleting says that the component is being deleted. Checks then fence.
-	Deleting bool
 	// Objects are the desired objects, by key.
 	Objects map[plan.Key]*manifest.Object
 	// Patterns are the additional managed types, for checks of them.
@@ -103,14 +104,16 @@ type Executor struct {
 type Result struct {
 	Operation plan.Operation
 	// Object is the object as the API server returned it; nil if no answer contains it. If a create found an object of
-	// that name, it is that object, and Err has the type [ExistsError].
+	// that name, it is that object, and Err has the type [ExistsError]. Receivers that keep results drop it.
 	Object *unstructured.Unstructured
+	// Exists says that a create found an object of that name, which Object is.
+	Exists bool
 	// Gone says that the object with the UID of the operation is known not to exist any more. An operation that was to
 	// write it then has an error of type [StaleError].
 	Gone bool
 	// Unchanged says that the API server found nothing to change. It can be true only if the object was read before.
 	Unchanged bool
-	// Use is the outcome of a check, or of the deletion of a type or a namespace.
+	// Use is the outcome of a check, of a fence, or of the deletion of a type or a namespace.
 	Use plan.Use
 	// Err is why the operation failed.
 	Err error
@@ -120,9 +123,21 @@ type Result struct {
 // others are tried even if one fails. After ctx is done, the rest fail with its error.
 func (e *Executor) Run(ctx context.Context, stage plan.Stage) []Result {
 	results := make([]Result, len(stage.Operations))
-	e.parallelize(ctx, len(results), func(i int) {
-		results[i] = e.execute(ctx, stage.Operations[i])
-	})
+	var guarded, others []int
+	for i := range results {
+		results[i].Operation = stage.Operations[i]
+		if e.isGuarded(&results[i].Operation) {
+			guarded = append(guarded, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	var group sync.WaitGroup
+	if len(guarded) > 0 {
+		group.Go(func() { e.deleteGuarded(ctx, results, guarded) })
+	}
+	e.parallelize(ctx, len(others), func(i int) { e.execute(ctx, &results[others[i]]) })
+	group.Wait()
 	return results
 }
 
@@ -138,43 +153,38 @@ func (e *Executor) fieldManager() client.FieldOwner {
 }
 
 // execute executes one operation.
-func (e *Executor) execute(ctx context.Context, op plan.Operation) Result {
-	result := Result{Operation: op}
+func (e *Executor) execute(ctx context.Context, result *Result) {
 	err := ctx.Err()
 	if err == nil {
-		err = e.dispatch(ctx, &result)
+		err = e.dispatch(ctx, result)
 	}
-	if err != nil {
-		if served.IsVersionGone(err) {
-			e.forgetVersion(op.Key.GroupKind())
-		}
-		result.Gone = isStale(err)
-		result.Err = e.failure(op, err)
+	e.setError(result, err)
+}
+
+func (e *Executor) setError(result *Result, err error) {
+	if err == nil {
+		return
 	}
-	return result
+	if served.IsVersionGone(err) {
+		e.forgetVersion(result.Operation.Key.GroupKind())
+	}
+	result.Gone = isStale(err)
+	result.Err = e.failure(result.Operation, err)
 }
 
 // dispatch calls the function for the action of the operation. That function fills in the result.
 func (e *Executor) dispatch(ctx context.Context, result *Result) error {
 	op := result.Operation
-	container := kinds.IsContainer(op.Key.GroupKind())
-	guarded := op.Action == plan.ActionDeleteType || op.Action == plan.ActionDeleteNamespace ||
-		container && (op.Action == plan.ActionRecreate ||
-			op.Action == plan.ActionDelete && !e.Records[op.Key].IgnoreForeignInstances)
 	switch {
 	case op.Action == plan.ActionCreate:
 		return e.create(ctx, result)
-	case (guarded || op.Action == plan.ActionCheck) && e.Guard == nil:
+	case op.Action == plan.ActionCheck && e.Guard == nil:
 		return errNoGuard
 	case op.Action == plan.ActionCheck:
 		return e.check(ctx, result)
 	case op.UID == "":
 		return errNoUID
-	case guarded:
-		use, err := e.Guard.Delete(ctx, op.Key, op.UID)
-		result.Use = use
-		return err
-	case op.Action == plan.ActionPurge && container:
+	case op.Action == plan.ActionPurge && kinds.IsContainer(op.Key.GroupKind()):
 		return errPurgeOfContainer
 	}
 	switch op.Action {
@@ -186,18 +196,4 @@ func (e *Executor) dispatch(ctx context.Context, result *Result) error {
 		return e.inServedVersion(ctx, result, e.orphan)
 	}
 	return errUnknownAction
-}
-
-// check finds out how others use types.
-func (e *Executor) check(ctx context.Context, result *Result) (err error) {
-	op := result.Operation
-	switch {
-	case op.Pattern < 0:
-		result.Use, err = e.Guard.Check(ctx, op.Key, e.Deleting)
-	case op.Pattern < len(e.Patterns):
-		result.Use, err = e.Guard.CheckPattern(ctx, e.Patterns[op.Pattern])
-	default:
-		err = errNoPattern
-	}
-	return err
 }

@@ -27,7 +27,7 @@ func (e *Executor) replace(ctx context.Context, result *Result, object *manifest
 	version := live.GetResourceVersion()
 	body.SetUID(op.UID)
 	body.SetResourceVersion(version)
-	if err := e.Client.Update(ctx, body, e.fieldManager()); err != nil {
+	if err := e.Client.Update(ctx, body, e.fieldManager(), strict); err != nil {
 		return err
 	}
 	result.Object = body

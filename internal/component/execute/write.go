@@ -28,11 +28,17 @@ func (e *Executor) desired(key plan.Key) (*manifest.Object, map[string]any, erro
 	if err == nil && (made == nil || made.Object == nil) {
 		err = errNoManifest
 	}
+	if err == nil {
+		err = checkDuplicates(key.GroupKind(), made.Object)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	return object, made.Object, nil
 }
+
+// strict makes the API server refuse fields that it does not know, as it does in an apply.
+const strict client.FieldValidation = metav1.FieldValidationStrict
 
 // create creates an object. If an object of that name exists, it is read, for the next plan to decide about it. If it
 // is gone by then, the creation is tried again.
@@ -44,7 +50,7 @@ func (e *Executor) create(ctx context.Context, result *Result) error {
 	}
 	for range attempts {
 		body := e.body(object, content)
-		err = e.Client.Create(ctx, body, e.fieldManager())
+		err = e.Client.Create(ctx, body, e.fieldManager(), strict)
 		switch {
 		case err == nil:
 			result.Object = body
@@ -58,7 +64,7 @@ func (e *Executor) create(ctx context.Context, result *Result) error {
 		err = e.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
 		switch {
 		case err == nil:
-			result.Object = live
+			result.Object, result.Exists = live, true
 			return &ExistsError{Key: op.Key}
 		case !served.IsNotFound(err):
 			return fmt.Errorf("%w, and cannot be read: %w", &ExistsError{Key: op.Key}, err)

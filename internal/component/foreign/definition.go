@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -22,6 +23,8 @@ import (
 // fields.
 type definition struct {
 	apiextensionsv1.CustomResourceDefinition
+	// written is the answer to the patch that left it so; nil if it was read.
+	written *unstructured.Unstructured
 }
 
 // read returns an object of the version v1, or nil if there is none.
@@ -47,10 +50,23 @@ func named(kind schema.GroupKind, name string) *unstructured.Unstructured {
 // readDefinition returns nil if there is none.
 func (g *Guard) readDefinition(ctx context.Context, name string) (*definition, error) {
 	object, err := g.read(ctx, kinds.CustomResourceDefinition, name)
-	if err != nil || object == nil {
+	if err != nil {
 		return nil, err
 	}
-	return typed(object)
+	if object == nil {
+		g.forget(name)
+		return nil, nil
+	}
+	d, err := typed(object)
+	if err == nil {
+		g.remember(d)
+	}
+	return d, err
+}
+
+// ignoresForeign reports whether a definition or a namespace says that foreign instances do not matter.
+func (g *Guard) ignoresForeign(object metav1.Object) bool {
+	return IgnoresForeign(object.GetAnnotations(), g.prefix()+"/"+component.AnnotationForeignInstances)
 }
 
 func typed(object *unstructured.Unstructured) (*definition, error) {

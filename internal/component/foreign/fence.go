@@ -3,9 +3,11 @@ package foreign
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/espalier-dev/espalier/internal/kinds"
 
@@ -13,6 +15,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -75,45 +78,68 @@ func ruleOperations(d *definition, rule apiextensionsv1.ValidationRule, fence bo
 }
 
 // fence adds the rule and records it in the annotation. It returns the definition with both.
-func (g *Guard) fence(ctx context.Context, d *definition) (*definition, error) {
+func (g *Guard) fence(ctx context.Context, d *definition, options ...client.PatchOption) (*definition, error) {
 	for _, v := range d.Spec.Versions {
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 			const format = "creation of %s cannot be fenced off: version %s has no schema"
-			return d, &unknownError{reason: fmt.Sprintf(format, d.kind(), v.Name)}
+			return d, &unknownError{reason: fmt.Sprintf(format, d.kind(), v.Name), fence: true}
 		}
 	}
 	what := fmt.Sprintf("creation of %s could not be fenced off", d.kind())
 	operations := ruleOperations(d, g.rule(), true)
-	fresh, err := g.patch(ctx, d, append(g.recordOperations(d, d.record(stateFenced, "")), operations...))
-	if apierrors.IsInvalid(err) {
-		// There may be no space for the annotation.
-		fresh, err = g.patch(ctx, d, operations)
+	recorded := append(g.recordOperations(d, d.record(stateFenced, "")), operations...)
+	fresh, err := g.patch(ctx, d, recorded, options...)
+	if isAnnotationRefused(err) {
+		fresh, err = g.patch(ctx, d, operations, options...)
 	}
 	if err != nil {
-		return d, explain(err, what)
+		return d, explainFence(err, what)
 	}
 	if !fenced(fresh, g.rule()) {
-		return fresh, &unknownError{reason: what + ": the API server does not keep the rule"}
+		return fresh, &unknownError{reason: what + ": the API server does not keep the rule", fence: true}
 	}
 	return fresh, nil
 }
 
-// recordProof records that the fence is proven for this generation of the definition.
+// isAnnotationRefused reports whether there is no space for the annotation.
+func isAnnotationRefused(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return strings.HasPrefix(cause.Field, "metadata.annotations")
+	})
+}
+
+// recordProof records that the fence is proven for this generation of the definition. The API server changes the status
+// of a definition after each change of its specification. That does not concern the proof.
 func (g *Guard) recordProof(ctx context.Context, d *definition) (*definition, error) {
-	fresh, err := g.patch(ctx, d, g.recordOperations(d, d.record(stateProven, d.Generation)))
-	if apierrors.IsInvalid(err) {
-		// There is no space for the annotation. It only saves requests.
-		return d, nil
+	for try := 1; ; try++ {
+		fresh, err := g.patch(ctx, d, g.recordOperations(d, d.record(stateProven, d.Generation)))
+		switch {
+		case err == nil:
+			return fresh, nil
+		case isAnnotationRefused(err):
+			// The annotation only saves requests.
+			return d, nil
+		case !apierrors.IsConflict(err) || try == attempts:
+			return d, explainFence(err, fmt.Sprintf("the proof of the fence of %s could not be recorded", d.kind()))
+		}
+		now, failure := g.readDefinition(ctx, d.Name)
+		if failure != nil {
+			return d, failure
+		}
+		if now == nil || now.UID != d.UID || now.Generation != d.Generation || now.DeletionTimestamp != nil {
+			return d, err
+		}
+		d = now
 	}
-	if err != nil {
-		return d, explain(err, fmt.Sprintf("the proof of the fence of %s could not be recorded", d.kind()))
-	}
-	return fresh, nil
 }
 
 // lift removes the fence, and records the obstacle, if there is one. Nothing is written if nothing has to change, or if
-// the definition is being deleted.
-func (g *Guard) lift(ctx context.Context, d *definition, obstacle string) (err error) {
+// the definition is being deleted. It returns the definition as it is then; nil if it is gone.
+func (g *Guard) lift(ctx context.Context, d *definition, obstacle string) (lifted *definition, err error) {
 	for range attempts {
 		record := ""
 		if obstacle != "" {
@@ -121,11 +147,10 @@ func (g *Guard) lift(ctx context.Context, d *definition, obstacle string) (err e
 		}
 		operations := append(ruleOperations(d, g.rule(), false), g.recordOperations(d, record)...)
 		if len(operations) == 0 || d.DeletionTimestamp != nil {
-			return nil
+			return d, nil
 		}
-		_, err = g.patch(ctx, d, operations)
-		if apierrors.IsInvalid(err) && obstacle != "" {
-			// There may be no space for the annotation.
+		lifted, err = g.patch(ctx, d, operations)
+		if obstacle != "" && isAnnotationRefused(err) {
 			obstacle = ""
 			continue
 		}
@@ -134,14 +159,14 @@ func (g *Guard) lift(ctx context.Context, d *definition, obstacle string) (err e
 		}
 		fresh, failure := g.readDefinition(ctx, d.Name)
 		if failure != nil || fresh == nil || fresh.UID != d.UID {
-			return failure
+			return nil, failure
 		}
 		d = fresh
 	}
 	if err == nil || apierrors.IsNotFound(err) {
-		return nil
+		return lifted, nil
 	}
-	return fmt.Errorf("could not lift the fence of %s: %w", d.kind(), err)
+	return nil, fmt.Errorf("could not lift the fence of %s: %w", d.kind(), err)
 }
 
 // recordOperations make the annotation be record; they remove it if record is empty.
@@ -162,7 +187,9 @@ func (g *Guard) recordOperations(d *definition, record string) []jsonpatch.Opera
 }
 
 // patch changes this very state of the definition; if it has changed since, the error is a conflict.
-func (g *Guard) patch(ctx context.Context, d *definition, operations []jsonpatch.Operation) (*definition, error) {
+func (g *Guard) patch(
+	ctx context.Context, d *definition, operations []jsonpatch.Operation, options ...client.PatchOption,
+) (*definition, error) {
 	// A replacement makes another version a conflict; a test would make it an invalid request.
 	version := jsonpatch.NewOperation("replace", "/metadata/resourceVersion", d.ResourceVersion)
 	patch, err := json.Marshal(append([]jsonpatch.Operation{version}, operations...))
@@ -170,8 +197,14 @@ func (g *Guard) patch(ctx context.Context, d *definition, operations []jsonpatch
 		return nil, err
 	}
 	object := named(kinds.CustomResourceDefinition, d.Name)
-	if err := g.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), g.manager()); err != nil {
+	options = append(options, g.manager())
+	if err := g.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), options...); err != nil {
 		return nil, err
 	}
-	return typed(object)
+	fresh, err := typed(object)
+	if err == nil && len(options) == 1 {
+		fresh.written = object
+		g.remember(fresh)
+	}
+	return fresh, err
 }

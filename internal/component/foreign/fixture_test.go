@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -287,6 +288,8 @@ func assertUse(t testing.TB, use plan.Use, err error, want plan.Use) {
 	if err != nil {
 		t.Fatalf("failed: %v", err)
 	}
+	// The reason says as well whether it is the fence that failed.
+	use.Unfenced = want.Unfenced
 	if fmt.Sprintf("%+v", use) != fmt.Sprintf("%+v", want) {
 		t.Fatalf("the use is\n%+v, not\n%+v", use, want)
 	}
@@ -324,4 +327,25 @@ func eventuallyCreates(t *testing.T, object client.Object) {
 func eventuallyNil(t *testing.T, check func() error) {
 	t.Helper()
 	eventually(t, "it does not succeed", func(context.Context) error { return check() })
+}
+
+// checkOne checks a type, and with fence also fences it off, as the engine does.
+func checkOne(ctx context.Context, g *foreign.Guard, key plan.Key, fence bool) (plan.Use, error) {
+	use, err := g.Check(ctx, key)
+	if !fence || err != nil || use.State != plan.ForeignNone {
+		return use, err
+	}
+	for _, dryRun := range []bool{true, false} {
+		outcome := g.Fence(ctx, []plan.Key{key}, dryRun)[0]
+		if use, err = outcome.Use, outcome.Err; err != nil || use.State != plan.ForeignNone {
+			break
+		}
+	}
+	return use, err
+}
+
+// deleteOne deletes one type.
+func deleteOne(ctx context.Context, g *foreign.Guard, key plan.Key, uid types.UID) (plan.Use, error) {
+	outcome := g.Delete(ctx, []foreign.Target{{Key: key, UID: uid}})[0]
+	return outcome.Use, outcome.Err
 }

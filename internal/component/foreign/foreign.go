@@ -77,71 +77,101 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
-	defaultMargin       = 100 * time.Millisecond
+	defaultMargin       = 2 * time.Second
 	defaultLimit        = 3
-	defaultProofTimeout = 5 * time.Second
+	defaultProofTimeout = 30 * time.Second
 )
 
-// Guard protects the instances that others have of types, and their objects in namespaces. It is made for one request, and is safe for concurrent use.
+// Guard protects the instances that others have of types, and their objects in namespaces. It is made for one request,
+// and is safe for concurrent use.
 type Guard struct {
 	// Client reads and writes past any cache, with the identity of the component.
 	Client client.Client
+	// Fresh makes a client like Client whose requests have a connection each, so that they reach several API servers
+	// where there are several. Optional: without it, the fence is proven through Client only.
+	Fresh func() (client.Client, error)
 	// Discovery finds out which types there are.
 	Discovery discovery.DiscoveryInterface
 	// OwnerLabel and OwnerID select the objects of the component itself. They are part of the message of the fence.
 	OwnerLabel, OwnerID string
 	// FieldManager is the field manager of the component. The fence is written as FieldManager with "-fence" appended.
 	FieldManager string
-	// Margin is the time between fence and second check, for other API servers to see the fence. Default: 100 ms. A
-	// negative margin stands for none.
+	// Margin is the least time between the proof of a fence and the second check. It is longer if an API server took
+	// more than half of it to refuse an instance. Default: 2 s. A negative margin stands for none.
 	Margin time.Duration
 	// Limit is how many foreign instances are named. Default: 3.
 	Limit int
-	// ProofTimeout is how long the guard tries to prove a fence. Default: 5 s.
+	// ProofTimeout is how long the guard tries to prove a fence. Default: 30 s.
 	ProofTimeout time.Duration
 
 	// Memory spares reads of namespaces that stay. Optional.
 	Memory *Memory
 
 	mu sync.Mutex
-	// discovered is kept for the lifetime of the Guard.
+	// discovered and servers are kept for the lifetime of the Guard.
 	discovered *discovered
+	servers    *apiServers
+	// definitions are those that this request has read or written last.
+	definitions map[string]*definition
 }
 
-// goal is how far the protocol is followed.
-type goal int
+// Target is an object that defines types.
+type Target struct {
+	Key plan.Key
+	// UID is that of the object. Without a UID, any object of the name is meant.
+	UID types.UID
+}
 
-const (
-	goalCheck goal = iota
-	goalFence
-	goalDelete
-)
+// Outcome is what was found out about a [Target].
+type Outcome struct {
+	Use plan.Use
+	// Object is the object as the last write left it; nil if it was not written.
+	Object *unstructured.Unstructured
+	Err    error
+}
 
-// Check finds out who uses the types that the CustomResourceDefinition or APIService key defines, or who has objects in
-// the Namespace key. With fence, it also fences off creation, proves the fence, and checks again; a fence without
-// effect is lifted.
+// Check finds out who uses the types that the CustomResourceDefinition key defines, or who has objects in the Namespace
+// key. It writes nothing, except that the fence of a type in use is lifted.
 //
-// The use is ForeignNone if the object is gone. It is ForeignUnknown, with a stable reason, if the cluster does not
-// answer the question, or if creation cannot be fenced off. An error may be gone the next time; a fence may then be
-// left behind, which the next call finds. Types of an APIService and namespaces cannot be fenced off, so fence has no
-// effect on them.
+// The use is ForeignNone if the object is gone, or if it says that foreign instances do not matter: by the annotation
+// foreign-instances, which people can set while the component is being deleted. The use is ForeignUnknown, with a
+// stable reason, if the cluster does not answer the question. An error may be gone the next time.
+func (g *Guard) Check(ctx context.Context, key plan.Key) (plan.Use, error) {
+	outcome := g.follow(ctx, goalCheck, Target{Key: key})[0]
+	return outcome.Use, outcome.Err
+}
+
+// Fence fences off the creation of instances of all types of the CustomResourceDefinitions with these keys, proves the
+// fences, and checks again. It fences off all or none: if a fence is refused or has no effect, or if others have
+// instances, all fences are lifted. The use is then ForeignUnknown or ForeignBlocking for the types at fault, and
+// ForeignNone for the others. The caller has checked the types before. A Namespace is only checked again.
 //
-// A definition that is being deleted already is only checked.
-func (g *Guard) Check(ctx context.Context, key plan.Key, fence bool) (plan.Use, error) {
-	if fence {
-		return g.follow(ctx, key, "", goalFence)
+// With dryRun, it only finds out whether a fence would be refused. Admission decides, so this takes a request for each
+// type. Nothing is written then.
+//
+// An error may be gone the next time; a fence may then be left behind, which the next call finds. A definition that is
+// being deleted already is only checked.
+func (g *Guard) Fence(ctx context.Context, keys []plan.Key, dryRun bool) []Outcome {
+	targets := make([]Target, len(keys))
+	for i, key := range keys {
+		targets[i].Key = key
 	}
-	return g.follow(ctx, key, "", goalCheck)
+	if dryRun {
+		return g.follow(ctx, goalDryRun, targets...)
+	}
+	return g.follow(ctx, goalFence, targets...)
 }
 
 // CheckPattern finds out who uses the types that match pattern. It names at most one instance of each type. The types
@@ -151,46 +181,45 @@ func (g *Guard) CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Us
 	return unknownUse(g.checkPattern(ctx, pattern))
 }
 
-// Delete deletes the object that defines types, provided that it has that UID, by the whole protocol: check, fence,
-// prove, check again, delete. A Namespace is checked and deleted. The use is ForeignNone if the object was deleted, or
-// is gone. An object of another UID is not touched, and counts as gone. Instances of the component itself that are left
-// are deleted along with their definition.
+// Delete deletes the objects with these keys and UIDs. A CustomResourceDefinition goes by the whole protocol: check,
+// fence, prove, check again, delete. A Namespace is checked and deleted. The use is ForeignNone if the object was
+// deleted, or is gone. An object of another UID is not touched, and counts as gone. Instances of the component itself
+// that are left are deleted along with their definition.
 //
-// With any other use, nothing was deleted and no fence is left.
-func (g *Guard) Delete(ctx context.Context, key plan.Key, uid types.UID) (plan.Use, error) {
-	if uid == "" {
-		return plan.Use{}, fmt.Errorf("%s: cannot be deleted without a UID", key)
+// A definition with any other use was not deleted and has no fence. It does not concern the others.
+func (g *Guard) Delete(ctx context.Context, targets []Target) []Outcome {
+	outcomes := make([]Outcome, len(targets))
+	var known []Target
+	var positions []int
+	for i, t := range targets {
+		if t.UID == "" {
+			outcomes[i].Err = fmt.Errorf("%s: cannot be deleted without a UID", t.Key)
+			continue
+		}
+		known, positions = append(known, t), append(positions, i)
 	}
-	return g.follow(ctx, key, uid, goalDelete)
-}
-
-// follow follows the protocol as far as the goal says. Without a UID it means any object of that name.
-func (g *Guard) follow(ctx context.Context, key plan.Key, uid types.UID, goal goal) (plan.Use, error) {
-	switch key.GroupKind() {
-	case kinds.CustomResourceDefinition:
-		return unknownUse(g.followDefinition(ctx, key.Name, uid, goal))
-	case kinds.APIService:
-		return unknownUse(g.followAPIService(ctx, key.Name, uid, goal))
-	case kinds.Namespace:
-		return unknownUse(g.followNamespace(ctx, key.Name, uid, goal))
+	for i, outcome := range g.follow(ctx, goalDelete, known...) {
+		outcomes[positions[i]] = outcome
 	}
-	return plan.Use{}, errNoTypes(key)
+	return outcomes
 }
 
 // Lift removes the fence from the CustomResourceDefinition key, if it has one of ours, and the annotation about it. A
-// definition that is being deleted keeps its fence.
+// definition that is being deleted keeps its fence. It makes no request if this request has read the definition
+// already, and has seen no fence.
 func (g *Guard) Lift(ctx context.Context, key plan.Key) error {
-	if !kinds.DefinesTypes(key.GroupKind()) {
+	if key.GroupKind() != kinds.CustomResourceDefinition {
 		return errNoTypes(key)
 	}
-	if key.GroupKind() == kinds.APIService {
-		return nil
+	d, err := g.known(key.Name), error(nil)
+	if d == nil {
+		d, err = g.readDefinition(ctx, key.Name)
 	}
-	d, err := g.readDefinition(ctx, key.Name)
 	if err != nil || d == nil {
 		return err
 	}
-	return g.lift(ctx, d, "")
+	_, err = g.lift(ctx, d, "")
+	return err
 }
 
 func errNoTypes(key plan.Key) error { return fmt.Errorf("%s: defines no types", key) }
@@ -211,15 +240,50 @@ func Fenced(object metav1.Object, annotation string) bool {
 	return state == stateFenced || state == stateProven
 }
 
+// IgnoresForeign reports whether a CustomResourceDefinition with these annotations in the cluster says that foreign
+// instances do not matter: by the annotation with that key or, if there is none, by the one with the shared prefix.
+func IgnoresForeign(annotations map[string]string, key string) bool {
+	value, ok := annotations[key]
+	if !ok {
+		value = annotations[component.SharedPrefix+"/"+component.AnnotationForeignInstances]
+	}
+	return value != "" && strings.EqualFold(strings.TrimSpace(value), "ignore")
+}
+
 func (g *Guard) limit() int { return cmp.Or(g.Limit, defaultLimit) }
+
+// known returns what this request has read or written last of a definition; nil if it has not, or if it was gone.
+func (g *Guard) known(name string) *definition {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.definitions[name]
+}
+
+func (g *Guard) remember(d *definition) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.definitions == nil {
+		g.definitions = map[string]*definition{}
+	}
+	g.definitions[d.Name] = d
+}
+
+func (g *Guard) forget(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.definitions, name)
+}
 
 func (g *Guard) margin() time.Duration { return max(cmp.Or(g.Margin, defaultMargin), 0) }
 
 // manager is the field manager of the fence and the annotation.
 func (g *Guard) manager() client.FieldOwner { return client.FieldOwner(g.FieldManager + "-fence") }
 
-// annotation is the key of the annotation about the fence.
-func (g *Guard) annotation() string {
+// prefix is the prefix of the annotations of the component.
+func (g *Guard) prefix() string {
 	prefix, _, _ := strings.Cut(g.OwnerLabel, "/")
-	return prefix + "/" + AnnotationFence
+	return prefix
 }
+
+// annotation is the key of the annotation about the fence.
+func (g *Guard) annotation() string { return g.prefix() + "/" + AnnotationFence }

@@ -50,7 +50,7 @@ func TestCheckDistinguishesOwners(t *testing.T) {
 			}
 			for _, fence := range []bool{false, true} {
 				g, requests := guarded(t, interceptor.Funcs{})
-				use, err := g.Check(t.Context(), keyOf(crd), fence)
+				use, err := checkOne(t.Context(), g, keyOf(crd), fence)
 				assertUse(t, use, err, test.want)
 				if fence && use.State == plan.ForeignNone {
 					assertFences(t, crd, 1)
@@ -82,14 +82,14 @@ func TestNoVersionServed(t *testing.T) {
 	serve(false)
 	g := newGuard(t, plane.Config(t))
 	want := unknown("no version of Sickle is served, so that its instances cannot be listed")
-	use, err := g.Check(t.Context(), keyOf(crd), true)
+	use, err := checkOne(t.Context(), g, keyOf(crd), true)
 	assertUse(t, use, err, want)
-	use, err = g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+	use, err = deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 	assertUse(t, use, err, want)
 	assertFences(t, crd, 0)
 	serve(true)
 	eventually(t, "the instance is not found", func(ctx context.Context) error {
-		use, err := newGuard(t, plane.Config(t)).Check(ctx, keyOf(crd), true)
+		use, err := checkOne(ctx, newGuard(t, plane.Config(t)), keyOf(crd), true)
 		if err != nil || use.State != plan.ForeignBlocking {
 			return fmt.Errorf("%+v, %v", use, err)
 		}
@@ -117,16 +117,16 @@ func TestNamesAreTaken(t *testing.T) {
 		return fmt.Errorf("%v", stored(t, second).Status.Conditions)
 	})
 	g := newGuard(t, plane.Config(t))
-	use, err := g.Check(t.Context(), keyOf(second), false)
+	use, err := checkOne(t.Context(), g, keyOf(second), false)
 	assertUse(t, use, err, none)
-	use, err = g.Check(t.Context(), keyOf(second), true)
+	use, err = checkOne(t.Context(), g, keyOf(second), true)
 	assertUse(t, use, err, none)
 	// Should its names become free, it is served with the fence.
 	assertFences(t, second, 1)
-	use, err = g.Delete(t.Context(), keyOf(second), stored(t, second).UID)
+	use, err = deleteOne(t.Context(), g, keyOf(second), stored(t, second).UID)
 	assertUse(t, use, err, none)
 	assertGone(t, second)
-	use, err = g.Check(t.Context(), keyOf(first), false)
+	use, err = checkOne(t.Context(), g, keyOf(first), false)
 	if err != nil || use.State != plan.ForeignBlocking {
 		t.Errorf("%+v, %v", use, err)
 	}
@@ -137,7 +137,7 @@ func TestKindStandsForAnotherResource(t *testing.T) {
 	t.Parallel()
 	crd := install(t, crdOf("Vise"))
 	g := newGuard(t, plane.Config(t))
-	use, err := g.Check(t.Context(), keyOf(crd), false)
+	use, err := checkOne(t.Context(), g, keyOf(crd), false)
 	assertUse(t, use, err, none)
 	uninstall(t, crd)
 	assertGone(t, crd)
@@ -145,7 +145,7 @@ func TestKindStandsForAnotherResource(t *testing.T) {
 		crd.Spec.Names.Plural = "visen"
 		crd.Name = "visen." + smithy
 	}))
-	use, err = g.Check(t.Context(), keyOf(other), true)
+	use, err = checkOne(t.Context(), g, keyOf(other), true)
 	assertUse(t, use, err, unknown("instances of Vise could not be listed: visen and vises are of the same kind"))
 	assertFences(t, other, 0)
 }

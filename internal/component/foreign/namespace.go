@@ -35,7 +35,6 @@ const (
 
 // followNamespace deletes a namespace if others have no objects in it. The creation of objects cannot be fenced off.
 func (g *Guard) followNamespace(ctx context.Context, name string, uid types.UID, goal goal) (plan.Use, error) {
-	none := plan.Use{State: plan.ForeignNone}
 	var err error
 	for range attempts {
 		namespace, readErr := g.read(ctx, kinds.Namespace, name)
@@ -45,7 +44,10 @@ func (g *Guard) followNamespace(ctx context.Context, name string, uid types.UID,
 		case goal == goalDelete && namespace.GetDeletionTimestamp() != nil:
 			return none, nil
 		}
-		use, checkErr := g.contents(ctx, namespace)
+		use, checkErr := none, error(nil)
+		if !g.ignoresForeign(namespace) {
+			use, checkErr = g.contents(ctx, namespace)
+		}
 		if checkErr != nil || use.State != plan.ForeignNone || goal != goalDelete {
 			return use, checkErr
 		}

@@ -13,40 +13,51 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// proofInterval is how often the guard tries to prove a fence.
-const proofInterval = 20 * time.Millisecond
+// The guard tries to prove a fence at first so often, and then less and less often.
+const (
+	proofInterval    = 20 * time.Millisecond
+	maxProofInterval = time.Second
+)
 
 // noProbe is the obstacle if the API server evaluates the rules for none of the probes.
 const noProbe = "Unfit"
 
-// prove waits until the fence refuses an instance, and then until the margin is over. The margin begins when that
-// instance is sent, since the API server may take some time to refuse it.
-func (g *Guard) prove(ctx context.Context, d *definition, margin time.Duration) error {
-	p := &proof{Guard: g, d: d}
-	var proven bool
-	var obstacle string
-	var failure error
-	var marginOver <-chan time.Time
-	timeout := cmp.Or(g.ProofTimeout, defaultProofTimeout)
-	// The attempts do not get the context with the timeout: it would break off the last one.
-	_ = wait.PollUntilContextTimeout(ctx, proofInterval, timeout, true, func(context.Context) (done bool, err error) {
-		marginOver = time.After(margin)
-		proven, obstacle, failure = p.attempt(ctx)
-		return proven || failure != nil || obstacle == noProbe, nil
-	})
-	switch {
-	case failure != nil:
-		return failure
-	case proven:
-		return pause(ctx, marginOver)
-	case ctx.Err() != nil:
-		return ctx.Err()
+// prove waits until the fence refuses an instance at each API server, as far as that can be found out. It returns when
+// the last of these instances was sent: the API server may take some time to refuse it.
+func (g *Guard) prove(ctx context.Context, d *definition) (sent time.Time, err error) {
+	all, err := g.findServers(ctx)
+	if err != nil {
+		return sent, err
 	}
-	return unproven(d, obstacle)
+	p := &proof{Guard: g, d: d, through: all.client}
+	met := tally{servers: all.count}
+	deadline := time.Now().Add(cmp.Or(g.ProofTimeout, defaultProofTimeout))
+	for interval := proofInterval; ; interval = min(interval*3/2, maxProofInterval) {
+		for {
+			sent = time.Now()
+			// The attempts do not get a context with the deadline: it would break off the last one.
+			traced, server := traceServer(ctx)
+			proven, obstacle, err := p.attempt(traced)
+			switch {
+			case err != nil:
+				return sent, err
+			case proven && met.refusedBy(*server):
+				return sent, nil
+			case !proven && (obstacle == noProbe || time.Now().After(deadline)):
+				return sent, unproven(d, obstacle)
+			}
+			if !proven {
+				break
+			}
+		}
+		met.inARow = 0
+		if err := pause(ctx, interval); err != nil {
+			return sent, err
+		}
+	}
 }
 
 // checkObstacle returns an error if an earlier fence could not be proven, and the same obstacle still exists. Otherwise
@@ -57,7 +68,7 @@ func (g *Guard) checkObstacle(ctx context.Context, d *definition) error {
 	if state != stateUnproven || d.dormant() {
 		return nil
 	}
-	p := &proof{Guard: g, d: d}
+	p := &proof{Guard: g, d: d, through: g.Client}
 	if _, obstacle, err := p.attempt(ctx); err != nil || obstacle != recorded {
 		return err
 	}
@@ -74,13 +85,15 @@ func unproven(d *definition, obstacle string) error {
 	default:
 		reason += ": an instance is refused for another reason: " + obstacle
 	}
-	return &unknownError{reason: reason, obstacle: obstacle}
+	return &unknownError{reason: reason, obstacle: obstacle, fence: true}
 }
 
 // proof tries to create an instance of a type with dry runs.
 type proof struct {
 	*Guard
 	d *definition
+	// through is the client of the attempts.
+	through client.Client
 	// probe is the instance that is tried. First it is made from the schema, then from an instance that exists.
 	probe       *unstructured.Unstructured
 	probeIsCopy bool
@@ -93,7 +106,7 @@ func (p *proof) attempt(ctx context.Context) (proven bool, obstacle string, err 
 		p.probe = p.probeWith(sampleObject(rootSchema(p.d.version()), 0))
 	}
 	for {
-		err := p.Client.Create(ctx, p.probe.DeepCopy(), client.DryRunAll, p.manager())
+		err := p.through.Create(ctx, p.probe.DeepCopy(), client.DryRunAll, p.manager())
 		if ctx.Err() != nil {
 			return false, "", ctx.Err()
 		}

@@ -141,7 +141,7 @@ func TestProofOfTheFence(t *testing.T) {
 			}
 			install(t, crd)
 			g := newGuard(t, plane.Config(t))
-			use, err := g.Check(t.Context(), keyOf(crd), true)
+			use, err := checkOne(t.Context(), g, keyOf(crd), true)
 			assertUse(t, use, err, none)
 			assertFences(t, crd, len(crd.Spec.Versions))
 			if record := stored(t, crd).Annotations[annotation]; !strings.HasPrefix(record, "proven/") {
@@ -151,7 +151,7 @@ func TestProofOfTheFence(t *testing.T) {
 			if err := live(t).List(t.Context(), list); err != nil || len(list.Items) != 0 {
 				t.Errorf("the trial has left something behind: %v, %v", list.Items, err)
 			}
-			use, err = g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+			use, err = deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 			assertUse(t, use, err, none)
 			assertGone(t, crd)
 		})
@@ -176,7 +176,7 @@ func TestProofByAnInstanceThatExists(t *testing.T) {
 	crd := install(t, crdOf("Easel", withSchema(awkward())))
 	g, requests := guarded(t, interceptor.Funcs{})
 	const reason = "the fence of Easel could not be proven: no instance is known that is valid otherwise"
-	use, err := g.Check(t.Context(), keyOf(crd), true)
+	use, err := checkOne(t.Context(), g, keyOf(crd), true)
 	assertUse(t, use, err, unknown(reason))
 	assertFences(t, crd, 0)
 
@@ -184,7 +184,7 @@ func TestProofByAnInstanceThatExists(t *testing.T) {
 	// and again.
 	generation := stored(t, crd).Generation
 	requests.Reset()
-	use, err = g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+	use, err = deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 	assertUse(t, use, err, unknown(reason))
 	if got := stored(t, crd).Generation; got != generation || requests.Counts()[patchOf(crd)] != 0 {
 		t.Errorf("the definition was written: %v", requests.Counts())
@@ -193,10 +193,10 @@ func TestProofByAnInstanceThatExists(t *testing.T) {
 	mine := instance(crd, plane.Namespace(t), "mine", ours)
 	mine.Object["spec"] = map[string]any{"b": "x"}
 	create(t, mine)
-	use, err = g.Check(t.Context(), keyOf(crd), true)
+	use, err = checkOne(t.Context(), g, keyOf(crd), true)
 	assertUse(t, use, err, none)
 	assertFences(t, crd, 1)
-	use, err = g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+	use, err = deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 	assertUse(t, use, err, none)
 	assertGone(t, crd)
 }
@@ -265,7 +265,7 @@ func TestProofDespiteAValidatingWebhook(t *testing.T) {
 	crd := install(t, crdOf("Forge"))
 	admit(t, crd, validating(crd))
 	g := newGuard(t, plane.Config(t))
-	use, err := g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+	use, err := deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 	assertUse(t, use, err, none)
 	assertGone(t, crd)
 }
@@ -278,14 +278,14 @@ func TestProofWithAMutatingWebhook(t *testing.T) {
 	g.ProofTimeout = 300 * time.Millisecond
 	const reason = "the fence of Gauge could not be proven: an instance is refused for another reason: " +
 		"the server failed, says the webhook m.gauges.smithy.example.com"
-	use, err := g.Check(t.Context(), keyOf(crd), true)
+	use, err := checkOne(t.Context(), g, keyOf(crd), true)
 	assertUse(t, use, err, unknown(reason))
 	assertFences(t, crd, 0)
 
 	// The same obstacle: it is not tried again.
 	generation := stored(t, crd).Generation
 	requests.Reset()
-	use, err = g.Check(t.Context(), keyOf(crd), true)
+	use, err = checkOne(t.Context(), g, keyOf(crd), true)
 	assertUse(t, use, err, unknown(reason))
 	if got := stored(t, crd).Generation; got != generation || requests.Counts()[patchOf(crd)] != 0 {
 		t.Errorf("the definition was written: %v", requests.Counts())
@@ -295,7 +295,7 @@ func TestProofWithAMutatingWebhook(t *testing.T) {
 	takeAway()
 	g.ProofTimeout = 0
 	eventually(t, "the fence is not proven", func(ctx context.Context) error {
-		use, err := g.Check(ctx, keyOf(crd), true)
+		use, err := checkOne(ctx, g, keyOf(crd), true)
 		if err != nil || use.State != plan.ForeignNone {
 			return fmt.Errorf("%+v, %v", use, err)
 		}
@@ -310,7 +310,7 @@ func TestProofWithAMutatingWebhook(t *testing.T) {
 			t.Errorf("could not clean up: %v", err)
 		}
 	})
-	use, err = g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+	use, err = deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 	assertUse(t, use, err, none)
 	assertGone(t, crd)
 }

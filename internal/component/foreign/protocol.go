@@ -12,78 +12,316 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// followDefinition follows the protocol for a CustomResourceDefinition. It starts again if another writer has changed
-// the definition in between, or if it seems to be gone.
-func (g *Guard) followDefinition(ctx context.Context, name string, uid types.UID, goal goal) (use plan.Use, err error) {
-	for range attempts {
-		use, err = g.followOnce(ctx, name, uid, goal)
-		unknown, _ := errors.AsType[*unknownError](err)
-		if !apierrors.IsConflict(err) && (unknown == nil || !unknown.unserved) {
-			return use, err
-		}
-	}
-	if apierrors.IsConflict(err) {
-		err = fmt.Errorf("CustomResourceDefinition %s keeps changing: %w", name, err)
-	}
-	return use, err
+// goal is how far the protocol is followed.
+type goal int
+
+const (
+	goalCheck goal = iota
+	// goalDryRun finds out whether the fences would be refused.
+	goalDryRun
+	goalFence
+	goalDelete
+)
+
+// workers is how many types are worked on at the same time.
+const workers = 16
+
+// protocol follows the protocol for several types at once: each step for all of them, then the next step. So all of
+// them share one margin.
+type protocol struct {
+	*Guard
+	goal    goal
+	targets []*target
 }
 
-func (g *Guard) followOnce(ctx context.Context, name string, uid types.UID, goal goal) (plan.Use, error) {
-	none := plan.Use{State: plan.ForeignNone}
-	d, err := g.readDefinition(ctx, name)
+// target is one type on its way through the protocol.
+type target struct {
+	Target
+	// d is the definition as it was read or written last; nil if there is none.
+	d *definition
+	// done reports whether the steps that are left do not concern the type, and over whether its outcome is final.
+	done, over bool
+	// proven reports whether the definition records a proof that holds, and unguarded whether it says that foreign
+	// instances do not matter.
+	proven, unguarded bool
+	// fencedAt is when the fence was put up; zero if it was there before.
+	fencedAt time.Time
+	// marginOver is when the margin of the type is over.
+	marginOver time.Time
+	use        plan.Use
+	err        error
+}
+
+var none = plan.Use{State: plan.ForeignNone}
+
+// end sets the outcome, which a new attempt can change.
+func (t *target) end(use plan.Use, err error) { t.use, t.err, t.done = use, err, true }
+
+// stale reports whether another writer has changed the definition meanwhile, or it seems to be gone.
+func (t *target) stale() bool {
+	unknown, _ := errors.AsType[*unknownError](t.err)
+	return apierrors.IsConflict(t.err) || unknown != nil && unknown.unserved
+}
+
+// refused reports whether the type may not be deleted now.
+func (t *target) refused() bool { return t.err != nil && !t.stale() || t.use.State > plan.ForeignNone }
+
+func (g *Guard) follow(ctx context.Context, goal goal, targets ...Target) []Outcome {
+	p := &protocol{Guard: g, goal: goal}
+	for _, one := range targets {
+		t := &target{Target: one}
+		p.targets = append(p.targets, t)
+	}
+	for try := 1; ; try++ {
+		p.attempt(ctx)
+		if !p.again(try) {
+			break
+		}
+	}
+	p.liftRefused(ctx)
+	outcomes := make([]Outcome, len(targets))
+	for i, t := range p.targets {
+		outcomes[i].Use, outcomes[i].Err = unknownUse(t.use, t.err)
+		if t.d != nil {
+			outcomes[i].Object = t.d.written
+		}
+	}
+	return outcomes
+}
+
+// attempt takes each step for all types that it concerns.
+func (p *protocol) attempt(ctx context.Context) {
+	p.each(ctx, p.read)
+	if p.goal == goalCheck || p.goal == goalDelete {
+		p.each(ctx, p.look)
+	}
+	switch p.goal {
+	case goalCheck:
+		return
+	case goalDryRun:
+		p.each(ctx, p.tryFence)
+		return
+	}
+	p.each(ctx, p.putUpFence)
+	p.each(ctx, p.proveFence)
+	p.awaitMargin(ctx)
+	p.each(ctx, p.confirm)
+	if p.goal == goalDelete {
+		p.each(ctx, p.remove)
+	}
+}
+
+// each takes a step for all types that it concerns, several at a time. Fences are put up for all types or none, so one
+// that is refused ends the steps of all.
+func (p *protocol) each(ctx context.Context, step func(ctx context.Context, t *target)) {
+	if p.abandoned() {
+		return
+	}
+	// Each step reports the error of a context that is done, so none is left out.
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), workers, len(p.targets), func(i int) {
+		if t := p.targets[i]; !t.over && !t.done && t.err == nil {
+			step(ctx, t)
+		}
+	})
+}
+
+func (p *protocol) abandoned() bool {
+	if p.goal != goalFence {
+		return false
+	}
+	for _, t := range p.targets {
+		if t.refused() {
+			return true
+		}
+	}
+	return false
+}
+
+// again prepares another attempt for the types that need one, and reports whether there are any.
+func (p *protocol) again(try int) bool {
+	again := false
+	abandoned := p.abandoned()
+	for _, t := range p.targets {
+		switch {
+		case t.over:
+		case t.stale() && try < attempts && !abandoned:
+			p.forget(t.Key.Name)
+			t.use, t.err, t.done, t.d = plan.Use{}, nil, false, nil
+			again = true
+		default:
+			t.over = true
+			if apierrors.IsConflict(t.err) {
+				t.err = fmt.Errorf("%s keeps changing: %w", t.Key, t.err)
+			}
+		}
+	}
+	return again
+}
+
+// liftRefused lifts the fences of the types that may not be deleted, and records why a fence could not be proven.
+func (p *protocol) liftRefused(ctx context.Context) {
+	if p.goal == goalDryRun {
+		return
+	}
+	abandoned := p.abandoned()
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), workers, len(p.targets), func(i int) {
+		t := p.targets[i]
+		unknown, isUnknown := errors.AsType[*unknownError](t.err)
+		blocked := t.err == nil && (abandoned || t.use.State > plan.ForeignNone)
+		if t.d == nil || !isUnknown && !blocked {
+			return
+		}
+		obstacle := ""
+		if isUnknown {
+			obstacle = unknown.obstacle
+		}
+		d, err := p.lift(ctx, t.d, obstacle)
+		if d != nil {
+			t.d = d
+		}
+		if err != nil {
+			t.use, t.err = plan.Use{}, err
+		}
+	})
+	for _, t := range p.targets {
+		if abandoned && t.err == nil && t.use.State == plan.ForeignUnchecked {
+			t.use = none
+		}
+	}
+}
+
+// read reads the definition, unless this request has read it already. The state that was read is not fenced if the
+// definition has changed since.
+func (p *protocol) read(ctx context.Context, t *target) {
+	switch kind := t.Key.GroupKind(); {
+	case kind == kinds.Namespace:
+		t.use, t.err = p.followNamespace(ctx, t.Key.Name, t.UID, p.goal)
+		t.over = true
+		return
+	case kind != kinds.CustomResourceDefinition:
+		t.end(plan.Use{}, errNoTypes(t.Key))
+		return
+	}
+	if p.goal == goalDryRun || p.goal == goalFence {
+		t.d = p.known(t.Key.Name)
+	}
+	if t.d == nil {
+		t.d, t.err = p.readDefinition(ctx, t.Key.Name)
+	}
+	d := t.d
 	switch {
-	case err != nil || d == nil || uid != "" && d.UID != uid, d.DeletionTimestamp != nil && goal == goalDelete:
-		return none, err
+	case t.err != nil:
+	case d == nil, t.UID != "" && d.UID != t.UID, d.DeletionTimestamp != nil && p.goal == goalDelete:
+		t.d = nil
+		t.end(none, nil)
 	case d.DeletionTimestamp != nil:
-		return g.instances(ctx, d)
+		t.end(p.instances(ctx, d))
+	case p.ignoresForeign(d) && p.goal != goalDelete:
+		t.end(none, nil)
+	default:
+		t.unguarded = p.ignoresForeign(d)
+		t.proven = d.Annotations[p.annotation()] == d.record(stateProven, d.Generation)
 	}
-	use, d, err := g.secure(ctx, d, goal)
-	unknown, isUnknown := errors.AsType[*unknownError](err)
-	switch {
-	case isUnknown:
-		if failure := g.lift(ctx, d, unknown.obstacle); failure != nil {
-			return plan.Use{}, failure
-		}
-	case err == nil && use.State == plan.ForeignBlocking:
-		err = g.lift(ctx, d, "")
-	case err == nil && goal == goalDelete:
-		// This very state of the definition is deleted, with the fence that it has.
-		state := client.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion}
-		err = g.delete(ctx, kinds.CustomResourceDefinition, d.Name, state)
-	}
-	return use, err
 }
 
-// secure follows the protocol up to the deletion. It returns the definition as it left it, even with an error.
-func (g *Guard) secure(ctx context.Context, d *definition, goal goal) (plan.Use, *definition, error) {
-	use, err := g.instances(ctx, d)
-	proven := d.Annotations[g.annotation()] == d.record(stateProven, d.Generation)
-	if err != nil || use.State != plan.ForeignNone || goal == goalCheck || proven {
-		return use, d, err
+// look finds out whether others have instances.
+func (p *protocol) look(ctx context.Context, t *target) {
+	if t.unguarded {
+		return
 	}
-	if !fenced(d, g.rule()) {
-		if err := g.checkObstacle(ctx, d); err != nil {
-			return plan.Use{}, d, err
-		}
-		if d, err = g.fence(ctx, d); err != nil {
-			return plan.Use{}, d, err
+	t.use, t.err = p.instances(ctx, t.d)
+	t.done = t.use.State != plan.ForeignNone
+}
+
+// tryFence finds out whether the fence would be refused, and writes nothing.
+func (p *protocol) tryFence(ctx context.Context, t *target) {
+	t.use = none
+	if t.proven || fenced(t.d, p.rule()) {
+		return
+	}
+	if t.err = p.checkObstacle(ctx, t.d); t.err == nil {
+		_, t.err = p.fence(ctx, t.d, client.DryRunAll)
+	}
+}
+
+func (p *protocol) putUpFence(ctx context.Context, t *target) {
+	if t.proven || t.unguarded || fenced(t.d, p.rule()) {
+		return
+	}
+	if t.err = p.checkObstacle(ctx, t.d); t.err != nil {
+		return
+	}
+	t.d, t.err = p.fence(ctx, t.d)
+	t.fencedAt = time.Now()
+}
+
+// proveFence proves the fence, from which on the margin counts. An API server that serves a definition only after it
+// was fenced has seen the fence.
+func (p *protocol) proveFence(ctx context.Context, t *target) {
+	if t.proven || t.unguarded || t.d.dormant() {
+		return
+	}
+	var sent time.Time
+	if sent, t.err = p.prove(ctx, t.d); t.err != nil {
+		return
+	}
+	margin := p.margin()
+	if !t.fencedAt.IsZero() && p.Margin >= 0 {
+		margin = max(margin, lagFactor*sent.Sub(t.fencedAt))
+	}
+	t.marginOver = sent.Add(margin + t.d.delay(string(p.manager())))
+}
+
+// lagFactor is how much longer the margin is than an API server took to refuse an instance. Another API server, which
+// was not met, may take longer.
+const lagFactor = 2
+
+// awaitMargin waits once for all types.
+func (p *protocol) awaitMargin(ctx context.Context) {
+	if p.abandoned() {
+		return
+	}
+	var over time.Time
+	for _, t := range p.targets {
+		if !t.over && !t.done && t.err == nil && t.marginOver.After(over) {
+			over = t.marginOver
 		}
 	}
-	// An API server that serves a definition only after it was fenced has seen the fence.
-	if !d.dormant() {
-		if err := g.prove(ctx, d, g.margin()+d.delay(string(g.manager()))); err != nil {
-			return plan.Use{}, d, err
-		}
-		if d, err = g.recordProof(ctx, d); err != nil {
-			return plan.Use{}, d, err
+	if over.IsZero() {
+		return
+	}
+	err := pause(ctx, time.Until(over))
+	for _, t := range p.targets {
+		if !t.over && t.err == nil {
+			t.err = err
 		}
 	}
-	use, err = g.instances(ctx, d)
-	return use, d, err
+}
+
+// confirm records the proof, and looks again.
+func (p *protocol) confirm(ctx context.Context, t *target) {
+	if t.unguarded || t.proven && p.goal == goalDelete {
+		return
+	}
+	if !t.proven && !t.d.dormant() {
+		if t.d, t.err = p.recordProof(ctx, t.d); t.err != nil {
+			return
+		}
+	}
+	p.look(ctx, t)
+}
+
+// remove deletes this very state of the definition, with the fence that it has.
+func (p *protocol) remove(ctx context.Context, t *target) {
+	state := client.Preconditions{UID: &t.d.UID, ResourceVersion: &t.d.ResourceVersion}
+	if t.err = p.delete(ctx, kinds.CustomResourceDefinition, t.Key.Name, state); t.err == nil {
+		p.forget(t.Key.Name)
+		t.use = none
+	}
 }
 
 // delete deletes an object in the given state. It is not an error if the object is gone; a conflict is returned as it
@@ -96,11 +334,13 @@ func (g *Guard) delete(ctx context.Context, kind schema.GroupKind, name string, 
 	return fmt.Errorf("could not delete %s %s: %w", kind.Kind, name, err)
 }
 
-// pause waits until over, or until ctx is done, which is an error.
-func pause(ctx context.Context, over <-chan time.Time) error {
+// pause waits, or until ctx is done, which is an error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-over:
+	case <-timer.C:
 	}
 	return ctx.Err()
 }

@@ -69,7 +69,7 @@ func TestCreationThatIsHeldUp(t *testing.T) {
 			return cl.Create(ctx, obj, opts...)
 		},
 	})
-	use, err := g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+	use, err := deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 	if created := <-answered; created != nil {
 		// This machine is too slow: the type had grown old, was being deleted, or was gone.
 		t.Logf("not held up: %v", created)
@@ -101,7 +101,7 @@ func TestDelete(t *testing.T) {
 	g, requests := guarded(t, interceptor.Funcs{})
 	uid := stored(t, crd).UID
 
-	use, err := g.Delete(t.Context(), keyOf(crd), uid)
+	use, err := deleteOne(t.Context(), g, keyOf(crd), uid)
 	assertUse(t, use, err, blocking(0, "Hammer "+namespace+"/theirs"))
 	if n := requests.Writes(); n != 0 {
 		t.Errorf("%d writes: %v", n, requests.Counts())
@@ -109,13 +109,13 @@ func TestDelete(t *testing.T) {
 	if err := live(t).Delete(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	use, err = g.Delete(t.Context(), keyOf(crd), "another")
+	use, err = deleteOne(t.Context(), g, keyOf(crd), "another")
 	assertUse(t, use, err, none)
 	if n := requests.Writes(); n != 0 {
 		t.Errorf("%d writes to what is not meant: %v", n, requests.Counts())
 	}
 
-	use, err = g.Delete(t.Context(), keyOf(crd), uid)
+	use, err = deleteOne(t.Context(), g, keyOf(crd), uid)
 	assertUse(t, use, err, none)
 	fresh := stored(t, crd)
 	if fresh == nil || fresh.DeletionTimestamp == nil {
@@ -124,9 +124,9 @@ func TestDelete(t *testing.T) {
 
 	// It is being deleted already, so it is only checked.
 	requests.Reset()
-	use, err = g.Delete(t.Context(), keyOf(crd), uid)
+	use, err = deleteOne(t.Context(), g, keyOf(crd), uid)
 	assertUse(t, use, err, none)
-	use, err = g.Check(t.Context(), keyOf(crd), true)
+	use, err = checkOne(t.Context(), g, keyOf(crd), true)
 	assertUse(t, use, err, none)
 	if err := g.Lift(t.Context(), keyOf(crd)); err != nil {
 		t.Error(err)
@@ -155,7 +155,7 @@ func TestCheckOfADefinitionThatIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, requests := guarded(t, interceptor.Funcs{})
-	use, err := g.Check(t.Context(), keyOf(crd), true)
+	use, err := checkOne(t.Context(), g, keyOf(crd), true)
 	assertUse(t, use, err, blocking(0, "Iron "+namespace+"/theirs"))
 	if n := requests.Writes(); n != 0 {
 		t.Errorf("%d writes: %v", n, requests.Counts())
@@ -187,9 +187,9 @@ func TestSecondCheck(t *testing.T) {
 			var use plan.Use
 			var err error
 			if fence {
-				use, err = g.Check(t.Context(), keyOf(crd), true)
+				use, err = checkOne(t.Context(), g, keyOf(crd), true)
 			} else {
-				use, err = g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+				use, err = deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 			}
 			assertUse(t, use, err, blocking(0, crd.Spec.Names.Kind+" "+theirs.GetNamespace()+"/theirs"))
 			assertFences(t, crd, 0)
@@ -234,7 +234,7 @@ func TestOthersWriteToTheDefinition(t *testing.T) {
 			return c.Delete(ctx, obj, opts...)
 		},
 	})
-	use, err := g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+	use, err := deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 	assertUse(t, use, err, blocking(0, "Kiln "+namespace+"/theirs"))
 	assertFences(t, crd, 0)
 	if stored(t, crd).Labels["touched"] != "1" {
@@ -251,7 +251,7 @@ func TestOthersWriteToTheDefinition(t *testing.T) {
 	if err := live(t).Delete(t.Context(), instance(crd, namespace, "theirs", "")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = restless.Check(t.Context(), keyOf(crd), true)
+	_, err = checkOne(t.Context(), restless, keyOf(crd), true)
 	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(),
 		"CustomResourceDefinition kilns.smithy.example.com keeps changing: ") {
 		t.Errorf("the error is %v", err)
@@ -273,7 +273,7 @@ func TestDefinitionIsReplaced(t *testing.T) {
 		})
 		return c.Delete(ctx, obj, opts...)
 	}})
-	use, err := g.Delete(t.Context(), keyOf(crd), stored(t, crd).UID)
+	use, err := deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 	assertUse(t, use, err, none)
 	assertFences(t, crd, 0)
 	if stored(t, crd).DeletionTimestamp != nil {
@@ -367,13 +367,13 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 		}
 	}
 	g, _ := guarded(t, funcs)
-	use, err := g.Delete(t.Context(), keyOf(crd), uid)
+	use, err := deleteOne(t.Context(), g, keyOf(crd), uid)
 	if count.Load() >= n && !errors.Is(err, errDown) {
 		t.Fatalf("the failure of request %d of %d is lost: %+v, %v", n, count.Load(), use, err)
 	}
 
 	healthy := newGuard(t, plane.Config(t))
-	use, err = healthy.Delete(t.Context(), keyOf(crd), uid)
+	use, err = deleteOne(t.Context(), healthy, keyOf(crd), uid)
 	// Without a try to fence there is no instance.
 	if err := live(t).Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); used && err == nil {
 		assertUse(t, use, nil, blocking(0, crd.Spec.Names.Kind+" "+theirs.GetNamespace()+"/theirs"))
@@ -447,7 +447,7 @@ func race(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, workers, 
 			return c.Delete(ctx, obj, opts...)
 		},
 	})
-	use, err := g.Delete(t.Context(), keyOf(crd), uid)
+	use, err := deleteOne(t.Context(), g, keyOf(crd), uid)
 	if err != nil {
 		t.Errorf("%s: %v", kind, err)
 	}

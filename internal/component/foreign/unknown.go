@@ -3,8 +3,12 @@ package foreign
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +22,8 @@ type unknownError struct {
 	reason string
 	// obstacle is why a fence could not be proven, if the next attempt would fail for the same reason.
 	obstacle string
+	// fence says that creation cannot be fenced off.
+	fence bool
 	// unserved says that the API server does not know the type, which may mean that it is gone.
 	unserved bool
 }
@@ -27,7 +33,7 @@ func (e *unknownError) Error() string { return e.reason }
 // unknownUse returns a use with the reason instead of an [unknownError].
 func unknownUse(use plan.Use, err error) (plan.Use, error) {
 	if unknown, ok := errors.AsType[*unknownError](err); ok {
-		return plan.Use{State: plan.ForeignUnknown, Reason: unknown.reason}, nil
+		return plan.Use{State: plan.ForeignUnknown, Reason: unknown.reason, Unfenced: unknown.fence}, nil
 	}
 	if err != nil {
 		return plan.Use{}, err
@@ -42,6 +48,45 @@ func explain(err error, what string) error {
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
+
+// explainFence is like explain for a write that the fence needs. The reason has the words of a policy or a webhook that
+// refuses it: they may tell what helps.
+func explainFence(err error, what string) error {
+	explained := explain(err, what)
+	if unknown, ok := errors.AsType[*unknownError](explained); ok {
+		unknown.fence = true
+		if words := refusalWords(err); words != "" {
+			unknown.reason = what + ": " + words
+		}
+	}
+	return explained
+}
+
+// maxWords is how much is quoted of a refusal, in bytes.
+const maxWords = 300
+
+var (
+	policyRefusal  = regexp.MustCompile(`(?s)(ValidatingAdmissionPolicy '[^']{1,253}').*? denied request: (.*)`)
+	webhookRefusal = regexp.MustCompile(`(?s)admission (webhook "[^"]{1,253}") denied the request: (.*)`)
+)
+
+// refusalWords are who refuses a request at admission, and why, in one line. They are empty for any other error.
+func refusalWords(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	text := status.Status().Message
+	for _, refusal := range []*regexp.Regexp{policyRefusal, webhookRefusal} {
+		if match := refusal.FindStringSubmatch(text); match != nil {
+			words := strings.Join(strings.FieldsFunc(match[2], isSpaceOrControl), " ")
+			return message.Truncate("refused by the "+match[1]+": "+words, maxWords)
+		}
+	}
+	return ""
+}
+
+func isSpaceOrControl(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // stableReason describes the answer of an API server in a text that is the same each time; the text of the answer may
 // contain addresses. It is empty if there is no answer, or if the next answer may differ.

@@ -58,7 +58,7 @@ func TestForbidden(t *testing.T) {
 			g := newGuard(t, as(t, "espalier-test-"+test.name, test.rules...))
 			g.ProofTimeout = 1
 			eventually(t, "the rights are not in force", func(ctx context.Context) error {
-				use, err := g.Check(ctx, keyOf(crd), true)
+				use, err := checkOne(ctx, g, keyOf(crd), true)
 				if err != nil || use.Reason != test.want {
 					return fmt.Errorf("%+v, %v", use, err)
 				}

@@ -98,7 +98,9 @@ var _ Store = (*Objects)(nil)
 // error. Another process cannot add a record while the inventory is removed, because there is no bucket left to create.
 //
 // Objects lives across requests and remembers what is stored. Only the first request reads. A save writes only the
-// buckets that changed, one request each.
+// buckets that changed, one request each. What is stored may lag behind in the digest and the generation of records of
+// objects that are ready: the objects themselves show both, so that a change of the content of an object costs no
+// request here.
 //
 // If a save is interrupted, at any moment, each record is as before or as it was to be. A record is missing only if it
 // was not there before, or was to go.
@@ -219,11 +221,11 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 	return true, nil
 }
 
-// change returns a bucket as it is to be written, and nil if it is stored so. It drops the messages of records that are
-// too large with them.
+// change returns a bucket as it is to be written, and nil if it need not be written. It drops the messages of records
+// that are too large with them. What is stored lags behind before at most as mayLag allows.
 func (s *Objects) change(number int, before, records []*apis.InventoryRecord) (*bucket, error) {
 	known := s.buckets[number]
-	unchanged := func() bool { return known != nil && slices.EqualFunc(before, records, same) }
+	unchanged := func() bool { return known != nil && slices.EqualFunc(before, records, mayLag) }
 	if unchanged() {
 		return nil, nil
 	}

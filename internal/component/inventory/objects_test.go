@@ -57,6 +57,12 @@ func TestObjectsCostWhatChanged(t *testing.T) {
 			step("one record less", 1, save(changed[1:]))
 			step("one record more", 1, save(changed))
 			step("all changed", 4, save(records(many, ready)))
+			next := records(many, ready)
+			next[1].Digest, next[1].Generation = digest("next", 1), 7
+			step("another content of an object that is ready", 0, save(next))
+			next[1].Fields = digest("others", 1)
+			step("other fields of it", 1, save(next))
+			step("as before", 1, save(records(many, ready)))
 			step("what is remembered", 0, func() {
 				if want, got := compacted(records(many, ready)), mustLoad(t, store); !reflect.DeepEqual(want, got) {
 					t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))

@@ -126,6 +126,17 @@ func same(a, b *apis.InventoryRecord) bool {
 		a.LastAppliedAt.Equal(b.LastAppliedAt)
 }
 
+// mayLag reports whether the first of two compact records may stay stored in place of the second. Nothing is lost then:
+// after a restart, an object that has the desired digest is not written again.
+func mayLag(stored, now *apis.InventoryRecord) bool {
+	if stored.Phase != apis.PhaseReady || now.Phase != apis.PhaseReady {
+		return same(stored, now)
+	}
+	lagging := *stored
+	lagging.Digest, lagging.Generation = now.Digest, now.Generation
+	return same(&lagging, now)
+}
+
 func samePointer[T comparable](a, b *T) bool {
 	if a == nil || b == nil {
 		return a == b

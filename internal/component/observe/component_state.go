@@ -19,6 +19,8 @@ type componentState struct {
 	// since.
 	entries []*entry
 	round   uint64
+	// names are the watches by name.
+	names []*nameWatch
 	// paused counts the calls of Pause that were not resumed.
 	paused int
 	// pending are entries with news that Observe has not returned yet; nil stands for news about a type. pendingLow is
@@ -157,6 +159,7 @@ func (w *Watching) dropEntry(e *entry) {
 	w.setDefines(e, nil)
 	e.slot.entries = slices.DeleteFunc(e.slot.entries, func(other *entry) bool { return other == e })
 	e.slot = nil
+	w.endNameWatch(e)
 	t.dropEmpty(e.name)
 	delete(s.pending, e)
 	if t.users[s]--; t.users[s] > 0 {

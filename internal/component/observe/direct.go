@@ -289,6 +289,9 @@ func (d *Direct) Deleted(c Component, key plan.Key, uid types.UID, gone bool) {
 	}
 }
 
+// WatchNames implements [Observer]. It watches nothing.
+func (d *Direct) WatchNames(_ Component, keys []plan.Key) (all bool) { return len(keys) == 0 }
+
 // Managed implements [Observer].
 func (d *Direct) Managed(c Component, key plan.Key) []metav1.ManagedFieldsEntry {
 	d.mu.Lock()

@@ -36,7 +36,8 @@ const (
 //	live        an object        an object, newer        the response, for ownRequestLimit
 //	live        nothing          labelled, newer than    the response, for ownRequestLimit
 //	                             all that was shown
-//	live        nothing          without the label       the response, for invisibleLimit
+//	live        nothing          without the label       the response, for invisibleLimit, or as long as a watch by
+//	                                                     name covers it
 //	live        nothing          that none exists        absent
 //	live        object u         that u is gone          absent, for ownRequestLimit
 //	starting    any              labelled, or gone       the response
@@ -75,6 +76,8 @@ type entry struct {
 
 	// response is what a request said last, while that may be newer than what the watch shows.
 	response *response
+	// byName is the watch of the object by its name; nil if there is none.
+	byName *nameWatch
 	// deletion is a delete of the component's own, after which the object may linger.
 	deletion *deletion
 	// evaluation is how ready the object was last.
@@ -152,7 +155,7 @@ func (e *entry) neverCreated() bool { return e.fresh && e.uid == "" }
 func (e *entry) latest(now time.Time) (*snapshot, plan.Presence) {
 	shown := e.slot.shown
 	if r := e.response; r != nil {
-		if r.counts(e.typ, shown, now) {
+		if r.counts(e.typ, shown, now) || shown == nil && e.byName.covers(r) {
 			if r.snapshot == nil {
 				return nil, plan.Absent
 			}
@@ -272,6 +275,9 @@ func (e *entry) accept(s *snapshot, result *evaluation, now time.Time) {
 	}
 	if result != nil {
 		e.evaluation = result
+	}
+	if n := e.byName; n != nil && n.shown != nil && older(s.version, n.shown.version) {
+		return
 	}
 	if shown := e.slot.shown; shown == nil || e.typ.phase != live || older(shown.version, s.version) {
 		e.response = &response{snapshot: s, at: now}

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -32,6 +33,35 @@ func FingerprintsOf(data map[string]string) map[string]secretdata.Fingerprint {
 // Offline keeps the observer from watching anything by itself. What the watches show comes from the methods below.
 func (w *Watching) Offline() {
 	w.watchType = func(ctx context.Context, _ *watchedType) { <-ctx.Done() }
+	w.watchName = func(ctx context.Context, _ *nameWatch, _ schema.GroupVersionResource, _ types.NamespacedName) {
+		<-ctx.Done()
+	}
+}
+
+// named returns the store of the first watch by name.
+func (w *Watching) named() *nameStore {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.states {
+		for _, n := range s.names {
+			return &nameStore{w, n}
+		}
+	}
+	return nil
+}
+
+// NameListed is a list that the first watch by name begins with, and NameShown and NameGone are events of it.
+func (w *Watching) NameListed(version string, objects ...any) {
+	_ = w.named().Replace(objects, version)
+}
+func (w *Watching) NameShown(object metav1.Object) { _ = w.named().Update(object) }
+func (w *Watching) NameGone(object metav1.Object)  { _ = w.named().Delete(object) }
+
+// Names is how many objects are watched by name.
+func (w *Watching) Names() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.names
 }
 
 // Listed is a list that a watch of a type begins with.

@@ -15,6 +15,7 @@
 //   - The next Observe returns for each object the newest of the snapshot and of what the last request returned
 //     (entry.go). It reads objects by name or with a list only where neither says enough (read.go): a status, an object
 //     of a type that cannot be watched, or an object that may exist without the label.
+//   - An object that is in the way and has no owner label is watched by its name (watch_names.go).
 //   - An error is sorted by what it says about the type (errorclass.go).
 //
 // [Direct] (direct.go) is the observer without watches.
@@ -105,6 +106,10 @@ type Observer interface {
 	Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed
 	// Deleted records that the component deleted the object of that UID. If gone is false, the object may linger.
 	Deleted(c Component, key plan.Key, uid types.UID, gone bool)
+	// WatchNames watches objects by name that are in the way of the component, until it is called again without them.
+	// They are among those that the last Observe named. all reports whether a watch shows each of them, so that the
+	// component is woken when one changes or goes; otherwise, the caller has to come back.
+	WatchNames(c Component, keys []plan.Key) (all bool)
 	// Managed returns the entries of the managed fields of an object that belong to the field manager and to no
 	// subresource. It returns none if they may be out of date: the watch of the type is interrupted or there is none,
 	// and the object was not read in the request of that time.

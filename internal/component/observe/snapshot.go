@@ -30,6 +30,8 @@ type snapshot struct {
 	digest string
 	// fenced is the result of [foreign.Fenced].
 	fenced bool
+	// ignoresForeign is the result of [foreign.IgnoresForeign].
+	ignoresForeign bool
 	// ending is how a Job ended if this is the last version of it.
 	ending plan.Ending
 	// tracked reports whether the object has managed fields, of any manager.
@@ -52,9 +54,10 @@ type ownEntry struct {
 // extractor makes snapshots of objects.
 type extractor struct {
 	prefix string
-	// label, digest and fence are keys.
-	label, digest, fence string
-	manager              string
+	// label, digest, fence and foreign are keys.
+	label, digest, fence, foreign string
+
+	manager string
 }
 
 func newExtractor(prefix, manager string) extractor {
@@ -63,6 +66,7 @@ func newExtractor(prefix, manager string) extractor {
 		label:   prefix + "/" + component.LabelOwnerID,
 		digest:  prefix + "/" + component.AnnotationDigest,
 		fence:   prefix + "/" + foreign.AnnotationFence,
+		foreign: prefix + "/" + component.AnnotationForeignInstances,
 		manager: manager,
 	}
 }
@@ -80,6 +84,8 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		digest:      annotations[x.digest],
 		fenced:      annotations[x.fence] != "" && foreign.Fenced(object, x.fence),
 		tracked:     len(entries) > 0,
+
+		ignoresForeign: foreign.IgnoresForeign(annotations, x.foreign),
 	}
 	s.marks.Label, s.marks.Owner = unique.Make(s.marks.Label).Value(), unique.Make(s.marks.Owner).Value()
 	for i := range entries {
@@ -161,6 +167,8 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 		Claim:       claim,
 		Digest:      s.digest,
 		Fenced:      s.fenced,
+
+		IgnoreForeignInstances: s.ignoresForeign,
 	}
 	if s.terminating {
 		o.Ending = s.ending
@@ -171,8 +179,8 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 // alike reports whether two snapshots of an object differ in nothing but the resource version and the times.
 func (s *snapshot) alike(other *snapshot) bool {
 	return s.uid == other.uid && s.generation == other.generation && s.terminating == other.terminating &&
-		s.marks.Equal(&other.marks) && s.digest == other.digest &&
-		s.fenced == other.fenced && s.tracked == other.tracked &&
+		s.marks.Equal(&other.marks) && s.digest == other.digest && s.fenced == other.fenced &&
+		s.ignoresForeign == other.ignoresForeign && s.tracked == other.tracked &&
 		slices.EqualFunc(s.entries, other.entries, func(a, b ownEntry) bool {
 			return a.operation == b.operation && a.apiVersion == b.apiVersion && a.fields == b.fields
 		}) && slices.Equal(s.data, other.data)

@@ -179,6 +179,7 @@ func (w *Watching) setMissing(t *watchedType) {
 		at.shown = nil
 		for _, e := range at.entries {
 			e.response, e.deletion, e.evaluation, e.failure, e.fieldsOf = nil, nil, nil, nil, nil
+			w.endNameWatch(e)
 		}
 		t.dropEmpty(name)
 	}

@@ -88,11 +88,15 @@ type Watching struct {
 	running sync.WaitGroup
 	// watchType watches a type until the context is done. It is run, except in tests.
 	watchType func(ctx context.Context, t *watchedType)
+	// watchName watches an object by its name until the context is done. It is runName, except in tests.
+	watchName func(ctx context.Context, n *nameWatch, at schema.GroupVersionResource, name types.NamespacedName)
 
 	mu      sync.Mutex
 	stopped bool
 	types   map[schema.GroupKind]*watchedType
 	states  map[types.NamespacedName]*componentState
+	// names is how many objects are watched by name.
+	names int
 	// epoch counts changes to the objects that define types.
 	epoch int
 	// definers are the entries of the objects that define a type.
@@ -153,7 +157,7 @@ func NewWatching(options Options) (*Watching, error) {
 	}
 	w.discovery = discoverer.RESTClient()
 	w.root, w.cancel = context.WithCancel(context.Background())
-	w.watchType = w.run
+	w.watchType, w.watchName = w.run, w.runName
 	w.running.Go(func() { w.discoverMissing(w.root) })
 	return w, nil
 }

@@ -111,10 +111,11 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	}
 }
 
-// recordAdoption records whether the object was adopted, and the delete policy, which then has another default.
+// recordAdoption records whether the object was adopted, and the delete policy, which then has another default. A
+// namespace that was adopted is never deleted: what others have in it may be created right before the deletion.
 func recordAdoption(r *apis.InventoryRecord, d *Desired, adopted bool) {
 	r.Adopted, r.DeletePolicy = adopted, omitDefault(d.DeletePolicy, apis.DeleteDelete)
-	if adopted && d.DeletePolicy == "" {
+	if adopted && (d.DeletePolicy == "" || d.GroupKind() == kinds.Namespace) {
 		r.DeletePolicy = apis.DeleteOrphan
 	}
 }
@@ -155,6 +156,8 @@ func recordUID(r *apis.InventoryRecord, o *Observed) {
 //	                     not ours             adopt, relabel, recreate, or an obstacle
 //	                     ours, not as desired write, or recreate
 //	                     ours, as desired     done, or wait until it is ready
+//
+// A write to an object that is contested is put off, see [Corrections].
 func (b *builder) assess(it *item) {
 	r := it.record
 	switch {
@@ -180,6 +183,9 @@ func (b *builder) assess(it *item) {
 		b.assessOurs(it)
 	}
 	it.dropFailed()
+	if len(b.in.Corrections) > 0 {
+		b.contest(it)
+	}
 }
 
 func (it *item) assessAbsent() {

@@ -100,7 +100,8 @@ func fenced(in plan.Input, p plan.Plan) string {
 	}
 	for _, o := range p.Next.Operations {
 		r := records[o.Key]
-		defines := len(r.ManagedTypes) > 0 || r.Kind == "CustomResourceDefinition" || r.Kind == "APIService"
+		// The server behind an APIService keeps the instances.
+		defines := (len(r.ManagedTypes) > 0 || r.Kind == "CustomResourceDefinition") && r.Kind != "APIService"
 		switch o.Action {
 		case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
 			if (defines || o.Key.GroupKind() == kinds.Namespace) &&

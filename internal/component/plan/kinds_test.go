@@ -13,17 +13,17 @@ import (
 var (
 	applyOrder = [][]string{
 		{"/Namespace"},
-		{"admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration"},
 		{"apiextensions.k8s.io/CustomResourceDefinition", "networking.k8s.io/IngressClass", "node.k8s.io/RuntimeClass", "scheduling.k8s.io/PriorityClass",
 			"storage.k8s.io/StorageClass", "rbac.authorization.k8s.io/ClusterRole", "rbac.authorization.k8s.io/Role"},
 		{"/ConfigMap", "/Secret", "rbac.authorization.k8s.io/ClusterRoleBinding", "rbac.authorization.k8s.io/RoleBinding"},
 		{"apps/Deployment", "/Service", "other.local/Namespace", "other.local/ConfigMap"},
+		{"admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration"},
 		{"apiregistration.k8s.io/APIService"},
 	}
 	deleteOrder = [][]string{
+		{"admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration"},
 		{"apiextensions.k8s.io/CustomResourceDefinition", "apiregistration.k8s.io/APIService"},
 		{"apps/Deployment", "rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/ClusterRoleBinding", "other.local/Namespace"},
-		{"admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration"},
 		{"/Service", "/ConfigMap", "/Secret"},
 		{"/Namespace"},
 		{"networking.k8s.io/IngressClass", "node.k8s.io/RuntimeClass", "scheduling.k8s.io/PriorityClass", "storage.k8s.io/StorageClass"},
@@ -70,11 +70,11 @@ func TestDeleteOrder(t *testing.T) {
 		records = append(records, r.Name)
 	}
 	var want, operations []string
-	for i, line := range deleteOrder {
+	for _, line := range deleteOrder {
 		for _, name := range line {
 			want = append(want, name)
 			action := "delete "
-			if i == 0 {
+			if name == "apiextensions.k8s.io/CustomResourceDefinition" {
 				action = "delete type "
 			} else if name == "/Namespace" {
 				action = "delete if unused "
@@ -85,7 +85,8 @@ func TestDeleteOrder(t *testing.T) {
 	same(t, "records", records, want)
 	c.deleting, c.cluster.trace, c.steps = true, nil, 0
 	c.pass()
-	same(t, "operations", c.cluster.trace[2:], operations)
+	// The check comes first.
+	same(t, "operations", c.cluster.trace[1:], operations)
 	if c.steps != 1+len(deleteOrder) {
 		t.Errorf("%d stages, want %d", c.steps, 1+len(deleteOrder))
 	}

@@ -56,9 +56,10 @@ const (
 	stateAct
 	// stateHeld means that the action has to wait for others.
 	stateHeld
-	// The next four are obstacles.
+	// The next five are obstacles.
 	stateWaiting
 	stateFailed
+	stateContested
 	stateBlocked
 	stateNotOurs
 	// stateGone means that the record is dropped.
@@ -135,6 +136,12 @@ func (it *item) dropFailed() {
 // definesTypes reports whether the object makes the API server serve other types.
 func (it *item) definesTypes() bool {
 	return it.kind.definesTypes || len(it.record.ManagedTypes) > 0
+}
+
+// deletesInstances reports whether the deletion of the object deletes instances. The server behind an APIService keeps
+// them.
+func (it *item) deletesInstances() bool {
+	return it.definesTypes() && !it.kind.isAPIService
 }
 
 // isContainer reports whether the deletion of the object deletes others: objects in a namespace, or instances of a
@@ -284,7 +291,7 @@ func (b *builder) propose(it *item) {
 func (it *item) operation() Operation {
 	o := Operation{
 		Action: it.action, Reason: it.reason, Key: it.key, Version: it.record.Version, UID: it.observed.UID,
-		Pattern: -1,
+		Pattern: -1, Correction: it.desired != nil && it.isCorrection(),
 	}
 	switch it.action {
 	case ActionCreate:
@@ -323,11 +330,12 @@ func (b *builder) collect(items []*item) {
 }
 
 var obstacleKinds = [...]ObstacleKind{
-	stateWaiting: ObstacleWaiting,
-	stateFailed:  ObstacleFailed,
-	stateBlocked: ObstacleBlocked,
-	stateNotOurs: ObstacleNotOurs,
-	stateGone:    "",
+	stateWaiting:   ObstacleWaiting,
+	stateFailed:    ObstacleFailed,
+	stateContested: ObstacleContested,
+	stateBlocked:   ObstacleBlocked,
+	stateNotOurs:   ObstacleNotOurs,
+	stateGone:      "",
 }
 
 // title says what the next stage is about.

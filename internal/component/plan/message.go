@@ -38,7 +38,9 @@ func (p Plan) message(count int) string {
 			progress.Wave, progress.Waves, progress.Ready, progress.Total))
 	}
 	var groups []string
-	for _, kind := range []ObstacleKind{ObstacleFailed, ObstacleNotOurs, ObstacleBlocked, ObstacleWaiting} {
+	for _, kind := range []ObstacleKind{
+		ObstacleFailed, ObstacleContested, ObstacleNotOurs, ObstacleBlocked, ObstacleWaiting,
+	} {
 		if group, named := p.obstaclesOf(kind, count); group != "" {
 			groups = append(groups, group)
 			count -= named

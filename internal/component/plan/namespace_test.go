@@ -90,6 +90,31 @@ func TestDeletionOfANamespace(t *testing.T) {
 	}
 }
 
+// A namespace that was adopted is never deleted. One that the component creates again is its own.
+func TestAdoptedNamespaceStays(t *testing.T) {
+	ignore := func(d *plan.Desired) { d.IgnoreForeignInstances = true }
+	for _, deleting := range []bool{true, false} {
+		for _, said := range []apis.DeletePolicy{
+			"", apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply, apis.DeleteOrphanOnDelete,
+		} {
+			c := newComponent(t, with(namespace("app"), policy(said), ignore))
+			c.cluster.put(namespace("app").Key, plan.Unowned)
+			c.rollOutAll(t)
+			c.deleting, c.desired = deleting, nil
+			c.rollOutAll(t)
+			same(t, "operations", c.cluster.trace, []string{"adopt app", "orphan app"})
+		}
+	}
+	c := newComponent(t, namespace("app"))
+	c.cluster.put(namespace("app").Key, plan.Unowned)
+	c.rollOutAll(t)
+	delete(c.cluster.objects, namespace("app").Key)
+	c.rollOutAll(t)
+	c.deleting = true
+	c.rollOutAll(t)
+	same(t, "operations", c.cluster.trace, []string{"adopt app", "create app", "delete if unused app"})
+}
+
 // What others have is named, and what could not be read besides.
 func TestWordsOfUnreadableTypes(t *testing.T) {
 	d := namespace("app")

@@ -71,7 +71,7 @@ func (b *builder) checksPassed() bool {
 		switch r, o := it.record, &it.observed; {
 		case r.DeletePolicy == apis.DeleteOrphan || r.DeletePolicy == apis.DeleteOrphanOnDelete:
 			orphans++
-		case !it.definesTypes() || r.IgnoreForeignInstances:
+		case !it.deletesInstances() || r.IgnoreForeignInstances || o.IgnoreForeignInstances:
 		case o.Presence == PresenceUnknown:
 			*obstacles = append(*obstacles, Obstacle{Key: it.key, Kind: ObstacleWaiting, Message: messageUnobserved})
 		case o.Presence == Present && o.Ownership == Ours && !o.Terminating:
@@ -91,6 +91,10 @@ func (b *builder) checksPassed() bool {
 			key := Key{Group: pattern.Group, Kind: pattern.Kind}
 			check(Operation{Action: ActionCheck, Key: key, Reason: reasonUse, Pattern: i}, b.in.PatternUses[i])
 		}
+	}
+	// What blocks already decides. The rest need not be checked.
+	if slices.ContainsFunc(*obstacles, func(o Obstacle) bool { return o.Kind == ObstacleBlocked }) {
+		next.Operations = nil
 	}
 	if len(next.Operations) > 0 {
 		next.Title = titleCheck
@@ -150,11 +154,11 @@ func (b *builder) assessRemoval(it *item, orphan bool) {
 		it.setAction(ActionOrphan, reason)
 	case o.Terminating:
 		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
-	case !it.isContainer() || r.IgnoreForeignInstances:
+	case !it.deletesInstances() && !it.kind.isNamespace || r.IgnoreForeignInstances:
 		it.setAction(ActionDelete, reason)
 	case !it.definesTypes() && (use.State == ForeignUnchecked || use.State == ForeignNone):
 		it.setAction(ActionDeleteNamespace, reason)
-	case use.State == ForeignNone || use.State == ForeignUnchecked && b.in.Deleting:
+	case use.State == ForeignNone || o.IgnoreForeignInstances || use.State == ForeignUnchecked && b.in.Deleting:
 		it.setAction(ActionDeleteType, reason)
 	case use.State == ForeignUnchecked:
 		it.setAction(ActionCheck, reasonUse)
@@ -248,7 +252,7 @@ func (b *builder) hasRetainedContents(it *item) bool {
 }
 
 // sequenceDeletions holds the objects that have to go after another one: those with a later delete order, and in the
-// same wave the objects that may serve instances of managed types, as long as there are such instances. Objects that
+// same wave the objects that may serve webhooks or instances of managed types, as long as there are such. Objects that
 // may not be deleted yet hold no others, and neither does a namespace in which others have objects: nothing shows that
 // these need what is left of the component.
 func (b *builder) sequenceDeletions() {
@@ -294,10 +298,10 @@ func (b *builder) sequenceDeletions() {
 	b.plan.Progress = progress
 }
 
-// removalStage is the part of a wave in which the object is deleted: instances of managed types go before what may
-// serve them.
+// removalStage is the part of a wave in which the object is deleted: webhooks and instances of managed types go before
+// what may serve them.
 func (it *item) removalStage() int {
-	if it.kind.managed && !it.isContainer() {
+	if it.kind.isWebhook || it.kind.managed && !it.isContainer() {
 		return 0
 	}
 	return 1

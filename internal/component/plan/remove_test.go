@@ -120,9 +120,9 @@ func TestDeleteCanonicalOrder(t *testing.T) {
 	if p := c.pass(); !p.Done {
 		t.Error(p)
 	}
-	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete instance",
+	same(t, "operations", c.cluster.trace, []string{"check baz.test.local", "check ", "delete webhook", "delete instance",
 		"delete listed", "delete type baz.test.local", "delete foo",
-		"delete webhook", "delete c", "delete if unused app", "delete class"})
+		"delete c", "delete if unused app", "delete class"})
 }
 
 // Priorities give an order only. An object does not wait for one with an earlier priority.

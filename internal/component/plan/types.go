@@ -118,7 +118,7 @@ type Observed struct {
 	TypeMissing bool
 	// Ending is set for a Job that is terminating, and for one that is Absent and was seen as it was deleted.
 	Ending Ending
-	// UID and the fields below are zero unless the object is Present. Exception: with an Ending, Digest is the last one.
+	// UID and the fields below are zero unless the object is Present. Exception: with an Ending there is a Digest.
 	UID         types.UID
 	Generation  int64
 	Terminating bool
@@ -139,6 +139,9 @@ type Observed struct {
 	// Fenced reports whether the object defines types, and a removal that was begun prevents that instances are
 	// created.
 	Fenced bool
+	// IgnoreForeignInstances reports whether the object defines types and says, as it is in the cluster, that it may be
+	// deleted while others have instances of them.
+	IgnoreForeignInstances bool
 	// Volatile reports whether the object waits for an object of its own wave or a later one, so no wave waits for it.
 	// An example is a PersistentVolumeClaim that is bound when its first consumer exists.
 	Volatile bool
@@ -159,8 +162,8 @@ const (
 	ForeignUnknown
 )
 
-// Use is what is known of how others use the types of one object (a CustomResourceDefinition or an APIService), one
-// additional managed type, or a namespace. The instances of a namespace are the objects in it.
+// Use is what is known of how others use the type of one CustomResourceDefinition, one additional managed type, or a
+// namespace. The instances of a namespace are the objects in it.
 type Use struct {
 	State ForeignState
 	// Instances names some of the instances that block, sorted.
@@ -169,6 +172,8 @@ type Use struct {
 	More int
 	// Reason says why the use is not known. With instances that block, it says what could not be read besides.
 	Reason string
+	// Unfenced reports whether the reason is that creation cannot be fenced off.
+	Unfenced bool
 }
 
 // Input is what a plan is made from. Make does not change it.
@@ -192,6 +197,8 @@ type Input struct {
 	Patterns []Pattern
 	// PatternUses has what is known of the use of Patterns, by index.
 	PatternUses map[int]Use
+	// Corrections has what is known of earlier corrections of objects.
+	Corrections map[Key]Corrections
 	// Now is the time of the request.
 	Now time.Time
 }
@@ -249,6 +256,8 @@ type Operation struct {
 	Pattern int
 	// Stamp reports whether the record keeps the time of the write, since the object is rewritten periodically.
 	Stamp bool
+	// Correction reports whether the write undoes what another client has done to the object.
+	Correction bool
 }
 
 // Stage has operations that may run at the same time, in canonical order.
@@ -276,6 +285,8 @@ const (
 	ObstacleFailed ObstacleKind = "failed"
 	// ObstacleBlocked means that others use the type that it defines, or have objects in the namespace that it is.
 	ObstacleBlocked ObstacleKind = "blocked"
+	// ObstacleContested means that somebody keeps changing it, so it is corrected after a delay only.
+	ObstacleContested ObstacleKind = "contested"
 	// ObstacleNotOurs means that it may not be written, because of its owner or its adoption policy.
 	ObstacleNotOurs ObstacleKind = "not ours"
 )
@@ -305,6 +316,9 @@ type Plan struct {
 	Progress Progress
 	// Reapply is when the next object is rewritten without a known change. It is zero if none is.
 	Reapply time.Time
+	// Recheck is when the next contested object is to be corrected, or is not contested any more. It is zero if none is
+	// contested.
+	Recheck time.Time
 	// Done reports whether there is nothing to do and nothing to wait for. When deleting, the inventory is then empty.
 	Done bool
 }

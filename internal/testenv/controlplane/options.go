@@ -28,6 +28,9 @@ type Options struct {
 	// kube-controller-manager. Nothing runs their Pods. The deletion ends only with GarbageCollection.
 	Jobs bool
 
+	// RoleAggregation fills aggregated ClusterRoles, by running kube-controller-manager.
+	RoleAggregation bool
+
 	// AllowExistingCluster permits to use the cluster of the current kubeconfig instead of starting anything, which
 	// then happens when the environment variable USE_EXISTING_CLUSTER is true. It is off by default, so that a
 	// forgotten variable does not point a test suite at a cluster that is in use.
@@ -49,6 +52,9 @@ func (o Options) controllers() []string {
 	}
 	if o.Jobs {
 		names = append(names, "job-controller", "ttl-after-finished-controller")
+	}
+	if o.RoleAggregation {
+		names = append(names, "clusterrole-aggregation-controller")
 	}
 	return names
 }

@@ -17,9 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // backend is a server of an aggregated API.
@@ -80,7 +78,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // aggregate registers an API with a server of its own, or, if it is not served, without a server.
-func aggregate(t *testing.T, group string, served bool) (*backend, plan.Key, *unstructured.Unstructured) {
+func aggregate(t *testing.T, group string, served bool) *backend {
 	t.Helper()
 	b := &backend{group: group}
 	port := int32(1)
@@ -117,77 +115,26 @@ func aggregate(t *testing.T, group string, served bool) (*backend, plan.Key, *un
 			t.Errorf("could not clean up: %v", err)
 		}
 	})
-	return b, plan.Key{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1." + group}, service
+	return b
 }
 
-// Subresources and types that are not stored do not block. A server that is down makes the use unknown.
-func TestAPIService(t *testing.T) {
-	t.Parallel()
-	b, key, service := aggregate(t, "things.aggregated.example.com", true)
+// Subresources and types that are not stored do not block. The test is alone with the API server: others find its API
+// in every namespace.
+func TestAggregatedTypes(t *testing.T) {
+	b := aggregate(t, "things.aggregated.example.com", true)
 	b.things.Store(1)
-	g, requests := guarded(t, interceptor.Funcs{})
+	pattern := plan.Pattern{Group: "things.aggregated.example.com", Kind: "*"}
 	eventually(t, "the API is not served", func(ctx context.Context) error {
-		use, err := newGuard(t, plane.Config(t)).Check(ctx, key, false)
+		use, err := newGuard(t, plane.Config(t)).CheckPattern(ctx, pattern)
 		if err == nil && use.State != plan.ForeignBlocking {
 			err = fmt.Errorf("%+v", use)
 		}
 		return err
 	})
-	requests.Reset()
-	use, err := g.Check(t.Context(), key, true)
+	g := newGuard(t, plane.Config(t))
+	use, err := g.CheckPattern(t.Context(), pattern)
 	assertUse(t, use, err, blocking(0, "Thing app/t0"))
-	use, err = g.Delete(t.Context(), key, service.GetUID())
-	assertUse(t, use, err, blocking(0, "Thing app/t0"))
-
-	// Types that the server makes up, subresources, and types that are not stored do not block.
 	b.things.Store(0)
-	use, err = g.Check(t.Context(), key, true)
+	use, err = g.CheckPattern(t.Context(), pattern)
 	assertUse(t, use, err, none)
-
-	b.down.Store(true)
-	const down = "the types of things.aggregated.example.com/v1 " +
-		"could not be discovered: the server behind it is not available"
-	use, err = g.Check(t.Context(), key, false)
-	assertUse(t, use, err, unknown(down))
-	use, err = g.Delete(t.Context(), key, service.GetUID())
-	assertUse(t, use, err, unknown(down))
-	b.down.Store(false)
-
-	use, err = g.Delete(t.Context(), key, types.UID("another"))
-	assertUse(t, use, err, none)
-	if n := requests.Writes(); n != 0 {
-		t.Errorf("%d writes: %v", n, requests.Counts())
-	}
-	use, err = g.Delete(t.Context(), key, service.GetUID())
-	assertUse(t, use, err, none)
-	eventually(t, "the APIService does not go", func(ctx context.Context) error {
-		if err := live(t).Get(ctx, client.ObjectKeyFromObject(service), service); client.IgnoreNotFound(err) != nil ||
-			err == nil {
-			return fmt.Errorf("it is there: %v", err)
-		}
-		return nil
-	})
-}
-
-// An instance that appears between the two checks blocks.
-func TestAPIServiceSecondCheck(t *testing.T) {
-	t.Parallel()
-	b, key, service := aggregate(t, "late.aggregated.example.com", true)
-	eventually(t, "the API is not served", func(ctx context.Context) error {
-		use, err := newGuard(t, plane.Config(t)).Check(ctx, key, false)
-		if err == nil && use.State != plan.ForeignNone {
-			err = fmt.Errorf("%+v", use)
-		}
-		return err
-	})
-	g, requests := guarded(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch,
-		list client.ObjectList, opts ...client.ListOption) error {
-		defer b.things.Store(1)
-		return c.List(ctx, list, opts...)
-	}})
-	use, err := g.Delete(t.Context(), key, service.GetUID())
-	assertUse(t, use, err, blocking(0, "Thing app/t0"))
-	if n := requests.Writes(); n != 0 {
-		t.Errorf("%d writes: %v", n, requests.Counts())
-	}
 }

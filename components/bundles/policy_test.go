@@ -1,0 +1,193 @@
+package bundles_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	bundleVersion = "platform.example.com/bundle-version"
+	policyWords   = "Installing CRDs with version before v1.5.0 is prohibited by default. " +
+		"Uninstall the policy to install older versions."
+)
+
+// definition makes the definition of a type of a bundle.
+func definition(group, plural, kind, version string) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: plural + "." + group, Annotations: map[string]string{bundleVersion: version},
+		},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
+				},
+			}},
+		},
+	}
+}
+
+func instanceOf(d *apiextensionsv1.CustomResourceDefinition, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(d.Spec.Group + "/v1")
+	object.SetKind(d.Spec.Names.Kind)
+	object.SetName(name)
+	return object
+}
+
+// policed is a component with two types, the second of which may not be written any more: an admission policy refuses
+// definitions of its version.
+type policed struct {
+	client.Client
+	*controlplane.Requests
+	free, refused *apiextensionsv1.CustomResourceDefinition
+	assembly      *resources.Assembly
+	policy        []client.Object
+}
+
+func police(t *testing.T) *policed {
+	t.Helper()
+	scheme := resources.NewScheme()
+	must(t, apiextensionsv1.AddToScheme(scheme))
+	c, err := client.New(plane.Config(t), client.Options{Scheme: scheme})
+	must(t, err)
+	p := &policed{Client: c}
+	home := plane.Namespace(t)
+	group := home + ".example.com"
+	p.free, p.refused = definition(group, "ashes", "Ash", "v1.6.1"), definition(group, "birches", "Birch", "v1.4.0")
+	p.assembly = resources.NewAssembly(home, "gateway", p.free, p.refused)
+	p.Requests = startOperator(t, home, resources.AssemblyGenerator(), options{})
+	must(t, p.Create(t.Context(), p.assembly))
+	eventually(t, "it is not deployed", isReady(p, p.assembly))
+
+	deny := admissionregistrationv1.Fail
+	name := "safe-upgrades." + group
+	p.policy = []client.Object{
+		&admissionregistrationv1.ValidatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: &deny,
+				MatchConstraints: &admissionregistrationv1.MatchResources{
+					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+						RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+							Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
+							Rule: admissionregistrationv1.Rule{APIGroups: []string{"apiextensions.k8s.io"},
+								APIVersions: []string{"v1"}, Resources: []string{"customresourcedefinitions"}},
+						},
+					}},
+				},
+				Validations: []admissionregistrationv1.Validation{{
+					Expression: fmt.Sprintf("object.spec.group != '%s' || !has(object.metadata.annotations) || "+
+						"!object.metadata.annotations.exists(k, k == '%s') || "+
+						"!object.metadata.annotations['%s'].matches('v1.[0-4].\\\\d+|v0')",
+						group, bundleVersion, bundleVersion),
+					Message: policyWords,
+				}},
+			},
+		},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        name,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		},
+	}
+	for _, object := range p.policy {
+		must(t, p.Create(t.Context(), object))
+	}
+	t.Cleanup(func() { p.lift(t) })
+	eventually(t, "the policy is not in force", func(ctx context.Context) error {
+		if err := p.touch(ctx, client.DryRunAll); err == nil {
+			return fmt.Errorf("the definition can be written")
+		}
+		return nil
+	})
+	return p
+}
+
+// touch changes the definition that the policy protects.
+func (p *policed) touch(ctx context.Context, options ...client.PatchOption) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"names":{"shortNames":["bir"]}}}`))
+	return p.Patch(ctx, p.refused.DeepCopy(), patch, options...)
+}
+
+// lift takes the policy away.
+func (p *policed) lift(t *testing.T) {
+	t.Helper()
+	for _, object := range p.policy {
+		must(t, client.IgnoreNotFound(p.Delete(context.Background(), object)))
+	}
+}
+
+func (p *policed) generations(t *testing.T) [2]int64 {
+	t.Helper()
+	must(t, p.Get(t.Context(), client.ObjectKeyFromObject(p.free), p.free))
+	must(t, p.Get(t.Context(), client.ObjectKeyFromObject(p.refused), p.refused))
+	return [2]int64{p.free.Generation, p.refused.Generation}
+}
+
+// rests fails if the component makes more than so many requests within a time, if a definition is written, or if users
+// cannot create an instance.
+func (p *policed) rests(t *testing.T, d time.Duration, most int, before [2]int64) {
+	t.Helper()
+	time.Sleep(time.Second)
+	p.Reset()
+	for begin, i := time.Now(), 0; time.Since(begin) < d; i++ {
+		if err := p.Create(t.Context(), instanceOf(p.free, "theirs"), client.DryRunAll); err != nil {
+			t.Fatalf("creation %d: %v", i, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if n := p.Total(); n > most {
+		t.Errorf("%d requests within %v:\n%s", n, d, p)
+	}
+	if now := p.generations(t); now != before {
+		t.Errorf("the definitions were written: generations %v, before %v", now, before)
+	}
+}
+
+// A definition that a policy protects blocks the deletion of the component with the words of the policy. The component
+// rests, nothing is fenced off, and the next change of the definition is noticed at once.
+func TestDeletionThatAPolicyRefuses(t *testing.T) {
+	t.Parallel()
+	p := police(t)
+	before := p.generations(t)
+	must(t, p.Delete(t.Context(), p.assembly))
+	eventually(t, "it is not blocked", says(p, p.assembly, "DeletionBlocked", policyWords))
+	p.rests(t, 10*time.Second, 0, before)
+	p.lift(t)
+	eventually(t, "the policy is still in force", func(ctx context.Context) error { return p.touch(ctx) })
+	eventually(t, "it is not deleted", gone(p, p.assembly, p.free, p.refused))
+}
+
+// The same for an upgrade that drops the type.
+func TestUpgradeThatAPolicyRefuses(t *testing.T) {
+	t.Parallel()
+	p := police(t)
+	before := p.generations(t)
+	p.assembly.SetObjects(definition(p.free.Spec.Group, "ashes", "Ash", "v1.6.1"))
+	must(t, p.Update(t.Context(), p.assembly))
+	eventually(t, "it is not blocked", says(p, p.assembly, "Processing", policyWords))
+	p.rests(t, 10*time.Second, 0, before)
+	p.lift(t)
+	eventually(t, "the policy is still in force", func(ctx context.Context) error { return p.touch(ctx) })
+	eventually(t, "it is not ready", isReady(p, p.assembly))
+	must(t, gone(p, p.refused)(t.Context()))
+}
