@@ -36,7 +36,8 @@ type contribution struct {
 	next      []Operation
 	rank      rank
 	obstacles []Obstacle
-	reapply   time.Time
+	// reapply and recheck are those of the plan.
+	reapply, recheck time.Time
 	// done counts the objects that are done, left those that are neither done nor gone.
 	done, left int
 }
@@ -172,9 +173,7 @@ func (p *Planner) advance() Plan {
 			next.Next.Title = p.b.title()
 		}
 		next.Obstacles = append(next.Obstacles, c.obstacles...)
-		if !c.reapply.IsZero() && (next.Reapply.IsZero() || c.reapply.Before(next.Reapply)) {
-			next.Reapply = c.reapply
-		}
+		next.Reapply, next.Recheck = earlier(next.Reapply, c.reapply), earlier(next.Recheck, c.recheck)
 		next.Done = next.Done && c.left == 0
 	}
 	if i < len(p.waves) {
@@ -189,9 +188,17 @@ func (p *Planner) advance() Plan {
 	return next
 }
 
+// earlier returns the earlier of two times. The zero time is no time.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // isSilent reports whether the wave contributes nothing but its counts.
 func (c *contribution) isSilent() bool {
-	return len(c.next) == 0 && len(c.obstacles) == 0 && c.reapply.IsZero()
+	return len(c.next) == 0 && len(c.obstacles) == 0 && c.reapply.IsZero() && c.recheck.IsZero()
 }
 
 // contribute plans for the objects of one wave, as Make does for all.
@@ -209,7 +216,8 @@ func (b *builder) contribute(w *wave, open bool) contribution {
 	b.openWave(w, open)
 	b.collect(w.items)
 	c := contribution{
-		open: open, next: b.plan.Next.Operations, rank: b.next, obstacles: b.plan.Obstacles, reapply: b.plan.Reapply,
+		open: open, next: b.plan.Next.Operations, rank: b.next, obstacles: b.plan.Obstacles,
+		reapply: b.plan.Reapply, recheck: b.plan.Recheck,
 	}
 	for _, it := range w.items {
 		switch it.state {

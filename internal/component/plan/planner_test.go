@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
@@ -62,6 +63,9 @@ func (d *dice) happens(in *plan.Input, stage plan.Stage) (outcomes []plan.Outcom
 			in.Observed[o.Key] = outcome.Observed
 		}
 		outcomes = append(outcomes, outcome)
+		if o.Correction && outcome.Err == nil {
+			in.Corrections[o.Key] = in.Corrections[o.Key].After(o, pick(d, "1", "2"), in.Now)
+		}
 	}
 	for i := range in.Desired {
 		if d.roll(12) == 1 {
@@ -89,9 +93,15 @@ func TestPlannerMakesThePlansOfMake(t *testing.T) {
 				if kind == "writes" {
 					in = d.rollingOut()
 				}
+				in.Corrections = map[plan.Key]plan.Corrections{}
+				for i := range in.Desired {
+					if o := in.Desired[i]; d.roll(4) == 1 {
+						in.Corrections[o.Key] = plan.Corrections{Digest: o.Digest, Last: start.Add(-time.Minute), Reason: "x"}.Futile()
+					}
+				}
 				kept := in
 				kept.Observed, kept.Failed, kept.Uses = maps.Clone(in.Observed), maps.Clone(in.Failed), maps.Clone(in.Uses)
-				kept.PatternUses = maps.Clone(in.PatternUses)
+				kept.PatternUses, kept.Corrections = maps.Clone(in.PatternUses), maps.Clone(in.Corrections)
 				planner := plan.New(&kept)
 				for round := range 12 {
 					want, got := plan.Make(in), planner.Next()
