@@ -12,6 +12,7 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // executeStage carries out the stage of a plan and adds the results to the input of the next plan. failed joins the
@@ -36,6 +37,7 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
 			return r.Observer.Managed(r.Component, key)
 		},
+		Seen: r.seen,
 	}
 	r.ensureNamespaces(ctx, executor, p.Next)
 	for i := range p.Next.Operations {
@@ -53,8 +55,6 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 	var problems []error
 	for i := range results {
 		outcome, err := r.addResult(&results[i])
-		// Otherwise the report would hold all objects until its end.
-		results[i].Object = nil
 		outcomes = append(outcomes, outcome)
 		if err != nil {
 			problems = append(problems, err)
@@ -82,13 +82,19 @@ func (r *run) beforeDelete(ctx context.Context) error {
 	return err
 }
 
-// recordsOfStage returns the records of the objects of the next stage.
+// recordsOfStage returns the records of the objects of the next stage, except for new ones, whose records say nothing
+// yet.
 func recordsOfStage(p plan.Plan) map[plan.Key]apis.InventoryRecord {
-	wanted := make(map[plan.Key]bool, len(p.Next.Operations))
+	wanted := map[plan.Key]bool{}
 	for i := range p.Next.Operations {
-		wanted[p.Next.Operations[i].Key] = true
+		if o := &p.Next.Operations[i]; o.Action != plan.ActionCreate {
+			wanted[o.Key] = true
+		}
 	}
 	records := make(map[plan.Key]apis.InventoryRecord, len(wanted))
+	if len(wanted) == 0 {
+		return records
+	}
 	for i := range p.Inventory {
 		if key := plan.KeyOf(p.Inventory[i]); wanted[key] {
 			records[key] = p.Inventory[i]
@@ -122,6 +128,15 @@ func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, 
 	}
 }
 
+// seen tells the observer of an object that the API server returned. The result need not keep the object then.
+func (r *run) seen(operation plan.Operation, object *unstructured.Unstructured) plan.Observed {
+	interest, ok := r.interests[operation.Key]
+	if !ok {
+		interest = observe.Interest{Key: operation.Key, Version: operation.Version}
+	}
+	return r.Observer.Wrote(r.Component, interest, object)
+}
+
 // addResult adds a result to the input of the next plan. The error is one to report. It is none if an object exists
 // already or has to be waited for.
 func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
@@ -140,12 +155,8 @@ func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
 		}
 		return outcome, result.Err
 	}
-	if result.Object != nil {
-		interest, ok := r.interests[key]
-		if !ok {
-			interest = observe.Interest{Key: key, Version: operation.Version}
-		}
-		outcome.Observed = r.Observer.Wrote(r.Component, interest, result.Object)
+	if result.Observed.Presence == plan.Present {
+		outcome.Observed = result.Observed
 		r.in.Observed[key] = outcome.Observed
 		delete(r.Memory.fresh, key)
 	}
@@ -168,7 +179,7 @@ func (r *run) addFailure(result *execute.Result) error {
 	if result.Operation.Action == plan.ActionCreate && isRefusal(result.Err) {
 		r.Memory.setFresh(key)
 	}
-	if errors.As(result.Err, &exists) && result.Object != nil {
+	if errors.As(result.Err, &exists) && result.Exists {
 		// The next plan decides whether it is adopted.
 		return nil
 	}

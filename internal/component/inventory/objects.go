@@ -230,8 +230,8 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 	return true, nil
 }
 
-// change returns a bucket as it is to be written, and nil if it is stored so, or needs not be written. It drops the messages of records that are
-// too large with them.
+// change returns a bucket as it is to be written, and nil if it need not be written. It drops the messages of records
+// that are too large with them.
 func (s *Objects) change(number int, records []*apis.InventoryRecord) (*bucket, error) {
 	known := s.buckets[number]
 	unchanged := func() bool { return known != nil && slices.EqualFunc(known.records, records, mayLag) }
