@@ -388,7 +388,7 @@ func (r *run) record(ctx context.Context, p plan.Plan) (durable bool, err error)
 func (r *run) decidesAnew(o plan.Operation) bool {
 	record, ok := r.planner.Record(o.Key)
 	before, recorded := r.recorded[o.Key]
-	return ok && (!recorded || !before.isDurable(&record))
+	return ok && (!recorded || !before.Have(&record))
 }
 
 func (r *run) save(ctx context.Context) error {
