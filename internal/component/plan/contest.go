@@ -43,10 +43,11 @@ const (
 	// patience is how many corrections are made without a delay.
 	patience = 3
 	// firstDelay is the time between the last correction without a delay and the next one. It doubles with each
-	// correction, up to longestDelay. Each correction is one write, or two if the status of the component changes. With
-	// these numbers there are at most 10 writes in the first minute, and then at most one a minute on average.
-	firstDelay   = 10 * time.Second
-	longestDelay = 16 * firstDelay
+	// correction, up to longestDelay. Each correction is one write, or two if the status of the component changes; the
+	// first adoption of an object is recorded before, by another one. With these numbers there are at most 10 writes in
+	// the first minute, and then at most one a minute on average.
+	firstDelay   = 20 * time.Second
+	longestDelay = 8 * firstDelay
 	// quietTime is how long an object has to be left alone before corrections are forgotten.
 	quietTime = time.Minute
 	// namedRivals is how many managers and fields a message names.
