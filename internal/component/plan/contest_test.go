@@ -17,7 +17,7 @@ func drifted(count int, ago time.Duration) plan.Input {
 	s.Fields = "fewer"
 	in := single(d, new(asIs(d)), s)
 	in.Corrections = map[plan.Key]plan.Corrections{d.Key: {
-		Digest: d.Digest, Count: count, Last: start.Add(-ago), Reason: "it was changed in the cluster",
+		Digest: d.Digest, Count: count, Contested: count >= 3, Last: start.Add(-ago), Reason: "it was changed in the cluster",
 		Rivals: plan.Rivals{Managers: []string{"injector"}, Fields: []string{".data.b"}, Pointers: []string{"/data/b"}},
 	}}
 	return in
@@ -47,18 +47,18 @@ func TestContest(t *testing.T) {
 	}{
 		"the first correction":               {in: drifted(0, 0), acts: true},
 		"the third correction":               {in: drifted(2, 0), acts: true},
-		"the fourth waits":                   {in: drifted(3, 0), message: contested, recheck: 10 * time.Second},
-		"the fourth waits for its time":      {in: drifted(3, 9*time.Second), message: contested, recheck: time.Second},
-		"the fourth is due":                  {in: drifted(3, 10*time.Second), acts: true},
-		"the fifth waits twice as long":      {in: drifted(4, 10*time.Second), message: contested, recheck: 10 * time.Second},
-		"a late one does not wait longer":    {in: drifted(1000, 0), message: contested, recheck: 160 * time.Second},
+		"the fourth waits":                   {in: drifted(3, 0), message: contested, recheck: 16 * time.Second},
+		"the fourth waits for its time":      {in: drifted(3, 15*time.Second), message: contested, recheck: time.Second},
+		"the fourth is due":                  {in: drifted(3, 16*time.Second), acts: true},
+		"the fifth waits twice as long":      {in: drifted(4, 16*time.Second), message: contested, recheck: 16 * time.Second},
+		"a late one does not wait longer":    {in: drifted(1000, 0), message: contested, recheck: 128 * time.Second},
 		"it is as desired, but was not":      {in: asDesired(drifted(3, 59*time.Second)), message: contested, recheck: time.Second},
 		"it is left alone":                   {in: asDesired(drifted(3, time.Minute))},
-		"it is left alone, after a long one": {in: asDesired(drifted(7, 159*time.Second)), message: contested, recheck: time.Second},
+		"it is left alone, after a long one": {in: asDesired(drifted(7, 127*time.Second)), message: contested, recheck: time.Second},
 		"it is as desired, as before":        {in: asDesired(drifted(2, 0))},
 		"it is not known":                    {in: func() plan.Input { in := drifted(3, 0); in.Observed = nil; return in }(), message: "it is not known yet whether it exists"},
-		"it is missing":                      {in: missing(drifted(3, 0)), message: contested, recheck: 10 * time.Second},
-		"it is missing, and due":             {in: missing(drifted(3, 10*time.Second)), acts: true},
+		"it is missing":                      {in: missing(drifted(3, 0)), message: contested, recheck: 16 * time.Second},
+		"it is missing, and due":             {in: missing(drifted(3, 16*time.Second)), acts: true},
 		"it is not ready": {in: func() plan.Input {
 			in := asDesired(drifted(3, 0))
 			s := in.Observed[in.Desired[0].Key]
@@ -122,7 +122,7 @@ func TestWhatIsACorrection(t *testing.T) {
 			in := drifted(0, 0)
 			test.change(&in)
 			p := plan.Make(in)
-			if len(p.Next.Operations) != 1 || p.Next.Operations[0].Correction != test.want {
+			if len(p.Next.Operations) != 1 || p.Next.Operations[0].Undoes != "" != test.want {
 				t.Errorf("%+v", p.Next.Operations)
 			}
 		})
@@ -155,7 +155,7 @@ func TestCorrectionsAfter(t *testing.T) {
 	o := plan.Operation{Reason: "it is gone"}
 	c := plan.Corrections{}.After(o, "d", start).After(o, "d", start.Add(time.Second))
 	third := c.After(o, "d", start.Add(time.Minute))
-	if c.Count != 2 || c.Contested() || !third.Contested() {
+	if c.Count != 2 || c.Contested || !third.Contested {
 		t.Errorf("they are not counted: %+v, %+v", c, third)
 	}
 	if c := c.After(o, "d", start.Add(61*time.Second)); c.Count != 1 {
@@ -164,7 +164,12 @@ func TestCorrectionsAfter(t *testing.T) {
 	if c := c.After(o, "other", start); c.Count != 1 || c.Digest != "other" {
 		t.Errorf("what was for another desired object counts: %+v", c)
 	}
-	if c := c.Futile(); !c.Contested() {
+	other := plan.Operation{Undoes: "another one"}
+	mixed := c.After(other, "d", start).After(o, "d", start)
+	if mixed.Contested || !mixed.After(other, "d", start).Contested {
+		t.Errorf("a mixture does not count, or too soon: %+v", mixed)
+	}
+	if c := c.Futile(); !c.Contested {
 		t.Errorf("a write in vain does not count: %+v", c)
 	}
 }
