@@ -26,13 +26,19 @@ const SharedPrefix = "espalier.dev"
 // Waves of apply-order are applied from the lowest number to the highest. A wave starts when all objects of the waves
 // before it are ready. Within a wave, the component applies in this order:
 //
-//  1. Namespaces, webhook configurations, CustomResourceDefinitions, roles and classes, ConfigMaps, Secrets and role
-//     bindings, then all other kinds but the two that follow.
+//  1. Namespaces, CustomResourceDefinitions, roles and classes, ConfigMaps, Secrets and role bindings, then all other
+//     kinds but those that follow, then webhook configurations.
 //  2. APIServices, when all of these are ready.
-//  3. Instances of types that the component brings, when the APIServices are ready.
+//  3. Instances of types that the component brings, when all but the APIServices are ready. Instances of a type that an
+//     APIService brings also wait until that one is ready.
+//
+// A webhook thus refuses nothing of its own wave that its server needs, and it sees the instances. It does not wait
+// until its server is ready: the server may wait for it, for instance to write its certificate into it. Give it a
+// higher apply-order if it has to wait.
 //
 // Waves of delete-order are deleted from the lowest number to the highest. A wave starts when all objects of the waves
-// before it are gone. Within a wave, instances of types that the component brings go first. A Namespace and an object
+// before it are gone. Within a wave, webhook configurations and instances of types that the component brings go first.
+// A Namespace and an object
 // that defines types go last, when the objects that depend on them are gone.
 //
 // An instance must not have a lower apply-order than the object of the component that defines its type, nor a higher
@@ -193,7 +199,8 @@ const (
 	AnnotationIgnoreFields = "ignore-fields"
 
 	// AnnotationForeignInstances says whether instances that the component does not own keep a type from being deleted.
-	// It is for a CustomResourceDefinition or an APIService, and for a Namespace, whose instances are the objects in it.
+	// It is for a CustomResourceDefinition, and for a Namespace, whose instances are the objects in it. An APIService needs
+	// none: the server behind it keeps the instances.
 	//
 	//   - block: the type or the namespace stays while such instances exist, or could not be looked for.
 	//   - ignore: it is deleted, and the instances of a CustomResourceDefinition or a Namespace with it.
@@ -201,6 +208,9 @@ const (
 	// A namespace is looked at when the objects of the component in it are gone. Objects without our owner label count,
 	// unless they go with their owners, such as Pods, or are in every namespace. Claims that a StatefulSet keeps count,
 	// and so do Secrets that a program of the component has created without an owner reference.
+	//
+	// The annotation also counts on the object as it is in the cluster. So it can be set when the component is being
+	// deleted already, and its deletion is blocked.
 	//
 	// Default: block.
 	//

@@ -152,8 +152,10 @@ type run struct {
 	task   Task
 	in     plan.Input
 	report *Report
+	// planner makes the plans from in.
+	planner *plan.Planner
 	// recorded has what the durable records say.
-	recorded  map[plan.Key]decisions
+	recorded  map[plan.Key]inventory.Decisions
 	objects   map[plan.Key]*manifest.Object
 	interests map[plan.Key]observe.Interest
 	// fenced reports whether an object was observed that has a fence.
@@ -198,13 +200,16 @@ func (r *run) run(ctx context.Context) error {
 	if r.fenced && !r.task.DryRun {
 		failed = r.liftFencesOfDesired(ctx)
 	}
+	r.planner = plan.New(&r.in)
 	for {
-		next := plan.Make(r.in)
-		r.report.Plan, r.report.Input, r.report.Inventory = next, r.in, next.Inventory
+		next := r.planner.Next()
+		r.report.Plan, r.report.Input = next, r.in
 		if r.task.DryRun {
+			r.report.Inventory = next.Inventory
 			return nil
 		}
-		if durable, err := r.record(ctx, next.Inventory); err != nil || !durable {
+		if durable, err := r.record(ctx, next); err != nil || !durable {
+			r.report.Inventory = r.planner.Inventory()
 			return errors.Join(failed, err)
 		}
 		repeated, stuck := r.giveUpRepeated(ctx, next)
@@ -222,9 +227,12 @@ func (r *run) run(ctx context.Context) error {
 		}
 		failed = errors.Join(failed, stageErr)
 		if err := ctx.Err(); err != nil {
+			r.report.Inventory = r.planner.Inventory()
 			return errors.Join(failed, err)
 		}
 	}
+	r.report.Inventory = r.planner.Inventory()
+	r.report.Plan.Inventory, r.report.Input.Inventory = r.report.Inventory, r.report.Inventory
 	if r.task.Deleting {
 		r.liftFencesOfBlocked(ctx)
 	}
@@ -265,9 +273,9 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		Corrections: r.Memory.corrections,
 		Now:         r.task.Now,
 	}
-	r.recorded = make(map[plan.Key]decisions, len(stored))
+	r.recorded = make(map[plan.Key]inventory.Decisions, len(stored))
 	for i := range stored {
-		r.recorded[plan.KeyOf(stored[i])] = decisionsOf(&stored[i])
+		r.recorded[plan.KeyOf(stored[i])] = inventory.DecisionsOf(&stored[i])
 	}
 	if r.task.Deleting {
 		return
@@ -335,27 +343,21 @@ func (r *run) addDesired(interest *observe.Interest) {
 	}
 }
 
-// decisions are what a record says that has to be durable before it is carried out. Without the record, an object that
-// was purged would be created again, and an object that was adopted would be deleted with the component.
-type decisions struct{ purged, adopted bool }
-
-func decisionsOf(record *apis.InventoryRecord) decisions {
-	return decisions{purged: inventory.Purged(record), adopted: record.Adopted}
-}
-
-// isDurable reports whether the decisions of the record are those of the durable one.
-func (d decisions) isDurable(record *apis.InventoryRecord) bool {
-	next := decisionsOf(record)
-	return next.adopted == d.adopted && (d.purged || !next.purged)
-}
-
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same
 // for the decisions to purge and to adopt an object. It reports whether all are durable.
-func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
+func (r *run) record(ctx context.Context, p plan.Plan) (durable bool, err error) {
+	records := p.Inventory
+	if records == nil {
+		// All keys were recorded with an earlier plan.
+		if !slices.ContainsFunc(p.Next.Operations, r.decidesAnew) {
+			return true, nil
+		}
+		records = r.planner.Inventory()
+	}
 	var added []*apis.InventoryRecord
 	for i := range records {
 		before, ok := r.recorded[plan.KeyOf(records[i])]
-		if !ok || !before.isDurable(&records[i]) {
+		if !ok || !before.Have(&records[i]) {
 			added = append(added, &records[i])
 		}
 	}
@@ -373,13 +375,20 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 			r.Memory.setFresh(key)
 		}
 		if durable {
-			r.recorded[key] = decisionsOf(record)
+			r.recorded[key] = inventory.DecisionsOf(record)
 		}
 	}
 	if !durable {
 		r.report.Recorded = len(added)
 	}
 	return durable, nil
+}
+
+// decidesAnew reports whether the record of an operation has a decision that is not durable.
+func (r *run) decidesAnew(o plan.Operation) bool {
+	record, ok := r.planner.Record(o.Key)
+	before, recorded := r.recorded[o.Key]
+	return ok && (!recorded || !before.Have(&record))
 }
 
 func (r *run) save(ctx context.Context) error {
@@ -410,6 +419,7 @@ func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck 
 			continue
 		}
 		repeated = true
+		r.planner.Changed(o.Key)
 		if c := r.Memory.corrections[o.Key]; o.Undoes != "" && !c.Contested && r.objects[o.Key] != nil {
 			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
 			c.Rivals = r.rivalsOf(ctx, r.executor(p), *o)

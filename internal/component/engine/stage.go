@@ -55,8 +55,7 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 		}
 	}
 	r.report.Results = append(r.report.Results, results...)
-	r.in.Inventory = plan.Fold(p.Inventory, outcomes, r.task.Now)
-	r.report.Inventory = r.in.Inventory
+	r.planner.Add(outcomes)
 	return errors.Join(problems...), nil
 }
 
@@ -71,7 +70,7 @@ func (r *run) executor(p plan.Plan) *execute.Executor {
 		Parallel:     r.Parallel,
 		Patterns:     r.task.Patterns,
 		Objects:      r.objects,
-		Records:      recordsOfStage(p),
+		Records:      r.recordsOf(p.Next),
 		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
 			return r.Observer.Managed(r.Component, key)
 		},
@@ -88,16 +87,13 @@ func (r *run) beforeDelete(ctx context.Context) error {
 	return err
 }
 
-// recordsOfStage returns the records of the objects of the next stage.
-func recordsOfStage(p plan.Plan) map[plan.Key]apis.InventoryRecord {
-	wanted := make(map[plan.Key]bool, len(p.Next.Operations))
-	for i := range p.Next.Operations {
-		wanted[p.Next.Operations[i].Key] = true
-	}
-	records := make(map[plan.Key]apis.InventoryRecord, len(wanted))
-	for i := range p.Inventory {
-		if key := plan.KeyOf(p.Inventory[i]); wanted[key] {
-			records[key] = p.Inventory[i]
+// recordsOf returns the records of the objects of a stage.
+func (r *run) recordsOf(stage plan.Stage) map[plan.Key]apis.InventoryRecord {
+	records := make(map[plan.Key]apis.InventoryRecord, len(stage.Operations))
+	for i := range stage.Operations {
+		key := stage.Operations[i].Key
+		if record, ok := r.planner.Record(key); ok {
+			records[key] = record
 		}
 	}
 	return records

@@ -290,6 +290,57 @@ func TestStages(t *testing.T) {
 	same(t, "operations", c.cluster.trace[3:], []string{"create another"})
 }
 
+// An APIService that does not answer holds back the instances of its own type, and later waves, but no other instances.
+func TestServerThatDoesNotAnswer(t *testing.T) {
+	service := object1("apiregistration.k8s.io", "APIService", "v1.served.local")
+	service.Namespace, service.ManagedTypes = "", []apis.ManagedType{{Group: "served.local", Version: "v1", Kind: "*"}}
+	served := object1("served.local", "Thing", "served")
+	c := newComponent(t, served, service, crd("baz"), baz("instance"), with(configMap("later"), order(1, 0)))
+	c.cluster.slow["APIService"], c.cluster.slow["Baz"] = true, false
+	p := c.pass()
+	want := []string{"create baz.test.local", "create v1.served.local", "create instance"}
+	same(t, "operations", c.cluster.trace, want)
+	same(t, "obstacles", obstacles(p), []string{"waiting v1.served.local: it is not ready"})
+	if p.Done || p.Progress.Wave != 1 || p.Progress.Ready != 2 || p.Progress.Total != 4 {
+		t.Errorf("done %v, progress %+v", p.Done, p.Progress)
+	}
+	same(t, "operations later", actions(c.pass()), nil)
+	c.cluster.makeReady(service.Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, append(want, "create served", "create later"))
+}
+
+// Webhooks come after what their server needs, without waiting for it, and before instances. They go first, and what
+// may serve them waits until they are gone.
+func TestWebhooks(t *testing.T) {
+	webhook := object1("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "webhook")
+	webhook.Namespace = ""
+	first := with(object1("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "first"), order(-1, 0))
+	first.Namespace = ""
+	c := newComponent(t, webhook, first, configMap("config"), foo("server"), crd("baz"), baz("instance"))
+	c.cluster.slow["Foo"], c.cluster.slow["Baz"] = true, false
+	c.pass()
+	want := []string{"create first", "create baz.test.local", "create config", "create server", "create webhook"}
+	same(t, "operations", c.cluster.trace, want)
+	c.cluster.makeReady(foo("server").Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace, append(want, "create instance"))
+
+	c.desired, c.cluster.trace = []plan.Desired{crd("baz"), configMap("config")}, nil
+	c.cluster.finalized[webhook.Key] = true
+	c.pass()
+	same(t, "operations", c.cluster.trace, []string{"delete webhook", "delete first", "delete instance"})
+	c.cluster.finalize(webhook.Key)
+	if p := c.pass(); !p.Done {
+		t.Error(p)
+	}
+	same(t, "operations", c.cluster.trace[3:], []string{"delete server"})
+}
+
 func TestNamespaceOfTheComponent(t *testing.T) {
 	t.Run("goes first", func(t *testing.T) {
 		c := newComponent(t, configMap("c"), namespace("app"))

@@ -14,8 +14,9 @@ import (
 // client has done to the object. The zero value is none.
 //
 // The first corrections are made at once. If the same one is needed again and again, or too many are, the object is
-// contested: somebody keeps changing it. It is then corrected after a delay, which doubles with each correction. It stays contested until
-// it was left alone for as long as the delay, and for a quiet time at least. Corrections are then forgotten.
+// contested: somebody keeps changing it. It is then corrected after a delay, which doubles with each correction. It
+// stays contested until it was left alone for as long as the delay, and for a quiet time at least. Corrections are then
+// forgotten.
 type Corrections struct {
 	// Digest is the digest of the desired object. Corrections do not count for any other desired object.
 	Digest string

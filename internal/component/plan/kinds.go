@@ -20,18 +20,19 @@ type kind struct {
 	// Of the kinds of a wave, those with a lower priority are written or deleted first.
 	applyPriority, deletePriority           int8
 	isNamespace, isAPIService, definesTypes bool
+	// isWebhook reports whether an object of the kind makes the API server ask others about requests.
+	isWebhook bool
 	// managed reports whether the component, or a pattern, defines the type. Namespaces never count: the objects in
 	// them would have to wait for them, and they for the objects.
 	managed   bool
 	instances contents
+	// definers are the positions of what defines the type.
+	definers []int32
 }
 
 // builtIn has the kinds that the plan knows. The priorities of all others are 0.
 var builtIn = map[schema.GroupKind]kind{
 	kinds.Namespace: {applyPriority: -4, deletePriority: 3, isNamespace: true},
-
-	{Group: groupAdmission, Kind: "ValidatingWebhookConfiguration"}: {applyPriority: -3, deletePriority: 1},
-	{Group: groupAdmission, Kind: "MutatingWebhookConfiguration"}:   {applyPriority: -3, deletePriority: 1},
 
 	kinds.CustomResourceDefinition:                      {applyPriority: -2, deletePriority: -1, definesTypes: true},
 	{Group: "networking.k8s.io", Kind: "IngressClass"}:  {applyPriority: -2, deletePriority: 4},
@@ -48,8 +49,14 @@ var builtIn = map[schema.GroupKind]kind{
 
 	kinds.Service: {deletePriority: 2},
 
-	kinds.APIService: {applyPriority: 1, deletePriority: -1, isAPIService: true, definesTypes: true},
+	// A webhook may refuse what its server needs.
+	{Group: groupAdmission, Kind: "ValidatingWebhookConfiguration"}: webhook,
+	{Group: groupAdmission, Kind: "MutatingWebhookConfiguration"}:   webhook,
+
+	kinds.APIService: {applyPriority: 2, deletePriority: -1, isAPIService: true, definesTypes: true},
 }
+
+var webhook = kind{applyPriority: 1, deletePriority: -2, isWebhook: true}
 
 // contents counts the objects in a container: the instances of a type, or the objects in a namespace.
 type contents struct {
@@ -87,6 +94,7 @@ func (k *kindSet) of(r *apis.InventoryRecord) *kind {
 		definers := k.matcher.definers(t)
 		found = new(builtIn[gk])
 		found.managed = len(definers) > 0 && !found.isNamespace
+		found.definers = definers
 		found.instances.order = math.MinInt16
 		for _, position := range definers {
 			k.addContents(position, &found.instances)

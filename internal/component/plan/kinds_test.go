@@ -13,17 +13,17 @@ import (
 var (
 	applyOrder = [][]string{
 		{"/Namespace"},
-		{"admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration"},
 		{"apiextensions.k8s.io/CustomResourceDefinition", "networking.k8s.io/IngressClass", "node.k8s.io/RuntimeClass", "scheduling.k8s.io/PriorityClass",
 			"storage.k8s.io/StorageClass", "rbac.authorization.k8s.io/ClusterRole", "rbac.authorization.k8s.io/Role"},
 		{"/ConfigMap", "/Secret", "rbac.authorization.k8s.io/ClusterRoleBinding", "rbac.authorization.k8s.io/RoleBinding"},
 		{"apps/Deployment", "/Service", "other.local/Namespace", "other.local/ConfigMap"},
+		{"admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration"},
 		{"apiregistration.k8s.io/APIService"},
 	}
 	deleteOrder = [][]string{
+		{"admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration"},
 		{"apiextensions.k8s.io/CustomResourceDefinition", "apiregistration.k8s.io/APIService"},
 		{"apps/Deployment", "rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/ClusterRoleBinding", "other.local/Namespace"},
-		{"admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration"},
 		{"/Service", "/ConfigMap", "/Secret"},
 		{"/Namespace"},
 		{"networking.k8s.io/IngressClass", "node.k8s.io/RuntimeClass", "scheduling.k8s.io/PriorityClass", "storage.k8s.io/StorageClass"},

@@ -252,7 +252,7 @@ func (b *builder) hasRetainedContents(it *item) bool {
 }
 
 // sequenceDeletions holds the objects that have to go after another one: those with a later delete order, and in the
-// same wave the objects that may serve instances of managed types, as long as there are such instances. Objects that
+// same wave the objects that may serve webhooks or instances of managed types, as long as there are such. Objects that
 // may not be deleted yet hold no others, and neither does a namespace in which others have objects: nothing shows that
 // these need what is left of the component.
 func (b *builder) sequenceDeletions() {
@@ -298,10 +298,10 @@ func (b *builder) sequenceDeletions() {
 	b.plan.Progress = progress
 }
 
-// removalStage is the part of a wave in which the object is deleted: instances of managed types go before what may
-// serve them.
+// removalStage is the part of a wave in which the object is deleted: webhooks and instances of managed types go before
+// what may serve them.
 func (it *item) removalStage() int {
-	if it.kind.managed && !it.isContainer() {
+	if it.kind.isWebhook || it.kind.managed && !it.isContainer() {
 		return 0
 	}
 	return 1

@@ -20,7 +20,9 @@ type wave struct {
 	ready bool
 }
 
-// The stages of a wave. Each waits until the objects of the stage before were ready once since they were written.
+// The stages of a wave. The others wait until the regular objects were ready once since they were written. An instance
+// also waits for the APIService that defines its type, and for no other: one whose server does not run would hold back
+// all of them.
 const (
 	stageRegular = iota
 	stageAPIServices
@@ -128,18 +130,13 @@ func (b *builder) openWave(w *wave, open bool) {
 	}
 	waits := b.waitsForPruning(w.before)
 
-	stage := stageManaged
-	for _, it := range w.items {
-		phase := it.record.Phase
-		wasReady := phase == apis.PhaseReady || phase == apis.PhaseCompleted || isPurging(phase)
-		if !wasReady && !it.isNotWaitedFor() {
-			stage = min(stage, it.stage())
-		}
-	}
+	regular := !slices.ContainsFunc(w.items, func(it *item) bool {
+		return it.stage() == stageRegular && !it.wasReady()
+	})
 	idle := true
 	w.ready = true
 	for _, it := range w.items {
-		if it.unwritten && (!open || waits || it.stage() > stage) {
+		if it.unwritten && (!open || waits || it.stage() > stageRegular && !regular || b.waitsForServer(it)) {
 			it.postpone()
 		}
 		if isPurging(it.record.Phase) {
@@ -158,6 +155,23 @@ func (b *builder) openWave(w *wave, open bool) {
 	if w.ready {
 		allowDeletion(w.after)
 	}
+}
+
+// wasReady reports whether the object was ready once since it was written, or is not waited for.
+func (it *item) wasReady() bool {
+	phase := it.record.Phase
+	return phase == apis.PhaseReady || phase == apis.PhaseCompleted || isPurging(phase) || it.isNotWaitedFor()
+}
+
+// waitsForServer reports whether the type of an instance is served by a server that is not available yet.
+func (b *builder) waitsForServer(it *item) bool {
+	return it.stage() == stageManaged && slices.ContainsFunc(it.kind.definers, func(position int32) bool {
+		if position == byPattern {
+			return false
+		}
+		definer := &b.items[position]
+		return definer.desired != nil && definer.stage() == stageAPIServices && !definer.wasReady()
+	})
 }
 
 // isNotWaitedFor reports whether no wave waits for the object although it is not ready.
