@@ -188,7 +188,7 @@ const (
 	// AnnotationIgnoreFields names fields that are written when the object is created, and that other field managers
 	// may set from then on. It ends a fight with another client that keeps changing a field, which the condition of the
 	// component reports as Contested. The rules of an aggregated ClusterRole, and a caBundle that is a placeholder or
-	// that an annotation has injected, are known to be set by others: they are never written.
+	// that an annotation has injected, are known to be set by others. They are never written.
 	//
 	//   - JSON pointers, separated by commas: a slash in a name is written ~1, a tilde ~0. A single label or annotation
 	//     can be ignored. The rest of the metadata, the kind and the apiVersion cannot.

@@ -20,7 +20,7 @@ const maxIdentified = 5
 // change would cost a request.
 func (m *Memory) contested(desired *plan.Desired, now time.Time) bool {
 	c, known := m.corrections[desired.Key]
-	return known && c.Digest == desired.Digest && c.Contested() && !c.Forgotten(now)
+	return known && c.Digest == desired.Digest && c.Contested && !c.Forgotten(now)
 }
 
 // forget drops what is known of corrections that do not count any more.
@@ -40,7 +40,7 @@ func (m *Memory) setCorrections(key plan.Key, c plan.Corrections) {
 func (r *run) countCorrections(results []execute.Result) {
 	for i := range results {
 		o := &results[i].Operation
-		if object := r.objects[o.Key]; o.Correction && results[i].Err == nil && object != nil {
+		if object := r.objects[o.Key]; o.Undoes != "" && results[i].Err == nil && object != nil {
 			c := r.Memory.corrections[o.Key].After(*o, object.Desired.Digest, r.task.Now)
 			c.Rivals = r.rivals[o.Key]
 			r.Memory.setCorrections(o.Key, c)
@@ -56,7 +56,7 @@ func (r *run) identifyRivals(ctx context.Context, executor *execute.Executor, st
 	for i := range stage.Operations {
 		o := &stage.Operations[i]
 		object := r.objects[o.Key]
-		if !o.Correction || object == nil {
+		if o.Undoes == "" || object == nil {
 			continue
 		}
 		known := r.Memory.corrections[o.Key]
@@ -65,7 +65,7 @@ func (r *run) identifyRivals(ctx context.Context, executor *execute.Executor, st
 			r.rivals = map[plan.Key]plan.Rivals{}
 		}
 		r.rivals[o.Key] = c.Rivals
-		if c.Contested() && !known.Contested() && identified < maxIdentified && o.Action != plan.ActionCreate {
+		if c.Contested && !known.Contested && identified < maxIdentified && o.Action != plan.ActionCreate {
 			identified++
 			r.rivals[o.Key] = r.rivalsOf(ctx, executor, *o)
 		}

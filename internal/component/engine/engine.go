@@ -424,7 +424,7 @@ func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck 
 		}
 		repeated = true
 		r.planner.Changed(o.Key)
-		if c := r.Memory.corrections[o.Key]; o.Correction && !c.Contested() && r.objects[o.Key] != nil {
+		if c := r.Memory.corrections[o.Key]; o.Undoes != "" && !c.Contested && r.objects[o.Key] != nil {
 			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
 			c.Rivals = r.rivalsOf(ctx, r.executor(p), *o)
 			r.Memory.setCorrections(o.Key, c)

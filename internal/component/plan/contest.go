@@ -13,14 +13,19 @@ import (
 // Corrections is what is known of the corrections of one object. A correction is a write that undoes what another
 // client has done to the object. The zero value is none.
 //
-// The first corrections are made at once. If they follow each other too closely, the object is contested: somebody
-// keeps changing it. It is then corrected after a delay, which doubles with each correction. It stays contested until
-// it was left alone for as long as the delay, and for a quiet time at least. Corrections are then forgotten.
+// The first corrections are made at once. If the same one is needed again and again, or too many are, the object is
+// contested: somebody keeps changing it. It is then corrected after a delay, which doubles with each correction. It
+// stays contested until it was left alone for as long as the delay, and for a quiet time at least. Corrections are then
+// forgotten.
 type Corrections struct {
 	// Digest is the digest of the desired object. Corrections do not count for any other desired object.
 	Digest string
-	// Count is how many corrections there were.
-	Count int
+	// Count is how many corrections there were. Same is how many the last of them were that undid the same, which is
+	// Undone.
+	Count, Same int
+	Undone      string
+	// Contested reports whether somebody keeps changing the object.
+	Contested bool
 	// Last is the time of the last one.
 	Last time.Time
 	// Reason is the reason of the last one.
@@ -40,12 +45,12 @@ type Rivals struct {
 }
 
 const (
-	// patience is how many corrections are made without a delay.
-	patience = 3
-	// firstDelay is the time between the last correction without a delay and the next one. It doubles with each
-	// correction, up to longestDelay. Each correction is one write, or two if the status of the component changes; the
-	// first adoption of an object is recorded before, by another one. With these numbers there are at most 10 writes in
-	// the first minute, and then at most one a minute on average.
+	// patience is how many corrections of the same are made without a delay, and longPatience how many of any.
+	patience, longPatience = 3, 5
+	// firstDelay is the time from the third correction to the next one. It doubles with each correction, up to
+	// longestDelay. Each correction is one write, or two if the status of the component changes; the first adoption of
+	// an object is recorded before, by another one. With these numbers there are at most 10 writes in the first minute,
+	// and then at most one a minute on average.
 	firstDelay   = 20 * time.Second
 	longestDelay = 8 * firstDelay
 	// quietTime is how long an object has to be left alone before corrections are forgotten.
@@ -54,15 +59,12 @@ const (
 	namedRivals = 3
 )
 
-// Contested reports whether somebody keeps changing the object.
-func (c *Corrections) Contested() bool { return c.Count >= patience }
-
 // delay is how long after the last correction the next one is made.
 func (c *Corrections) delay() time.Duration {
-	if !c.Contested() {
+	if !c.Contested {
 		return 0
 	}
-	return min(firstDelay<<min(c.Count-patience, 8), longestDelay)
+	return min(firstDelay<<min(max(c.Count-patience, 0), 8), longestDelay)
 }
 
 // quietUntil is when corrections are forgotten if no other one follows.
@@ -73,17 +75,22 @@ func (c *Corrections) Forgotten(now time.Time) bool { return !now.Before(c.quiet
 
 // After returns what is known after another correction.
 func (c Corrections) After(o Operation, digest string, now time.Time) Corrections {
-	if c.Digest != digest || !c.Contested() && c.Forgotten(now) {
+	if c.Digest != digest || !c.Contested && c.Forgotten(now) {
 		c = Corrections{Digest: digest}
 	}
+	if c.Undone != o.Undoes {
+		c.Same = 0
+	}
 	c.Count++
-	c.Last, c.Reason = now, o.Reason
+	c.Same++
+	c.Last, c.Reason, c.Undone = now, o.Reason, o.Undoes
+	c.Contested = c.Contested || c.Same >= patience || c.Count >= longPatience
 	return c
 }
 
 // Futile returns what is known after a correction that had no effect: the object was not as desired in the answer.
 func (c Corrections) Futile() Corrections {
-	c.Count = max(c.Count, patience)
+	c.Contested = true
 	return c
 }
 
@@ -99,7 +106,16 @@ func corrects(reason string) bool {
 
 // isCorrection reports whether the action of the item undoes what another client has done.
 func (it *item) isCorrection() bool {
-	return it.state == stateAct && !it.unwritten && corrects(it.reason)
+	return it.state == stateAct && it.desired != nil && !it.unwritten && corrects(it.reason)
+}
+
+// undoes identifies what the action of the item undoes. It is empty if that is nothing. The same fields that were lost
+// leave us the same fields.
+func (it *item) undoes() string {
+	if !it.isCorrection() {
+		return ""
+	}
+	return it.reason + " " + it.observed.Fields
 }
 
 // contest puts off the correction of an object that is contested, and makes the object an obstacle. A wave does not
@@ -107,7 +123,7 @@ func (it *item) isCorrection() bool {
 func (b *builder) contest(it *item) {
 	c, known := b.in.Corrections[it.key]
 	switch {
-	case !known, !c.Contested(), c.Digest != it.desired.Digest:
+	case !known, !c.Contested, c.Digest != it.desired.Digest:
 		return
 	case it.unwritten, it.failed, it.observed.Presence == PresenceUnknown, it.observed.TypeMissing:
 		return

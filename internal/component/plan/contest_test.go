@@ -17,7 +17,7 @@ func drifted(count int, ago time.Duration) plan.Input {
 	s.Fields = "fewer"
 	in := single(d, new(asIs(d)), s)
 	in.Corrections = map[plan.Key]plan.Corrections{d.Key: {
-		Digest: d.Digest, Count: count, Last: start.Add(-ago), Reason: "it was changed in the cluster",
+		Digest: d.Digest, Count: count, Contested: count >= 3, Last: start.Add(-ago), Reason: "it was changed in the cluster",
 		Rivals: plan.Rivals{Managers: []string{"injector"}, Fields: []string{".data.b"}, Pointers: []string{"/data/b"}},
 	}}
 	return in
@@ -122,7 +122,7 @@ func TestWhatIsACorrection(t *testing.T) {
 			in := drifted(0, 0)
 			test.change(&in)
 			p := plan.Make(in)
-			if len(p.Next.Operations) != 1 || p.Next.Operations[0].Correction != test.want {
+			if len(p.Next.Operations) != 1 || p.Next.Operations[0].Undoes != "" != test.want {
 				t.Errorf("%+v", p.Next.Operations)
 			}
 		})
@@ -155,7 +155,7 @@ func TestCorrectionsAfter(t *testing.T) {
 	o := plan.Operation{Reason: "it is gone"}
 	c := plan.Corrections{}.After(o, "d", start).After(o, "d", start.Add(time.Second))
 	third := c.After(o, "d", start.Add(time.Minute))
-	if c.Count != 2 || c.Contested() || !third.Contested() {
+	if c.Count != 2 || c.Contested || !third.Contested {
 		t.Errorf("they are not counted: %+v, %+v", c, third)
 	}
 	if c := c.After(o, "d", start.Add(61*time.Second)); c.Count != 1 {
@@ -164,7 +164,12 @@ func TestCorrectionsAfter(t *testing.T) {
 	if c := c.After(o, "other", start); c.Count != 1 || c.Digest != "other" {
 		t.Errorf("what was for another desired object counts: %+v", c)
 	}
-	if c := c.Futile(); !c.Contested() {
+	other := plan.Operation{Undoes: "another one"}
+	mixed := c.After(other, "d", start).After(o, "d", start)
+	if mixed.Contested || !mixed.After(other, "d", start).Contested {
+		t.Errorf("a mixture does not count, or too soon: %+v", mixed)
+	}
+	if c := c.Futile(); !c.Contested {
 		t.Errorf("a write in vain does not count: %+v", c)
 	}
 }

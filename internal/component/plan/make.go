@@ -291,7 +291,7 @@ func (b *builder) propose(it *item) {
 func (it *item) operation() Operation {
 	o := Operation{
 		Action: it.action, Reason: it.reason, Key: it.key, Version: it.record.Version, UID: it.observed.UID,
-		Pattern: -1, Correction: it.desired != nil && it.isCorrection(),
+		Pattern: -1, Undoes: it.undoes(),
 	}
 	switch it.action {
 	case ActionCreate:

@@ -63,7 +63,7 @@ func (d *dice) happens(in *plan.Input, stage plan.Stage) (outcomes []plan.Outcom
 			in.Observed[o.Key] = outcome.Observed
 		}
 		outcomes = append(outcomes, outcome)
-		if o.Correction && outcome.Err == nil {
+		if o.Undoes != "" && outcome.Err == nil {
 			in.Corrections[o.Key] = in.Corrections[o.Key].After(o, pick(d, "1", "2"), in.Now)
 		}
 	}

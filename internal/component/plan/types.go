@@ -256,8 +256,9 @@ type Operation struct {
 	Pattern int
 	// Stamp reports whether the record keeps the time of the write, since the object is rewritten periodically.
 	Stamp bool
-	// Correction reports whether the write undoes what another client has done to the object.
-	Correction bool
+	// Undoes identifies what another client has done to the object, if the write is a correction of that. It is empty
+	// for any other operation.
+	Undoes string
 }
 
 // Stage has operations that may run at the same time, in canonical order.
