@@ -45,6 +45,11 @@ import (
 //   - Deleted by somebody while it runs: it is created again.
 //   - Gone while no operator watched: it counts as completed, unless it was known to have failed.
 //
+// An object that another client keeps changing is corrected three times at once, then after 10 seconds, and then after
+// twice the time with each correction, up to 160 seconds. The condition has the reason Contested, and says who changes
+// which fields and what would allow that. No wave waits for the object. The component is ready again when the object
+// was left alone for a minute, or for as long as the last delay.
+//
 // Annotations of an object say how it is dealt with, see [component.Settings]. The resource says so for all objects,
 // see [component.ConfigurationOf].
 //
