@@ -152,6 +152,8 @@ type run struct {
 	task   Task
 	in     plan.Input
 	report *Report
+	// planner makes the plans from in.
+	planner *plan.Planner
 	// recorded has what the durable records say.
 	recorded  map[plan.Key]inventory.Decisions
 	objects   map[plan.Key]*manifest.Object
@@ -198,13 +200,16 @@ func (r *run) run(ctx context.Context) error {
 	if r.fenced && !r.task.DryRun {
 		failed = r.liftFencesOfDesired(ctx)
 	}
+	r.planner = plan.New(&r.in)
 	for {
-		next := plan.Make(r.in)
-		r.report.Plan, r.report.Input, r.report.Inventory = next, r.in, next.Inventory
+		next := r.planner.Next()
+		r.report.Plan, r.report.Input = next, r.in
 		if r.task.DryRun {
+			r.report.Inventory = next.Inventory
 			return nil
 		}
-		if durable, err := r.record(ctx, next.Inventory); err != nil || !durable {
+		if durable, err := r.record(ctx, next); err != nil || !durable {
+			r.report.Inventory = r.planner.Inventory()
 			return errors.Join(failed, err)
 		}
 		repeated, stuck := r.giveUpRepeated(ctx, next)
@@ -222,9 +227,12 @@ func (r *run) run(ctx context.Context) error {
 		}
 		failed = errors.Join(failed, stageErr)
 		if err := ctx.Err(); err != nil {
+			r.report.Inventory = r.planner.Inventory()
 			return errors.Join(failed, err)
 		}
 	}
+	r.report.Inventory = r.planner.Inventory()
+	r.report.Plan.Inventory, r.report.Input.Inventory = r.report.Inventory, r.report.Inventory
 	if r.task.Deleting {
 		r.liftFencesOfBlocked(ctx)
 	}
@@ -337,7 +345,15 @@ func (r *run) addDesired(interest *observe.Interest) {
 
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same
 // for the decisions to purge and to adopt an object. It reports whether all are durable.
-func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durable bool, err error) {
+func (r *run) record(ctx context.Context, p plan.Plan) (durable bool, err error) {
+	records := p.Inventory
+	if records == nil {
+		// All keys were recorded with an earlier plan.
+		if !slices.ContainsFunc(p.Next.Operations, r.decidesAnew) {
+			return true, nil
+		}
+		records = r.planner.Inventory()
+	}
 	var added []*apis.InventoryRecord
 	for i := range records {
 		before, ok := r.recorded[plan.KeyOf(records[i])]
@@ -368,6 +384,13 @@ func (r *run) record(ctx context.Context, records []apis.InventoryRecord) (durab
 	return durable, nil
 }
 
+// decidesAnew reports whether the record of an operation has a decision that is not durable.
+func (r *run) decidesAnew(o plan.Operation) bool {
+	record, ok := r.planner.Record(o.Key)
+	before, recorded := r.recorded[o.Key]
+	return ok && (!recorded || !before.Have(&record))
+}
+
 func (r *run) save(ctx context.Context) error {
 	if _, err := r.Store.Save(ctx, r.report.Inventory); err != nil {
 		return fmt.Errorf("unable to save the inventory: %w", err)
@@ -396,6 +419,7 @@ func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck 
 			continue
 		}
 		repeated = true
+		r.planner.Changed(o.Key)
 		if c := r.Memory.corrections[o.Key]; o.Correction && !c.Contested() && r.objects[o.Key] != nil {
 			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
 			c.Rivals = r.rivalsOf(ctx, r.executor(p), *o)

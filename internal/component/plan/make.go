@@ -10,13 +10,18 @@ import (
 
 // Make decides what is to be done next.
 func Make(in Input) Plan {
-	b := &builder{in: &in, plan: Plan{Deleting: in.Deleting}}
+	return build(&in).plan
+}
+
+// build makes a plan, and returns all that was worked out for it.
+func build(in *Input) *builder {
+	b := &builder{in: in, plan: Plan{Deleting: in.Deleting}}
 	if in.Deleting {
 		b.remove()
 	} else {
 		b.apply()
 	}
-	return b.plan
+	return b
 }
 
 // builder makes one plan.
@@ -28,6 +33,8 @@ type builder struct {
 	// order of Input.Desired.
 	records []apis.InventoryRecord
 	items   []item
+	// positions are the indexes of the items.
+	positions map[Key]int32
 	// desired are the items with a desired object, and undesired all others, in the order of the inventory.
 	desired, undesired []*item
 
@@ -147,14 +154,14 @@ func (it *item) isContainer() bool {
 // twice, the first one counts.
 func (b *builder) match(desired []Desired) {
 	recorded := b.in.Inventory
-	positions := make(map[Key]int32, max(len(recorded), len(desired)))
+	b.positions = make(map[Key]int32, max(len(recorded), len(desired)))
 	// Each item comes from the record, or else from the desired object, with this index.
 	sources := make([]int32, 0, max(len(recorded), len(desired)))
 	positionOf := func(key Key, source int) int32 {
-		position, known := positions[key]
+		position, known := b.positions[key]
 		if !known {
 			position = int32(len(sources))
-			positions[key] = position
+			b.positions[key] = position
 			sources = append(sources, int32(source))
 		}
 		return position
@@ -179,14 +186,7 @@ func (b *builder) match(desired []Desired) {
 		} else {
 			it.key = desired[source].Key
 		}
-		it.observed = b.in.Observed[it.key]
-		if it.observed.Presence == Present && it.observed.UID == "" {
-			// An operation has to name the UID of the object.
-			it.observed = Observed{}
-		}
-		if len(b.in.Failed) > 0 {
-			it.failure, it.failed = b.in.Failed[it.key]
-		}
+		it.see(b.in)
 	}
 	b.desired = make([]*item, 0, len(desired))
 	for i, position := range matches {
@@ -194,6 +194,18 @@ func (b *builder) match(desired []Desired) {
 			it.desired = &desired[i]
 			b.desired = append(b.desired, it)
 		}
+	}
+}
+
+// see takes what was observed of the object, and what failed, from the input.
+func (it *item) see(in *Input) {
+	it.observed = in.Observed[it.key]
+	if it.observed.Presence == Present && it.observed.UID == "" {
+		// An operation has to name the UID of the object.
+		it.observed = Observed{}
+	}
+	if len(in.Failed) > 0 {
+		it.failure, it.failed = in.Failed[it.key]
 	}
 }
 
@@ -296,21 +308,25 @@ func (it *item) operation() Operation {
 // finish fills in the plan from the states of all items.
 func (b *builder) finish() {
 	b.plan.Done = true
-	for _, items := range [][]*item{b.desired, b.undesired} {
-		for _, it := range items {
-			b.propose(it)
-			if kind := obstacleKinds[it.state]; kind != "" {
-				b.plan.Obstacles = append(b.plan.Obstacles, Obstacle{Key: it.key, Kind: kind, Message: it.message})
-			}
-			if it.state != stateDone && it.state != stateGone {
-				b.plan.Done = false
-			}
-		}
-	}
+	b.collect(b.desired)
+	b.collect(b.undesired)
 	if len(b.plan.Next.Operations) > 0 {
 		b.plan.Next.Title = b.title()
 	}
 	b.plan.Inventory = b.inventory()
+}
+
+// collect puts the operations and the obstacles of items into the plan.
+func (b *builder) collect(items []*item) {
+	for _, it := range items {
+		b.propose(it)
+		if kind := obstacleKinds[it.state]; kind != "" {
+			b.plan.Obstacles = append(b.plan.Obstacles, Obstacle{Key: it.key, Kind: kind, Message: it.message})
+		}
+		if it.state != stateDone && it.state != stateGone {
+			b.plan.Done = false
+		}
+	}
 }
 
 var obstacleKinds = [...]ObstacleKind{
