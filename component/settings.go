@@ -199,7 +199,8 @@ const (
 	AnnotationIgnoreFields = "ignore-fields"
 
 	// AnnotationForeignInstances says whether instances that the component does not own keep a type from being deleted.
-	// It is for a CustomResourceDefinition or an APIService, and for a Namespace, whose instances are the objects in it.
+	// It is for a CustomResourceDefinition, and for a Namespace, whose instances are the objects in it. An APIService needs
+	// none: the server behind it keeps the instances.
 	//
 	//   - block: the type or the namespace stays while such instances exist, or could not be looked for.
 	//   - ignore: it is deleted, and the instances of a CustomResourceDefinition or a Namespace with it.
@@ -207,6 +208,9 @@ const (
 	// A namespace is looked at when the objects of the component in it are gone. Objects without our owner label count,
 	// unless they go with their owners, such as Pods, or are in every namespace. Claims that a StatefulSet keeps count,
 	// and so do Secrets that a program of the component has created without an owner reference.
+	//
+	// The annotation also counts on the object as it is in the cluster. So it can be set when the component is being
+	// deleted already, and its deletion is blocked.
 	//
 	// Default: block.
 	//

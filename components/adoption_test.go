@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
@@ -233,4 +234,60 @@ func hasEvent(ctx context.Context, c client.Client, about client.Object, reason,
 		seen = append(seen, e.Reason+": "+e.Message)
 	}
 	return errors.New("events are " + strings.Join(seen, "; "))
+}
+
+// L11: that an object is adopted is durable before the object is written. A crash in between would otherwise have the
+// component delete it in the end.
+func TestAdoptionIsRecordedBefore(t *testing.T) {
+	house, walls, _ := newHouse()
+	house.SetObjects(walls)
+	house.Spec.AdoptionPolicy = apis.AdoptIfUnowned
+	found := walls.DeepCopy()
+	found.UID = "found-uid"
+	o := newOperated(t, assembling(), house, []client.Object{found})
+	for range 20 {
+		before := o.house(t).Status.Inventory
+		if _, err := o.reconcile(t, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		for _, write := range o.writes {
+			if strings.HasPrefix(write, "create ") || !strings.Contains(write, " ConfigMap/") {
+				continue
+			}
+			if len(before) != 1 || !before[0].Adopted || before[0].UID != "" {
+				t.Errorf("%s: the record was %+v", write, before)
+			}
+			return
+		}
+	}
+	t.Error("it was not adopted")
+}
+
+// A namespace that is there is left alone as well.
+func TestFoundNamespaceIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
+	found := &corev1.Namespace{}
+	found.Name = plane.Namespace(t)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil {
+		t.Fatal(err)
+	}
+	desired := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
+	desired.Name = found.Name
+	assembly := resources.NewAssembly(namespace, "all", desired)
+	if err := c.Create(t.Context(), assembly); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is not said", func(ctx context.Context) error {
+		return conditionSays(ctx, c, assembly, components.ReasonProcessing, "not ours: Namespace "+found.Name+": it exists already")
+	})
+	if err := c.Delete(t.Context(), assembly); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the component does not go", isGone(c, assembly))
+	now := &corev1.Namespace{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(found), now); err != nil || now.ResourceVersion != found.ResourceVersion {
+		t.Errorf("it was touched: %+v, %v", now.ObjectMeta, err)
+	}
 }

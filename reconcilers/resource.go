@@ -37,7 +37,7 @@ import (
 //     error becomes a requeue with back-off. A durable error is not retried; only a RequeueAfter that was set is kept.
 //     An error of the tree is returned as an [Error], which has the path of the node.
 //   - On deletion: runs the tree, so that its nodes clean up. The status is written only with
-//     SyncStatusDuringFinalization.
+//     SyncStatusDuringFinalization, and not once the tree has removed the last finalizer.
 //
 // The status counts as changed if it differs by [k8s.io/apimachinery/pkg/api/equality.Semantic]. The root maintains
 // these parts of a status that has them: the method InitializeConditions(context.Context) is called before the tree
@@ -274,7 +274,8 @@ func (r *ResourceReconciler[T]) fetch(ctx context.Context, config Config, req Re
 	return nil
 }
 
-// statusChanged reports whether the status has to be written: the tree changed it, and err does not forbid it.
+// statusChanged reports whether the status has to be written: the tree changed it, the resource is still there, and err
+// does not forbid it.
 func (r *ResourceReconciler[T]) statusChanged(original, resource T, err error) (bool, error) {
 	if err := normalize(resource); err != nil {
 		return false, err
@@ -282,7 +283,9 @@ func (r *ResourceReconciler[T]) statusChanged(original, resource T, err error) (
 	before, after := statusfield.Of(original), statusfield.Of(resource)
 	after.KeepTransitionTimes(before)
 	inFinalization := resource.GetDeletionTimestamp() != nil
-	if inFinalization && !r.SyncStatusDuringFinalization || errors.Is(err, ErrSkipStatusUpdate) {
+	// When the last finalizer is removed, the resource is gone.
+	gone := inFinalization && len(resource.GetFinalizers()) == 0
+	if gone || inFinalization && !r.SyncStatusDuringFinalization || errors.Is(err, ErrSkipStatusUpdate) {
 		return false, nil
 	}
 	return after.Differs(before), nil

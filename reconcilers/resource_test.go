@@ -101,6 +101,35 @@ func TestResourceReconciler(t *testing.T) {
 			calls:              []string{"tree"},
 			ReconcilerTestCase: rtest{GivenObjects: steady, ExpectedResult: minute},
 		},
+		"terminating, and the tree removes the last finalizer": {
+			root: with(rootOf(func(*trace) widgetNode {
+				return &widgetSync{SyncDuringFinalization: true, Sync: func(ctx context.Context, w *resources.Widget) error {
+					w.Status.AddField("tree", "ran")
+					return reconcilers.ClearFinalizer(ctx, w, ours)
+				}}
+			}), func(r *widgetRoot) { r.SyncStatusDuringFinalization = true }),
+			ReconcilerTestCase: rtest{
+				GivenObjects:  []client.Object{beingDeleted},
+				ExpectPatches: []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)},
+				ExpectEvents:  []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)},
+			},
+		},
+		"terminating, and another finalizer is left": {
+			root: with(rootOf(func(*trace) widgetNode {
+				return &widgetSync{SyncDuringFinalization: true, Sync: func(ctx context.Context, w *resources.Widget) error {
+					w.Status.AddField("tree", "ran")
+					return reconcilers.ClearFinalizer(ctx, w, ours)
+				}}
+			}), func(r *widgetRoot) { r.SyncStatusDuringFinalization = true }),
+			ReconcilerTestCase: rtest{
+				GivenObjects:        []client.Object{beingDeleted.With(terminating(ours, "theirs.example.com"))},
+				ExpectPatches:       []rtesting.PatchRef{finalizersPatch(`{"metadata":{"finalizers":["theirs.example.com"],"resourceVersion":"999"}}`)},
+				ExpectStatusUpdates: []client.Object{beingDeleted.With(terminating("theirs.example.com"), statusField("tree", "ran"))},
+				ExpectEvents: []rtesting.Event{
+					normal("FinalizerPatched", `Patched finalizer "`+ours+`"`), statusUpdated,
+				},
+			},
+		},
 		"terminating, and gone when the status is written": {
 			root: with(writes(nothing, nil), func(r *widgetRoot) { r.SyncStatusDuringFinalization = true }),
 			ReconcilerTestCase: rtest{

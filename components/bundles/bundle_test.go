@@ -219,12 +219,26 @@ func (b *bundle) goes() {
 	b.isGone()
 }
 
+// deleteRemnant deletes an aggregated role that its controller wrote once more after it was deleted. The component
+// cannot prevent that. Such a role has no label of the bundle.
+func (b *bundle) deleteRemnant(ctx context.Context, object client.Object) error {
+	left := &rbacv1.ClusterRole{}
+	err := b.Get(ctx, client.ObjectKeyFromObject(object), left)
+	if err == nil && len(left.Labels) == 0 && left.AggregationRule == nil {
+		err = b.Delete(ctx, left)
+	}
+	return client.IgnoreNotFound(err)
+}
+
 // isGone waits until the component and all that it ever had are gone.
 func (b *bundle) isGone() {
 	b.Helper()
 	eventually(b, "the component is there", gone(b, b.assembly))
 	for _, object := range append(b.manifestsOf(1), b.manifestsOf(2)...) {
 		eventually(b, object.GetKind()+" is there", func(ctx context.Context) error {
+			if object.GetKind() == "ClusterRole" {
+				must(b, b.deleteRemnant(ctx, object))
+			}
 			err := b.Get(ctx, client.ObjectKeyFromObject(object), object)
 			if apierrors.IsNotFound(err) {
 				return nil

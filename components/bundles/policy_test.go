@@ -51,6 +51,30 @@ func instanceOf(d *apiextensionsv1.CustomResourceDefinition, name string) *unstr
 	return object
 }
 
+// crdClient returns a client like live that knows CustomResourceDefinitions.
+func crdClient(t *testing.T) client.Client {
+	t.Helper()
+	scheme := resources.NewScheme()
+	must(t, apiextensionsv1.AddToScheme(scheme))
+	c, err := client.New(plane.Config(t), client.Options{Scheme: scheme})
+	must(t, err)
+	return c
+}
+
+// age makes a definition an old one.
+func age(t *testing.T, c client.Client, d *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	eventually(t, "the definition does not age", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+			return err
+		}
+		for i := range d.Status.Conditions {
+			d.Status.Conditions[i].LastTransitionTime = metav1.NewTime(d.CreationTimestamp.Add(-time.Hour))
+		}
+		return c.Status().Update(ctx, d)
+	})
+}
+
 // policed is a component with two types, the second of which may not be written any more: an admission policy refuses
 // definitions of its version.
 type policed struct {
@@ -63,11 +87,7 @@ type policed struct {
 
 func police(t *testing.T) *policed {
 	t.Helper()
-	scheme := resources.NewScheme()
-	must(t, apiextensionsv1.AddToScheme(scheme))
-	c, err := client.New(plane.Config(t), client.Options{Scheme: scheme})
-	must(t, err)
-	p := &policed{Client: c}
+	p := &policed{Client: crdClient(t)}
 	home := plane.Namespace(t)
 	group := home + ".example.com"
 	p.free, p.refused = definition(group, "ashes", "Ash", "v1.6.1"), definition(group, "birches", "Birch", "v1.4.0")

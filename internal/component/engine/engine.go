@@ -155,7 +155,7 @@ type run struct {
 	// planner makes the plans from in.
 	planner *plan.Planner
 	// recorded has what the durable records say.
-	recorded  map[plan.Key]decisions
+	recorded  map[plan.Key]inventory.Decisions
 	objects   map[plan.Key]*manifest.Object
 	interests map[plan.Key]observe.Interest
 	// fenced reports whether an object was observed that has a fence.
@@ -273,9 +273,9 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		Corrections: r.Memory.corrections,
 		Now:         r.task.Now,
 	}
-	r.recorded = make(map[plan.Key]decisions, len(stored))
+	r.recorded = make(map[plan.Key]inventory.Decisions, len(stored))
 	for i := range stored {
-		r.recorded[plan.KeyOf(stored[i])] = decisionsOf(&stored[i])
+		r.recorded[plan.KeyOf(stored[i])] = inventory.DecisionsOf(&stored[i])
 	}
 	if r.task.Deleting {
 		return
@@ -343,20 +343,6 @@ func (r *run) addDesired(interest *observe.Interest) {
 	}
 }
 
-// decisions are what a record says that has to be durable before it is carried out. Without the record, an object that
-// was purged would be created again, and an object that was adopted would be deleted with the component.
-type decisions struct{ purged, adopted bool }
-
-func decisionsOf(record *apis.InventoryRecord) decisions {
-	return decisions{purged: inventory.Purged(record), adopted: record.Adopted}
-}
-
-// isDurable reports whether the decisions of the record are those of the durable one.
-func (d decisions) isDurable(record *apis.InventoryRecord) bool {
-	next := decisionsOf(record)
-	return next.adopted == d.adopted && (d.purged || !next.purged)
-}
-
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same
 // for the decisions to purge and to adopt an object. It reports whether all are durable.
 func (r *run) record(ctx context.Context, p plan.Plan) (durable bool, err error) {
@@ -371,7 +357,7 @@ func (r *run) record(ctx context.Context, p plan.Plan) (durable bool, err error)
 	var added []*apis.InventoryRecord
 	for i := range records {
 		before, ok := r.recorded[plan.KeyOf(records[i])]
-		if !ok || !before.isDurable(&records[i]) {
+		if !ok || !before.Have(&records[i]) {
 			added = append(added, &records[i])
 		}
 	}
@@ -389,7 +375,7 @@ func (r *run) record(ctx context.Context, p plan.Plan) (durable bool, err error)
 			r.Memory.setFresh(key)
 		}
 		if durable {
-			r.recorded[key] = decisionsOf(record)
+			r.recorded[key] = inventory.DecisionsOf(record)
 		}
 	}
 	if !durable {
@@ -402,7 +388,7 @@ func (r *run) record(ctx context.Context, p plan.Plan) (durable bool, err error)
 func (r *run) decidesAnew(o plan.Operation) bool {
 	record, ok := r.planner.Record(o.Key)
 	before, recorded := r.recorded[o.Key]
-	return ok && (!recorded || !before.isDurable(&record))
+	return ok && (!recorded || !before.Have(&record))
 }
 
 func (r *run) save(ctx context.Context) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -63,6 +64,11 @@ type rig struct {
 	owner  observe.Component
 	// down: the process ends at the creation for trial, or at the DELETE.
 	down string
+	// refuse: admission refuses to write the definition.
+	refuse bool
+	// memory is kept from run to run if it is set, and later is how much later it is than now.
+	memory *engine.Memory
+	later  time.Duration
 	// writes and lifts are those of the last run.
 	writes, lifts int
 }
@@ -96,6 +102,10 @@ func newRig(t *testing.T, kind string, policy manifest.Options) *rig {
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			r.writes++
+			if r.refuse {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, o.GetName(),
+					errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: too old"))
+			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 	})
@@ -126,8 +136,12 @@ func newRig(t *testing.T, kind string, policy manifest.Options) *rig {
 func (r *rig) run(deleting bool, objects ...client.Object) (*engine.Report, error) {
 	r.Helper()
 	r.writes, r.lifts = 0, 0
-	now := time.Now()
+	now := time.Now().Add(r.later)
 	r.owner.Now = now
+	memory := r.memory
+	if memory == nil {
+		memory = &engine.Memory{}
+	}
 	desired, err := manifest.Prepare(objects, r.policy, nil)
 	if err != nil {
 		r.Fatal(err)
@@ -141,7 +155,7 @@ func (r *rig) run(deleting bool, objects ...client.Object) (*engine.Report, erro
 	}}
 	machine := &engine.Engine{
 		Client: r.WithWatch, Observer: observe.NewDirect(r.WithWatch, prefix, prefix, readiness.Of), Store: inventory.NewStatus(&r.status),
-		Guard: guard, Memory: &engine.Memory{}, Component: r.owner, FieldManager: prefix,
+		Guard: guard, Memory: memory, Component: r.owner, FieldManager: prefix,
 		Mark: execute.Mark{Prefix: prefix, ID: r.owner.OwnerID, Owner: r.owner.Owner},
 	}
 	report, err := machine.Run(r.Context(), engine.Task{Deleting: deleting, Objects: desired, Now: now})
@@ -271,4 +285,66 @@ func TestFenceOfATypeThatIsLeftBehind(t *testing.T) {
 	if owner := r.live().Labels[prefix+"/owner-id"]; owner != "" {
 		t.Errorf("it is still owned by %s", owner)
 	}
+}
+
+// A fence that is refused is tried again after one, two, four, eight, ten and ten minutes, each time with one dry run.
+// Nothing is written meanwhile. Once it is not refused any more, the type goes.
+func TestFenceThatIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "Rest", manifest.Options{})
+	r.converge(false, r.crd)
+	r.refuse, r.memory = true, &engine.Memory{}
+	const words = "creation of Rest could not be fenced off: refused by the ValidatingAdmissionPolicy 'p': too old"
+	for i, minutes := range []time.Duration{1, 2, 4, 8, 10, 10} {
+		begin := time.Now().Add(r.later)
+		report, err := r.run(true)
+		if err != nil || len(report.Plan.Obstacles) != 1 || !strings.HasSuffix(report.Plan.Obstacles[0].Message, words) {
+			t.Fatalf("try %d: %v, %+v", i, err, report.Plan.Obstacles)
+		}
+		if r.writes != 1 {
+			t.Errorf("try %d: %d writes", i, r.writes)
+		}
+		delay := report.RetryAt.Sub(begin)
+		if delay < minutes*time.Minute || delay > minutes*time.Minute+20*time.Second {
+			t.Errorf("try %d: the next one is after %v", i, delay)
+		}
+		r.later += minutes*time.Minute - 20*time.Second
+		again, err := r.run(true)
+		if err != nil || r.writes != 0 || !again.RetryAt.Equal(report.RetryAt) ||
+			!strings.HasSuffix(again.Plan.Obstacles[0].Message, words) {
+			t.Errorf("after try %d: %d writes, %v, %+v", i, r.writes, err, again.Plan.Obstacles)
+		}
+		r.later += 40 * time.Second
+	}
+	r.assertOpen()
+	r.refuse = false
+	r.converge(true)
+}
+
+// The definition is changed by somebody: the fence is tried at once. A new process does not know the refusal.
+func TestRefusalDoesNotOutliveTheDefinition(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "Edit", manifest.Options{})
+	r.converge(false, r.crd)
+	r.refuse, r.memory = true, &engine.Memory{}
+	if _, err := r.run(true); err != nil || r.writes != 1 {
+		t.Fatalf("%d writes: %v", r.writes, err)
+	}
+	if _, err := r.run(true); err != nil || r.writes != 0 {
+		t.Errorf("%d writes: %v", r.writes, err)
+	}
+	live := r.live()
+	live.Spec.Names.ShortNames = []string{"ed"}
+	if err := r.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.run(true); err != nil || r.writes != 1 {
+		t.Errorf("after the change: %d writes: %v", r.writes, err)
+	}
+	r.memory = nil
+	if _, err := r.run(true); err != nil || r.writes != 1 {
+		t.Errorf("in a new process: %d writes: %v", r.writes, err)
+	}
+	r.refuse = false
+	r.converge(true)
 }

@@ -12,6 +12,7 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // executeStage carries out the stage of a plan and adds the results to the input of the next plan. failed joins the
@@ -41,8 +42,6 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 	var problems []error
 	for i := range results {
 		outcome, err := r.addResult(&results[i])
-		// Otherwise the report would hold all objects until its end.
-		results[i].Object = nil
 		outcomes = append(outcomes, outcome)
 		if err != nil {
 			problems = append(problems, err)
@@ -74,6 +73,7 @@ func (r *run) executor(p plan.Plan) *execute.Executor {
 		Managed: func(key plan.Key) []metav1.ManagedFieldsEntry {
 			return r.Observer.Managed(r.Component, key)
 		},
+		Seen: r.seen,
 	}
 }
 
@@ -124,18 +124,23 @@ func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, 
 	}
 }
 
+// seen tells the observer of an object that the API server returned. The result need not keep the object then.
+func (r *run) seen(operation plan.Operation, object *unstructured.Unstructured) plan.Observed {
+	interest, ok := r.interests[operation.Key]
+	if !ok {
+		interest = observe.Interest{Key: operation.Key, Version: operation.Version}
+	}
+	return r.Observer.Wrote(r.Component, interest, object)
+}
+
 // addResult adds a result to the input of the next plan. The error is one to report. It is none if an object exists
 // already or has to be waited for.
 func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
 	operation := result.Operation
 	outcome := plan.Outcome{Operation: operation, Err: result.Err, Use: result.Use}
 	key := operation.Key
-	if result.Object != nil {
-		interest, ok := r.interests[key]
-		if !ok {
-			interest = observe.Interest{Key: key, Version: operation.Version}
-		}
-		outcome.Observed = r.Observer.Wrote(r.Component, interest, result.Object)
+	if result.Observed.Presence == plan.Present {
+		outcome.Observed = result.Observed
 		r.in.Observed[key] = outcome.Observed
 		delete(r.Memory.fresh, key)
 	}
@@ -173,7 +178,7 @@ func (r *run) addFailure(result *execute.Result) error {
 	if result.Operation.Action == plan.ActionCreate && isRefusal(result.Err) {
 		r.Memory.setFresh(key)
 	}
-	if errors.As(result.Err, &exists) && result.Object != nil {
+	if errors.As(result.Err, &exists) && result.Exists {
 		// The next plan decides whether it is adopted.
 		return nil
 	}

@@ -88,14 +88,19 @@ type Executor struct {
 	Objects map[plan.Key]*manifest.Object
 	// Patterns are the additional managed types, for checks of them.
 	Patterns []plan.Pattern
-	// Records are the records of the inventory, by key. They say which objects were ours, and whether instances that
-	// others have of a type, or objects that they have in a namespace, matter when the object is deleted.
+	// Records are the records of the inventory, by key; those of objects to be created need not be there. They say which
+	// objects were ours, and whether instances that others have of a type, or objects that they have in a namespace,
+	// matter when the object is deleted.
 	Records map[plan.Key]apis.InventoryRecord
 	// Managed returns our managed fields of the object as they were last seen, if that was the current version of the
 	// object. If there is no function, or if it returns none, the managed fields are not known, and the object is read
 	// before it is applied. If it returns none, the object may also have changed unseen, and it is read before it is
 	// deleted.
 	Managed func(key plan.Key) []metav1.ManagedFieldsEntry
+
+	// Seen is called with each object that the API server returns, as soon as it does, from several goroutines at the
+	// same time. What it returns is kept in the result in place of the object. Optional.
+	Seen func(op plan.Operation, object *unstructured.Unstructured) plan.Observed
 
 	versions servedVersions
 }
@@ -104,9 +109,11 @@ type Executor struct {
 type Result struct {
 	Operation plan.Operation
 	// Object is the object as the API server returned it; nil if no answer contains it. If a create found an object of
-	// that name, it is that object, and Err has the type [ExistsError]. Receivers that keep results drop it.
+	// that name, it is that object, and Err has the type [ExistsError]. With [Executor.Seen] it is nil.
 	Object *unstructured.Unstructured
-	// Exists says that a create found an object of that name, which Object is.
+	// Observed is what [Executor.Seen] made of the object.
+	Observed plan.Observed
+	// Exists says that a create found an object of that name.
 	Exists bool
 	// Gone says that the object with the UID of the operation is known not to exist any more. An operation that was to
 	// write it then has an error of type [StaleError].
@@ -158,18 +165,21 @@ func (e *Executor) execute(ctx context.Context, result *Result) {
 	if err == nil {
 		err = e.dispatch(ctx, result)
 	}
-	e.setError(result, err)
+	e.conclude(result, err)
 }
 
-func (e *Executor) setError(result *Result, err error) {
-	if err == nil {
-		return
+// conclude sets the error of a result, and hands on its object.
+func (e *Executor) conclude(result *Result, err error) {
+	if err != nil {
+		if served.IsVersionGone(err) {
+			e.forgetVersion(result.Operation.Key.GroupKind())
+		}
+		result.Gone = isStale(err)
+		result.Err = e.failure(result.Operation, err)
 	}
-	if served.IsVersionGone(err) {
-		e.forgetVersion(result.Operation.Key.GroupKind())
+	if e.Seen != nil && result.Object != nil {
+		result.Observed, result.Object = e.Seen(result.Operation, result.Object), nil
 	}
-	result.Gone = isStale(err)
-	result.Err = e.failure(result.Operation, err)
 }
 
 // dispatch calls the function for the action of the operation. That function fills in the result.

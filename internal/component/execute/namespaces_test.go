@@ -43,7 +43,8 @@ func TestEnsureNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.warm(operation(plan.ActionCreate, gone))
-	failed := b.executor.EnsureNamespaces(t.Context(), []string{fresh, going, "default", "NOT_ONE", fresh})
+	failed := b.executor.EnsureNamespaces(t.Context(), []string{fresh, going, b.namespace, "NOT_ONE", fresh,
+		"default", "kube-system", "kube-public", "kube-node-lease"})
 	if got := b.requests.Total(); got != 4 {
 		t.Errorf("made %d requests:\n%s", got, b.requests)
 	}
@@ -74,7 +75,7 @@ func TestEnsureNamespacesWithoutPermission(t *testing.T) {
 	if err := b.Delete(t.Context(), named(gone)); err != nil {
 		t.Fatal(err)
 	}
-	failed := b.executor.EnsureNamespaces(t.Context(), []string{"nowhere", "default", going})
+	failed := b.executor.EnsureNamespaces(t.Context(), []string{"nowhere", b.namespace, going})
 	var wait *execute.WaitError
 	if len(failed) != 2 || !apierrs.IsForbidden(failed["nowhere"]) || errors.As(failed["nowhere"], &wait) ||
 		!errors.As(failed[going], &wait) {

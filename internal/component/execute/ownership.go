@@ -42,7 +42,7 @@ func (e *Executor) readCurrent(ctx context.Context, op plan.Operation, live clie
 	case live.GetUID() != op.UID:
 		return &StaleError{Replaced: true}
 	}
-	if ownership, claim := e.Mark.ownership(live); !e.mayWrite(op, ownership) {
+	if ownership, claim := e.Mark.ownership(live); !e.mayWrite(op, ownership, claim) {
 		return &OwnerError{Ownership: ownership, Claim: claim}
 	}
 	return nil
@@ -50,7 +50,7 @@ func (e *Executor) readCurrent(ctx context.Context, op plan.Operation, live clie
 
 // mayWrite reports whether the operation may write or delete an object of that ownership. The object has to be ours,
 // unless the operation takes over a desired object that may be taken over. Recreating an object is a way to do so.
-func (e *Executor) mayWrite(op plan.Operation, ownership plan.Ownership) bool {
+func (e *Executor) mayWrite(op plan.Operation, ownership plan.Ownership, claim string) bool {
 	object := e.Objects[op.Key]
 	if ownership == plan.Ours || object == nil {
 		return ownership == plan.Ours
@@ -58,7 +58,8 @@ func (e *Executor) mayWrite(op plan.Operation, ownership plan.Ownership) bool {
 	switch op.Action {
 	case plan.ActionAdopt, plan.ActionRelabel, plan.ActionRecreate:
 		recorded := e.Records[op.Key].UID
-		return plan.MayTakeOver(object.Desired.AdoptionPolicy, ownership, recorded, op.UID)
+		return plan.MayTakeOver(object.Desired.AdoptionPolicy, ownership, recorded, op.UID) ||
+			plan.IsRemnant(op.Key.GroupKind(), ownership, claim, recorded)
 	}
 	return false
 }

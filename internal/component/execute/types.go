@@ -33,11 +33,11 @@ func (e *Executor) deleteGuarded(ctx context.Context, results []Result, position
 		result := &results[i]
 		switch op := &result.Operation; {
 		case ctx.Err() != nil:
-			e.setError(result, ctx.Err())
+			e.conclude(result, ctx.Err())
 		case e.Guard == nil:
-			e.setError(result, errNoGuard)
+			e.conclude(result, errNoGuard)
 		case op.UID == "":
-			e.setError(result, errNoUID)
+			e.conclude(result, errNoUID)
 		default:
 			targets, asked = append(targets, foreign.Target{Key: op.Key, UID: op.UID}), append(asked, result)
 		}
@@ -52,7 +52,7 @@ func (e *Executor) deleteGuarded(ctx context.Context, results []Result, position
 
 func (e *Executor) setOutcome(result *Result, outcome foreign.Outcome) {
 	result.Use, result.Object = outcome.Use, outcome.Object
-	e.setError(result, outcome.Err)
+	e.conclude(result, outcome.Err)
 }
 
 // check finds out how others use types.

@@ -10,10 +10,11 @@
 //  1. Check. If others have instances, nothing is written.
 //  2. Fence. A validation rule at the root of every version's schema refuses to create instances. Instances that exist
 //     can be updated and deleted, finalizers included. The same write records in an annotation that the fence exists.
-//  3. Prove. An instance is created with a dry run, and has to be refused with the message of the fence.
-//  4. Wait for the margin. Other API servers need it to see the fence, and creations that have begun need it to end,
-//     since the rules that were there when they began apply to them. For a type that is a few seconds old the margin is
-//     longer: an API server delays the creation of instances of such a type by two seconds.
+//  3. Prove. An instance is created with a dry run, and has to be refused with the message of the fence: by each API
+//     server, see below.
+//  4. Wait for the margin. API servers that were not met need it to see the fence, and creations that have begun need
+//     it to end, since the rules that were there when they began apply to them. For a type that is a few seconds old
+//     the margin is longer: an API server delays the creation of instances of such a type by two seconds.
 //  5. Record in the annotation for which generation of the definition the fence is proven. The next call then need not
 //     prove it again, and does not depend on webhooks that are gone by then.
 //  6. Check again. If others have instances after all, the fence is lifted.
@@ -23,8 +24,28 @@
 // never gets a finalizer: a finalizer would keep the definition, not the instances, and would allow new instances after
 // the clean-up.
 //
-// One gap is left: a webhook can delay a creation that began before the fence took effect for longer than the margin.
-// Its instance is written after the second check.
+// All types of a component go through each step together (protocol.go), so they share one margin. If the component goes,
+// fences are put up for all types or none. A dry run asks admission before that whether it refuses a fence: the fences
+// of the others would otherwise come and go, and users could not create instances meanwhile.
+//
+// # Several API servers
+//
+// An API server refuses instances once its watch has brought the fence. Each API server has a watch of its own, and on a
+// busy machine one may be a second behind another. The Leases in kube-system tell how many API servers there are. If
+// there are several, or if the Leases cannot be read, each attempt of the proof has a connection of its own, which a
+// load balancer may lead to any server. The proof ends when servers of that many certificates have refused an instance,
+// or when three attempts for each server were refused in a row, 12 at most; without Leases, three servers are assumed.
+// A load balancer that chooses at random leads to each of two servers with 98 %, to each of three with 97 %.
+//
+// The margin is for servers that were not met. It is two seconds, and at least twice the time that the servers took
+// that were met.
+//
+// # What is not covered
+//
+// A creation is written after the second check if it began before the fence took effect and takes longer than the
+// margin: because its body arrives slowly, or because a webhook delays it. A margin of two seconds covers bodies that
+// arrive half a second after the head. An API server gives up a request after a minute (--request-timeout) unless it is
+// told otherwise, so no creation takes longer, and a margin of a minute covers them all.
 //
 // # The fence and other writers
 //
@@ -60,13 +81,13 @@
 //
 // # What it costs
 //
-// A check takes two requests: one reads the definition, one lists instances. A check with a fence takes six or more: it
-// writes the fence, creates an instance with a dry run until that is refused, records the proof and lists again. A
-// deletion takes one request more; it takes three if the fence was proven before. A check by pattern takes a discovery
-// of the cluster, once for all patterns, and one list for each type that matches. A check of a namespace takes the same
-// discovery, a read of the namespace, one list for each namespaced type, another for each 500 objects more, and a read
-// of each owner that objects refer to; a deletion takes one request more. As long as the objects that were named are
-// there, the next check takes a read of the namespace and of each of them.
+// A check takes two requests: one reads the definition, one lists instances. A fence takes five or more: a dry run and
+// the write of the fence, one or more creations with a dry run, the record of the proof, and a list. A deletion takes
+// six more or, if the fence was proven before, three. The Leases are listed once for all types. A check by pattern takes
+// a discovery of the cluster, once for all patterns, and one list for each type that matches. A check of a namespace
+// takes the same discovery, a read of the namespace, one list for each namespaced type, another for each 500 objects
+// more, and a read of each owner that objects refer to; a deletion takes one request more. As long as the objects that
+// were named are there, the next check takes a read of the namespace and of each of them.
 package foreign
 
 import (

@@ -325,4 +325,3 @@ func (r *slowReader) Read(p []byte) (int, error) {
 	<-r.wait
 	return r.Reader.Read(p)
 }
-

@@ -89,6 +89,24 @@ func Purged(record *apis.InventoryRecord) bool {
 	return false
 }
 
+// Decisions are what a record says that has to be durable before it is carried out. Without the record, an object that
+// was purged would be created again, and an object that was adopted would be deleted with the component.
+type Decisions struct {
+	// Purged is the result of [Purged].
+	Purged, Adopted bool
+}
+
+// DecisionsOf returns the decisions of a record.
+func DecisionsOf(record *apis.InventoryRecord) Decisions {
+	return Decisions{Purged: Purged(record), Adopted: record.Adopted}
+}
+
+// Have reports whether the decisions of a record are among these. That an object is not purged is no decision.
+func (d Decisions) Have(record *apis.InventoryRecord) bool {
+	next := DecisionsOf(record)
+	return next.Adopted == d.Adopted && (d.Purged || !next.Purged)
+}
+
 // Equal reports whether two inventories are the same once compact. The order does not matter; if it is the same, Equal
 // allocates nothing.
 func Equal(a, b []apis.InventoryRecord) bool {

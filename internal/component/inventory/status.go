@@ -21,8 +21,7 @@ var _ Store = (*Status)(nil)
 //
 // A record is durable once the status has been written: Save reports so for the keys that the status had when the store
 // was made. A changed record of these keys need not be durable at once, because a lost change is observed in the
-// cluster again. The exception is that an object is to be purged: without that in its record, an object that is gone
-// would be created again.
+// cluster again. The exceptions are its [Decisions].
 type Status struct {
 	// Limit is how large the inventory may get, in bytes of JSON. Default: DefaultLimit.
 	//
@@ -31,10 +30,10 @@ type Status struct {
 	Limit int
 
 	status *apis.ComponentStatus
-	// before is what the status had when the store was made. durable has its keys, with true for a purged object; it is
-	// made when it is needed.
+	// before is what the status had when the store was made. durable has its keys and decisions; it is made when it is
+	// needed.
 	before  []apis.InventoryRecord
-	durable map[plan.Key]bool
+	durable map[plan.Key]Decisions
 }
 
 // NewStatus returns a store in a status as it was read.
@@ -86,21 +85,21 @@ func sizeOf(records []apis.InventoryRecord) (int, error) {
 	return len(raw), err
 }
 
-// isDurable reports whether all keys of records were in the status when the store was made. With purges, each record of
-// a purged object must also have said so then.
-func (s *Status) isDurable(records []apis.InventoryRecord, purges bool) bool {
+// isDurable reports whether all keys of records were in the status when the store was made, and also, if asked for,
+// their decisions.
+func (s *Status) isDurable(records []apis.InventoryRecord, decisions bool) bool {
 	if len(records) == 0 || len(records) == len(s.before) && &records[0] == &s.before[0] {
 		return true
 	}
 	if s.durable == nil {
-		s.durable = make(map[plan.Key]bool, len(s.before))
+		s.durable = make(map[plan.Key]Decisions, len(s.before))
 		for i := range s.before {
-			s.durable[plan.KeyOf(s.before[i])] = Purged(&s.before[i])
+			s.durable[plan.KeyOf(s.before[i])] = DecisionsOf(&s.before[i])
 		}
 	}
 	for i := range records {
-		wasPurged, ok := s.durable[plan.KeyOf(records[i])]
-		if !ok || purges && !wasPurged && Purged(&records[i]) {
+		before, ok := s.durable[plan.KeyOf(records[i])]
+		if !ok || decisions && !before.Have(&records[i]) {
 			return false
 		}
 	}

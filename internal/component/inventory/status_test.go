@@ -172,3 +172,28 @@ func TestStatusRemove(t *testing.T) {
 		t.Errorf("got %v, %v", err, status.Inventory)
 	}
 }
+
+// What a record decides is durable once the status has said so.
+func TestDecisionsAreDurableOnceWritten(t *testing.T) {
+	for name, decide := range map[string]func(r *apis.InventoryRecord){
+		"adopted":          func(r *apis.InventoryRecord) { r.Adopted = true },
+		"purged":           func(r *apis.InventoryRecord) { r.PurgeOrder, r.Phase = new(int16), apis.PhaseScheduledForCompletion },
+		"nothing new":      nil,
+		"adopted no more":  nil,
+		"message, as ever": func(r *apis.InventoryRecord) { r.Message = "it waits" },
+	} {
+		status := &apis.ComponentStatus{Inventory: records(2, ready)}
+		status.Inventory[1].Adopted = name == "adopted no more"
+		next := records(2, ready)
+		if decide != nil {
+			decide(&next[1])
+		}
+		want := name == "nothing new" || name == "message, as ever"
+		for again := range 2 {
+			durable, err := inventory.NewStatus(status).Save(t.Context(), next)
+			if err != nil || durable != (want || again == 1) {
+				t.Errorf("%s, request %d: durable is %v, %v", name, again+1, durable, err)
+			}
+		}
+	}
+}

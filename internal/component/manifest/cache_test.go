@@ -159,13 +159,17 @@ func TestNothingOfTheGeneratedObjectsIsKept(t *testing.T) {
 	cache := &manifest.Cache{}
 	generated := object("v1 ConfigMap", "a", m{"data": m{"a": "b"}, "list": []any{m{"a": "b"}}, "typed": map[string]string{"a": "b"}})
 	first := prepareWith(t, options(), cache, generated)[0]
-	want := made(t, first).DeepCopy()
+	before := made(t, first)
+	want := before.DeepCopy()
 	generated.Object["data"].(m)["a"] = "c"
 	generated.Object["list"].([]any)[0].(m)["a"] = "c"
 	generated.Object["typed"].(map[string]string)["a"] = "c"
 	generated.Object["metadata"].(m)["labels"] = m{"a": "b"}
-	if diff := cmp.Diff(want, made(t, first)); diff != "" {
-		t.Errorf("what was prepared has changed (-was, +is):\n%s", diff)
+	if diff := cmp.Diff(want, before); diff != "" {
+		t.Errorf("what was made has changed (-was, +is):\n%s", diff)
+	}
+	if _, err := first.Manifest(); !errors.Is(err, manifest.ErrChanged) {
+		t.Errorf("after the change, the error is %v", err)
 	}
 	second := prepareWith(t, options(), cache, generated)[0]
 	if got := made(t, second).Object["data"].(m)["a"]; got != "c" || second.Desired.Digest == first.Desired.Digest {

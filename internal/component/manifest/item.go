@@ -229,12 +229,7 @@ func (i *item) complete(s scope, from *source, componentDigest string) (changed 
 		if err != nil {
 			return true, err
 		}
-		i.scope = s
-		i.data = i.fingerprints(content)
-		i.digest = plan.DigestOnce
-		if i.desired.ReconcilePolicy != apis.ReconcileOnce {
-			i.digest = digestOf(inNamespace(content, i.within()), i.confidential())
-		}
+		i.setScope(s, content)
 	}
 	if i.desired.ReconcilePolicy == apis.ReconcileOnObjectOrComponentChange {
 		base, suffix, ok := strings.Cut(i.digest, "@")
@@ -243,4 +238,26 @@ func (i *item) complete(s scope, from *source, componentDigest string) (changed 
 		}
 	}
 	return changed, nil
+}
+
+// setScope takes what depends on the scope from the content.
+func (i *item) setScope(s scope, content map[string]any) {
+	i.scope = s
+	i.data = i.fingerprints(content)
+	i.digest = plan.DigestOnce
+	if i.desired.ReconcilePolicy != apis.ReconcileOnce {
+		i.digest = digestOf(inNamespace(content, i.within()), i.confidential())
+	}
+}
+
+// release drops the content, which is made again if it is needed. All contents together would be the most that a
+// roll-out keeps in memory. So that few are made again, the item is completed before, for the scope that it most likely
+// has.
+func (i *item) release() {
+	likely := scopeNamespaced
+	if i.home == "" || i.definition != nil || i.kind.GroupKind() == kinds.Namespace {
+		likely = scopeCluster
+	}
+	i.setScope(likely, i.content)
+	i.content = nil
 }

@@ -78,6 +78,10 @@ func itemsOf(objects []client.Object, entries []entry, options *Options, known c
 			} else {
 				e.items = newItems(content, options, known)
 			}
+			// The rest cannot be made again.
+			if len(e.items) == 1 && e.items[0].place == "" && e.items[0].fault == nil && e.hash != 0 {
+				e.items[0].release()
+			}
 		}
 		for _, i := range e.items {
 			i.index, i.ordinal = index, len(items)

@@ -74,13 +74,12 @@ func (s *source) sanitized() (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its manifest cannot be made again: %w", err)
 	}
-	s.content = content
 	return content, nil
 }
 
 // Manifest returns the object as it is to be written, without the marks of the component. It is made from what was
-// generated, once; the error is [ErrChanged] if that has changed since. It is nil for the zero Object. It is safe for
-// concurrent use.
+// generated, in each call; the error is [ErrChanged] if that has changed since. It is nil for the zero Object. It is
+// safe for concurrent use.
 func (o *Object) Manifest() (*unstructured.Unstructured, error) {
 	s := o.source
 	if s == nil {
@@ -88,15 +87,14 @@ func (o *Object) Manifest() (*unstructured.Unstructured, error) {
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if s.manifest == nil {
-		content, err := s.sanitized()
-		if err != nil {
-			return nil, err
-		}
-		s.manifest = &unstructured.Unstructured{Object: inNamespace(content, s.namespace)}
-		s.content = nil
+	if s.manifest != nil {
+		return s.manifest, nil
 	}
-	return s.manifest, nil
+	content, err := s.sanitized()
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: inNamespace(content, s.namespace)}, nil
 }
 
 // Given returns an object with a manifest and nothing else.

@@ -15,6 +15,7 @@ const (
 	reasonMissing    = "it is gone"
 	reasonExists     = "it exists"
 	reasonUnlabelled = "its owner label was removed"
+	reasonRemnant    = "a controller wrote it after it was deleted"
 	reasonChanged    = "its desired state changed"
 	reasonUnknown    = "it is not known what was written last"
 	reasonFields     = "it is not known whether the last write was complete"
@@ -233,6 +234,9 @@ func (it *item) assessAbsent() {
 func (it *item) assessNotOurs() {
 	d, r, o := it.desired, it.record, &it.observed
 	switch {
+	case IsRemnant(it.key.GroupKind(), o.Ownership, o.Claim, r.UID):
+		it.setAction(ActionRelabel, reasonRemnant)
+		recordAdoption(r, d, false)
 	case !MayTakeOver(d.AdoptionPolicy, o.Ownership, r.UID, o.UID):
 		it.setState(stateNotOurs, apis.ObjectFailed, it.refusal())
 		if r.UID == "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/message"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -119,6 +120,8 @@ func isOwnerText(text string) bool {
 	return len(parts) == 4 && parts[0] != "" && parts[2] != "" && parts[3] != ""
 }
 
+const wereWriters = "was written by "
+
 // namedWriters is how many field managers are named.
 const namedWriters = 3
 
@@ -133,7 +136,7 @@ func writersOf(entries []metav1.ManagedFieldsEntry) string {
 	if len(writers) == 0 {
 		return ""
 	}
-	return "was written by " + message.List(slices.Sorted(maps.Keys(writers)), namedWriters)
+	return wereWriters + message.List(slices.Sorted(maps.Keys(writers)), namedWriters)
 }
 
 // shown returns what others wrote as a part of a message.
@@ -201,4 +204,17 @@ func MayTakeOver(policy apis.AdoptionPolicy, ownership Ownership, recorded, uid 
 		return true
 	}
 	return policy == apis.AdoptIfUnowned || policy == apis.AdoptAlways
+}
+
+var clusterRole = schema.GroupKind{Group: groupRBAC, Kind: "ClusterRole"}
+
+// aggregator fills aggregated ClusterRoles. It may see the deletion of such a role late, and then creates a role that
+// has nothing but rules, or nothing at all.
+const aggregator = "clusterrole-aggregation-controller"
+
+// IsRemnant reports whether an object is only there because a controller wrote it once more after it was deleted. It
+// may then be taken over whatever the policy, and counts as created by the component. recorded is the UID in the record
+// of the object: without one, the component never had it. The claim is that of [Marks.Ownership].
+func IsRemnant(kind schema.GroupKind, ownership Ownership, claim string, recorded types.UID) bool {
+	return kind == clusterRole && ownership == Unowned && (claim == wereWriters+aggregator || claim == "" && recorded != "")
 }

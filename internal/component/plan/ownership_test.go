@@ -232,3 +232,36 @@ func TestRefusalEndsAPlannedAdoption(t *testing.T) {
 	}
 	same(t, "obstacles", obstacles(p), []string{"not ours c: it is controlled by ReplicaSet web; adoption-policy: always adopts it"})
 }
+
+// What a controller wrote once more after it was deleted is taken over, and counts as created.
+func TestRemnantIsTakenOver(t *testing.T) {
+	const written = "was written by clusterrole-aggregation-controller"
+	role := object1("rbac.authorization.k8s.io", "ClusterRole", "admin")
+	role.Namespace, role.AdoptionPolicy, role.DeletePolicy = "", apis.AdoptNever, ""
+	for name, test := range map[string]struct {
+		claim    string
+		recorded types.UID
+		kind     string
+		want     []string
+	}{
+		"again":             {written, "u0", "ClusterRole", []string{"relabel admin"}},
+		"before":            {written, "", "ClusterRole", []string{"relabel admin"}},
+		"empty":             {"", "u0", "ClusterRole", []string{"relabel admin"}},
+		"empty, never ours": {"", "", "ClusterRole", nil},
+		"by somebody, too":  {written + ", kubectl", "u0", "ClusterRole", nil},
+		"of another kind":   {written, "u0", "Role", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := role
+			d.Kind = test.kind
+			r, s := asIs(d), live(d)
+			r.UID, r.DeletePolicy = test.recorded, ""
+			s.Ownership, s.Claim, s.Digest = plan.Unowned, test.claim, ""
+			p := plan.Make(single(d, &r, s))
+			same(t, "operations", actions(p), test.want)
+			if r := p.Inventory[0]; r.Adopted || r.DeletePolicy != "" {
+				t.Errorf("the record is %+v", r)
+			}
+		})
+	}
+}

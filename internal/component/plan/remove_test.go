@@ -61,15 +61,16 @@ func TestWhatNeedsNoCheck(t *testing.T) {
 		seen   func(*plan.Observed)
 		want   []string
 	}{
-		"a type of ours":        {want: []string{"check baz.test.local"}},
-		"orphaned":              {record: func(r *apis.InventoryRecord) { r.DeletePolicy = apis.DeleteOrphanOnDelete }, want: []string{"orphan baz.test.local"}},
-		"orphaned otherwise":    {record: func(r *apis.InventoryRecord) { r.DeletePolicy = apis.DeleteOrphanOnApply }, want: []string{"check baz.test.local"}},
-		"ignored":               {record: func(r *apis.InventoryRecord) { r.IgnoreForeignInstances = true }, want: []string{"delete baz.test.local"}},
-		"committed":             {record: func(r *apis.InventoryRecord) { r.Phase = apis.PhaseScheduledForDeletion }, want: []string{"delete type baz.test.local"}},
-		"dropped before":        {record: func(r *apis.InventoryRecord) { r.Digest, r.Phase = "", apis.PhaseDeleting }, want: []string{"check baz.test.local"}},
-		"not ours":              {seen: func(s *plan.Observed) { s.Ownership = plan.Foreign }},
-		"gone":                  {seen: func(s *plan.Observed) { *s = plan.Observed{Presence: plan.Absent} }},
-		"being deleted already": {seen: func(s *plan.Observed) { s.Terminating = true }},
+		"a type of ours":         {want: []string{"check baz.test.local"}},
+		"orphaned":               {record: func(r *apis.InventoryRecord) { r.DeletePolicy = apis.DeleteOrphanOnDelete }, want: []string{"orphan baz.test.local"}},
+		"orphaned otherwise":     {record: func(r *apis.InventoryRecord) { r.DeletePolicy = apis.DeleteOrphanOnApply }, want: []string{"check baz.test.local"}},
+		"ignored":                {record: func(r *apis.InventoryRecord) { r.IgnoreForeignInstances = true }, want: []string{"delete baz.test.local"}},
+		"ignored in the cluster": {seen: func(s *plan.Observed) { s.IgnoreForeignInstances = true }, want: []string{"delete type baz.test.local"}},
+		"committed":              {record: func(r *apis.InventoryRecord) { r.Phase = apis.PhaseScheduledForDeletion }, want: []string{"delete type baz.test.local"}},
+		"dropped before":         {record: func(r *apis.InventoryRecord) { r.Digest, r.Phase = "", apis.PhaseDeleting }, want: []string{"check baz.test.local"}},
+		"not ours":               {seen: func(s *plan.Observed) { s.Ownership = plan.Foreign }},
+		"gone":                   {seen: func(s *plan.Observed) { *s = plan.Observed{Presence: plan.Absent} }},
+		"being deleted already":  {seen: func(s *plan.Observed) { s.Terminating = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := asIs(d), live(d)
@@ -84,6 +85,18 @@ func TestWhatNeedsNoCheck(t *testing.T) {
 			same(t, "operations", actions(p), test.want)
 		})
 	}
+}
+
+// If something is known to block from the start, nothing else is checked.
+func TestDeletionThatIsKnownToBeBlocked(t *testing.T) {
+	refused, free := crd("baz"), crd("foo")
+	in := plan.Input{Deleting: true, Inventory: []apis.InventoryRecord{asIs(free), asIs(refused)},
+		Observed: map[plan.Key]plan.Observed{free.Key: live(free), refused.Key: live(refused)},
+		Patterns: []plan.Pattern{{Group: "*", Kind: "*"}},
+		Uses:     map[plan.Key]plan.Use{refused.Key: {State: plan.ForeignUnknown, Reason: "no fence", Unfenced: true}}}
+	p := plan.Make(in)
+	same(t, "operations", actions(p), nil)
+	same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: it is not known whether others use it: no fence"})
 }
 
 func TestDeletionWaitsForWhatIsNotKnown(t *testing.T) {

@@ -216,7 +216,7 @@ const (
 	ActionCreate Action = "create"
 	// ActionAdopt makes an existing object ours and writes the desired state.
 	ActionAdopt Action = "adopt"
-	// ActionRelabel does the same for an object that was ours and has lost its label.
+	// ActionRelabel does the same for an object that was ours and has lost its label, or that [IsRemnant] is about.
 	ActionRelabel Action = "relabel"
 	// ActionApply writes the desired state, by the update policy Apply or ApplyOverride.
 	ActionApply Action = "apply"

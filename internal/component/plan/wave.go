@@ -157,9 +157,6 @@ func (b *builder) openWave(w *wave, open bool) {
 	}
 }
 
-// isNotWaitedFor reports whether no wave waits for the object although it is not ready.
-func (it *item) isNotWaitedFor() bool { return it.volatile || it.state == stateContested }
-
 // wasReady reports whether the object was ready once since it was written, or is not waited for.
 func (it *item) wasReady() bool {
 	phase := it.record.Phase
@@ -176,6 +173,9 @@ func (b *builder) waitsForServer(it *item) bool {
 		return definer.desired != nil && definer.stage() == stageAPIServices && !definer.wasReady()
 	})
 }
+
+// isNotWaitedFor reports whether no wave waits for the object although it is not ready.
+func (it *item) isNotWaitedFor() bool { return it.volatile || it.state == stateContested }
 
 // hasUnwritten reports whether a new desired state is still to be written in the wave.
 func (w *wave) hasUnwritten() bool {

@@ -1,0 +1,47 @@
+package bundles_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A component with 14 types is deleted with few requests for each, and waits once for all fences.
+func TestDeletionOfManyTypes(t *testing.T) {
+	t.Parallel()
+	const types, margin = 14, 2 * time.Second
+	home := plane.Namespace(t)
+	c := crdClient(t)
+	var objects []client.Object
+	for i := range types {
+		kind := fmt.Sprintf("Oak%d", i)
+		objects = append(objects, definition(home+".example.com", strings.ToLower(kind)+"s", kind, "v1"))
+	}
+	assembly := resources.NewAssembly(home, "forest", objects...)
+	requests := startOperator(t, home, resources.AssemblyGenerator(), options{FenceMargin: margin})
+	must(t, c.Create(t.Context(), assembly))
+	eventually(t, "it is not deployed", isReady(c, assembly))
+	// An API server holds up the creation of instances of a new type, so the margin would be longer.
+	for _, object := range objects {
+		age(t, c, object.(*apiextensionsv1.CustomResourceDefinition))
+	}
+	requests.Reset()
+	begin := time.Now()
+	must(t, c.Delete(t.Context(), assembly))
+	eventually(t, "it is not deleted", gone(c, append(objects, assembly)...))
+	took := time.Since(begin)
+	t.Logf("%d requests, %v", requests.Total(), took)
+	if n := requests.Total(); n > 25*types {
+		t.Errorf("%d requests for %d types:\n%s", n, types, requests)
+	}
+	// One margin for each type would take half a minute. A busy machine takes its time.
+	if took > types*margin/2 {
+		t.Errorf("it took %v", took)
+	}
+}
