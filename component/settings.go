@@ -199,8 +199,8 @@ const (
 	AnnotationIgnoreFields = "ignore-fields"
 
 	// AnnotationForeignInstances says whether instances that the component does not own keep a type from being deleted.
-	// It is for a CustomResourceDefinition, and for a Namespace, whose instances are the objects in it. An APIService needs
-	// none: the server behind it keeps the instances.
+	// It is for a CustomResourceDefinition, and for a Namespace, whose instances are the objects in it. An APIService
+	// needs none: the server behind it keeps the instances.
 	//
 	//   - block: the type or the namespace stays while such instances exist, or could not be looked for.
 	//   - ignore: it is deleted, and the instances of a CustomResourceDefinition or a Namespace with it.

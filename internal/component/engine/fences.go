@@ -29,8 +29,8 @@ func (r *run) liftFencesOfDesired(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// liftFencesOfBlocked takes off the fences of a deletion that turned out to be blocked. The guard makes no request for a
-// definition that this request has read, and that has no fence.
+// liftFencesOfBlocked takes off the fences of a deletion that turned out to be blocked. The guard makes no request for
+// a definition that this request has read, and that has no fence.
 func (r *run) liftFencesOfBlocked(ctx context.Context) {
 	if plan.Committed(r.in.Inventory) {
 		return
@@ -53,11 +53,11 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 	}
 }
 
-// executeChecked carries out a stage. Before the deletion of the component, fences are put up for all types or none, and
-// in three steps. First everything is checked without fences; otherwise each request would put up and lift the fences
-// of the types without foreign instances. Then admission is asked by a dry run whether it refuses a fence. Last comes
-// BeforeDelete, which may create an instance, and the fences. The error is the error of BeforeDelete. Nothing was done
-// then.
+// executeChecked carries out a stage. Before the deletion of the component, fences are put up for all types or none,
+// and in three steps. First everything is checked without fences; otherwise each request would put up and lift the
+// fences of the types without foreign instances. Then admission is asked by a dry run whether it refuses a fence. Last
+// comes BeforeDelete, which may create an instance, and the fences. The error is the error of BeforeDelete. Nothing was
+// done then.
 func (r *run) executeChecked(
 	ctx context.Context, executor *execute.Executor, stage plan.Stage,
 ) ([]execute.Result, error) {

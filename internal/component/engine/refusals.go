@@ -42,8 +42,8 @@ func retryDelay(tries int) time.Duration {
 }
 
 // recallRefusals forgets what does not hold any more, tries the fences again that are due, and adds the refusals that
-// hold to the input of the plan. A fence is tried with a dry run, which is two requests. For the deletion of a component
-// one refusal is enough, so no other is tried then.
+// hold to the input of the plan. A fence is tried with a dry run, which is two requests. For the deletion of a
+// component one refusal is enough, so no other is tried then.
 func (r *run) recallRefusals(ctx context.Context) {
 	remembered := r.Memory.refusals
 	for key, refusal := range remembered {

@@ -60,8 +60,8 @@ type Guard interface {
 	Fence(ctx context.Context, keys []plan.Key, dryRun bool) []foreign.Outcome
 	// CheckPattern finds out who uses the types that match pattern.
 	CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Use, error)
-	// Delete deletes those of the objects, which define types or are namespaces, whose types no others use, and which no
-	// others have objects in.
+	// Delete deletes those of the objects, which define types or are namespaces, whose types no others use, and which
+	// no others have objects in.
 	Delete(ctx context.Context, targets []foreign.Target) []foreign.Outcome
 	// Fenced reports whether the object key, whose metadata are given, says that it has a fence of this guard. It makes
 	// no request.
@@ -88,9 +88,9 @@ type Executor struct {
 	Objects map[plan.Key]*manifest.Object
 	// Patterns are the additional managed types, for checks of them.
 	Patterns []plan.Pattern
-	// Records are the records of the inventory, by key; those of objects to be created need not be there. They say which
-	// objects were ours, and whether instances that others have of a type, or objects that they have in a namespace,
-	// matter when the object is deleted.
+	// Records are the records of the inventory, by key; those of objects to be created need not be there. They say
+	// which objects were ours, and whether instances that others have of a type, or objects that they have in a
+	// namespace, matter when the object is deleted.
 	Records map[plan.Key]apis.InventoryRecord
 	// Managed returns our managed fields of the object as they were last seen, if that was the current version of the
 	// object. If there is no function, or if it returns none, the managed fields are not known, and the object is read

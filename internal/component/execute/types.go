@@ -8,8 +8,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/kinds"
 )
 
-// isGuarded reports whether an operation deletes an object whose deletion deletes what is in it: the instances of a type
-// or the objects in a namespace. An APIService is none: the server behind it keeps the instances.
+// isGuarded reports whether an operation deletes an object whose deletion deletes what is in it: the instances of a
+// type or the objects in a namespace. An APIService is none: the server behind it keeps the instances.
 func (e *Executor) isGuarded(op *plan.Operation) bool {
 	kind := op.Key.GroupKind()
 	container := kinds.IsContainer(kind) && kind != kinds.APIService

@@ -24,14 +24,14 @@
 // never gets a finalizer: a finalizer would keep the definition, not the instances, and would allow new instances after
 // the clean-up.
 //
-// All types of a component go through each step together (protocol.go), so they share one margin. If the component goes,
-// fences are put up for all types or none. A dry run asks admission before that whether it refuses a fence: the fences
-// of the others would otherwise come and go, and users could not create instances meanwhile.
+// All types of a component go through each step together (protocol.go), so they share one margin. If the component
+// goes, fences are put up for all types or none. A dry run asks admission before that whether it refuses a fence: the
+// fences of the others would otherwise come and go, and users could not create instances meanwhile.
 //
 // # Several API servers
 //
-// An API server refuses instances once its watch has brought the fence. Each API server has a watch of its own, and on a
-// busy machine one may be a second behind another. The Leases in kube-system tell how many API servers there are. If
+// An API server refuses instances once its watch has brought the fence. Each API server has a watch of its own, and on
+// a busy machine one may be a second behind another. The Leases in kube-system tell how many API servers there are. If
 // there are several, or if the Leases cannot be read, each attempt of the proof has a connection of its own, which a
 // load balancer may lead to any server. The proof ends when servers of that many certificates have refused an instance,
 // or when three attempts for each server were refused in a row, 12 at most; without Leases, three servers are assumed.
@@ -83,11 +83,11 @@
 //
 // A check takes two requests: one reads the definition, one lists instances. A fence takes five or more: a dry run and
 // the write of the fence, one or more creations with a dry run, the record of the proof, and a list. A deletion takes
-// six more or, if the fence was proven before, three. The Leases are listed once for all types. A check by pattern takes
-// a discovery of the cluster, once for all patterns, and one list for each type that matches. A check of a namespace
-// takes the same discovery, a read of the namespace, one list for each namespaced type, another for each 500 objects
-// more, and a read of each owner that objects refer to; a deletion takes one request more. As long as the objects that
-// were named are there, the next check takes a read of the namespace and of each of them.
+// six more or, if the fence was proven before, three. The Leases are listed once for all types. A check by pattern
+// takes a discovery of the cluster, once for all patterns, and one list for each type that matches. A check of a
+// namespace takes the same discovery, a read of the namespace, one list for each namespaced type, another for each 500
+// objects more, and a read of each owner that objects refer to; a deletion takes one request more. As long as the
+// objects that were named are there, the next check takes a read of the namespace and of each of them.
 package foreign
 
 import (

@@ -57,7 +57,7 @@ func (g *Guard) followNamespace(ctx context.Context, name string, uid types.UID,
 			return none, err
 		}
 	}
-	return plan.Use{}, fmt.Errorf("Namespace %s keeps changing: %w", name, err)
+	return plan.Use{}, fmt.Errorf("the Namespace %s keeps changing: %w", name, err)
 }
 
 // contents finds out which objects others have in a namespace. It only reads the objects that were named the last time
