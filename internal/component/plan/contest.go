@@ -50,7 +50,7 @@ const (
 	// firstDelay is the time from the third correction to the next one. It doubles with each correction, up to
 	// longestDelay. Each correction is one write, or two if the status of the component changes. With these numbers
 	// there are at most 10 writes in the first minute, and then at most one a minute on average.
-	firstDelay   = 16 * time.Second
+	firstDelay   = 20 * time.Second
 	longestDelay = 8 * firstDelay
 	// quietTime is how long an object has to be left alone before corrections are forgotten.
 	quietTime = time.Minute

@@ -47,18 +47,18 @@ func TestContest(t *testing.T) {
 	}{
 		"the first correction":               {in: drifted(0, 0), acts: true},
 		"the third correction":               {in: drifted(2, 0), acts: true},
-		"the fourth waits":                   {in: drifted(3, 0), message: contested, recheck: 16 * time.Second},
-		"the fourth waits for its time":      {in: drifted(3, 15*time.Second), message: contested, recheck: time.Second},
-		"the fourth is due":                  {in: drifted(3, 16*time.Second), acts: true},
-		"the fifth waits twice as long":      {in: drifted(4, 16*time.Second), message: contested, recheck: 16 * time.Second},
-		"a late one does not wait longer":    {in: drifted(1000, 0), message: contested, recheck: 128 * time.Second},
+		"the fourth waits":                   {in: drifted(3, 0), message: contested, recheck: 20 * time.Second},
+		"the fourth waits for its time":      {in: drifted(3, 19*time.Second), message: contested, recheck: time.Second},
+		"the fourth is due":                  {in: drifted(3, 20*time.Second), acts: true},
+		"the fifth waits twice as long":      {in: drifted(4, 20*time.Second), message: contested, recheck: 20 * time.Second},
+		"a late one does not wait longer":    {in: drifted(1000, 0), message: contested, recheck: 160 * time.Second},
 		"it is as desired, but was not":      {in: asDesired(drifted(3, 59*time.Second)), message: contested, recheck: time.Second},
 		"it is left alone":                   {in: asDesired(drifted(3, time.Minute))},
-		"it is left alone, after a long one": {in: asDesired(drifted(7, 127*time.Second)), message: contested, recheck: time.Second},
+		"it is left alone, after a long one": {in: asDesired(drifted(7, 159*time.Second)), message: contested, recheck: time.Second},
 		"it is as desired, as before":        {in: asDesired(drifted(2, 0))},
 		"it is not known":                    {in: func() plan.Input { in := drifted(3, 0); in.Observed = nil; return in }(), message: "it is not known yet whether it exists"},
-		"it is missing":                      {in: missing(drifted(3, 0)), message: contested, recheck: 16 * time.Second},
-		"it is missing, and due":             {in: missing(drifted(3, 16*time.Second)), acts: true},
+		"it is missing":                      {in: missing(drifted(3, 0)), message: contested, recheck: 20 * time.Second},
+		"it is missing, and due":             {in: missing(drifted(3, 20*time.Second)), acts: true},
 		"it is not ready": {in: func() plan.Input {
 			in := asDesired(drifted(3, 0))
 			s := in.Observed[in.Desired[0].Key]
