@@ -34,6 +34,8 @@ type restingOperator struct {
 	observes atomic.Int64
 	// forget has the next request look at the objects.
 	forget atomic.Bool
+	// last is the last step.
+	last string
 
 	// extra, policy and reference are inputs of the component that are not in the resource.
 	extra             atomic.Bool
@@ -112,7 +114,8 @@ func startManager(t testing.TB, mgr ctrl.Manager) {
 // rests waits until the component is ready and no request is made any more.
 func (o *restingOperator) rests(t *testing.T) {
 	t.Helper()
-	eventually(t, "it is not ready", func(ctx context.Context) error {
+	what := o.last
+	eventually(t, "it is not ready after "+what, func(ctx context.Context) error {
 		before := o.requests.Total() + int(o.observes.Load())
 		time.Sleep(100 * time.Millisecond)
 		if n := o.requests.Total() + int(o.observes.Load()); n != before {
@@ -179,6 +182,7 @@ func TestRestEndsWithEachChange(t *testing.T) {
 					if step.only != "" && step.only != or(kind, "status") || step.random && deterministic {
 						continue
 					}
+					o.last = step.name
 					before := o.observes.Load()
 					if err := step.change(t.Context()); err != nil {
 						t.Fatalf("%s: %v", step.name, err)
@@ -225,13 +229,13 @@ func (o *restingOperator) steps() []restStep {
 		touched++
 		return merge(o.assembly, `{"metadata":{"labels":{"touched":"`+strconv.Itoa(touched)+`"}}}`)(ctx)
 	}
+	// Each is changed once: what is changed again and again is not corrected at once.
+	other, often := partOf(namespace, "other", "1"), partOf(namespace, "often", "2")
 	asDesired := func(ctx context.Context) error {
-		found := &corev1.ConfigMap{}
-		if err := o.client.Get(ctx, client.ObjectKeyFromObject(part), found); err != nil {
-			return err
-		}
-		if found.Data["name"] != "part" || found.Labels[componentPrefix+"/"+component.LabelOwnerID] == "" || len(found.Data) != 1 {
-			return fmt.Errorf("it is %v with labels %v", found.Data, found.Labels)
+		for _, object := range []client.Object{part, other, often} {
+			if err := isAsDesired(ctx, o.client, object); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -242,8 +246,8 @@ func (o *restingOperator) steps() []restStep {
 	return []restStep{
 		{name: "a touch", change: touch, until: at},
 		{name: "drift", change: merge(part, `{"data":{"name":"x"}}`), until: asDesired, looks: true},
-		{name: "a deletion", change: func(ctx context.Context) error { return o.client.Delete(ctx, part.DeepCopy()) }, until: asDesired, looks: true},
-		{name: "a lost label", change: merge(part, `{"metadata":{"labels":null}}`), until: asDesired, looks: true},
+		{name: "a deletion", change: func(ctx context.Context) error { return o.client.Delete(ctx, other.DeepCopy()) }, until: asDesired, looks: true},
+		{name: "a lost label", change: merge(often, `{"metadata":{"labels":null}}`), until: asDesired, looks: true},
 		{name: "a field of others", change: merge(part, `{"metadata":{"labels":{"x":"y"}}}`, client.FieldOwner("x")), until: at},
 		{name: "a spec", change: merge(o.assembly, `{"spec":{"updatePolicy":"Replace"}}`), until: at, looks: true},
 		{name: "an annotation", change: merge(o.assembly, `{"metadata":{"annotations":{"`+componentPrefix+`/x":"y"}}}`), until: at, looks: true},
@@ -263,4 +267,15 @@ func (o *restingOperator) steps() []restStep {
 			return fmt.Errorf("the inventory is damaged")
 		}, looks: true},
 	}
+}
+
+func isAsDesired(ctx context.Context, c client.Client, object client.Object) error {
+	found := &corev1.ConfigMap{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
+		return err
+	}
+	if found.Data["name"] != object.GetName() || found.Labels[componentPrefix+"/"+component.LabelOwnerID] == "" || len(found.Data) != 1 {
+		return fmt.Errorf("it is %v with labels %v", found.Data, found.Labels)
+	}
+	return nil
 }

@@ -211,3 +211,38 @@ func TestUpgradeThatAPolicyRefuses(t *testing.T) {
 	eventually(t, "it is not ready", isReady(p, p.assembly))
 	must(t, gone(p, p.refused)(t.Context()))
 }
+
+// A deletion that is blocked by instances of others goes on when the definition in the cluster says that they do not
+// matter. An APIService whose server does not answer does not block.
+func TestOverrideWhileDeleting(t *testing.T) {
+	t.Parallel()
+	home := plane.Namespace(t)
+	c := crdClient(t)
+	d := definition(home+".example.com", "elms", "Elm", "v1")
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+		"metadata": map[string]any{"name": "v1.metrics." + home + ".example.com"},
+		"spec": map[string]any{
+			"group": "metrics." + home + ".example.com", "version": "v1", "insecureSkipTLSVerify": true,
+			"groupPriorityMinimum": int64(100), "versionPriority": int64(100),
+			"service": map[string]any{"namespace": home, "name": "nowhere"},
+		},
+	}}
+	assembly := resources.NewAssembly(home, "park", d, service)
+	startOperator(t, home, resources.AssemblyGenerator(), options{})
+	must(t, c.Create(t.Context(), assembly))
+	eventually(t, "an instance cannot be created", func(ctx context.Context) error {
+		return c.Create(ctx, instanceOf(d, "theirs"))
+	})
+	eventually(t, "the APIService is not created", func(ctx context.Context) error {
+		return c.Get(ctx, client.ObjectKeyFromObject(service), service)
+	})
+	must(t, c.Delete(t.Context(), assembly))
+	eventually(t, "it is not blocked", says(c, assembly, "DeletionBlocked", "in use by Elm theirs"))
+	patch := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"espalier.dev/foreign-instances":"ignore"}}}`))
+	must(t, c.Patch(t.Context(), d.DeepCopy(), patch))
+	begin := time.Now()
+	eventually(t, "it is not deleted", gone(c, assembly, d, service))
+	t.Logf("deleted after %v", time.Since(begin))
+}

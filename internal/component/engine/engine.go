@@ -195,7 +195,9 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
-	r.recallRefusals(ctx)
+	if len(r.Memory.refusals) > 0 {
+		r.recallRefusals(ctx)
+	}
 	var failed error
 	if r.fenced && !r.task.DryRun {
 		failed = r.liftFencesOfDesired(ctx)
@@ -236,7 +238,9 @@ func (r *run) run(ctx context.Context) error {
 	if r.task.Deleting {
 		r.liftFencesOfBlocked(ctx)
 	}
-	r.report.RetryAt = r.retryAt()
+	if len(r.Memory.refusals) > 0 {
+		r.report.RetryAt = r.retryAt()
+	}
 	r.Memory.forget(r.task.Now)
 	return errors.Join(failed, r.save(ctx))
 }

@@ -40,9 +40,9 @@ func (m *Memory) anyContested(now time.Time) bool {
 // rest returns what to keep of the run, nil if another run might do or find out something else.
 func (r *run) rest() *rest {
 	report, version := r.report, r.Store.Version()
-	if r.task.Deleting || r.task.DryRun || r.fenced || !report.Plan.Done || report.Recorded > 0 || report.Waits ||
-		!report.Plan.Recheck.IsZero() || r.Memory.anyContested(r.task.Now) || len(r.in.Failed) > 0 ||
-		len(report.Syncing) > 0 || len(report.Polled) > 0 || version == 0 {
+	if r.task.Deleting || r.task.DryRun || r.fenced || version == 0 || !report.Plan.Done || report.Recorded > 0 ||
+		report.Waits || !report.Plan.Recheck.IsZero() || r.Memory.anyContested(r.task.Now) ||
+		len(r.in.Failed) > 0 || len(report.Syncing) > 0 || len(report.Polled) > 0 {
 		return nil
 	}
 	return &rest{reapply: report.Plan.Reapply, inventory: version}

@@ -170,7 +170,8 @@ func (e *Executor) hintAt(op plan.Operation, err error) string {
 	switch {
 	case !apierrs.IsInvalid(err) || object == nil || object.Desired.UpdatePolicy == apis.UpdateRecreate:
 		return ""
-	case op.Action != plan.ActionApply && op.Action != plan.ActionReplace && op.Action != plan.ActionAdopt:
+	case op.Action != plan.ActionApply && op.Action != plan.ActionReplace &&
+		op.Action != plan.ActionAdopt && op.Action != plan.ActionRelabel:
 		return ""
 	case op.Key.GroupKind() == kinds.Namespace || kinds.DefinesTypes(op.Key.GroupKind()):
 		return ""

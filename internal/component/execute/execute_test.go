@@ -151,9 +151,9 @@ func TestRunCancelled(t *testing.T) {
 		}
 	}
 	b.wantText(results[3].Err, "unable to create ConfigMap NS/x3: context canceled")
-	failed := b.executor.EnsureNamespaces(ctx, []string{"default"})
-	if !errors.Is(failed["default"], context.Canceled) {
-		t.Errorf("got the error %v", failed["default"])
+	failed := b.executor.EnsureNamespaces(ctx, []string{b.namespace})
+	if !errors.Is(failed[b.namespace], context.Canceled) {
+		t.Errorf("got the error %v", failed[b.namespace])
 	}
 }
 

@@ -59,3 +59,6 @@ func (m *Move) Remove(ctx context.Context) error {
 	}
 	return m.to.Remove(ctx)
 }
+
+// Version implements [Store]. Nothing is known as long as records move.
+func (m *Move) Version() uint64 { return 0 }

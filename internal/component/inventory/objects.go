@@ -280,3 +280,11 @@ func (s *Objects) each(buckets []*bucket, do func(b *bucket) error) error {
 	})
 	return errors.Join(errs...)
 }
+
+// Version implements [Store]. It counts how often the store has read and written.
+func (s *Objects) Version() uint64 {
+	if !s.known {
+		return 0
+	}
+	return s.version
+}

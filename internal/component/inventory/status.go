@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/digest"
 )
 
 // DefaultLimit is how large an inventory in a status may get, in bytes of JSON. The API server accepts objects of 1.5
@@ -112,4 +113,13 @@ func (s *Status) Remove(context.Context) error {
 	}
 	s.status.Inventory = nil
 	return nil
+}
+
+// Version implements [Store]. It is a digest of the records in the status.
+func (s *Status) Version() uint64 {
+	sum, known := digest.Of(s.status.Inventory)
+	if !known {
+		return 0
+	}
+	return sum | 1
 }

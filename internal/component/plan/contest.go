@@ -48,8 +48,9 @@ const (
 	// patience is how many corrections of the same are made without a delay, and longPatience how many of any.
 	patience, longPatience = 3, 5
 	// firstDelay is the time from the third correction to the next one. It doubles with each correction, up to
-	// longestDelay. Each correction is one write, or two if the status of the component changes. With these numbers
-	// there are at most 10 writes in the first minute, and then at most one a minute on average.
+	// longestDelay. Each correction is one write, or two if the status of the component changes; the first adoption of
+	// an object is recorded before, by another one. With these numbers there are at most 10 writes in the first minute,
+	// and then at most one a minute on average.
 	firstDelay   = 20 * time.Second
 	longestDelay = 8 * firstDelay
 	// quietTime is how long an object has to be left alone before corrections are forgotten.

@@ -216,5 +216,6 @@ const aggregator = "clusterrole-aggregation-controller"
 // may then be taken over whatever the policy, and counts as created by the component. recorded is the UID in the record
 // of the object: without one, the component never had it. The claim is that of [Marks.Ownership].
 func IsRemnant(kind schema.GroupKind, ownership Ownership, claim string, recorded types.UID) bool {
-	return kind == clusterRole && ownership == Unowned && (claim == wereWriters+aggregator || claim == "" && recorded != "")
+	return kind == clusterRole && ownership == Unowned &&
+		(claim == wereWriters+aggregator || claim == "" && recorded != "")
 }
