@@ -45,8 +45,8 @@ import (
 //   - Deleted by somebody while it runs: it is created again.
 //   - Gone while no operator watched: it counts as completed, unless it was known to have failed.
 //
-// An object that another client keeps changing is corrected a few times at once, then after 16 seconds, and then after
-// twice the time with each correction, up to 128 seconds. The condition has the reason Contested, and says who changes
+// An object that another client keeps changing is corrected a few times at once, then after 20 seconds, and then after
+// twice the time with each correction, up to 160 seconds. The condition has the reason Contested, and says who changes
 // which fields and what would allow that. No wave waits for the object. The component is ready again when the object
 // was left alone for a minute, or for as long as the last delay.
 //
