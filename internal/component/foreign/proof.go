@@ -35,25 +35,28 @@ func (g *Guard) prove(ctx context.Context, d *definition) (sent time.Time, err e
 	p := &proof{Guard: g, d: d, through: all.client}
 	met := tally{servers: all.count}
 	deadline := time.Now().Add(cmp.Or(g.ProofTimeout, defaultProofTimeout))
+	lost := 0
 	for interval := proofInterval; ; interval = min(interval*3/2, maxProofInterval) {
-		for {
-			sent = time.Now()
-			// The attempts do not get a context with the deadline: it would break off the last one.
-			traced, server := traceServer(ctx)
-			proven, obstacle, err := p.attempt(traced)
-			switch {
-			case err != nil:
+		sent = time.Now()
+		// The attempts do not get a context with the deadline: it would break off the last one.
+		traced, server := traceServer(ctx)
+		proven, obstacle, err := p.attempt(traced)
+		switch {
+		case err != nil:
+			// A lost answer says nothing about the fence, and to begin again would take the fence off again.
+			if lost++; lost == attempts || ctx.Err() != nil {
 				return sent, err
-			case proven && met.refusedBy(*server):
-				return sent, nil
-			case !proven && (obstacle == noProbe || time.Now().After(deadline)):
-				return sent, unproven(d, obstacle)
 			}
-			if !proven {
-				break
-			}
+		case proven && met.refusedBy(*server):
+			return sent, nil
+		case proven:
+			interval, lost = proofInterval, 0
+			continue
+		case obstacle == noProbe || time.Now().After(deadline):
+			return sent, unproven(d, obstacle)
+		default:
+			met.inARow, lost = 0, 0
 		}
-		met.inARow = 0
 		if err := pause(ctx, interval); err != nil {
 			return sent, err
 		}
