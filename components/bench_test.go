@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -40,6 +41,7 @@ import (
 //	...-requests                 requests of the operator
 //	idle-requests                those of a reconcile when nothing has changed
 //	restart-ms                   from the start of another process until all was looked at
+//	restart-above-list-ms        the same, without what a list of the metadata of the objects takes
 //	live-B/object                live memory of the operator once all is ready, by object, generator and watches included
 //	peak-B/object                the highest live memory that a garbage collection found during the roll-out, without what the
 //	                             generator returned
@@ -77,7 +79,7 @@ type componentLife struct {
 
 	lives                                          int
 	floorCreate, floorDelete                       time.Duration
-	rollout, restart, deletion, change             time.Duration
+	rollout, restart, list, deletion, change       time.Duration
 	rolloutRequests, idleRequests, changeRequests  int
 	restartRequests, restartWrites, deleteRequests int
 	live, peak                                     uint64
@@ -129,6 +131,11 @@ func (l *componentLife) run(b *testing.B) {
 	version := op.version.Load()
 	op.stop(b)
 
+	l.list += l.timed(b, func() error {
+		metadata := &metav1.PartialObjectMetadataList{}
+		metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+		return c.List(b.Context(), metadata, client.HasLabels{componentPrefix + "/" + component.LabelOwnerID})
+	})
 	began := time.Now()
 	op = l.start(b, namespace)
 	op.version.Store(version)
@@ -166,6 +173,7 @@ func (l *componentLife) report(b *testing.B) {
 	b.ReportMetric(float64(l.changeRequests)/n, "change-requests")
 	b.ReportMetric(float64(l.change.Milliseconds())/n, "change-ms")
 	b.ReportMetric(float64(l.restart.Milliseconds())/n, "restart-ms")
+	b.ReportMetric(float64((l.restart-l.list).Milliseconds())/n, "restart-above-list-ms")
 	b.ReportMetric(float64(l.restartRequests)/n, "restart-requests")
 	b.ReportMetric(float64(l.restartWrites)/n, "restart-writes")
 	b.ReportMetric(l.deletion.Seconds()/l.floorDelete.Seconds(), "delete/floor")
@@ -184,6 +192,7 @@ func (l *componentLife) report(b *testing.B) {
 		b.ReportMetric(1.05*float64(l.objects), "delete-requests-target")
 	}
 	if l.objects >= 10_000 {
+		b.ReportMetric(1_000, "restart-above-list-ms-target")
 		b.ReportMetric(2<<10, "peak-B/object-target")
 	}
 }

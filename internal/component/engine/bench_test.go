@@ -61,8 +61,8 @@ func (o *obedient) Save(_ context.Context, records []apis.InventoryRecord) (bool
 
 // BenchmarkWaves rolls out 10,000 objects in few waves and in many, without an API server.
 //
-//	cpu-ms/op  time of the processors
-//	ratio      that of 1,000 waves by that of 10, target 1.3
+//	cpu-ms/op      time of the processors
+//	cpu/ten-waves  that of 1,000 waves by that of 10
 func BenchmarkWaves(b *testing.B) {
 	const objects = 10_000
 	var few float64
@@ -99,7 +99,8 @@ func BenchmarkWaves(b *testing.B) {
 			if waves == 10 {
 				few = took
 			} else if few > 0 {
-				b.ReportMetric(took/few, "ratio")
+				b.ReportMetric(took/few, "cpu/ten-waves")
+				b.ReportMetric(1.3, "cpu/ten-waves-target")
 			}
 		})
 	}
