@@ -9,14 +9,16 @@
 //     (manifest/prepare.go).
 //  2. Run loads the inventory, with the record of the object (inventory/status.go or inventory/objects.go).
 //  3. Run observes the object, by a watch (observe/watching.go) or by a request (observe/direct.go).
-//  4. plan.Make compares what is desired, recorded and observed. It returns the next stage of operations
-//     (plan/make.go).
+//  4. The planner compares what is desired, recorded and observed. It returns the next stage of operations
+//     (plan/planner.go; plan/make.go for the first stage).
 //  5. Run saves the records of new objects before it creates any of them (engine.go).
 //  6. The executor makes the requests of the stage (stage.go, execute/execute.go). It fences off a type before it
 //     deletes it, so that no instances are created meanwhile (fences.go, foreign/protocol.go).
-//  7. The results go to the observer and into the records (stage.go, plan/record.go). Run continues with step 4 until
-//     no operation is left.
+//  7. The results go to the observer and into the records (stage.go, plan/record.go). Corrections of what other clients
+//     have changed are counted (corrections.go). Run continues with step 4 until no operation is left.
 //  8. Run saves the inventory. The caller writes the status of the component.
+//
+// A run that left nothing to do is remembered. The next request needs no run as long as nothing has changed (rest.go).
 package engine
 
 import (
@@ -157,7 +159,7 @@ type run struct {
 	// recorded has what the durable records say.
 	recorded  map[plan.Key]inventory.Decisions
 	objects   map[plan.Key]*manifest.Object
-	interests map[plan.Key]observe.Interest
+	interests map[plan.Key]*observe.Interest
 	// fenced reports whether an object was observed that has a fence.
 	fenced bool
 	// calledBeforeDelete reports whether BeforeDelete was called.
@@ -295,12 +297,18 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 
 // observe finds the objects that are desired or recorded.
 func (r *run) observe(ctx context.Context) error {
-	r.interests = make(map[plan.Key]observe.Interest, len(r.in.Inventory)+len(r.in.Desired))
-	interests := make([]observe.Interest, 0, len(r.in.Inventory)+len(r.in.Desired))
+	total := len(r.in.Inventory)
+	for i := range r.in.Desired {
+		if _, ok := r.recorded[r.in.Desired[i].Key]; !ok {
+			total++
+		}
+	}
+	r.interests = make(map[plan.Key]*observe.Interest, total)
+	interests := make([]observe.Interest, 0, total)
 	add := func(interest observe.Interest) {
 		r.addDesired(&interest)
 		interests = append(interests, interest)
-		r.interests[interest.Key] = interest
+		r.interests[interest.Key] = &interests[len(interests)-1]
 	}
 	for i := range r.in.Inventory {
 		record := &r.in.Inventory[i]

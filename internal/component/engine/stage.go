@@ -126,11 +126,11 @@ func (r *run) ensureNamespaces(ctx context.Context, executor *execute.Executor, 
 
 // seen tells the observer of an object that the API server returned. The result need not keep the object then.
 func (r *run) seen(operation plan.Operation, object *unstructured.Unstructured) plan.Observed {
-	interest, ok := r.interests[operation.Key]
-	if !ok {
-		interest = observe.Interest{Key: operation.Key, Version: operation.Version}
+	interest := r.interests[operation.Key]
+	if interest == nil {
+		interest = &observe.Interest{Key: operation.Key, Version: operation.Version}
 	}
-	return r.Observer.Wrote(r.Component, interest, object)
+	return r.Observer.Wrote(r.Component, *interest, object)
 }
 
 // addResult adds a result to the input of the next plan. The error is one to report. It is none if an object exists
