@@ -270,11 +270,12 @@ func (w *jobWorld) isInterrupted() {
 	}
 }
 
-// completesUnseen: a Job completes while no operator runs.
+// completesUnseen: a Job completes while no operator runs. Until then it is suspended, which counts as ready, and is to
+// complete a Pod, or it would complete all the same.
 func (w *jobWorld) completesUnseen() {
 	migration := job(w.namespace, "migration", func(s *batchv1.JobSpec) {
-		s.Suspend = new(true)
-		completesAtOnce(0)(s)
+		s.CompletionMode, s.Suspend = new(batchv1.IndexedCompletion), new(true)
+		s.Completions, s.Parallelism, s.TTLSecondsAfterFinished = new(int32(1)), new(int32(1)), new(int32(0))
 	})
 	w.deploy(migration)
 	w.reaches(apis.ComponentReady)
@@ -282,7 +283,8 @@ func (w *jobWorld) completesUnseen() {
 	resumed := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job"}}
 	resumed.SetNamespace(w.namespace)
 	resumed.SetName("migration")
-	resume := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"suspend":false}}`))
+	resume := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"suspend":false,"completions":0,"parallelism":0}}`))
 	if err := w.client.Patch(w.Context(), resumed, resume); err != nil {
 		w.Fatal(err)
 	}

@@ -283,12 +283,12 @@ func TestDefinitionIsReplaced(t *testing.T) {
 
 var errDown = errors.New("the connection is lost")
 
-// failing fails the n-th request, before it is sent or after it was answered.
+// failing fails the n-th request, before it is sent or after it was answered, and each that follows: the process is gone.
 func failing(n int64, after bool) (interceptor.Funcs, *atomic.Int64) {
 	count := &atomic.Int64{}
 	call := func(do func() error) error {
 		mine := count.Add(1)
-		if mine == n && !after {
+		if mine > n || mine == n && !after {
 			return errDown
 		}
 		err := do()
@@ -382,6 +382,32 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 	}
 	assertUse(t, use, err, none)
 	assertGone(t, crd)
+}
+
+// A lost answer to an instance that is tried says nothing about the fence, so the proof goes on.
+func TestProofWithLostAnswers(t *testing.T) {
+	t.Parallel()
+	crd := install(t, crdOf("Gouge"))
+	var tried, written atomic.Int64
+	g, _ := guarded(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if tried.Add(1)%2 == 1 {
+				return errDown
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
+			written.Add(1)
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	use, err := deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
+	assertUse(t, use, err, none)
+	assertGone(t, crd)
+	if tried.Load() < 2 || written.Load() != 2 {
+		t.Errorf("%d instances were tried, and the definition was written %d times, not twice", tried.Load(), written.Load())
+	}
 }
 
 // Others create instances as fast as they can while the type is removed. Either it is removed, and no creation
