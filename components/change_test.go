@@ -23,7 +23,8 @@ func TestOneObjectChanged(t *testing.T) {
 			t.Parallel()
 			c, namespace := live(t), plane.Namespace(t)
 			options := assemblyOptions{Inventory: components.Inventory{Kind: inventory}}
-			requests := startComponents(t, plane.Config(t), namespace, options).requests
+			operator := startComponents(t, plane.Config(t), namespace, options)
+			requests := operator.requests
 			var objects []client.Object
 			for i := range 20 {
 				objects = append(objects, partOf(namespace, "part-"+strconv.Itoa(i), strconv.Itoa(i%2)))
@@ -51,6 +52,14 @@ func TestOneObjectChanged(t *testing.T) {
 			settle(requests)
 			if n := requests.Total(); n > limit {
 				t.Errorf("the change cost %d requests, and not at most %d:\n%s", n, limit, requests)
+			}
+
+			// What the object itself shows need not be in the inventory, and is not added after a restart.
+			operator.stop()
+			requests = startComponents(t, plane.Config(t), namespace, options).requests
+			settle(requests)
+			if n := requests.Writes(); n > 0 || requests.Total() == 0 {
+				t.Errorf("%d writes after a restart:\n%s", n, requests)
 			}
 		})
 	}

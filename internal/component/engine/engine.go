@@ -403,7 +403,11 @@ func (r *run) decidesAnew(o plan.Operation) bool {
 	return ok && (!recorded || !before.Have(&record))
 }
 
+// save keeps what the run has found out. A run that had to wait until watches show anything has found out nothing.
 func (r *run) save(ctx context.Context) error {
+	if len(r.report.Results) == 0 && len(r.report.Syncing) > 0 {
+		return nil
+	}
 	if _, err := r.Store.Save(ctx, r.report.Inventory); err != nil {
 		return fmt.Errorf("unable to save the inventory: %w", err)
 	}
