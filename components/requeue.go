@@ -190,7 +190,7 @@ func (s *eventSource) setCoalesceDelay(name types.NamespacedName, objects int) {
 }
 
 const (
-	coalescePerObject = 50 * time.Microsecond
+	coalescePerObject = 25 * time.Microsecond
 	minCoalesceDelay  = 10 * time.Millisecond
 	maxCoalesceDelay  = time.Second
 )
