@@ -118,7 +118,7 @@ type ComponentReconciler[Type client.Object] struct {
 	Parallel int
 
 	// FenceMargin is how long the deletion of a CustomResourceDefinition waits at least, once the API server has proven
-	// that it refuses new instances, and before it is looked for instances of others for the last time. It covers two
+	// that it refuses new instances, and before it looks for instances of others for the last time. It covers two
 	// things. Where there are several API servers, those that the proof did not meet may see the definition later; the
 	// margin is at least twice as long as those that it met took. And an instance is created although its type is
 	// being removed if its request began before that, and its body arrived later. Such a request is covered if it takes
@@ -126,8 +126,8 @@ type ComponentReconciler[Type client.Object] struct {
 	// covers them all. All types of a component share one margin. Default: 2 seconds. A negative margin stands for
 	// none.
 	//
-	// The proof asks each API server if it may list the Leases in the namespace kube-system, which tell how many there
-	// are. Otherwise it assumes three.
+	// The proof counts the API servers by their Leases in the namespace kube-system, if it may list these. Otherwise it
+	// assumes three.
 	FenceMargin time.Duration
 
 	deployments deployments

@@ -42,16 +42,16 @@ func (r *run) countCorrections(results []execute.Result) {
 		o := &results[i].Operation
 		if object := r.objects[o.Key]; o.Undoes != "" && results[i].Err == nil && object != nil {
 			c := r.Memory.corrections[o.Key].After(*o, object.Desired.Digest, r.task.Now)
-			c.Rivals = r.rivals[o.Key]
+			c.Writers = r.writers[o.Key]
 			r.Memory.setCorrections(o.Key, c)
 		}
 	}
 	r.in.Corrections = r.Memory.corrections
 }
 
-// identifyRivals finds out who made corrections necessary, for objects that are contested with these corrections. It
+// identifyWriters finds out who made corrections necessary, for objects that are contested with these corrections. It
 // does so before they are made, while the objects show it.
-func (r *run) identifyRivals(ctx context.Context, executor *execute.Executor, stage plan.Stage) {
+func (r *run) identifyWriters(ctx context.Context, executor *execute.Executor, stage plan.Stage) {
 	identified := 0
 	for i := range stage.Operations {
 		o := &stage.Operations[i]
@@ -61,40 +61,40 @@ func (r *run) identifyRivals(ctx context.Context, executor *execute.Executor, st
 		}
 		known := r.Memory.corrections[o.Key]
 		c := known.After(*o, object.Desired.Digest, r.task.Now)
-		if r.rivals == nil {
-			r.rivals = map[plan.Key]plan.Rivals{}
+		if r.writers == nil {
+			r.writers = map[plan.Key]plan.Writers{}
 		}
-		r.rivals[o.Key] = c.Rivals
+		r.writers[o.Key] = c.Writers
 		if c.Contested && !known.Contested && identified < maxIdentified && o.Action != plan.ActionCreate {
 			identified++
-			r.rivals[o.Key] = r.rivalsOf(ctx, executor, *o)
+			r.writers[o.Key] = r.writersOf(ctx, executor, *o)
 		}
 	}
 }
 
-// rivalsOf reads the object of an operation. It returns none if that is not possible: the correction does not depend on
-// it.
-func (r *run) rivalsOf(ctx context.Context, executor *execute.Executor, o plan.Operation) plan.Rivals {
+// writersOf reads the object of an operation. It returns none if that is not possible: the correction does not depend
+// on it.
+func (r *run) writersOf(ctx context.Context, executor *execute.Executor, o plan.Operation) plan.Writers {
 	losses, err := executor.Losses(ctx, o)
 	if err != nil {
-		return plan.Rivals{}
+		return plan.Writers{}
 	}
-	return rivalsFrom(losses, r.Mark.Prefix)
+	return writersFrom(losses, r.Mark.Prefix)
 }
 
-func rivalsFrom(losses []managedfields.Loss, prefix string) plan.Rivals {
-	var rivals plan.Rivals
+func writersFrom(losses []managedfields.Loss, prefix string) plan.Writers {
+	var writers plan.Writers
 	for _, loss := range losses {
-		rivals.Managers = append(rivals.Managers, loss.Managers...)
-		rivals.Fields = append(rivals.Fields, loss.Path)
-		rivals.Pointers = append(rivals.Pointers, loss.Pointer)
+		writers.Managers = append(writers.Managers, loss.Managers...)
+		writers.Fields = append(writers.Fields, loss.Path)
+		writers.Pointers = append(writers.Pointers, loss.Pointer)
 	}
-	slices.Sort(rivals.Managers)
-	rivals.Managers = slices.Compact(rivals.Managers)
+	slices.Sort(writers.Managers)
+	writers.Managers = slices.Compact(writers.Managers)
 	// Some fields cannot be ignored, such as the marks of the component.
-	ignore := map[string]string{prefix + "/" + component.AnnotationIgnoreFields: strings.Join(rivals.Pointers, ",")}
+	ignore := map[string]string{prefix + "/" + component.AnnotationIgnoreFields: strings.Join(writers.Pointers, ",")}
 	if _, err := component.ReadSettings(prefix, ignore); err != nil {
-		rivals.Pointers = nil
+		writers.Pointers = nil
 	}
-	return rivals
+	return writers
 }

@@ -166,8 +166,8 @@ type run struct {
 	calledBeforeDelete bool
 	// succeeded are the operations that were carried out with success.
 	succeeded map[operationKey]bool
-	// rivals has who made corrections of this run necessary, as far as is known.
-	rivals map[plan.Key]plan.Rivals
+	// writers has who made corrections of this run necessary, as far as is known.
+	writers map[plan.Key]plan.Writers
 }
 
 // Run deploys the component as far as it can be, or takes it away. The report is never nil. The error joins the errors
@@ -438,7 +438,7 @@ func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck 
 		r.planner.Changed(o.Key)
 		if c := r.Memory.corrections[o.Key]; o.Undoes != "" && !c.Contested && r.objects[o.Key] != nil {
 			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
-			c.Rivals = r.rivalsOf(ctx, r.executor(p), *o)
+			c.Writers = r.writersOf(ctx, r.executor(p), *o)
 			r.Memory.setCorrections(o.Key, c)
 			r.in.Corrections = r.Memory.corrections
 			continue

@@ -24,7 +24,7 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 		}
 	}
 	executor := r.executor(p)
-	r.identifyRivals(ctx, executor, p.Next)
+	r.identifyWriters(ctx, executor, p.Next)
 	r.ensureNamespaces(ctx, executor, p.Next)
 	for i := range p.Next.Operations {
 		if o := &p.Next.Operations[i]; o.Action == plan.ActionCreate {

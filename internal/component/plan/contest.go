@@ -30,12 +30,12 @@ type Corrections struct {
 	Last time.Time
 	// Reason is the reason of the last one.
 	Reason string
-	// Rivals says who made the corrections necessary. It is not known before the object is contested.
-	Rivals Rivals
+	// Writers says who made the corrections necessary. It is not known before the object is contested.
+	Writers Writers
 }
 
-// Rivals are those who change an object that is contested, and what they change.
-type Rivals struct {
+// Writers are the other clients that change a contested object, and what they change.
+type Writers struct {
 	// Managers are the names of field managers, sorted. There are none if they are not known.
 	Managers []string
 	// Fields are the paths of the fields, such as .data.key. There are none if they are not known.
@@ -45,8 +45,8 @@ type Rivals struct {
 }
 
 const (
-	// patience is how many corrections of the same are made without a delay, and longPatience how many of any.
-	patience, longPatience = 3, 5
+	// immediate is how many corrections of the same are made without a delay, and immediateOfAny how many of any.
+	immediate, immediateOfAny = 3, 5
 	// firstDelay is the time from the third correction to the next one. It doubles with each correction, up to
 	// longestDelay. Each correction is one write, or two if the status of the component changes; the first adoption of
 	// an object is recorded before, by another one. With these numbers there are at most 10 writes in the first minute,
@@ -55,8 +55,8 @@ const (
 	longestDelay = 8 * firstDelay
 	// quietTime is how long an object has to be left alone before corrections are forgotten.
 	quietTime = time.Minute
-	// namedRivals is how many managers and fields a message names.
-	namedRivals = 3
+	// namedFields is how many fields, and how many managers, a message names.
+	namedFields = 3
 )
 
 // delay is how long after the last correction the next one is made.
@@ -64,7 +64,7 @@ func (c *Corrections) delay() time.Duration {
 	if !c.Contested {
 		return 0
 	}
-	return min(firstDelay<<min(max(c.Count-patience, 0), 8), longestDelay)
+	return min(firstDelay<<min(max(c.Count-immediate, 0), 8), longestDelay)
 }
 
 // quietUntil is when corrections are forgotten if no other one follows.
@@ -84,7 +84,7 @@ func (c Corrections) After(o Operation, digest string, now time.Time) Correction
 	c.Count++
 	c.Same++
 	c.Last, c.Reason, c.Undone = now, o.Reason, o.Undoes
-	c.Contested = c.Contested || c.Same >= patience || c.Count >= longPatience
+	c.Contested = c.Contested || c.Same >= immediate || c.Count >= immediateOfAny
 	return c
 }
 
@@ -147,10 +147,10 @@ func (b *builder) contest(it *item) {
 
 // message says who keeps changing what, and what would end it.
 func (c *Corrections) message() string {
-	rivals := &c.Rivals
+	writers := &c.Writers
 	who := "another client or a webhook"
-	if names := quoted(rivals.Managers); len(names) > 0 {
-		who = "the field manager " + message.List(names, namedRivals)
+	if names := quoted(writers.Managers); len(names) > 0 {
+		who = "the field manager " + message.List(names, namedFields)
 	}
 	switch {
 	case c.Reason == reasonMissing:
@@ -159,13 +159,13 @@ func (c *Corrections) message() string {
 		return "another client keeps replacing it by another object"
 	case c.Reason == reasonUnlabelled:
 		return "another client or a webhook keeps removing its owner label"
-	case len(rivals.Fields) == 0:
+	case len(writers.Fields) == 0:
 		return who + " keeps changing it"
 	}
-	text := fmt.Sprintf("%s keeps changing %s", who, message.List(rivals.Fields, namedRivals))
-	if len(rivals.Pointers) > 0 {
-		pointers := strings.Join(rivals.Pointers[:min(len(rivals.Pointers), namedRivals)], ",")
-		if len(rivals.Pointers) > namedRivals {
+	text := fmt.Sprintf("%s keeps changing %s", who, message.List(writers.Fields, namedFields))
+	if len(writers.Pointers) > 0 {
+		pointers := strings.Join(writers.Pointers[:min(len(writers.Pointers), namedFields)], ",")
+		if len(writers.Pointers) > namedFields {
 			pointers += ",..."
 		}
 		text += fmt.Sprintf(" (ignore-fields: %s, or reconcile-policy: once would allow that)", pointers)

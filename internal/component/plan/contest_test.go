@@ -18,7 +18,7 @@ func drifted(count int, ago time.Duration) plan.Input {
 	in := single(d, new(asIs(d)), s)
 	in.Corrections = map[plan.Key]plan.Corrections{d.Key: {
 		Digest: d.Digest, Count: count, Contested: count >= 3, Last: start.Add(-ago), Reason: "it was changed in the cluster",
-		Rivals: plan.Rivals{Managers: []string{"injector"}, Fields: []string{".data.b"}, Pointers: []string{"/data/b"}},
+		Writers: plan.Writers{Managers: []string{"injector"}, Fields: []string{".data.b"}, Pointers: []string{"/data/b"}},
 	}}
 	return in
 }
