@@ -36,14 +36,14 @@ const maxLag = 4
 // set stores what the component says of an object.
 func (w *Watching) set(e *entry, in *Interest) {
 	e.set(in)
-	if in.Key.GroupKind() == kinds.CustomResourceDefinition && !slices.Equal(e.defines, in.Defines) {
+	if in.Key.GroupKind() == kinds.CustomResourceDefinition && !slices.Equal(w.defines[e], in.Defines) {
 		w.setDefines(e, in.Defines)
 	}
 }
 
 // setDefines stores which types an object defines.
 func (w *Watching) setDefines(e *entry, defines []apis.ManagedType) {
-	for _, t := range e.defines {
+	for _, t := range w.defines[e] {
 		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
 		w.definers[gk] = slices.DeleteFunc(w.definers[gk], func(other *entry) bool { return other == e })
 		if len(w.definers[gk]) == 0 {
@@ -54,7 +54,9 @@ func (w *Watching) setDefines(e *entry, defines []apis.ManagedType) {
 		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
 		w.definers[gk] = append(w.definers[gk], e)
 	}
-	e.defines = defines
+	if delete(w.defines, e); len(defines) > 0 {
+		w.defines[e] = defines
+	}
 }
 
 // awaitsDefinition reports whether a definition will say when a type is served. The API server is then not asked.

@@ -65,8 +65,7 @@ type entry struct {
 	// exists.
 	readiness, static bool
 	fresh             bool
-	// defines are the types that the object defines, and established reports whether it said last that they are served.
-	defines     []apis.ManagedType
+	// established reports whether a definition said last that its types are served.
 	established bool
 	// wantsEnding reports whether it matters how the object ended.
 	wantsEnding bool

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 
@@ -99,7 +100,8 @@ type Watching struct {
 	names int
 	// epoch counts changes to the objects that define types.
 	epoch int
-	// definers are the entries of the objects that define a type.
+	// defines are the types that objects define, by the entries of these objects. definers are the entries by type.
+	defines  map[*entry][]apis.ManagedType
 	definers map[schema.GroupKind][]*entry
 	// defined is a signal that a missing type may be served now.
 	defined chan struct{}
@@ -144,6 +146,7 @@ func NewWatching(options Options) (*Watching, error) {
 		extractor: newExtractor(options.Prefix, options.FieldManager),
 		types:     map[schema.GroupKind]*watchedType{},
 		states:    map[types.NamespacedName]*componentState{},
+		defines:   map[*entry][]apis.ManagedType{},
 		definers:  map[schema.GroupKind][]*entry{},
 		defined:   make(chan struct{}, 1),
 		digests:   lru.New(maxDigests),
