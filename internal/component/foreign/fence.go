@@ -120,8 +120,8 @@ func (g *Guard) recordProof(ctx context.Context, d *definition) (*definition, er
 		switch {
 		case err == nil:
 			return fresh, nil
-		case isAnnotationRefused(err):
-			// The annotation only saves requests.
+		case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+			// There is no space for the annotation, or a policy has come to refuse changes. It only saves requests.
 			return d, nil
 		case !apierrors.IsConflict(err) || try == attempts:
 			return d, explainFence(err, fmt.Sprintf("the proof of the fence of %s could not be recorded", d.kind()))
@@ -166,7 +166,7 @@ func (g *Guard) lift(ctx context.Context, d *definition, obstacle string) (lifte
 	if err == nil || apierrors.IsNotFound(err) {
 		return lifted, nil
 	}
-	return nil, fmt.Errorf("could not lift the fence of %s: %w", d.kind(), err)
+	return nil, explainFence(err, fmt.Sprintf("the fence of %s could not be lifted", d.kind()))
 }
 
 // recordOperations make the annotation be record; they remove it if record is empty.

@@ -16,6 +16,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -382,6 +383,42 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 	}
 	assertUse(t, use, err, none)
 	assertGone(t, crd)
+}
+
+// A policy may come into force when the fence is up already. It then refuses to record the proof, which is not needed,
+// and to lift the fence, which is reported in its words.
+func TestFenceThatMayNotBeChanged(t *testing.T) {
+	t.Parallel()
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "definitions"}, "x",
+		errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: Leave it."))
+	for kind, used := range map[string]bool{"Burin": false, "Chisel": true} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			crd := install(t, crdOf(kind))
+			theirs := instance(crd, plane.Namespace(t), "theirs", "")
+			var writes atomic.Int64
+			g, _ := guarded(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object,
+				patch client.Patch, opts ...client.PatchOption) error {
+				if writes.Add(1) > 1 {
+					return refused
+				}
+				if used {
+					create(t, theirs)
+				}
+				return c.Patch(ctx, obj, patch, opts...)
+			}})
+			use, err := deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
+			if !used {
+				assertUse(t, use, err, none)
+				assertGone(t, crd)
+				return
+			}
+			want := unknown("the fence of Chisel could not be lifted: " +
+				"refused by the ValidatingAdmissionPolicy 'p': Leave it.")
+			want.Unfenced = true
+			assertUse(t, use, err, want)
+		})
+	}
 }
 
 // A lost answer to an instance that is tried says nothing about the fence, so the proof goes on.
