@@ -42,7 +42,7 @@ import (
 //     when its manifest changes.
 //   - Failed: the component is not ready, and the condition says so. It does not run again before its manifest changes.
 //     Exception: as long as the failed Job exists, deleting it with kubectl makes it run again.
-//   - Deleted by somebody while it runs: it is created again.
+//   - Deleted by another client while it runs: it is created again.
 //   - Gone while no operator watched: it counts as completed, unless it was known to have failed.
 //
 // An object that another client keeps changing is corrected a few times at once, then after 20 seconds, and then after

@@ -225,21 +225,9 @@ func TestContestedObjectsCostNoRequest(t *testing.T) {
 func TestAggregatedRolesAreNoFight(t *testing.T) {
 	t.Parallel()
 	controlplanetest.SkipIfShort(t)
-	env, err := controlplane.Start(t.Context(), controlplane.Options{
+	env, c := startOwn(t, controlplane.Options{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()}, RoleAggregation: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(env.Config(), client.Options{Scheme: resources.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	role := func(name string, rules any) client.Object {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

@@ -121,21 +121,9 @@ func (w *jobWorld) phaseOf(name string) apis.InventoryPhase {
 func TestJobsThatDeleteThemselves(t *testing.T) {
 	t.Parallel()
 	controlplanetest.SkipIfShort(t)
-	env, err := controlplane.Start(t.Context(), controlplane.Options{
+	env, c := startOwn(t, controlplane.Options{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()}, Jobs: true, GarbageCollection: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(env.Config(), client.Options{Scheme: resources.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, test := range map[string]func(w *jobWorld){
 		"at once":       (*jobWorld).completesAtOnce,
 		"after seconds": (*jobWorld).completesBeforeItsTime,

@@ -68,21 +68,9 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	controlplanetest.SkipIfShort(t)
 	// The APIService would disturb the discovery of other tests.
-	env, err := controlplane.Start(t.Context(), controlplane.Options{
+	env, c := startOwn(t, controlplane.Options{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(env.Config(), client.Options{Scheme: resources.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	const namespace = "default"
 	startComponents(t, env.Config(), namespace, assemblyOptions{})
 	definition := resources.CRD()

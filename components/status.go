@@ -45,7 +45,7 @@ type facts struct {
 	done bool
 	// blocked is true if others use a type, or have objects in a namespace, that would be deleted.
 	blocked bool
-	// contested is true if somebody keeps changing an object.
+	// contested is true if another client keeps changing an object.
 	contested bool
 	// overdue is true if the roll-out takes longer than the timeout.
 	overdue bool

@@ -54,7 +54,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 	}
 	switch {
 	case resource.GetDeletionTimestamp() != nil && apierrs.IsNotFound(writeErr):
-		// Somebody else removed the last finalizer meanwhile, so there is no status any more.
+		// Another client removed the last finalizer meanwhile, so there is no status any more.
 		return result, err
 	case mayConflict && apierrs.IsConflict(writeErr):
 		// The event of the other change brings the resource back.

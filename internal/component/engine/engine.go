@@ -425,35 +425,6 @@ func keyOf(o *plan.Operation) operationKey {
 	return operationKey{Key: o.Key, action: o.Action, pattern: o.Pattern}
 }
 
-// giveUpRepeated gives up the operations of the next stage that were carried out before in this run. What is written is
-// then changed by admission, for instance, so it would be written for ever. A desired object is contested from then on.
-// repeated reports whether there are such operations, stuck whether the plan has them although they were given up.
-func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck bool) {
-	for i := range p.Next.Operations {
-		o := &p.Next.Operations[i]
-		if !r.succeeded[keyOf(o)] {
-			continue
-		}
-		repeated = true
-		r.planner.Changed(o.Key)
-		if c := r.Memory.corrections[o.Key]; o.Undoes != "" && !c.Contested && r.objects[o.Key] != nil {
-			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
-			c.Writers = r.writersOf(ctx, r.executor(p), *o)
-			r.Memory.setCorrections(o.Key, c)
-			r.in.Corrections = r.Memory.corrections
-			continue
-		}
-		if _, known := r.in.Failed[o.Key]; known {
-			stuck = true
-		}
-		r.in.Failed[o.Key] = messageFutile
-		r.report.Waits, r.report.Futile = true, true
-	}
-	return repeated, stuck
-}
-
-const messageFutile = "it is not as desired after it was written; a webhook or another controller keeps changing it"
-
 // OwnerText names the resource that a component belongs to, for an annotation on its objects that people read. It has
 // the kind and the UID, so that resources of two kinds, or two resources that had the same name one after the other,
 // never share an object.

@@ -27,7 +27,7 @@ func (e *Engine) AtRest(now time.Time) *Report {
 	return &Report{Plan: plan.Plan{Done: true, Reapply: r.reapply}}
 }
 
-// anyContested reports whether somebody keeps changing an object. How often it is corrected depends on the time.
+// anyContested reports whether another client keeps changing an object. How often it is corrected depends on the time.
 func (m *Memory) anyContested(now time.Time) bool {
 	for _, c := range m.corrections {
 		if c.Contested && !c.Forgotten(now) {

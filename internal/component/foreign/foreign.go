@@ -58,12 +58,12 @@
 //
 // # Namespaces
 //
-// The deletion of a namespace deletes all objects in it, so it is only allowed when none of them is somebody else's. An
-// object in it is somebody else's unless
+// The deletion of a namespace deletes all objects in it, so it is only allowed when none of them is foreign. An
+// object in it is foreign unless
 //
 //   - it has the owner label of the component,
 //   - it is being deleted already,
-//   - it has owner references, and none of the owners that exist is somebody else's, so that it goes with them: the
+//   - it has owner references, and none of the owners that exist is foreign, so that it goes with them: the
 //     Pods of a Deployment, for example,
 //   - a controller puts it into every namespace: the ServiceAccount default, and the ConfigMap kube-root-ca.crt,
 //   - its type never counts: events, leases, Endpoints and EndpointSlices.
@@ -76,7 +76,7 @@
 // No fence is possible. A check right before the DELETE is what can be had: an object that is created in between is
 // lost. The precondition of the DELETE only prevents that a namespace is deleted that was changed meanwhile.
 //
-// Only metadata is read. A type that cannot be listed blocks, since somebody else may have objects of it. An API that
+// Only metadata is read. A type that cannot be listed blocks, since others may have objects of it. An API that
 // does not answer would keep the namespace from going anyway.
 //
 // # What it costs

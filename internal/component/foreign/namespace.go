@@ -51,7 +51,7 @@ func (g *Guard) followNamespace(ctx context.Context, name string, uid types.UID,
 		if checkErr != nil || use.State != plan.ForeignNone || goal != goalDelete {
 			return use, checkErr
 		}
-		// If the namespace was given to somebody else meanwhile, it has another resource version.
+		// If the namespace was given to another owner meanwhile, it has another resource version.
 		state := client.Preconditions{UID: &uid, ResourceVersion: new(namespace.GetResourceVersion())}
 		if err = g.delete(ctx, kinds.Namespace, name, state); !apierrors.IsConflict(err) {
 			return none, err
@@ -96,7 +96,7 @@ func (s *namespaceScan) scanAll(ctx context.Context) (plan.Use, []metav1.OwnerRe
 	return use, named[:min(len(named), s.limit())], err
 }
 
-// isUnchanged reports whether the objects, which were somebody else's, are there and still are.
+// isUnchanged reports whether the objects, which were foreign, are there and still are.
 func (s *namespaceScan) isUnchanged(ctx context.Context, named []metav1.OwnerReference) bool {
 	for _, object := range named {
 		if foreign, err := s.isOwnerForeign(ctx, object, 0); err != nil || !foreign {
@@ -200,7 +200,7 @@ type namespaceScan struct {
 	namespace string
 	// others selects all objects without our owner label.
 	others labels.Selector
-	// owners has, by UID, whether an owner is somebody else's.
+	// owners has, by UID, whether an owner is foreign.
 	owners sync.Map
 }
 
@@ -260,8 +260,8 @@ func (s *namespaceScan) count(ctx context.Context, t served, objects []metav1.Pa
 	return nil
 }
 
-// isForeign reports whether an object is somebody else's. It is not if it is ours, if it is going anyway, if each
-// namespace has it, or if it goes with its owners: none of them is somebody else's, or left.
+// isForeign reports whether an object belongs to others. It does not if it is ours, if it is going anyway, if each
+// namespace has it, or if it goes with its owners: none of them is foreign, or left.
 func (s *namespaceScan) isForeign(
 	ctx context.Context, kind schema.GroupKind, object *metav1.PartialObjectMetadata, depth int,
 ) (bool, error) {
@@ -294,7 +294,7 @@ func ownersOf(kind schema.GroupKind, object *metav1.PartialObjectMetadata) []met
 	})
 }
 
-// isOwnerForeign reports whether an owner exists and is somebody else's. Each owner is read once.
+// isOwnerForeign reports whether an owner exists and belongs to others. Each owner is read once.
 func (s *namespaceScan) isOwnerForeign(ctx context.Context, ref metav1.OwnerReference, depth int) (bool, error) {
 	if known, ok := s.owners.Load(ref.UID); ok {
 		return known.(bool), nil

@@ -14,9 +14,9 @@ import (
 // client has done to the object. The zero value is none.
 //
 // The first corrections are made at once. If the same one is needed again and again, or too many are, the object is
-// contested: somebody keeps changing it. It is then corrected after a delay, which doubles with each correction. It
-// stays contested until it was left alone for as long as the delay, and for a quiet time at least. Corrections are then
-// forgotten.
+// contested: another client keeps changing it. It is then corrected after a delay, which doubles with each correction.
+// It stays contested until it was left alone for as long as the delay, and for a quiet time at least. Corrections are
+// then forgotten.
 type Corrections struct {
 	// Digest is the digest of the desired object. Corrections do not count for any other desired object.
 	Digest string
@@ -24,7 +24,7 @@ type Corrections struct {
 	// Undone.
 	Count, Same int
 	Undone      string
-	// Contested reports whether somebody keeps changing the object.
+	// Contested reports whether another client keeps changing the object.
 	Contested bool
 	// Last is the time of the last one.
 	Last time.Time

@@ -14,8 +14,8 @@
 //	sequence  remove.go  holds back deletions that have to wait for other deletions
 //	propose   make.go    collects the operations that come first and are not held back
 //
-// contest.go puts off the correction of objects that somebody keeps changing. The facts about kinds are in kinds.go.
-// record.go puts the outcomes of operations into the records of the inventory.
+// contest.go puts off the correction of objects that another client keeps changing. The facts about kinds are in
+// kinds.go. record.go puts the outcomes of operations into the records of the inventory.
 //
 // Each plan keeps these invariants, for any input:
 //

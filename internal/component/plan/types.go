@@ -286,7 +286,7 @@ const (
 	ObstacleFailed ObstacleKind = "failed"
 	// ObstacleBlocked means that others use the type that it defines, or have objects in the namespace that it is.
 	ObstacleBlocked ObstacleKind = "blocked"
-	// ObstacleContested means that somebody keeps changing it, so it is corrected after a delay only.
+	// ObstacleContested means that another client keeps changing it, so it is corrected after a delay only.
 	ObstacleContested ObstacleKind = "contested"
 	// ObstacleNotOurs means that it may not be written, because of its owner or its adoption policy.
 	ObstacleNotOurs ObstacleKind = "not ours"
