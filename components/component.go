@@ -57,7 +57,8 @@ import (
 // root to have it written during deletion. Unless Inventory keeps it elsewhere, the inventory is part of the status.
 // The request that follows the write of the status then creates the objects of new records.
 //
-// Several ComponentReconcilers may stand in a tree, each with a Prefix and a Status of its own.
+// Several ComponentReconcilers may stand in a tree, each with a Prefix and a Status of its own. The set-up refuses two
+// that have one in common.
 type ComponentReconciler[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: ComponentReconciler.
 	Name string
@@ -183,6 +184,9 @@ func (r *ComponentReconciler[T]) SetupWithManager(
 	}
 	sample := sampleOf[T](ctx)
 	if err := r.checkStatus(sample); err != nil {
+		return err
+	}
+	if err := r.claim(ctx, sample); err != nil {
 		return err
 	}
 	if bldr == nil {

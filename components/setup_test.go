@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 func setUpTree[T client.Object](t *testing.T, empty T, nodes ...reconcilers.SubReconciler[T]) error {
 	t.Helper()
 	mgr := newManager(t, &rest.Config{Host: "https://localhost:1"}, ctrl.Options{})
+	mgr.GetScheme().AddKnownTypes(resources.GroupVersion, &pair{})
 	root := &reconcilers.ResourceReconciler[T]{
 		Type: empty, Config: reconcilers.Config{Client: mgr.GetClient()}, Reconciler: reconcilers.Sequence[T](nodes),
 	}
@@ -96,5 +98,52 @@ func TestComponentReturnsPermanentErrors(t *testing.T) {
 				t.Errorf("the result is %v", result)
 			}
 		})
+	}
+}
+
+// pair is a resource with two components.
+type pair struct {
+	resources.Assembly
+	Status struct {
+		First  apis.ComponentStatus
+		Second apis.ComponentStatus
+	}
+}
+
+func (p *pair) DeepCopyObject() runtime.Object { copied := *p; return &copied }
+
+// Two components of one resource would take each other's objects or records, so they need a prefix and a status each. Both are named.
+func TestComponentsThatGetInEachOthersWayAreRefusedAtSetUp(t *testing.T) {
+	component := func(name, prefix string, status func(*pair) *apis.ComponentStatus) *components.ComponentReconciler[*pair] {
+		return &components.ComponentReconciler[*pair]{
+			Name: name, Prefix: prefix, Generator: resources.AssemblyGenerator(), Status: status,
+		}
+	}
+	first := func(p *pair) *apis.ComponentStatus { return &p.Status.First }
+	second := func(p *pair) *apis.ComponentStatus { return &p.Status.Second }
+	elsewhere := func(*pair) *apis.ComponentStatus { return &apis.ComponentStatus{} }
+	panics := func(*pair) *apis.ComponentStatus { panic("it has no content") }
+	for name, test := range map[string]struct {
+		a, b *components.ComponentReconciler[*pair]
+		want string
+	}{
+		"a prefix and a status each":                    {component("A", "a.example.com", first), component("B", "b.example.com", second), ""},
+		"statuses that are not in the resource":         {component("A", "a.example.com", elsewhere), component("B", "b.example.com", elsewhere), ""},
+		"a status that an empty resource does not have": {component("A", "a.example.com", panics), component("B", "b.example.com", panics), ""},
+		"one prefix": {component("A", "a.example.com", first), component("B", "a.example.com", second),
+			`ComponentReconciler "B" must define another Prefix than "a.example.com", which pairResourceReconciler/0/A has`},
+		"one status": {component("A", "a.example.com", first), component("B", "b.example.com", first),
+			`ComponentReconciler "B" must define another Status than that of pairResourceReconciler/0/A`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := setUpTree(t, &pair{}, reconcilers.SubReconciler[*pair](test.a), test.b)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || err.Error() != test.want) {
+				t.Errorf("set-up returned %v, want %q", err, test.want)
+			}
+		})
+	}
+	node := assembling()
+	if err := setUpTree(t, &resources.Assembly{}, reconcilers.SubReconciler[*resources.Assembly](node), node); err == nil {
+		t.Error("a node that stands in the tree twice is set up")
 	}
 }
