@@ -149,7 +149,7 @@ var kinds = map[string]struct {
 			return c.Status().Apply(ctx, config, client.FieldOwner("me"))
 		},
 		wrong: func(c *rtesting.ExpectConfig) { c.ExpectStatusApplies = []rtesting.ApplyRef{applyRef} },
-		paste: `Phase: ptr.To[corev1.PodPhase]("Running")`,
+		paste: `Phase: new(corev1.PodPhase("Running"))`,
 	},
 	"Event": {
 		field:  "ExpectEvents",
