@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/format"
 	"go/parser"
+	"maps"
 	"reflect"
 	"strings"
 )
@@ -22,8 +23,8 @@ func Of(v any) string { return (&Writer{}).Of(v) }
 type Writer struct {
 	// Package is the import path of the package of the file. Its types are written without a qualifier.
 	Package string
-	// Names are the import names that the file has, by import path. Other packages have their usual import names, such
-	// as corev1.
+	// Names are the import names that the file has, by import path. An empty name is the name of the package. Other
+	// packages have their usual import names, such as corev1.
 	Names map[string]string
 	// Taken are further identifiers that must not become import names.
 	Taken []string
@@ -51,14 +52,26 @@ type Expresser interface{ Expression() Call }
 // Of returns v as a Go expression. Fields with zero values are left out, and maps are sorted by key. Unexported fields,
 // functions and channels are left out or nil, since no expression can make them. The same value always gives the same
 // text.
-func (w *Writer) Of(v any) string {
-	e := w.expression(reflect.ValueOf(v), nil, 0)
+func (w *Writer) Of(v any) string { return w.OfValue(reflect.ValueOf(v)) }
+
+// OfValue is Of for a value as reflection has it, which may be the zero Value.
+func (w *Writer) OfValue(v reflect.Value) string {
+	e := w.expression(v, nil, 0)
 	var b strings.Builder
 	e.write(&b, 0)
 	if formatted, err := format.Source([]byte(b.String())); err == nil {
 		return string(formatted)
 	}
 	return b.String()
+}
+
+// Short returns a value on one line, a constant without its type.
+func (w *Writer) Short(v reflect.Value) string {
+	var want reflect.Type
+	if v.IsValid() {
+		want = v.Type()
+	}
+	return w.expression(v, want, 0).flat()
 }
 
 // TypeOf returns the name of a type.
@@ -80,6 +93,19 @@ func (w *Writer) Imports(text string) map[string]string {
 		return true
 	})
 	return used
+}
+
+// Missing returns the Imports that are not among the Names. It returns none if the Names are not known.
+func (w *Writer) Missing(text string) map[string]string {
+	if w.Names == nil {
+		return nil
+	}
+	missing := w.Imports(text)
+	maps.DeleteFunc(missing, func(_, importPath string) bool {
+		_, has := w.Names[importPath]
+		return has
+	})
+	return missing
 }
 
 // Problem says why an expression that was written does not compile, or does not make its value. It is empty if the

@@ -93,8 +93,11 @@ func (w *Writer) qualified(importPath, pkg, name string) string {
 		return name
 	}
 	as, ok := w.Names[importPath]
-	if !ok {
+	switch {
+	case !ok || as == "_":
 		as = w.importName(importPath, pkg)
+	case as == "":
+		as = pkg
 	}
 	if as == "." {
 		return name
@@ -120,8 +123,8 @@ func (w *Writer) taken(as, importPath string) bool {
 	if other, ok := w.imports[as]; ok && other != importPath {
 		return true
 	}
-	for _, name := range w.Names {
-		if name == as {
+	for otherPath, name := range w.Names {
+		if name == as || name == "" && path.Base(otherPath) == as {
 			return true
 		}
 	}
