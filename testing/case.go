@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -73,6 +74,8 @@ type caseRun struct {
 	// additional are the AdditionalConfigs, by name.
 	additional map[string]*ExpectConfig
 	cleanUp    func() error
+	// resource is the resource of a sub-reconciler's case, nil in other cases.
+	resource client.Object
 }
 
 // begin prepares a case. Call end when it is over.
@@ -159,9 +162,18 @@ func (r *caseRun) stashAdditional(ctx context.Context) context.Context {
 // assert asserts the expectations of all configs.
 func (r *caseRun) assert(t *testing.T) {
 	r.expect.AssertExpectations(t)
-	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
-		r.additional[name].AssertExpectations(t)
+	for _, c := range r.inOrder() {
+		c.AssertExpectations(t)
 	}
+}
+
+// inOrder returns the additional configs by name.
+func (r *caseRun) inOrder() []*ExpectConfig {
+	var configs []*ExpectConfig
+	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
+		configs = append(configs, r.additional[name])
+	}
+	return configs
 }
 
 // end calls the CleanUp of the case and releases its configs.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -114,10 +115,15 @@ func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory 
 // reconciles.
 func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
+	defer failOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
+	run.check(t)
 	ctx := run.stashAdditional(run.ctx)
 	r := factory(t, tc, run.expect.Config())
+	if objects.IsNil(r) {
+		t.Fatal("the factory returned no reconciler")
+	}
 
 	ctx = validation.WithRecursive(ctx)
 	if v, ok := r.(validation.Validator); ok {
