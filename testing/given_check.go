@@ -121,3 +121,9 @@ func notInScheme(obj runtime.Object) string {
 func (k objectKey) String() string {
 	return k.Kind + " " + objects.Path(k.Namespace, k.Name)
 }
+
+// isNothing reports whether a factory returned nil, or a nil pointer. A nil slice of nodes is an empty tree.
+func isNothing(made any) bool {
+	v := reflect.ValueOf(made)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}

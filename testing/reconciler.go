@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -34,7 +33,8 @@ type ReconcilerTestCase struct {
 	// Request is the request to reconcile.
 	Request reconcilers.Request
 
-	// The given state: the fields of ExpectConfig of these names.
+	// The given state: the fields of ExpectConfig of these names. Nil StatusSubResourceTypes are the types of the given
+	// objects that have a status, a field Status of the Go type. An empty list is none.
 
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -118,10 +118,13 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 	defer failOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
+	if run.expect.StatusSubResourceTypes == nil {
+		run.expect.StatusSubResourceTypes = typesWithStatus(tc.GivenObjects, scheme)
+	}
 	run.check(t)
 	ctx := run.stashAdditional(run.ctx)
 	r := factory(t, tc, run.expect.Config())
-	if objects.IsNil(r) {
+	if isNothing(r) {
 		t.Fatal("the factory returned no reconciler")
 	}
 

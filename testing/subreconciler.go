@@ -151,7 +151,7 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 	run.resource = tc.Resource
 	run.check(t)
 	r := factory(t, tc, run.expect.Config())
-	if objects.IsNil(r) {
+	if isNothing(r) {
 		t.Fatal("the factory returned no sub-reconciler")
 	}
 	tc.reconcile(t, run, r)
