@@ -165,6 +165,9 @@ func (r *caseRun) assert(t *testing.T) {
 	for _, c := range r.inOrder() {
 		c.AssertExpectations(t)
 	}
+	if t.Failed() {
+		r.explain(t)
+	}
 }
 
 // inOrder returns the additional configs by name.

@@ -108,13 +108,7 @@ func (c *ExpectConfig) stored(name string, obj client.Object) (client.Object, er
 
 // notInScheme says what to do about an object whose type is not in the scheme.
 func notInScheme(obj runtime.Object) string {
-	t := reflect.TypeOf(obj)
-	pkg := t
-	for pkg.Kind() == reflect.Pointer {
-		pkg = pkg.Elem()
-	}
-	return fmt.Sprintf("the type %s is not in the scheme of the table: call AddToScheme of the package %s",
-		t, pkg.PkgPath())
+	return fmt.Sprintf("the type %T is not in the scheme of the table: %s", obj, objects.Register(obj))
 }
 
 // String names the object.

@@ -141,6 +141,7 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t)
 	run.assert(t)
+	tc.checkRequest(t, run.expect)
 }
 
 func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
