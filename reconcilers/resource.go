@@ -92,6 +92,11 @@ type ResourceReconciler[Type client.Object] struct {
 	// tree records events of its own. Default: false.
 	SkipStatusEvents bool
 
+	// SkipFinalizerEvents records no event when a node of the tree has added or removed a finalizer of the resource. A
+	// failure is always recorded. Clients of Kubernetes drop events of an object that has many, so routine events hide
+	// others. Default: false.
+	SkipFinalizerEvents bool
+
 	// Reconciler is the tree. Required.
 	Reconciler SubReconciler[Type]
 
@@ -140,6 +145,8 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 		setup:          r.Setup,
 		before:         r.BeforeReconcile,
 		after:          r.AfterReconcile,
+
+		skipFinalizerEvents: r.SkipFinalizerEvents,
 	}
 }
 
