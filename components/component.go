@@ -276,7 +276,13 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 	for _, dependent := range r.Dependents {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
 	}
-	return reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
+	return reconcilers.Description{
+		Kind:       "ComponentReconciler",
+		Name:       r.Name,
+		Detail:     r.Prefix,
+		Finalizers: []string{r.Finalizer},
+		Uses:       uses,
+	}
 }
 
 var dependentVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}

@@ -162,9 +162,10 @@ func (m *ApplyingObjectManager[Type]) check() error {
 func (m *ApplyingObjectManager[Type]) Describe() Description {
 	m.init()
 	return Description{
-		Kind:   "ApplyingObjectManager",
-		Name:   m.Name,
-		Detail: typeName(m.Type),
+		Kind:       "ApplyingObjectManager",
+		Name:       m.Name,
+		Detail:     typeName(m.Type),
+		Finalizers: namesOf(m.Finalizer),
 		Uses: append(
 			[]Access{{Object: m.Type, Verbs: []string{"create", "patch", "delete"}}},
 			finalizerAccess(m.Finalizer, false)...),

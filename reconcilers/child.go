@@ -208,9 +208,10 @@ func (r *ChildReconciler[T, CT, CLT]) reflectOn(ctx context.Context, resource T,
 func (r *ChildReconciler[T, CT, CLT]) Describe() Description {
 	r.init()
 	return Description{
-		Kind:   "ChildReconciler",
-		Name:   r.Name,
-		Detail: typeName(r.ChildType),
-		Uses:   r.children.uses(),
+		Kind:       "ChildReconciler",
+		Name:       r.Name,
+		Detail:     typeName(r.ChildType),
+		Finalizers: r.children.finalizers(),
+		Uses:       r.children.uses(),
 	}
 }

@@ -304,6 +304,14 @@ func (k *children[T, CT, CLT]) uses() []Access {
 	return append(uses, finalizerAccess("", !k.unowned)...)
 }
 
+// finalizers returns those that the object manager puts on the resource.
+func (k *children[T, CT, CLT]) finalizers() []string {
+	if d, ok := any(k.manager).(Describer); ok && !isNilNode(k.manager) {
+		return d.Describe().Finalizers
+	}
+	return nil
+}
+
 // managerAccess returns what an object manager does with objects of the type of managed. A manager that is no
 // [Describer] may do everything.
 func managerAccess(manager any, managed client.Object) []Access {

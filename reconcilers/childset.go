@@ -326,10 +326,11 @@ func (r *ChildSetReconciler[T, CT, CLT]) reflect(
 func (r *ChildSetReconciler[T, CT, CLT]) Describe() Description {
 	r.init()
 	return Description{
-		Kind:   "ChildSetReconciler",
-		Name:   r.Name,
-		Detail: typeName(r.ChildType),
-		Uses:   append(r.children.uses(), finalizerAccess(r.Finalizer, false)...),
+		Kind:       "ChildSetReconciler",
+		Name:       r.Name,
+		Detail:     typeName(r.ChildType),
+		Finalizers: append(r.children.finalizers(), namesOf(r.Finalizer)...),
+		Uses:       append(r.children.uses(), finalizerAccess(r.Finalizer, false)...),
 	}
 }
 

@@ -33,6 +33,8 @@ type Description struct {
 	// Conditions are the types of the conditions that the node itself sets on the resource. The root sums them up, see
 	// the field SummaryCondition of [ResourceReconciler].
 	Conditions []string
+	// Finalizers are the finalizers that the node itself puts on the resource. See [ReverseOnDeletion].
+	Finalizers []string
 	// Uses lists what the node itself does with the API. The nodes nested in it have their own.
 	Uses []Access
 	// Nodes are the nested nodes, in the order in which they run.
@@ -123,6 +125,14 @@ func (d Description) line() string {
 		words = append(words, d.Detail)
 	}
 	return strings.Join(words, " ")
+}
+
+// namesOf returns a list of name, or an empty list for none.
+func namesOf(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
 }
 
 // kindOfNode returns the name of the node's Go type without type parameters.
