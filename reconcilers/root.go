@@ -148,7 +148,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	ctx = derive(ctx, func(s *treeContext) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
+	ctx = derive(ctx, func(s *treeContext) {
+		s.watches, s.claims = &watches{byType: map[watchedType]*fanOut{}}, map[any]string{}
+	})
 
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
