@@ -42,7 +42,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// ChildType is an object of the child's type. It is required for unstructured and duck types, which have to carry
 	// their kind. Default: an empty ChildType.
 	ChildType ChildType
-	// ChildListType is a list of the child's type, required where ChildType is. Default: an empty ChildListType.
+	// ChildListType is a list of the child's type, required where ChildType is. Default: an empty ChildListType or, if
+	// that type parameter is [client.ObjectList], the list type of the scheme.
 	ChildListType ChildListType
 
 	// Finalizer, MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as ChildObjectManager,

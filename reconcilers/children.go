@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -26,8 +27,11 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	node any
 
 	childType CT
-	listType  CLT
-	manager   ObjectManager[CT]
+	// listType is nil until completeListType found it, if CLT is an interface.
+	listType CLT
+	listOnce sync.Once
+	listErr  error
+	manager  ObjectManager[CT]
 	// tracked is true if the resource is woken by what the node tracks although it does not own its children.
 	tracked bool
 	// unowned is true if the children have no owner reference.
@@ -98,6 +102,9 @@ func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) e
 		return k.errorf("must define ChildType since none can be made of %s", reflect.TypeFor[CT]())
 	case lacksKind(k.childType):
 		return k.errorf("must define ChildType with apiVersion and kind since it is unstructured")
+	case isNil(k.listType) && reflect.TypeFor[CLT]().Kind() == reflect.Interface:
+		// The scheme knows it.
+		return nil
 	case isNil(k.listType):
 		return k.errorf("must define ChildListType since none can be made of %s", reflect.TypeFor[CLT]())
 	}
@@ -117,6 +124,34 @@ func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) e
 			k.listType, item, child)
 	}
 	return nil
+}
+
+// completeListType finds the list type in the scheme, if the author gave none: it has the kind of the child followed by
+// List, as Kubernetes names its lists.
+func (k *children[T, CT, CLT]) completeListType(config Config) error {
+	k.listOnce.Do(func() {
+		if !isNil(k.listType) {
+			return
+		}
+		kind, err := config.GroupVersionKindFor(k.childType)
+		if err != nil {
+			k.listErr = k.errorf("is unable to find the kind of %s: %w", typeName(k.childType), err)
+			return
+		}
+		kind.Kind += "List"
+		list, err := config.Scheme().New(kind)
+		if err != nil {
+			k.listErr = k.errorf("must define ChildListType: %w", err)
+			return
+		}
+		listType, ok := list.(CLT)
+		if !ok {
+			k.listErr = k.errorf("must define ChildListType, since %T is no list of objects", list)
+			return
+		}
+		k.listType = listType
+	})
+	return k.listErr
 }
 
 // validate validates the object manager, if the validation is recursive.

@@ -41,7 +41,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// ChildType is an object of the children's type. It is required for unstructured and duck types, which have to
 	// carry their kind. Default: an empty ChildType.
 	ChildType ChildType
-	// ChildListType is a list of the children's type, required where ChildType is. Default: an empty ChildListType.
+	// ChildListType is a list of the children's type, required where ChildType is. Default: an empty ChildListType or,
+	// if that type parameter is [client.ObjectList], the list type of the scheme.
 	ChildListType ChildListType
 
 	// Finalizer is put on the resource before any child is created, and taken off when the last child is gone. It is

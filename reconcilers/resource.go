@@ -92,6 +92,12 @@ type ResourceReconciler[Type client.Object] struct {
 	// tree records events of its own. Default: false.
 	SkipStatusEvents bool
 
+	// SummaryCondition is the type of a condition that sums up the conditions that the nodes of the tree set, see
+	// [Description]: it is False like the first of them that is False, in the order of the tree, else Unknown like the
+	// first that is Unknown, else True. While the resource is terminating, it is False with the reason Terminating.
+	// Conditions that are missing are Unknown, with the reason Initializing, until their node sets them. Default: none.
+	SummaryCondition string
+
 	// Reconciler is the tree. Required.
 	Reconciler SubReconciler[Type]
 
@@ -116,6 +122,10 @@ type ResourceReconciler[Type client.Object] struct {
 	root
 
 	initOnce sync.Once
+
+	// reported are the types of the conditions that the nodes set.
+	reported     []string
+	reportedOnce sync.Once
 }
 
 var _ reconcile.Reconciler = (*ResourceReconciler[client.Object])(nil)
@@ -240,8 +250,10 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
 	statusfield.Of(resource).InitializeConditions(ctx)
+	r.initializeSummary(ctx, resource)
 
 	result, err := r.run(ctx, config, p, resource)
+	r.summarize(ctx, resource)
 	if !r.SkipStatusUpdate {
 		changed, normalizeErr := r.statusChanged(original, resource, err)
 		if normalizeErr != nil {

@@ -1,4 +1,4 @@
-package readiness
+package objectstatus
 
 import (
 	"fmt"
@@ -71,8 +71,8 @@ func (s *subject) kindRules() Result {
 	case kinds.CustomResourceDefinition:
 		return s.customResourceDefinition(computed)
 	case kinds.APIService:
-		if c, ok := s.condition("Available"); !ok || c.status != "True" {
-			return inProgress(withReasons("not available", c.reason))
+		if c, ok := s.condition("Available"); !ok || c.Status != "True" {
+			return inProgress(withReasons("not available", c.Reason))
 		}
 	}
 	if computed.Status == status.CurrentStatus {
@@ -109,7 +109,7 @@ func (s *subject) job(computed *status.Result) Result {
 	}
 	if computed.Status == status.FailedStatus {
 		c, _ := s.condition("Failed")
-		return failed(withReasons("failed", c.reason, c.message))
+		return failed(withReasons("failed", c.Reason, c.Message))
 	}
 	if suspended, _ := field(s.object.Object, "spec", "suspend").(bool); suspended {
 		return current
@@ -139,12 +139,12 @@ func (s *subject) persistentVolumeClaim(computed *status.Result) Result {
 
 // customResourceDefinition has rules of its own, because the result of kstatus depends on the order of the conditions.
 func (s *subject) customResourceDefinition(computed *status.Result) Result {
-	if c, ok := s.condition("NamesAccepted"); ok && c.status == "False" {
-		return failed(withReasons("its names are not accepted", c.reason, c.message))
+	if c, ok := s.condition("NamesAccepted"); ok && c.Status == "False" {
+		return failed(withReasons("its names are not accepted", c.Reason, c.Message))
 	}
 	if computed.Status == status.FailedStatus {
 		c, _ := s.condition("Established")
-		return failed(withReasons("not established", c.reason, c.message))
+		return failed(withReasons("not established", c.Reason, c.Message))
 	}
 	if s.has("Established", "True") && s.has("NamesAccepted", "True") {
 		return current
@@ -172,8 +172,8 @@ func (s *subject) pod() Result {
 	case "Running":
 		return inProgress("running, but not ready")
 	case "Pending", "":
-		if c, ok := s.condition("PodScheduled"); ok && c.status == "False" {
-			return inProgress(withReasons("not scheduled", c.reason))
+		if c, ok := s.condition("PodScheduled"); ok && c.Status == "False" {
+			return inProgress(withReasons("not scheduled", c.Reason))
 		}
 		return inProgress("not running yet")
 	default:
@@ -242,8 +242,8 @@ func (s *subject) replicaSet() string {
 // replicaFailure says why replicas cannot be created. It omits the message of the condition, which names another pod
 // each time.
 func (s *subject) replicaFailure() string {
-	if c, ok := s.condition("ReplicaFailure"); ok && c.status == "True" && c.reason != "" {
-		return " (" + c.reason + ")"
+	if c, ok := s.condition("ReplicaFailure"); ok && c.Status == "True" && c.Reason != "" {
+		return " (" + c.Reason + ")"
 	}
 	return ""
 }

@@ -1,0 +1,4 @@
+package objectstatus
+
+// StaticKinds are the kinds that Static knows.
+var StaticKinds = staticKinds

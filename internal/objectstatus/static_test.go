@@ -1,0 +1,56 @@
+package objectstatus_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/objectstatus"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// What the types of the API say: no status, or one in which no rule finds anything.
+func TestStaticKindsHaveNoStatusToWaitFor(t *testing.T) {
+	for kind := range objectstatus.StaticKinds {
+		versions := 0
+		for _, gv := range scheme.Scheme.VersionsForGroupKind(kind) {
+			object, err := scheme.Scheme.New(gv.WithKind(kind.Kind))
+			if err != nil {
+				t.Fatal(err)
+			}
+			versions++
+			status, ok := reflect.TypeOf(object).Elem().FieldByName("Status")
+			if !ok {
+				continue
+			}
+			for _, name := range []string{"Conditions", "ObservedGeneration"} {
+				if _, ok := status.Type.FieldByName(name); ok {
+					t.Errorf("%s %s has %s", gv, kind.Kind, name)
+				}
+			}
+		}
+		if versions == 0 {
+			t.Errorf("there is no kind %s", kind)
+		}
+		if !objectstatus.Static(kind) {
+			t.Errorf("%s should be static", kind)
+		}
+	}
+}
+
+func TestOtherKindsAreNotStatic(t *testing.T) {
+	for _, kind := range []schema.GroupKind{
+		{Group: "apps", Kind: "Deployment"},
+		{Group: "policy", Kind: "PodDisruptionBudget"},
+		{Group: "", Kind: "Service"},
+		{Group: "", Kind: "Namespace"},
+		{Group: "", Kind: "PersistentVolumeClaim"},
+		{Group: "example.com", Kind: "Secret"},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+	} {
+		if objectstatus.Static(kind) {
+			t.Errorf("%s should not be static", kind)
+		}
+	}
+}
