@@ -153,7 +153,8 @@ func (r *Reconciler) reconcileService(ctx context.Context, shop *v1.Shop) error 
 		merge(&service.Labels, labels(shop))
 		service.Spec.Selector = labels(shop)
 		service.Spec.Ports = []corev1.ServicePort{{
-			Name: "http", Port: servicePort, TargetPort: intstr.FromInt32(containerPort), Protocol: corev1.ProtocolTCP,
+			Name: "http", Protocol: corev1.ProtocolTCP,
+			Port: servicePort, TargetPort: intstr.FromInt32(containerPort),
 		}}
 	})
 	if err != nil {

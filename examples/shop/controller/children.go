@@ -72,7 +72,8 @@ func desiredService(_ context.Context, shop *v1.Shop) (*corev1.Service, error) {
 		Spec: corev1.ServiceSpec{
 			Selector: labels(shop),
 			Ports: []corev1.ServicePort{{
-				Name: "http", Port: servicePort, TargetPort: intstr.FromInt32(containerPort), Protocol: corev1.ProtocolTCP,
+				Name: "http", Protocol: corev1.ProtocolTCP,
+				Port: servicePort, TargetPort: intstr.FromInt32(containerPort),
 			}},
 		},
 	}, nil
