@@ -11,12 +11,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +49,7 @@ var implementations = map[string]func(ctx context.Context, mgr ctrl.Manager, hos
 			RetryInterval: retryInterval,
 		}).SetupWithManager(ctx, mgr)
 	},
+	// It runs with the role that is derived from its tree.
 	"controller": func(ctx context.Context, mgr ctrl.Manager, hosts registry.Registry) error {
 		return controller.New(espalier.NewConfig(mgr), hosts, retryInterval).SetupWithManager(ctx, mgr)
 	},
@@ -82,6 +85,8 @@ type operator struct {
 	implementation string
 	namespace      string
 	hosts          *registry.Memory
+	// config is that of the operator's user.
+	config *rest.Config
 	// requests counts those of the operator, not those of the user.
 	requests *controlplane.Requests
 	stop     func()
@@ -104,15 +109,38 @@ func newOperator(t *testing.T, implementation string) *operator {
 		namespace:      plane.Namespace(t),
 		hosts:          &registry.Memory{},
 	}
+	o.config = plane.Config(t)
+	if implementation == "controller" {
+		o.config = o.restricted()
+	}
 	o.start()
 	t.Cleanup(func() { o.stop() })
 	return o
 }
 
+// restricted returns the configuration of a user who may do in the namespace what the role of the operator says.
+func (o *operator) restricted() *rest.Config {
+	o.t.Helper()
+	role, err := config.Role()
+	o.do(err)
+	o.do(client.IgnoreAlreadyExists(o.Create(o.t.Context(), role)))
+	o.do(o.Create(o.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: o.meta(role.Name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role.Name}},
+	}))
+	restricted, err := plane.Environment(o.t).User(role.Name)
+	o.do(err)
+	user, err := client.New(restricted, client.Options{Scheme: o.Scheme()})
+	o.do(err)
+	o.eventually(func() error { return user.List(o.t.Context(), &v1.ShopList{}, client.InNamespace(o.namespace)) })
+	return restricted
+}
+
 // start runs the operator until stop is called.
 func (o *operator) start() {
 	o.t.Helper()
-	config, requests := controlplane.CountRequests(plane.Config(o.t))
+	config, requests := controlplane.CountRequests(o.config)
 	skipNameValidation := true
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:     o.Scheme(),
