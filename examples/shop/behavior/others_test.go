@@ -76,15 +76,12 @@ func (o *operator) untouched(objects map[string]client.Object) {
 
 func TestWhatIsNotTheShopsIsLeftAlone(t *testing.T) {
 	forEach(t, func(t *testing.T, o *operator) {
-		if o.implementation == "controller" {
-			t.Skip("the condition does not say whose an object is")
-		}
 		objects := o.theirs()
 		o.do(o.Create(t.Context(), o.settings("1")))
 		shop := o.order("web", withEverything)
 		o.expect("web", list(
-			isFalse(v1.Ready, `ConfigMap "gang"`),
-			isFalse(v1.DeploymentReady, `ConfigMap "gang"`),
+			isFalse(v1.Ready, "gang"),
+			isFalse(v1.DeploymentReady, "gang"),
 			isFalse(v1.ServiceReady, "already exists"),
 			isFalse(v1.IngressReady, "already exists"),
 			isFalse(v1.WorkersReady, "already exists"),
@@ -134,9 +131,6 @@ func TestHostOfAnotherShop(t *testing.T) {
 
 func TestDeletion(t *testing.T) {
 	forEach(t, func(t *testing.T, o *operator) {
-		if o.implementation == "controller" {
-			t.Skip("errors are not shown")
-		}
 		o.running("web")
 		o.hosts.Fail(errors.New("the registry is down"))
 		o.do(o.Delete(t.Context(), &v1.Shop{ObjectMeta: o.meta("web")}))
@@ -166,9 +160,6 @@ func TestDeletionWithoutSettings(t *testing.T) {
 
 func TestErrorsAreShown(t *testing.T) {
 	forEach(t, func(t *testing.T, o *operator) {
-		if o.implementation == "controller" {
-			t.Skip("errors are not shown")
-		}
 		shop := o.running("web")
 		o.hosts.Fail(errors.New("the registry is down"))
 		change(o, shop, func(shop *v1.Shop) { shop.Spec.Replicas = 5 })
