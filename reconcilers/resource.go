@@ -98,6 +98,7 @@ type ResourceReconciler[Type client.Object] struct {
 	// more than a minute gives way to that. Set it for a tree of reconciler.io/runtime whose tests compare the result.
 	// Default: false.
 	SkipForbiddenRetry bool
+
 	// SummaryCondition is the type of a condition that sums up the conditions that the nodes of the tree set, see
 	// [Description]: it is False like the first of them that is False, in the order of the tree, else Unknown like the
 	// first that is Unknown, else True. While the resource is terminating, it is False with the reason Terminating.
