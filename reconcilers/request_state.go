@@ -21,6 +21,8 @@ type requestState struct {
 	stored client.Object
 	// written is true once stored is the answer to a write of this request.
 	written bool
+	// skipFinalizerEvents is the field of the root.
+	skipFinalizerEvents bool
 
 	mu       sync.Mutex
 	failures []failure

@@ -55,8 +55,9 @@ type rootParts[T client.Object] struct {
 	setup          func(ctx context.Context, mgr Manager, bldr *Builder) error
 	before         func(ctx context.Context, req Request) (context.Context, Result, error)
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
-	// skipForbiddenRetry is the field of the root.
-	skipForbiddenRetry bool
+
+	skipForbiddenRetry  bool
+	skipFinalizerEvents bool
 }
 
 // errorf returns an error of the root.
@@ -195,7 +196,7 @@ func (r *rootParts[T]) handleRequest(
 	if err := r.checkConfig(); err != nil {
 		return Result{}, err
 	}
-	p := &requestState{}
+	p := &requestState{skipFinalizerEvents: r.skipFinalizerEvents}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {
