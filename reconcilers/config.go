@@ -103,11 +103,22 @@ func (c Config) WithDangerousDuckClientOperations() Config {
 // TrackAndGet reads an object and tracks it: the resource of the request is reconciled again whenever the object
 // changes. The object is tracked even if it is not found, so its creation also counts as a change. Outside a request,
 // or for an object that cannot be tracked, TrackAndGet returns an error and reads nothing.
+//
+// Below a root, TrackAndGet starts the watch of a type when it is tracked first, unless a node watches the type. The
+// identity of the config needs the rights to list and watch it. If the watch does not start within 30 seconds,
+// TrackAndGet returns an error that names the missing right; later calls return it without a delay until the watch has
+// started. A type that the API server does not serve is not watched. In a hand-written reconciler, embed the node with
+// [Embed], or watch the type by hand:
+//
+//	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 func (c Config) TrackAndGet(
 	ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption,
 ) error {
 	watcher, err := watcherOf(ctx)
 	if err != nil {
+		return fmt.Errorf("unable to track %s %s: %w", typeName(obj), key, err)
+	}
+	if err := c.watchTracked(ctx, obj, key.Namespace); err != nil {
 		return fmt.Errorf("unable to track %s %s: %w", typeName(obj), key, err)
 	}
 	ref := obj.DeepCopyObject().(client.Object)
@@ -122,7 +133,8 @@ func (c Config) TrackAndGet(
 // TrackAndList reads a list and tracks it: the resource of the request is reconciled again whenever an object that
 // belongs to the list is created, changed or deleted. The track uses the namespace and the label selector of opts.
 // Field selectors narrow the list, but not the track. The track is kept if reading fails. Outside a request, or for a
-// list whose kind is not known, TrackAndList returns an error and reads nothing.
+// list whose kind is not known, TrackAndList returns an error and reads nothing. The watch of the type is started as
+// [Config.TrackAndGet] does.
 func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := c.trackList(ctx, list, opts); err != nil {
 		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
@@ -143,6 +155,9 @@ func (c Config) trackList(ctx context.Context, list client.ObjectList, opts []cl
 		return errNoTracker
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
+	if err := c.watchTracked(ctx, list, options.Namespace); err != nil {
+		return err
+	}
 	selector := options.LabelSelector
 	if selector == nil {
 		selector = labels.Everything()

@@ -136,6 +136,7 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 		controllerName: r.ControllerName,
 		resourceType:   r.Type,
 		config:         r.configOf(r.Config),
+		watches:        r.watches,
 		tree:           r.Reconciler,
 		setup:          r.Setup,
 		before:         r.BeforeReconcile,

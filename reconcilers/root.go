@@ -28,11 +28,14 @@ type root struct {
 	states resourcestate.Store
 	// identity distinguishes the controller of this root from others. It is empty until the root is set up.
 	identity string
+	// watches are those of the controller. They are nil until the root is set up.
+	watches *watches
 }
 
-// identify gives the root called name its identity.
+// identify gives the root called name its identity, for a set-up.
 func (r *root) identify(name string) {
 	r.identity = fmt.Sprintf("%s %p", name, r)
+	r.watches = newWatches()
 }
 
 // configOf returns the config that the tree works with. Until the root is set up that is the author's config itself.
@@ -51,6 +54,7 @@ type rootParts[T client.Object] struct {
 	controllerName string
 	resourceType   T
 	config         Config
+	watches        *watches
 	tree           SubReconciler[T]
 	setup          func(ctx context.Context, mgr Manager, bldr *Builder) error
 	before         func(ctx context.Context, req Request) (context.Context, Result, error)
@@ -117,7 +121,7 @@ func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *requestState
 	s.Context = ctx
 	s.request = req
 	r.fill(&s)
-	s.state = p
+	s.state, s.watches = p, r.watches
 	return Enter(&s, r.name)
 }
 
@@ -146,10 +150,10 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	ctx = derive(ctx, func(s *treeContext) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
 
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
+	r.watches.tracked.startWith(ctx, mgr, bldr)
 	if r.controllerName != "" {
 		bldr.Named(r.controllerName)
 	}

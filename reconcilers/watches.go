@@ -16,9 +16,17 @@ import (
 )
 
 // watches are the watches that the nodes of one tree asked for. Each type is watched once, also if several nodes use
-// it, so that one event wakes a resource once.
+// it, so that one event wakes a resource once. The watches of byType are those of the set-up.
 type watches struct {
-	byType map[watchedType]*fanOut
+	byType  map[watchedType]*fanOut
+	tracked trackedTypes
+}
+
+func newWatches() *watches {
+	return &watches{
+		byType:  map[watchedType]*fanOut{},
+		tracked: trackedTypes{timeout: defaultSyncTimeout, byType: map[trackedType]*trackedWatch{}},
+	}
 }
 
 type watchedType struct {
@@ -77,6 +85,9 @@ func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	}
 	fan.trackers = append(fan.trackers, config.Tracker)
 	fan.handlers = append(fan.handlers, EnqueueTracked(ctx))
+	if s := contextOf(ctx); s.watches != nil {
+		s.watches.tracked.watched(s.trackedType(config, kindOf(config.Client, obj)))
+	}
 	return nil
 }
 
@@ -116,8 +127,11 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 // otherCluster returns the cluster of config if a [WithConfig] replaced the cluster of the root. Otherwise it returns
 // nil.
 func otherCluster(ctx context.Context, config Config) cluster.Cluster {
-	original, err := RetrieveOriginalConfig(ctx)
-	if err != nil || config.cluster == original.cluster {
+	return contextOf(ctx).otherCluster(config)
+}
+
+func (s *treeContext) otherCluster(config Config) cluster.Cluster {
+	if !s.hasOriginalConfig || config.cluster == s.originalConfig.cluster {
 		return nil
 	}
 	return config.cluster
