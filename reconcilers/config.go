@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type Config struct {
 	Tracker tracker.Tracker
 
 	syncPeriod time.Duration
+	// syncTimeout is how long readers wait for an informer to sync. Zero means [defaultSyncTimeout].
+	syncTimeout time.Duration
 	// cluster is the cluster of Client and of the objects that Tracker tracks. It is nil in a struct literal.
 	cluster cluster.Cluster
 	// owners finds children by their owner. It is nil if no index is possible.
@@ -51,7 +54,7 @@ type Config struct {
 // syncPeriod is the sync period of the manager's cache. A track that was made outside of a root expires after twice
 // that time.
 func NewConfig(mgr Manager, apiType client.Object, syncPeriod time.Duration) Config {
-	return Config{syncPeriod: syncPeriod}.WithCluster(mgr).WithTracker()
+	return Config{syncPeriod: syncPeriod}.withCluster(mgr, mgr.GetClient()).WithTracker()
 }
 
 // IsEmpty reports whether c is the zero value.
@@ -62,9 +65,19 @@ func (c Config) IsEmpty() bool {
 // WithCluster returns a config for another cluster. It shares the tracker with c, so its tracks wake the same
 // controller. A track made with the new config refers to an object of the other cluster.
 //
+// The identity of the cluster needs the rights to list and watch each type that is read from its cache: in all
+// namespaces, unless the options of the cache limit it to some. A read from a cache that does not sync returns an error
+// after 30 seconds, which names the type, the user and the missing right. Later reads return it without a delay until
+// the cache has synced. The controller starts without such a cache.
+//
 // It panics if the cluster's REST config is not valid for a discovery client, which is a mistake in the program.
 func (c Config) WithCluster(other cluster.Cluster) Config {
-	c.Client = duck.NewDuckAwareClientWrapper(other.GetClient())
+	return c.withCluster(other, &boundedReads{Client: other.GetClient(), in: other, timeout: c.timeoutForSync()})
+}
+
+// withCluster is [Config.WithCluster] with the given client of the cluster.
+func (c Config) withCluster(other cluster.Cluster, inner client.Client) Config {
+	c.Client = duck.NewDuckAwareClientWrapper(inner)
 	c.APIReader = duck.NewDuckAwareAPIReaderWrapper(other.GetAPIReader(), other.GetClient())
 	c.Discovery = discovery.NewDiscoveryClientForConfigOrDie(other.GetConfig())
 	//lint:ignore SA1019 compatible trees record events with the API of before events.k8s.io
@@ -76,6 +89,11 @@ func (c Config) WithCluster(other cluster.Cluster) Config {
 		c.Tracker = tracker.InCluster(c.Tracker, other)
 	}
 	return c
+}
+
+// timeoutForSync returns how long readers wait for an informer to sync.
+func (c Config) timeoutForSync() time.Duration {
+	return cmp.Or(c.syncTimeout, defaultSyncTimeout)
 }
 
 // Cluster returns the cluster that Client reads and writes. It returns nil for a config that was not made by

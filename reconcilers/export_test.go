@@ -1,6 +1,8 @@
 package reconcilers
 
 import (
+	"time"
+
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -44,4 +46,10 @@ func (r *root) RememberedCounters() int {
 		}
 	})
 	return count
+}
+
+// WithSyncTimeout returns a config whose readers wait that long for an informer to sync.
+func (c Config) WithSyncTimeout(timeout time.Duration) Config {
+	c.syncTimeout = timeout
+	return c
 }

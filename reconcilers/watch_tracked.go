@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/tracker"
@@ -32,7 +31,6 @@ import (
 type trackedTypes struct {
 	log     logr.Logger
 	manager cluster.Cluster
-	timeout time.Duration
 
 	mu sync.Mutex
 	// run and queue are those of the running controller. They are nil until it starts.
@@ -119,7 +117,7 @@ func (c Config) watchTracked(ctx context.Context, obj runtime.Object, namespace 
 	}
 	types := &s.watches.tracked
 	t := s.trackedType(c, gvk)
-	watch := types.watchOf(t)
+	watch := types.watchOf(t, c)
 	if watch == nil {
 		return nil
 	}
@@ -151,12 +149,12 @@ func sayUnwatched(ctx context.Context, kind schema.GroupKind) {
 }
 
 // watchOf returns the watch of a type. It returns nil if there is none and the controller does not run.
-func (w *trackedTypes) watchOf(t trackedType) *trackedWatch {
+func (w *trackedTypes) watchOf(t trackedType, config Config) *trackedWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	watch := w.byType[t]
 	if watch == nil && w.run != nil {
-		watch = &trackedWatch{wait: syncWait{timeout: w.timeout}}
+		watch = &trackedWatch{wait: syncWait{timeout: config.timeoutForSync()}}
 		w.byType[t] = watch
 	}
 	return watch

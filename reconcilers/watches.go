@@ -7,12 +7,12 @@ import (
 
 	"github.com/espalier-dev/espalier/tracker"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // watches are the watches that the nodes of one tree asked for. Each type is watched once, also if several nodes use
@@ -25,7 +25,7 @@ type watches struct {
 func newWatches() *watches {
 	return &watches{
 		byType:  map[watchedType]*fanOut{},
-		tracked: trackedTypes{timeout: defaultSyncTimeout, byType: map[trackedType]*trackedWatch{}},
+		tracked: trackedTypes{byType: map[trackedType]*trackedWatch{}},
 	}
 }
 
@@ -116,7 +116,8 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 		bldr.Watches(obj, fan)
 	} else {
 		// The builder knows the cache of the manager only.
-		bldr.WatchesRawSource(source.TypedKind[client.Object, Request](other.GetCache(), obj, fan))
+		log := logr.FromContextOrDiscard(ctx)
+		bldr.WatchesRawSource(newOtherSource(log, other, config.timeoutForSync(), obj, fan))
 	}
 	if registered != nil {
 		registered.byType[key] = fan
