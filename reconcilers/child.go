@@ -16,7 +16,8 @@ import (
 //     reflects the child on the resource.
 //   - Stops: never on its own.
 //   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected on the resource and not
-//     returned, because only the user can remove its cause. Every other error is returned, and not reflected.
+//     returned, because only the user can remove its cause. Every other error is returned, and not reflected. After a
+//     Forbidden the root has the request repeated with back-off, unless its field SkipForbiddenRetry is set.
 //   - On deletion: deletes the child, without asking DesiredChild, and reflects nothing. An owned child would go with
 //     the resource anyway; one without an owner reference needs a Finalizer.
 //
@@ -42,7 +43,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// ChildType is an object of the child's type. It is required for unstructured and duck types, which have to carry
 	// their kind. Default: an empty ChildType.
 	ChildType ChildType
-	// ChildListType is a list of the child's type, required where ChildType is. Default: an empty ChildListType.
+	// ChildListType is a list of the child's type, required where ChildType is. Default: an empty ChildListType or, if
+	// that type parameter is [client.ObjectList], the list type of the scheme.
 	ChildListType ChildListType
 
 	// Finalizer, MergeBeforeUpdate and Sanitize are the short form of an [UpdatingObjectManager] as ChildObjectManager,

@@ -30,6 +30,9 @@ type Description struct {
 	Index string
 	// Resource is an object of the type that a root reconciles. It is nil for other nodes.
 	Resource client.Object
+	// Conditions are the types of the conditions that the node itself sets on the resource. The root sums them up, see
+	// the field SummaryCondition of [ResourceReconciler].
+	Conditions []string
 	// Uses lists what the node itself does with the API. The nodes nested in it have their own.
 	Uses []Access
 	// Nodes are the nested nodes, in the order in which they run.

@@ -64,6 +64,9 @@ func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Con
 	if config, err = RetrieveConfig(ctx); err != nil {
 		return config, nil, fmt.Errorf("%s %q: %w", k.kind, k.name, err)
 	}
+	if err := k.completeListType(config); err != nil {
+		return config, nil, err
+	}
 	candidates, err := k.candidates(ctx, config, resource)
 	found = k.ownOf(resource, candidates)
 	outlives := k.unowned && resource.GetDeletionTimestamp() != nil

@@ -164,6 +164,35 @@ func (s Status) SetObservedGeneration(generation int64) {
 	}
 }
 
+// CanHaveConditions reports whether objects of a Go type have conditions, at least if their status is set.
+func CanHaveConditions(t reflect.Type) bool {
+	return t == reflect.TypeFor[*unstructured.Unstructured]() || fieldsOf(t).conditions != nil
+}
+
+// HasConditions reports whether the status has conditions that can be set. An unstructured object has them in any case.
+func (s Status) HasConditions() bool {
+	return s.content != nil || s.field(s.fields.conditions).IsValid()
+}
+
+// GetConditions returns the conditions themselves, not a copy. Those of an unstructured object are a copy.
+func (s Status) GetConditions() []metav1.Condition {
+	if s.content != nil {
+		return conditionsIn(s.content)
+	}
+	return s.conditions()
+}
+
+// SetConditions replaces the conditions, if the status has any.
+func (s Status) SetConditions(conditions []metav1.Condition) {
+	if s.content != nil {
+		setConditionsIn(s.content, conditions)
+		return
+	}
+	if field := s.field(s.fields.conditions); field.IsValid() {
+		field.Set(reflect.ValueOf(conditions))
+	}
+}
+
 func (s Status) conditions() []metav1.Condition {
 	field := s.field(s.fields.conditions)
 	if !field.IsValid() {

@@ -1,0 +1,147 @@
+package espalier
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The reasons of conditions that nodes report. The other reasons are those of [NotReady], those of the API server
+// (AlreadyExists, Forbidden, Invalid, NotFound) and the classes of errors, see [reconcilers.Class].
+const (
+	// ReasonReady means that the child, or each child of a set, is ready.
+	ReasonReady = "Ready"
+	// ReasonNotDesired means that there is to be no child, or that there is nothing to read.
+	ReasonNotDesired = "NotDesired"
+	// ReasonInProgress means that a child is not ready yet. The message says what it waits for.
+	ReasonInProgress = "InProgress"
+	// ReasonFailed means that a child has failed.
+	ReasonFailed = "Failed"
+	// ReasonTerminating means that a child is being deleted. Another one is created when it is gone.
+	ReasonTerminating = "Terminating"
+	// ReasonUnknown means that the status of a child does not have the form that its kind should have.
+	ReasonUnknown = "Unknown"
+	// ReasonFound means that the object that a node reads exists.
+	ReasonFound = "Found"
+	// ReasonNotFound means that the object that a node reads does not exist.
+	ReasonNotFound = "NotFound"
+	// ReasonSucceeded means that the function of a step returned no error.
+	ReasonSucceeded = "Succeeded"
+	// ReasonWaiting means that the node did not run, because it waits for the condition that the message names.
+	ReasonWaiting = "Waiting"
+)
+
+// ReflectChild returns a function for the field ReflectChildStatusOnParent of a literal
+// [reconcilers.ChildReconciler]. The function reports the child as [Child.Reports] does.
+func ReflectChild[Type, ChildType client.Object](
+	conditionType string,
+) func(ctx context.Context, resource Type, child ChildType, err error) {
+	return func(ctx context.Context, resource Type, child ChildType, err error) {
+		condition := conditionOfError(err)
+		if err == nil {
+			condition = conditionOfChild(stateOf(ctx, child))
+		}
+		condition.Type = conditionType
+		reconcilers.SetCondition(ctx, resource, condition)
+	}
+}
+
+// conditionOfError returns the condition that says that err happened. It has no type.
+func conditionOfError(err error) metav1.Condition {
+	if err == nil {
+		return metav1.Condition{}
+	}
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: err.Error()}
+	if notReady := asNotReady(err); notReady != nil {
+		condition.Reason, condition.Message = notReady.Reason, notReady.Message
+		return condition
+	}
+	condition.Reason = cmp.Or(string(apierrs.ReasonForError(err)), string(reconcilers.Classify(err)))
+	return condition
+}
+
+// childState is how ready a child is. It has no status if there is no child.
+type childState struct {
+	objectstatus.Result
+	// name is the kind and the name of the child.
+	name string
+}
+
+// conditionOfChild returns the condition that says how one child is. It has no type.
+func conditionOfChild(child childState) metav1.Condition {
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: child.Message}
+	switch child.Status {
+	case "":
+		condition.Status, condition.Reason = metav1.ConditionTrue, ReasonNotDesired
+	case apis.ObjectCurrent:
+		condition.Status, condition.Reason = metav1.ConditionTrue, ReasonReady
+	case apis.ObjectInProgress:
+		condition.Reason = ReasonInProgress
+	case apis.ObjectFailed:
+		condition.Reason = ReasonFailed
+	case apis.ObjectTerminating:
+		condition.Reason = ReasonTerminating
+	default:
+		condition.Status, condition.Reason = metav1.ConditionUnknown, ReasonUnknown
+	}
+	return condition
+}
+
+// conditionOfChildren returns the condition that says how the children of a set are: like the first that is not ready.
+// It has no type.
+func conditionOfChildren(children []childState) metav1.Condition {
+	ready, first := 0, -1
+	for i, child := range children {
+		if child.Status == apis.ObjectCurrent {
+			ready++
+		} else if first < 0 {
+			first = i
+		}
+	}
+	switch {
+	case len(children) == 0:
+		return conditionOfChild(childState{})
+	case first < 0:
+		return conditionOfChild(children[0])
+	}
+	condition := conditionOfChild(children[first])
+	condition.Message = fmt.Sprintf("%d of %d ready, %s: %s",
+		ready, len(children), children[first].name, condition.Message)
+	return condition
+}
+
+// stateOf returns how ready a child is.
+func stateOf[C client.Object](ctx context.Context, child C) childState {
+	var none C
+	if client.Object(child) == client.Object(none) {
+		return childState{}
+	}
+	kind := child.GetObjectKind().GroupVersionKind()
+	if config, err := reconcilers.RetrieveConfig(ctx); err == nil && kind.Empty() {
+		kind, _ = config.GroupVersionKindFor(child) // the rules for all kinds apply to a kind that is not known
+	}
+	state := childState{name: kind.Kind + " " + client.ObjectKeyFromObject(child).String()}
+	if objectstatus.Static(kind.GroupKind()) && child.GetDeletionTimestamp() == nil {
+		state.Status = apis.ObjectCurrent
+		return state
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
+	if err != nil {
+		state.Result = objectstatus.Result{Status: apis.ObjectUnknown, Message: err.Error()}
+		return state
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(kind)
+	state.Result = objectstatus.Of(object)
+	return state
+}

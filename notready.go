@@ -1,0 +1,65 @@
+package espalier
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NotReadyError says that something is missing that no retry provides, see [NotReady].
+type NotReadyError struct {
+	// Reason is the reason of the condition, in CamelCase.
+	Reason string
+	// Message is the message of the condition.
+	Message string
+	// Delay is how long to wait until the resource is reconciled again without an event. Zero: no delay, an event has
+	// to wake it.
+	Delay time.Duration
+}
+
+// NotReady returns an error for the functions of this package. It says that the node cannot do its work now, because of
+// something that a retry does not change: a name that is taken, a value that is not there yet. The condition that the
+// node reports is False with the reason and the message, which is formatted by fmt.Sprintf. Nothing is written, nothing
+// is deleted, no error is logged, and the nodes after it run. Guard them with [WhenTrue] if they must not.
+//
+// The resource is reconciled again when something changes that it watches. [NotReadyError.RetryAfter] adds a delay.
+func NotReady(reason, format string, args ...any) *NotReadyError {
+	return &NotReadyError{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// RetryAfter sets Delay. It is for what sends no event, such as a service outside the cluster.
+func (e *NotReadyError) RetryAfter(delay time.Duration) *NotReadyError {
+	e.Delay = delay
+	return e
+}
+
+func (e *NotReadyError) Error() string {
+	return e.Reason + ": " + e.Message
+}
+
+// statusNotReady is among the reasons of errors that a [Child] reflects.
+const statusNotReady metav1.StatusReason = "NotReady"
+
+// Status makes it an error that a [reconcilers.ChildReconciler] reflects by its reason.
+func (e *NotReadyError) Status() metav1.Status {
+	return metav1.Status{Status: metav1.StatusFailure, Reason: statusNotReady, Message: e.Error()}
+}
+
+// asNotReady returns the NotReadyError in err, or nil.
+func asNotReady(err error) *NotReadyError {
+	var notReady *NotReadyError
+	if errors.As(err, &notReady) {
+		return notReady
+	}
+	return nil
+}
+
+// delayOf returns the delay of the NotReadyError in err, or zero.
+func delayOf(err error) time.Duration {
+	if notReady := asNotReady(err); notReady != nil {
+		return notReady.Delay
+	}
+	return 0
+}

@@ -1,0 +1,137 @@
+package espalier
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/stash"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Read is a node that reads an object that the resource refers to. [Reads] returns it.
+type Read[Type, ObjectType client.Object] struct {
+	name      string
+	into      stash.Stasher[ObjectType]
+	key       func(ctx context.Context, resource Type) types.NamespacedName
+	condition string
+	optional  bool
+}
+
+// Reads returns a node that reads the object whose name key returns, through the cache, and stores it in the stash for
+// the nodes after it. The resource is reconciled again when the object changes, and when it comes or goes. If the name
+// is empty, there is nothing to read. The object is for reading only.
+//
+//   - Runs: reads the object.
+//   - Stops: if the object does not exist. The nodes after it do not run, so what they made stays as it is. With
+//     [Read.Optional] they run, without a value in the stash.
+//   - On error: returns it.
+//   - On deletion: does nothing.
+func Reads[Type, ObjectType client.Object](
+	name string, into stash.Stasher[ObjectType],
+	key func(ctx context.Context, resource Type) types.NamespacedName,
+) *Read[Type, ObjectType] {
+	return &Read[Type, ObjectType]{name: name, into: into, key: key}
+}
+
+// Reports has the node report by a condition of that type whether the object exists: True with the reason Found, or
+// NotDesired if there is nothing to read; False with the reason NotFound.
+func (r *Read[Type, ObjectType]) Reports(conditionType string) *Read[Type, ObjectType] {
+	r.condition = conditionType
+	return r
+}
+
+// Optional has the nodes after this one run even if the object does not exist.
+func (r *Read[Type, ObjectType]) Optional() *Read[Type, ObjectType] {
+	r.optional = true
+	return r
+}
+
+// SetupWithManager watches the type of the object.
+func (r *Read[Type, ObjectType]) SetupWithManager(
+	ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder,
+) error {
+	ctx = reconcilers.Enter(ctx, r.name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	return reconcilers.WatchTracked(ctx, bldr, empty[ObjectType]())
+}
+
+// Validate checks that the functions are set, and that an object of the type can be made.
+func (r *Read[Type, ObjectType]) Validate(context.Context) error {
+	switch {
+	case r.into == nil:
+		return fmt.Errorf("Reads %q must have a stasher", r.name)
+	case r.key == nil:
+		return fmt.Errorf("Reads %q must have a function that returns the name of the object", r.name)
+	case client.Object(empty[ObjectType]()) == nil:
+		return fmt.Errorf("Reads %q must have a stasher of a pointer to a struct, not of %s",
+			r.name, reflect.TypeFor[ObjectType]())
+	}
+	return nil
+}
+
+// Reconcile reads the object, see [Reads].
+func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (reconcilers.Result, error) {
+	var none reconcilers.Result
+	if resource.GetDeletionTimestamp() != nil {
+		return none, nil
+	}
+	ctx = reconcilers.Enter(ctx, r.name)
+	if err := r.Validate(ctx); err != nil {
+		return none, err
+	}
+	config, err := reconcilers.RetrieveConfig(ctx)
+	if err != nil {
+		return none, err
+	}
+	key := r.key(ctx, resource)
+	if key.Name == "" {
+		r.report(ctx, resource, metav1.ConditionTrue, ReasonNotDesired, "")
+		return none, nil
+	}
+	object := empty[ObjectType]()
+	switch err := config.TrackAndGet(ctx, key, object); {
+	case apierrs.IsNotFound(err):
+		r.report(ctx, resource, metav1.ConditionFalse, ReasonNotFound,
+			fmt.Sprintf("%s %s does not exist", kindName[ObjectType](), key))
+		if r.optional {
+			return none, nil
+		}
+		return none, reconcilers.ErrHaltSubReconcilers
+	case err != nil:
+		object.SetNamespace(key.Namespace)
+		object.SetName(key.Name)
+		return none, reconcilers.Failed(ctx, object, err)
+	}
+	r.into.Store(ctx, object)
+	r.report(ctx, resource, metav1.ConditionTrue, ReasonFound, "")
+	return none, nil
+}
+
+func (r *Read[Type, ObjectType]) report(
+	ctx context.Context, resource Type, status metav1.ConditionStatus, reason, message string,
+) {
+	if r.condition != "" {
+		reconcilers.SetCondition(ctx, resource, metav1.Condition{
+			Type: r.condition, Status: status, Reason: reason, Message: message,
+		})
+	}
+}
+
+// Describe returns that the node reads the type.
+func (r *Read[Type, ObjectType]) Describe() reconcilers.Description {
+	return reconcilers.Description{
+		Kind:       "Reads",
+		Name:       r.name,
+		Detail:     kindName[ObjectType](),
+		Conditions: conditions(r.condition),
+		Uses:       []reconcilers.Access{{Object: empty[ObjectType](), Verbs: []string{"get", "list", "watch"}}},
+	}
+}

@@ -1,0 +1,72 @@
+package espalier
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// syncPeriod is the sync period of a manager's cache by default.
+const syncPeriod = 10 * time.Hour
+
+// NewConfig returns the config for the manager's cluster, see [reconcilers.NewConfig].
+func NewConfig(mgr reconcilers.Manager) reconcilers.Config {
+	return reconcilers.NewConfig(mgr, nil, syncPeriod)
+}
+
+// For returns the root of a tree that runs the nodes in order, see [reconcilers.ResourceReconciler] and
+// [reconcilers.Sequence]. Add it to a manager with SetupWithManager. Its fields may be changed before.
+//
+// It differs from a literal in what it reports: the condition Ready sums up the conditions of the nodes, and shows an
+// error that the tree returned; the status is also written while the resource is terminating, so that it says what the
+// deletion waits for; writes of the status and of finalizers record no events, which would take the place of others; and
+// a delay that a node asked for is kept when the status was written.
+func For[Type client.Object](
+	config reconcilers.Config, nodes ...reconcilers.SubReconciler[Type],
+) *reconcilers.ResourceReconciler[Type] {
+	return &reconcilers.ResourceReconciler[Type]{
+		Name:                         kindName[Type](),
+		Config:                       config,
+		Reconciler:                   Steps(nodes...),
+		SummaryCondition:             apis.ConditionReady,
+		SyncStatusDuringFinalization: true,
+		KeepResultAfterStatusUpdate:  true,
+		SkipStatusEvents:             true,
+		SkipFinalizerEvents:          true,
+		ErrorCondition:               apis.ConditionReady,
+	}
+}
+
+// Steps returns a node that runs nodes in order, see [reconcilers.Sequence]. It is for a place that takes one node.
+func Steps[Type client.Object](nodes ...reconcilers.SubReconciler[Type]) reconcilers.Sequence[Type] {
+	return nodes
+}
+
+// kindName returns the name of the Go type, which is the kind by convention.
+func kindName[T client.Object]() string {
+	t := reflect.TypeFor[T]()
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+// fieldManager returns the name under which the controller of the type applies objects.
+func fieldManager[T client.Object]() string {
+	return strings.ToLower(kindName[T]()) + "-controller"
+}
+
+// empty returns an empty object of a Go type, or nil if none can be made.
+func empty[T client.Object]() T {
+	var none T
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return none
+	}
+	return reflect.New(t.Elem()).Interface().(T)
+}

@@ -1,0 +1,147 @@
+package espalier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// Run is a node that runs a function. [Runs] returns it.
+type Run[Type client.Object] struct {
+	name      string
+	run       func(ctx context.Context, resource Type) error
+	condition string
+	interval  time.Duration
+	finalizer string
+	finalize  func(ctx context.Context, resource Type) error
+}
+
+// Runs returns a node that calls a function, for work that is no child: a service outside the cluster, a value for the
+// nodes after it.
+//
+//   - Runs: the function.
+//   - Stops: never on its own.
+//   - On error: returns it. After [NotReady] the nodes after it run.
+//   - On deletion: calls the function of [Run.Finalizes], if there is one.
+func Runs[Type client.Object](name string, run func(ctx context.Context, resource Type) error) *Run[Type] {
+	return &Run[Type]{name: name, run: run}
+}
+
+// Reports has the node report by a condition of that type whether the function returned an error: True with the reason
+// Succeeded; False with the reason of [NotReady], or the class of the error.
+func (r *Run[Type]) Reports(conditionType string) *Run[Type] {
+	r.condition = conditionType
+	return r
+}
+
+// Every has the resource reconciled again at the latest after that time.
+func (r *Run[Type]) Every(interval time.Duration) *Run[Type] {
+	r.interval = interval
+	return r
+}
+
+// Finalizes has the node put a finalizer on the resource before it calls its function, and take it off when finalize
+// returned no error for the terminating resource. It is for state that Kubernetes does not delete with the resource.
+// The finalizer is a qualified name of its own, such as "example.com/registry".
+//
+// The function finalize may be called again after it succeeded. If it returns [NotReady], it is called again after the
+// delay, or, without a delay, with back-off.
+func (r *Run[Type]) Finalizes(finalizer string, finalize func(ctx context.Context, resource Type) error) *Run[Type] {
+	r.finalizer, r.finalize = finalizer, finalize
+	return r
+}
+
+// SetupWithManager validates.
+func (r *Run[Type]) SetupWithManager(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) error {
+	return r.Validate(ctx)
+}
+
+// Validate checks that the functions are set, and that the finalizer is.
+func (r *Run[Type]) Validate(context.Context) error {
+	switch {
+	case r.run == nil:
+		return fmt.Errorf("Runs %q must have a function", r.name)
+	case r.finalizer == "" && r.finalize != nil:
+		return fmt.Errorf("Runs %q must have the name of a finalizer", r.name)
+	case r.finalizer != "" && r.finalize == nil:
+		return fmt.Errorf("Runs %q must have a function to finalize", r.name)
+	}
+	return nil
+}
+
+// Reconcile calls one of the functions, see [Runs].
+func (r *Run[Type]) Reconcile(ctx context.Context, resource Type) (reconcilers.Result, error) {
+	var none reconcilers.Result
+	if err := r.Validate(ctx); err != nil {
+		return none, err
+	}
+	ctx = reconcilers.Enter(ctx, r.name)
+	if resource.GetDeletionTimestamp() != nil {
+		return r.reconcileDeletion(ctx, resource)
+	}
+	if err := reconcilers.AddFinalizer(ctx, resource, r.finalizer); err != nil {
+		return none, err
+	}
+	err := r.run(ctx, resource)
+	r.report(ctx, resource, err)
+	if asNotReady(err) != nil {
+		return reconcilers.AggregateResults(
+			reconcilers.Result{RequeueAfter: r.interval}, reconcilers.Result{RequeueAfter: delayOf(err)}), nil
+	}
+	if err != nil {
+		return none, reconcilers.Failed(ctx, nil, err)
+	}
+	return reconcilers.Result{RequeueAfter: r.interval}, nil
+}
+
+func (r *Run[Type]) reconcileDeletion(ctx context.Context, resource Type) (reconcilers.Result, error) {
+	var none reconcilers.Result
+	if r.finalizer == "" || !controllerutil.ContainsFinalizer(resource, r.finalizer) {
+		return none, nil
+	}
+	err := r.finalize(ctx, resource)
+	switch {
+	case err == nil:
+		return none, reconcilers.ClearFinalizer(ctx, resource, r.finalizer)
+	case asNotReady(err) == nil:
+		return none, reconcilers.Failed(ctx, nil, err)
+	}
+	r.report(ctx, resource, err)
+	if delay := delayOf(err); delay > 0 {
+		return reconcilers.Result{RequeueAfter: delay}, nil
+	}
+	return none, errors.Join(err, reconcilers.ErrQuiet)
+}
+
+func (r *Run[Type]) report(ctx context.Context, resource Type, err error) {
+	if r.condition == "" || errors.Is(err, reconcilers.ErrQuiet) {
+		return
+	}
+	condition := conditionOfError(err)
+	if err == nil {
+		condition = metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonSucceeded}
+	}
+	condition.Type = r.condition
+	reconcilers.SetCondition(ctx, resource, condition)
+}
+
+// Describe returns the finalizer, and the condition that the node reports.
+func (r *Run[Type]) Describe() reconcilers.Description {
+	description := reconcilers.Description{
+		Kind:       "Runs",
+		Name:       r.name,
+		Detail:     r.finalizer,
+		Conditions: conditions(r.condition),
+	}
+	if r.finalizer != "" {
+		description.Uses = []reconcilers.Access{{Verbs: []string{"patch"}}}
+	}
+	return description
+}
