@@ -47,6 +47,19 @@ func (r *root) configOf(config Config) Config {
 	return config
 }
 
+// forget drops what is kept of a resource that is gone.
+func (r *root) forget(config Config, resourceType client.Object, req Request) {
+	r.states.Forget(req.NamespacedName)
+	rounds, ok := config.Tracker.(tracker.Rounds)
+	if !ok || isNil(resourceType) {
+		return
+	}
+	gone := copyOf(resourceType)
+	gone.SetNamespace(req.Namespace)
+	gone.SetName(req.Name)
+	rounds.Forget(gone)
+}
+
 // rootParts are the fields that all roots have.
 type rootParts[T client.Object] struct {
 	kind           string
@@ -95,11 +108,14 @@ func (r *rootParts[T]) validateTree(ctx context.Context) error {
 	return nil
 }
 
+// recordsEvents is what the nodes of a tree do with events.
+var recordsEvents = Access{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}}
+
 // describe describes the tree, and what a root does with the resource and more.
 func (r *rootParts[T]) describe(more ...Access) Description {
 	uses := []Access{
 		{Object: r.resourceType, Verbs: []string{"get", "list", "watch"}},
-		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
+		recordsEvents,
 	}
 	return Description{
 		Kind:     r.kind,
@@ -153,28 +169,12 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	ctx = derive(ctx, func(s *treeContext) { s.claims = map[any]string{} })
-
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
-	r.watches.tracked.startWith(ctx, mgr, bldr)
 	if r.controllerName != "" {
 		bldr.Named(r.controllerName)
 	}
-	if r.setup != nil {
-		if err := r.setup(ctx, mgr, bldr); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.tree.SetupWithManager(ctx, mgr, bldr); err != nil {
-		return nil, err
-	}
-	if how.finish != nil {
-		if err := how.finish(ctx, mgr, bldr); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.validateTree(validation.WithRecursive(ctx)); err != nil {
+	if err := r.setUpTree(ctx, mgr, bldr, how.finish); err != nil {
 		return nil, err
 	}
 	built, err := bldr.Build(how.root)
@@ -187,6 +187,21 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 		return nil, r.errorf("is unable to build its controller: %w", err)
 	}
 	return built, nil
+}
+
+// setUpTree sets the tree up with the builder of its controller.
+func (r *rootParts[T]) setUpTree(ctx context.Context, mgr Manager, bldr *Builder, finish setUpStep) error {
+	ctx = derive(ctx, func(s *treeContext) { s.claims = map[any]string{} })
+	r.watches.tracked.startWith(ctx, mgr, bldr)
+	for _, step := range []setUpStep{r.setup, r.tree.SetupWithManager, finish} {
+		if step == nil {
+			continue
+		}
+		if err := step(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return r.validateTree(validation.WithRecursive(ctx))
 }
 
 // handleRequest prepares the context, calls handle between the hooks of the author, and decides what controller-runtime
@@ -221,6 +236,11 @@ func (r *rootParts[T]) handleRequest(
 			result, err = r.after(ctx, req, result, err)
 		}
 	}
+	return r.returned(p, result, err)
+}
+
+// returned decides what controller-runtime gets for the outcome of a request. An error gets the path of its node.
+func (r *rootParts[T]) returned(p *requestState, result Result, err error) (Result, error) {
 	result, err = toControllerResult(result, err)
 	if err != nil {
 		err = locateError(p, err)
