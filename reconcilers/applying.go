@@ -166,13 +166,13 @@ func (m *ApplyingObjectManager[Type]) check() error {
 func (m *ApplyingObjectManager[Type]) Describe() Description {
 	m.init()
 	return Description{
-		Kind:       "ApplyingObjectManager",
-		Name:       m.Name,
-		Detail:     typeName(m.Type),
-		Finalizers: namesOf(m.Finalizer),
+		Kind:   "ApplyingObjectManager",
+		Name:   m.Name,
+		Detail: typeName(m.Type),
 		Uses: append(
 			[]Access{{Object: m.Type, Verbs: []string{"create", "patch", "delete"}}},
 			finalizerAccess(m.Finalizer, false)...),
+		Finalizers: nonEmpty(m.Finalizer),
 	}
 }
 

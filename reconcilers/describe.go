@@ -33,12 +33,19 @@ type Description struct {
 	// Conditions are the types of the conditions that the node itself sets on the resource. The root sums them up, see
 	// the field SummaryCondition of [ResourceReconciler].
 	Conditions []string
-	// Finalizers are the finalizers that the node itself puts on the resource. See [ReverseOnDeletion].
-	Finalizers []string
 	// Uses lists what the node itself does with the API. The nodes nested in it have their own.
 	Uses []Access
+	// Finalizers are the finalizers that the node itself puts on the resource. The nodes nested in it have their own.
+	Finalizers []string
 	// Nodes are the nested nodes, in the order in which they run.
 	Nodes []Description
+
+	// children says which objects the node counts as its children. It is nil for a node without children.
+	children *childSelection
+	// alternatives is true if only one of Nodes runs in a request.
+	alternatives bool
+	// replacesConfig is true if Nodes run with another config than the node.
+	replacesConfig bool
 }
 
 // Access is a use of one API type.
@@ -77,6 +84,15 @@ func (d Description) Walk(visit func(path string, d Description)) {
 }
 
 func (d Description) walk(parent string, visit func(path string, d Description)) {
+	path := d.pathBelow(parent)
+	visit(path, d)
+	for _, nested := range d.Nodes {
+		nested.walk(path, visit)
+	}
+}
+
+// pathBelow returns the path of the node in a node with the path parent.
+func (d Description) pathBelow(parent string) string {
 	path := parent
 	for _, segment := range []string{d.Index, d.Name} {
 		switch {
@@ -87,10 +103,7 @@ func (d Description) walk(parent string, visit func(path string, d Description))
 			path += "/" + segment
 		}
 	}
-	visit(path, d)
-	for _, nested := range d.Nodes {
-		nested.walk(path, visit)
-	}
+	return path
 }
 
 // String returns the tree with a line for each node. Lines are not padded, and the text ends with a newline.
@@ -125,14 +138,6 @@ func (d Description) line() string {
 		words = append(words, d.Detail)
 	}
 	return strings.Join(words, " ")
-}
-
-// namesOf returns a list of name, or an empty list for none.
-func namesOf(name string) []string {
-	if name == "" {
-		return nil
-	}
-	return []string{name}
 }
 
 // kindOfNode returns the name of the node's Go type without type parameters.

@@ -105,8 +105,8 @@ func (r *WithFinalizer[Type]) Describe() Description {
 		Kind:       "WithFinalizer",
 		Name:       r.Name,
 		Detail:     r.Finalizer,
-		Finalizers: namesOf(r.Finalizer),
 		Uses:       []Access{{Verbs: []string{"patch"}}},
+		Finalizers: nonEmpty(r.Finalizer),
 		Nodes:      []Description{Describe(r.Reconciler)},
 	}
 }
