@@ -131,9 +131,9 @@ func (m *UpdatingObjectManager[Type]) Validate(ctx context.Context) error {
 func (m *UpdatingObjectManager[Type]) Describe() Description {
 	m.init()
 	return Description{
-		Kind:   "UpdatingObjectManager",
-		Name:   m.Name,
-		Detail: typeName(m.Type),
+		Kind:       "UpdatingObjectManager",
+		Name:       m.Name,
+		Detail:     typeName(m.Type),
 		Uses: append(
 			[]Access{{Object: m.Type, Verbs: []string{"create", "update", "delete"}}},
 			finalizerAccess(m.Finalizer, false)...),
