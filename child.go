@@ -28,8 +28,8 @@ type Child[Type, ChildType client.Object] struct {
 //
 //   - Runs: desired, and makes the child agree with it.
 //   - Stops: never on its own.
-//   - On error: an error that only a user can mend (AlreadyExists, Forbidden, Invalid) is reported by the condition, and
-//     the nodes after it run. Without a condition, it is returned. Every other error is returned.
+//   - On error: an error that only a user can mend (AlreadyExists, Forbidden, Invalid) is reported by the condition,
+//     and the nodes after it run. Without a condition, it is returned. Every other error is returned.
 //   - On deletion: deletes the child.
 func Owns[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) (ChildType, error),

@@ -14,8 +14,8 @@ type NotReadyError struct {
 	Reason string
 	// Message is the message of the condition.
 	Message string
-	// Delay is how long to wait until the resource is reconciled again without an event. Zero: no delay, an event has to
-	// wake it.
+	// Delay is how long to wait until the resource is reconciled again without an event. Zero: no delay, an event has
+	// to wake it.
 	Delay time.Duration
 }
 

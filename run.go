@@ -48,8 +48,8 @@ func (r *Run[Type]) Every(interval time.Duration) *Run[Type] {
 }
 
 // Finalizes has the node put a finalizer on the resource before it calls its function, and take it off when finalize
-// returned no error for the terminating resource. It is for state that Kubernetes does not delete with the resource. The
-// finalizer is a qualified name of its own, such as "example.com/registry".
+// returned no error for the terminating resource. It is for state that Kubernetes does not delete with the resource.
+// The finalizer is a qualified name of its own, such as "example.com/registry".
 //
 // The function finalize may be called again after it succeeded. If it returns [NotReady], it is called again after the
 // delay, or, without a delay, with back-off.

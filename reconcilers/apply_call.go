@@ -10,9 +10,11 @@ import (
 	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -147,10 +149,16 @@ func (a *applyCall[Type]) compare(
 // inSync reports whether obj agrees with what is wanted, but for differences that are accepted.
 func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, known lastWrite) bool {
 	entries := obj.GetManagedFields()
+	if len(entries) == 0 && known.version == "" {
+		// A cache may strip managed fields, so nobody knows which fields are to go. If there are only fields that are
+		// wanted, none is.
+		kind := schema.FromAPIVersionAndKind(fmt.Sprint(wanted["apiVersion"]), fmt.Sprint(wanted["kind"]))
+		there, err := managedfields.FromObject(obj, kind)
+		return err == nil && equality.Semantic.DeepEqual(there, wanted)
+	}
 	there, err := contentOf(obj)
-	// A cache may strip managed fields. Since an apply of the same, what is owned is what is wanted.
-	return err == nil && (len(entries) > 0 || known.version != "") &&
-		a.compare(wanted, there, entries).SubsetOf(known.accepted)
+	// Since an apply of the same, what is owned is what is wanted, also if a cache strips managed fields.
+	return err == nil && a.compare(wanted, there, entries).SubsetOf(known.accepted)
 }
 
 // record returns the answer to a write as an object of the type of desired. It remembers the differences between the

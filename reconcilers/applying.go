@@ -35,8 +35,9 @@ import (
 //
 //   - A value that the API server writes in another way (1 for 1000m), or that an admission webhook changes, costs one
 //     apply, which changes nothing.
-//   - A cache that strips managed fields costs one apply, which changes nothing. The client in memory that tests use
-//     strips them too, unless it has the option WithReturnManagedFields.
+//   - A cache that strips managed fields costs one apply, which changes nothing, unless the object has no other fields
+//     than those that are desired. The client in memory that tests use strips them too, unless it has the option
+//     WithReturnManagedFields.
 //   - An object that has defaults, and was created but never applied, costs the two requests of its first apply. From
 //     then on a restart does not write it.
 //

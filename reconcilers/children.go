@@ -346,6 +346,10 @@ func (k *children[T, CT, CLT]) classify(
 			return none, nil, err
 		}
 	}
+	if reason == metav1.StatusReasonForbidden {
+		// No event says that a quota was raised or a right was granted.
+		contextOf(ctx).state.wantRetry()
+	}
 	return none, err, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
@@ -25,6 +26,10 @@ type requestState struct {
 
 	mu       sync.Mutex
 	failures []failure
+	// retry is true if what was refused is to be tried again, although no node returned an error.
+	retry bool
+	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
+	wake     time.Duration
 	children map[childListKey][]client.Object
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
@@ -107,6 +112,46 @@ func (s *requestState) locate(err error) (failure, bool) {
 // errors and some clients do, such as the clients of controller-runtime's interceptor.
 func isComparable(v any) bool {
 	return reflect.ValueOf(v).Comparable()
+}
+
+// wantRetry notes that what was refused is to be tried again, with back-off.
+func (s *requestState) wantRetry() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retry = true
+}
+
+// wakeAfter notes that the resource is to be reconciled again after delay.
+func (s *requestState) wakeAfter(delay time.Duration) {
+	if s == nil || delay <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wake == 0 || delay < s.wake {
+		s.wake = delay
+	}
+}
+
+// retriedByDelay is up to which delay of a result no back-off is needed: the request after the delay is the retry.
+const retriedByDelay = time.Minute
+
+// reschedule adds to result what the nodes have noted. A longer delay gives way to a retry, because controller-runtime
+// does not back off where there is a delay.
+func (s *requestState) reschedule(result Result, skipRetry bool) Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wake > 0 {
+		result = aggregateResult(result, Result{RequeueAfter: s.wake})
+	}
+	if !s.retry || skipRetry || result.RequeueAfter > 0 && result.RequeueAfter <= retriedByDelay {
+		return result
+	}
+	result.RequeueAfter = 0
+	return withRequeue(result, true)
 }
 
 // finalizersPatched records a patch of the finalizers of the resource. Patched is the answer.

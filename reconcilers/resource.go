@@ -107,6 +107,13 @@ type ResourceReconciler[Type client.Object] struct {
 	// while there is no error. The status must have Conditions. Default: none.
 	ErrorCondition string
 
+	// SkipForbiddenRetry does not retry a child that the API server refused as Forbidden, until an event brings the
+	// resource back. The refusal may end without such an event: a quota is raised, or a right is granted. So by default
+	// the request is repeated with the back-off of the queue, also after the status was written. A delay of the tree of
+	// more than a minute gives way to that. Set it for a tree of reconciler.io/runtime whose tests compare the result.
+	// Default: false.
+	SkipForbiddenRetry bool
+
 	// SummaryCondition is the type of a condition that sums up the conditions that the nodes of the tree set, see
 	// [Description]: it is False like the first of them that is False, in the order of the tree, else Unknown like the
 	// first that is Unknown, else True. While the resource is terminating, it is False with the reason Terminating.
@@ -156,16 +163,16 @@ func (r *ResourceReconciler[T]) init() {
 
 func (r *ResourceReconciler[T]) parts() rootParts[T] {
 	return rootParts[T]{
-		kind:           "ResourceReconciler",
-		name:           r.Name,
-		controllerName: r.ControllerName,
-		resourceType:   r.Type,
-		config:         r.configOf(r.Config),
-		tree:           r.Reconciler,
-		setup:          r.Setup,
-		before:         r.BeforeReconcile,
-		after:          r.AfterReconcile,
-
+		kind:                "ResourceReconciler",
+		name:                r.Name,
+		controllerName:      r.ControllerName,
+		resourceType:        r.Type,
+		config:              r.configOf(r.Config),
+		tree:                r.Reconciler,
+		setup:               r.Setup,
+		before:              r.BeforeReconcile,
+		after:               r.AfterReconcile,
+		skipForbiddenRetry:  r.SkipForbiddenRetry,
 		skipFinalizerEvents: r.SkipFinalizerEvents,
 	}
 }

@@ -55,7 +55,8 @@ type rootParts[T client.Object] struct {
 	setup          func(ctx context.Context, mgr Manager, bldr *Builder) error
 	before         func(ctx context.Context, req Request) (context.Context, Result, error)
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
-
+	// skipForbiddenRetry and skipFinalizerEvents are the fields of the root.
+	skipForbiddenRetry  bool
 	skipFinalizerEvents bool
 }
 
@@ -148,7 +149,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	ctx = derive(ctx, func(s *treeContext) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
+	ctx = derive(ctx, func(s *treeContext) {
+		s.watches, s.claims = &watches{byType: map[watchedType]*fanOut{}}, map[any]string{}
+	})
 
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
@@ -210,7 +213,7 @@ func (r *rootParts[T]) handleRequest(
 	result := before
 	if err == nil {
 		result, err = handle(ctx, req, p)
-		result = AggregateResults(before, result)
+		result = p.reschedule(AggregateResults(before, result), r.skipForbiddenRetry)
 		if r.after != nil {
 			result, err = r.after(ctx, req, result, err)
 		}

@@ -101,6 +101,9 @@ type ExpectConfig struct {
 
 	// parts are made by Config, and nil before. A copy of a used ExpectConfig shares them.
 	parts *parts
+	// origin and report are those of the row. They are nil in a test without a test case.
+	origin *origin
+	report *report
 }
 
 // parts are the parts of a config, and the problems in making it.

@@ -87,6 +87,9 @@ type ReconcilerTestCase struct {
 	// ExpectedErr is the error that the reconcile must return, as errors.Is finds it or by its text. It implies
 	// ShouldErr, and ExpectedResult is compared too. Nil expects no particular error.
 	ExpectedErr error
+
+	// origin is where the table of the case is run.
+	origin *origin
 }
 
 // ReconcilerTests are cases by name. They run in no particular order.
@@ -101,13 +104,19 @@ type ReconcilerFactory func(t *testing.T, rtc *ReconcilerTestCase, c reconcilers
 // Run runs the cases as subtests.
 func (rt ReconcilerTests) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	runTests(t, rt, func(t *testing.T, tc *ReconcilerTestCase) { tc.Run(t, scheme, factory) })
+	runTests(t, rt, func(t *testing.T, tc *ReconcilerTestCase) {
+		t.Helper()
+		tc.Run(t, scheme, factory)
+	})
 }
 
 // Run runs the cases as subtests.
 func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	runSuite(t, ts, func(t *testing.T, tc *ReconcilerTestCase) { tc.Run(t, scheme, factory) })
+	runSuite(t, ts, func(t *testing.T, tc *ReconcilerTestCase) {
+		t.Helper()
+		tc.Run(t, scheme, factory)
+	})
 }
 
 // Run runs the case. A reconciler that can validate itself is validated, with all that is nested in it, before it
@@ -130,13 +139,13 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 	outcome{
 		result: result, err: err, expectedResult: tc.ExpectedResult,
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
-	}.assert(t)
+	}.assert(t, run.expect)
 	run.assert(t)
 }
 
 func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
 	return caseFields[ReconcilerTestCase]{
-		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		origin: &tc.origin, name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
 }

@@ -1,5 +1,5 @@
-// Package objectstatus says how an object is by what its status says. It applies kstatus, and rules of its own for kinds
-// where kstatus is wrong. It looks at the object only.
+// Package objectstatus says how an object is by what its status says. It applies kstatus, and rules of its own for
+// kinds where kstatus is wrong. It looks at the object only.
 //
 // An object without a status is ready unless a rule of its kind says otherwise, since many kinds never have one. The
 // same holds for a custom resource that its controller has not observed yet.
@@ -87,7 +87,8 @@ func (s *subject) generalRules() (result Result, decided bool) {
 	return Result{}, false
 }
 
-// NeverObserved is the observed generation of an object of which it is known that it will have one, and that has none yet.
+// NeverObserved is the observed generation of an object of which it is known that it will have one, and that has none
+// yet.
 const NeverObserved = int64(-1)
 
 var current = Result{Status: apis.ObjectCurrent}

@@ -38,6 +38,7 @@ var espalier = table{
 		{"internal/testenv/*", derived},
 		{"internal/*", derived},
 		{"reconcilers", 5},
+		{".", 6},
 		{"components", 6},
 		{"components/*", 7}, // tests alone
 		{"testing", 7},

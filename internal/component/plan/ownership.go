@@ -1,14 +1,11 @@
 package plan
 
 import (
-	"maps"
 	"path"
-	"slices"
-	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/ownership"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,34 +30,23 @@ const (
 type Marks struct {
 	// Label is the value of the owner label, and Owner that of the owner annotation. Both are under our prefix.
 	Label, Owner string
-	// Others is what else the metadata say. It is nil if that is nothing, as for most objects with an owner label.
-	Others *OtherMarks
-}
-
-// OtherMarks are the marks of others than the components with our prefix.
-type OtherMarks struct {
-	// Manager says which controller or other manager owns the object, such as "is controlled by ReplicaSet web". It is
-	// empty if there is none.
-	Manager string
-	// Component is the value of an owner annotation under another prefix. It is empty if there is none.
-	Component string
-	// Writers says who wrote the object. It is empty if that is not known, and if the object has an owner label.
-	Writers string
+	// Others are the marks of others than the components with our prefix. It is nil if there are none, as for most
+	// objects with an owner label. Who wrote an object with an owner label is not among them.
+	Others *ownership.Marks
 }
 
 // MarksOf reads the marks of an object. The prefix is that of our owner label.
 func MarksOf(object metav1.Object, prefix string) Marks {
-	labels, annotations := object.GetLabels(), object.GetAnnotations()
 	m := Marks{
-		Label: labels[prefix+"/"+component.LabelOwnerID],
-		Owner: annotations[prefix+"/"+component.AnnotationOwnerID],
+		Label: object.GetLabels()[prefix+"/"+component.LabelOwnerID],
+		Owner: object.GetAnnotations()[prefix+"/"+component.AnnotationOwnerID],
 	}
-	manager, other, writers := managerOf(object, labels, annotations), componentOf(annotations, prefix), ""
+	others := ownership.MarksOf(object, prefix)
 	if m.Label == "" {
-		writers = writersOf(object.GetManagedFields())
+		others.ReadWriters(object)
 	}
-	if manager != "" || other != "" || writers != "" {
-		m.Others = &OtherMarks{Manager: manager, Component: other, Writers: writers}
+	if others != (ownership.Marks{}) {
+		m.Others = &others
 	}
 	return m
 }
@@ -73,85 +59,14 @@ func (m *Marks) Equal(other *Marks) bool {
 	return *m.Others == *other.Others
 }
 
-// managerOf says which controller or manager other than a component owns an object. It reads what these managers write
-// on each of their objects. The label app.kubernetes.io/managed-by says nothing: charts have it, whoever installs them.
-func managerOf(object metav1.Object, labels, annotations map[string]string) string {
-	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-		return "is controlled by " + shown(owner.Kind+" "+owner.Name)
-	}
-	if len(labels) == 0 && len(annotations) == 0 {
-		return ""
-	}
-	application, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
-	if application == "" {
-		application = labels["argocd.argoproj.io/instance"]
-	}
-	const kustomize, helm = "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/"
-	for _, manager := range []Key{
-		{Kind: "Flux HelmRelease", Namespace: labels[helm+"namespace"], Name: labels[helm+"name"]},
-		{Kind: "Flux Kustomization", Namespace: labels[kustomize+"namespace"], Name: labels[kustomize+"name"]},
-		{Kind: "Argo CD application", Name: application},
-		{Kind: "Helm release", Namespace: annotations["meta.helm.sh/release-namespace"],
-			Name: annotations["meta.helm.sh/release-name"]},
-		{Kind: "kapp application", Name: labels["kapp.k14s.io/app"]},
-	} {
-		if manager.Name != "" {
-			return "belongs to the " + shown(manager.String())
-		}
-	}
-	return ""
-}
-
-// componentOf returns the first owner annotation of a component with another prefix.
-func componentOf(annotations map[string]string, prefix string) string {
-	found, first := "", ""
-	for key, value := range annotations {
-		other, ok := strings.CutSuffix(key, "/"+component.AnnotationOwnerID)
-		if ok && other != prefix && isOwnerText(value) && (first == "" || key < first) {
-			found, first = value, key
-		}
-	}
-	return found
-}
-
-// isOwnerText reports whether a text has the form in which a component names its owner: kind, namespace, name and UID.
-func isOwnerText(text string) bool {
-	parts := strings.Split(text, "/")
-	return len(parts) == 4 && parts[0] != "" && parts[2] != "" && parts[3] != ""
-}
-
-const wereWriters = "was written by "
-
-// namedWriters is how many field managers are named.
-const namedWriters = 3
-
-// writersOf names the field managers that wrote more than a subresource.
-func writersOf(entries []metav1.ManagedFieldsEntry) string {
-	writers := map[string]bool{}
-	for i := range entries {
-		if entries[i].Subresource == "" && entries[i].Manager != "" {
-			writers[shown(entries[i].Manager)] = true
-		}
-	}
-	if len(writers) == 0 {
-		return ""
-	}
-	return wereWriters + message.List(slices.Sorted(maps.Keys(writers)), namedWriters)
-}
-
-// shown returns what others wrote as a part of a message.
-func shown(text string) string {
-	return message.Truncate(strings.Join(strings.Fields(text), " "), recordMessageLimit/2)
-}
-
 // Ownership returns who owns an object with these marks, from the point of view of the component with that id and that
 // owner in clear text. The claim says it in words that follow "it", such as "belongs to Shop north/corner". It is empty
 // if the object is ours, and if nothing is known.
 //
 // Our label alone makes an object ours. An owner annotation that is ours but for the UID makes it a predecessor's.
 // Without our label, an owner annotation that names another component counts too.
-func (m Marks) Ownership(id, owner string) (ownership Ownership, claim string) {
-	var others OtherMarks
+func (m Marks) Ownership(id, owner string) (who Ownership, claim string) {
+	var others ownership.Marks
 	if m.Others != nil {
 		others = *m.Others
 	}
@@ -159,14 +74,14 @@ func (m Marks) Ownership(id, owner string) (ownership Ownership, claim string) {
 	switch {
 	case m.Label != "" && m.Label == id:
 		return Ours, ""
-	case m.Label != "" && !former, isOwnerText(m.Owner) && !former && m.Owner != owner:
-		return Foreign, "belongs to " + ownerName(m.Owner)
+	case m.Label != "" && !former, ownership.IsOwner(m.Owner) && !former && m.Owner != owner:
+		return Foreign, ownership.BelongsTo(m.Owner)
 	case others.Manager != "":
 		return Foreign, others.Manager
 	case others.Component != "" && others.Component != owner && !isFormer(others.Component, owner):
-		return Foreign, "belongs to " + ownerName(others.Component)
+		return Foreign, ownership.BelongsTo(others.Component)
 	case m.Label != "":
-		return Predecessor, "belongs to a former " + ownerName(m.Owner)
+		return Predecessor, "belongs to a former " + ownership.Name(m.Owner)
 	}
 	return Unowned, others.Writers
 }
@@ -179,26 +94,14 @@ func isFormer(theirs, ours string) bool {
 	return theirName != "" && theirName == ourName && theirUID != "" && ourUID != "" && theirUID != ourUID
 }
 
-// ownerName names an owner for people: without the UID.
-func ownerName(owner string) string {
-	if owner == "" {
-		return "another component"
-	}
-	name := owner
-	if parts := strings.Split(owner, "/"); len(parts) == 4 && parts[2] != "" {
-		name = Key{Kind: parts[0], Namespace: parts[1], Name: parts[2]}.String()
-	}
-	return shown(name)
-}
-
 // MayTakeOver reports whether an object that is not ours, or not any more, may be made ours. recorded is the UID in the
 // record of the object: if the object has it, the component created or adopted the object, which has only lost its
 // label. What others took over stays theirs, with any policy.
-func MayTakeOver(policy apis.AdoptionPolicy, ownership Ownership, recorded, uid types.UID) bool {
+func MayTakeOver(policy apis.AdoptionPolicy, who Ownership, recorded, uid types.UID) bool {
 	switch {
-	case ownership == Ours:
+	case who == Ours:
 		return true
-	case ownership == Foreign:
+	case who == Foreign:
 		return policy == apis.AdoptAlways && recorded == ""
 	case recorded != "" && recorded == uid:
 		return true
@@ -215,7 +118,7 @@ const aggregator = "clusterrole-aggregation-controller"
 // IsRemnant reports whether an object is only there because a controller wrote it once more after it was deleted. It
 // may then be taken over whatever the policy, and counts as created by the component. recorded is the UID in the record
 // of the object: without one, the component never had it. The claim is that of [Marks.Ownership].
-func IsRemnant(kind schema.GroupKind, ownership Ownership, claim string, recorded types.UID) bool {
-	return kind == clusterRole && ownership == Unowned &&
-		(claim == wereWriters+aggregator || claim == "" && recorded != "")
+func IsRemnant(kind schema.GroupKind, who Ownership, claim string, recorded types.UID) bool {
+	return kind == clusterRole && who == Unowned &&
+		(claim == ownership.WrittenBy(aggregator) || claim == "" && recorded != "")
 }

@@ -1,5 +1,5 @@
-// Package readiness says how ready an object of a component is: by what its status says, see package objectstatus, and by
-// its settings, the hints of [component.StatusHint] and [component.Settings].ReadyWhen. It looks at the object only.
+// Package readiness says how ready an object of a component is: by what its status says, see package objectstatus, and
+// by its settings, the hints of [component.StatusHint] and [component.Settings].ReadyWhen. It looks at the object only.
 package readiness
 
 import (

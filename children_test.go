@@ -1,0 +1,122 @@
+package espalier_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// part is a child of a set.
+func part(name string) *appsv1.Deployment {
+	child := deployment.Object()
+	child.Name = name
+	return child
+}
+
+// readyPart is a part in the cluster whose pods run.
+func readyPart(name string) *appsv1.Deployment {
+	child := part(name)
+	exists(child)
+	child.Generation = 1
+	child.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3,
+		Conditions: []appsv1.DeploymentCondition{{Type: "Available", Status: "True"}},
+	}
+	return child
+}
+
+func startingPart(name string) *appsv1.Deployment {
+	child := readyPart(name)
+	child.Status.ReadyReplicas, child.Status.AvailableReplicas = 1, 1
+	return child
+}
+
+func desiredParts(_ context.Context, w *resources.Widget) ([]*appsv1.Deployment, error) {
+	switch {
+	case asks(w, "none"):
+		return nil, nil
+	case asks(w, "not ready"):
+		return nil, outOfStock
+	case asks(w, "error"):
+		return nil, errBoom
+	}
+	one, two := part("one"), part("two")
+	one.OwnerReferences, two.OwnerReferences = nil, nil
+	return []*appsv1.Deployment{two, one}, nil
+}
+
+func TestOwnsEach(t *testing.T) {
+	forbidden := apierrs.NewForbidden(schema.GroupResource{Resource: "deployments"}, "two", errBoom)
+	reported := func(status metav1.ConditionStatus, reason, message string) *resources.Widget {
+		return widget.With(is("PartsReady", status, reason, message)).Object()
+	}
+	run(t, tests{
+		"one is there and one is not": {
+			Resource:       widget.Object(),
+			GivenObjects:   []object{readyPart("one")},
+			ExpectCreates:  []object{part("two")},
+			ExpectEvents:   event(corev1.EventTypeNormal, "Created", `Created Deployment "two"`),
+			ExpectResource: reported("False", "InProgress", "1 of 2 ready, Deployment default/two: 0 of 3 replicas available"),
+		},
+		"all are ready": {
+			Resource:       widget.Object(),
+			GivenObjects:   []object{readyPart("one"), readyPart("two")},
+			ExpectResource: reported("True", "Ready", ""),
+		},
+		"one is not ready": {
+			Resource:       widget.Object(),
+			GivenObjects:   []object{startingPart("one"), readyPart("two")},
+			ExpectResource: reported("False", "InProgress", "1 of 2 ready, Deployment default/one: 1 of 3 replicas available"),
+		},
+		"another one is not desired any more": {
+			Resource:       widget.Object(),
+			GivenObjects:   []object{readyPart("old"), readyPart("one"), readyPart("two")},
+			ExpectDeletes:  []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(part("old"), scheme)},
+			ExpectEvents:   event(corev1.EventTypeNormal, "Deleted", `Deleted Deployment "old"`),
+			ExpectResource: reported("True", "Ready", ""),
+		},
+		"none is desired": {
+			Resource:       widget.With(with("none")).Object(),
+			ExpectResource: widget.With(with("none"), is("PartsReady", "True", "NotDesired", "")).Object(),
+		},
+		"not ready leaves the children as they are": {
+			Resource:     widget.With(with("not ready")).Object(),
+			GivenObjects: []object{readyPart("old")},
+			ExpectResource: widget.With(with("not ready"),
+				is("PartsReady", "False", "NoColor", "there is no color in stock")).Object(),
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
+		},
+		"an error is returned": {
+			Resource:  widget.With(with("error")).Object(),
+			ShouldErr: true,
+		},
+		"the server refuses one": {
+			Resource:     widget.Object(),
+			GivenObjects: []object{readyPart("one")},
+			WithReactors: []rtesting.ReactionFunc{
+				rtesting.InduceFailure("create", "Deployment", rtesting.InduceFailureOpts{Error: forbidden}),
+			},
+			ExpectCreates: []object{part("two")},
+			ExpectEvents: event(corev1.EventTypeWarning, "CreationFailed",
+				`Failed to create Deployment "two": deployments "two" is forbidden: boom`),
+			ExpectResource: reported("False", "Forbidden", `deployments "two" is forbidden: boom`),
+		},
+		"the resource is terminating": {
+			Resource:      terminating.Object(),
+			GivenObjects:  []object{readyPart("one")},
+			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(part("one"), scheme)},
+			ExpectEvents:  event(corev1.EventTypeNormal, "Deleted", `Deleted Deployment "one"`),
+		},
+	}, func() node { return espalier.OwnsEach("Parts", desiredParts).Reports("PartsReady") })
+}

@@ -1,0 +1,121 @@
+package espalier_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func tree(config reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
+	host := func(_ context.Context, w *resources.Widget) bool { return asks(w, "host") }
+	nothing := func(context.Context, *resources.Widget) error { return nil }
+	return espalier.For(config,
+		espalier.Owns("ConfigMap", desiredConfigMap).Reports("ChildReady"),
+		espalier.When("HasHost", host,
+			espalier.Runs("Registration", nothing).Reports("Registered"),
+		),
+	)
+}
+
+func TestFor(t *testing.T) {
+	request := reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "gadget"}}
+	observed := func(w *resources.Widget) {
+		w.Status.ObservedGeneration = w.Generation
+		for i := range w.Status.Conditions {
+			w.Status.Conditions[i].ObservedGeneration = w.Generation
+		}
+	}
+	ready := widget.With(
+		is("ChildReady", metav1.ConditionTrue, "Ready", ""),
+		is("Ready", metav1.ConditionTrue, "Ready", ""), observed)
+
+	rtesting.ReconcilerTests{
+		"all is new": {
+			Request:                request,
+			GivenObjects:           []object{widget},
+			StatusSubResourceTypes: []object{&resources.Widget{}},
+			ExpectCreates:          []object{configMap},
+			ExpectEvents:           event(corev1.EventTypeNormal, "Created", `Created ConfigMap "gadget"`),
+			ExpectStatusUpdates:    []object{ready},
+		},
+		"nothing changed": {
+			Request:      request,
+			GivenObjects: []object{ready, configMap.With(exists)},
+		},
+		"a node is not ready": {
+			Request:                request,
+			GivenObjects:           []object{ready.With(with("not ready"))},
+			StatusSubResourceTypes: []object{&resources.Widget{}},
+			ExpectStatusUpdates: []object{widget.With(with("not ready"),
+				is("ChildReady", metav1.ConditionFalse, "NoColor", "there is no color in stock"),
+				is("Ready", metav1.ConditionFalse, "NoColor", "ChildReady: there is no color in stock"), observed)},
+			ExpectedResult: reconcilers.Result{RequeueAfter: outOfStock.Delay},
+		},
+		"a condition that counts only for some": {
+			Request:                request,
+			GivenObjects:           []object{ready.With(with("host")), configMap.With(exists)},
+			StatusSubResourceTypes: []object{&resources.Widget{}},
+			ExpectStatusUpdates: []object{widget.With(with("host"),
+				is("ChildReady", metav1.ConditionTrue, "Ready", ""),
+				is("Ready", metav1.ConditionTrue, "Ready", ""),
+				is("Registered", metav1.ConditionTrue, "Succeeded", ""), observed)},
+		},
+		"the resource is terminating": {
+			Request:                request,
+			GivenObjects:           []object{terminating},
+			StatusSubResourceTypes: []object{&resources.Widget{}},
+			ExpectStatusUpdates: []object{terminating.With(
+				is("ChildReady", metav1.ConditionUnknown, "Initializing", ""), // by the status itself
+				is("Ready", metav1.ConditionFalse, "Terminating", "the resource is being deleted"), observed)},
+		},
+	}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, config reconcilers.Config) reconcile.Reconciler {
+		return tree(config)
+	})
+}
+
+func TestDescription(t *testing.T) {
+	const want = `
+ResourceReconciler "Widget" Widget
+└─ Sequence
+   ├─ ChildReconciler "ConfigMap" ConfigMap
+   └─ When "HasHost"
+      └─ Sequence
+         └─ Runs "Registration"
+`
+	if got := reconcilers.Describe(tree(reconcilers.Config{})).String(); got != strings.TrimPrefix(want, "\n") {
+		t.Errorf("the tree is\n%s", got)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	nothing := func(context.Context, *resources.Widget) error { return nil }
+	for want, n := range map[string]node{
+		`ChildReconciler "ConfigMap" must implement DesiredChild`: espalier.Owns[*resources.Widget, *corev1.ConfigMap](
+			"ConfigMap", nil),
+		`Reads "Settings" must have a stasher`: espalier.Reads[*resources.Widget, *corev1.ConfigMap](
+			"Settings", nil, settingsKey),
+		`Reads "Settings" must have a function that returns the name of the object`: espalier.Reads[*resources.Widget](
+			"Settings", settings, nil),
+		`Runs "Registration" must have a function`: espalier.Runs[*resources.Widget]("Registration", nil),
+		`Runs "Registration" must have the name of a finalizer`: espalier.Runs("Registration", nothing).
+			Finalizes("", nothing),
+		`Runs "Registration" must have a function to finalize`: espalier.Runs("Registration", nothing).
+			Finalizes("example.com/registry", nil),
+		`When "Host" must have a function`: espalier.When[*resources.Widget]("Host", nil),
+	} {
+		validator := n.(interface{ Validate(context.Context) error })
+		if err := validator.Validate(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("the error is %v, expected %s", err, want)
+		}
+	}
+}
