@@ -264,8 +264,8 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 		}
 	}
 	if !k.isOwn(resource, desired) {
-		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, "+
-			"this can result in orphaned children", "child", describeObject(desired))
+		logOnce(ctx, "object returned from DesiredChild does not match OurChild", describeObject(desired),
+			"this can result in orphaned children")
 	}
 	return nil
 }
@@ -330,6 +330,11 @@ func (k *children[T, CT, CLT]) classify(
 	if err == nil {
 		return child, nil, nil
 	}
+	defer func() {
+		if reflected != nil {
+			logOnce(ctx, "the child is refused", k.describe(desired), reflected.Error())
+		}
+	}()
 	var none CT
 	reason := apierrs.ReasonForError(err)
 	if !slices.Contains(k.reasons, reason) {

@@ -13,7 +13,6 @@ import (
 	"github.com/espalier-dev/espalier/tracker"
 	"github.com/espalier-dev/espalier/validation"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -256,14 +255,6 @@ func withTrackerRound(config Config, watcher client.Object, do func() (complete 
 		defer func() { rounds.EndRound(watcher, complete) }()
 	}
 	complete = do()
-}
-
-// fetchFailed logs an error of reading the resource, unless it is quiet, and returns it.
-func fetchFailed(ctx context.Context, err error) error {
-	if !isQuiet(err) {
-		logr.FromContextOrDiscard(ctx).Error(err, "unable to fetch resource")
-	}
-	return err
 }
 
 // applyDefaults fills in the defaults of resource in memory, by the first of the ways that its type knows: its own
