@@ -184,7 +184,7 @@ func TestChildReconcilerLogs(t *testing.T) {
 				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap",
 					rtesting.InduceFailureOpts{Error: apierrs.NewAlreadyExists(configMapResource, "gadget")})},
 			},
-			lines: []string{"unable to reconcile child, not owned", "the child is refused"},
+			lines: []string{"the child is refused"},
 		},
 	}
 	for name, test := range tests {

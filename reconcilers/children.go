@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,6 +247,11 @@ func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 }
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
+	if isAbsent(actual) && !isNil(desired) && slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
+		ctx = withExplanation(ctx, func(err error) error {
+			return k.blockerOf(ctx, config, resource, desired, err)
+		})
+	}
 	child, err := k.manager.Manage(ctx, resource, actual, desired)
 	if err == nil || !isNil(child) {
 		k.recordWrite(ctx, config, actual, child)
@@ -341,70 +345,20 @@ func (k *children[T, CT, CLT]) classify(
 		return none, nil, err
 	}
 	if reason == metav1.StatusReasonAlreadyExists {
-		foreign, lookupErr := k.blockedByForeign(ctx, config, resource, desired, err)
-		if lookupErr != nil {
-			return none, nil, lookupErr
-		}
-		if !foreign {
+		found := k.blockerOf(ctx, config, resource, desired, err)
+		switch {
+		case found.unreadable != nil:
+			return none, nil, found.unreadable
+		case found.ours:
 			// The child is there and ours: the cache lags behind, and the next attempt will see it.
 			contextOf(ctx).state.fail(pathOf(ctx), k.describe(desired), ClassConflict, err)
 			return none, nil, err
 		}
+		return none, found.explained(), nil
 	}
 	if reason == metav1.StatusReasonForbidden {
 		// No event says that a quota was raised or a right was granted.
 		contextOf(ctx).state.wantRetry()
 	}
 	return none, err, nil
-}
-
-// blockedByForeign reads the object that has the name of the desired child, past the cache, and reports whether it is
-// not a child of the node. If so, the resource is woken when the object changes.
-func (k *children[T, CT, CLT]) blockedByForeign(
-	ctx context.Context, config Config, resource T, desired CT, err error,
-) (bool, error) {
-	key := blockerKey(resource, desired, err)
-	switch {
-	case config.APIReader == nil:
-		// It cannot be read. If it is ours, the cache shows it soon.
-		return false, nil
-	case key.Name == "":
-		return true, nil
-	}
-	blocker := copyOf(k.childType)
-	getErr := config.APIReader.Get(ctx, key, blocker)
-	switch {
-	case apierrs.IsNotFound(getErr):
-		blocker.SetNamespace(key.Namespace)
-		blocker.SetName(key.Name)
-	case getErr != nil:
-		return false, k.errorf("is unable to read %s %s, which exists already: %w", typeName(k.childType), key, getErr)
-	case k.isOwn(resource, blocker):
-		return false, nil
-	}
-	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
-		"child", describeObject(blocker), "ownerRefs", blocker.GetOwnerReferences())
-	if (!k.unowned || k.tracked) && config.Tracker != nil {
-		if err := config.track(ctx, blocker, resource); err != nil {
-			return false, k.errorf("is unable to track %s: %w", describeObject(blocker), err)
-		}
-	}
-	return true, nil
-}
-
-// blockerKey returns the name of the object that is in the way of desired. The answer of the server has the name in its
-// details, which matters for a generated name. An error of another origin may have none.
-func blockerKey(resource, desired client.Object, err error) client.ObjectKey {
-	var key client.ObjectKey
-	if !isNil(desired) {
-		key = client.ObjectKeyFromObject(desired)
-	}
-	key.Namespace = cmp.Or(key.Namespace, resource.GetNamespace())
-	var status apierrs.APIStatus
-	if errors.As(err, &status) {
-		if details := status.Status().Details; details != nil {
-			key.Name = cmp.Or(details.Name, key.Name)
-		}
-	}
-	return key
 }

@@ -93,6 +93,13 @@ type ResourceReconciler[Type client.Object] struct {
 	// tree records events of its own. Default: false.
 	SkipStatusEvents bool
 
+	// SkipForbiddenRetry does not retry a child that the API server refused as Forbidden, until an event brings the
+	// resource back. The refusal may end without such an event: a quota is raised, or a right is granted. So by default
+	// the request is repeated with the back-off of the queue, also after the status was written. A delay of the tree of
+	// more than a minute gives way to that. Set it for a tree of reconciler.io/runtime whose tests compare the result.
+	// Default: false.
+	SkipForbiddenRetry bool
+
 	// SkipFinalizerEvents records no event when a node of the tree has added or removed a finalizer of the resource. A
 	// failure is always recorded. Clients of Kubernetes drop events of an object that has many, so routine events hide
 	// others. Default: false.
@@ -106,13 +113,6 @@ type ResourceReconciler[Type client.Object] struct {
 	// The root alone sets the condition, so no node may. It may be the SummaryCondition, which then sums up the nodes
 	// while there is no error. The status must have Conditions. Default: none.
 	ErrorCondition string
-
-	// SkipForbiddenRetry does not retry a child that the API server refused as Forbidden, until an event brings the
-	// resource back. The refusal may end without such an event: a quota is raised, or a right is granted. So by default
-	// the request is repeated with the back-off of the queue, also after the status was written. A delay of the tree of
-	// more than a minute gives way to that. Set it for a tree of reconciler.io/runtime whose tests compare the result.
-	// Default: false.
-	SkipForbiddenRetry bool
 
 	// SummaryCondition is the type of a condition that sums up the conditions that the nodes of the tree set, see
 	// [Description]: it is False like the first of them that is False, in the order of the tree, else Unknown like the

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -83,6 +84,8 @@ type caseRun struct {
 	cleanUp    func() error
 	// report has what fails, until the end of the case.
 	report *report
+	// resource is the resource of a sub-reconciler's case, nil in other cases.
+	resource client.Object
 }
 
 // begin prepares a case. Call end when it is over.
@@ -176,10 +179,22 @@ func (r *caseRun) stashAdditional(ctx context.Context) context.Context {
 func (r *caseRun) assert(t *testing.T) {
 	t.Helper()
 	r.expect.AssertExpectations(t)
-	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
-		r.additional[name].AssertExpectations(t)
+	for _, c := range r.inOrder() {
+		c.AssertExpectations(t)
 	}
 	r.report.fail(t)
+	if t.Failed() {
+		r.explain(t)
+	}
+}
+
+// inOrder returns the additional configs by name.
+func (r *caseRun) inOrder() []*ExpectConfig {
+	var configs []*ExpectConfig
+	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
+		configs = append(configs, r.additional[name])
+	}
+	return configs
 }
 
 // end calls the CleanUp of the case and releases its configs.

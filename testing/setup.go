@@ -159,8 +159,10 @@ func (ts SetupTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 // Run runs the case.
 func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory SetupFactory) {
 	t.Helper()
+	defer failOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
+	run.check(t)
 	p := run.expect.made()
 	mgr, err := fakemanager.New(p.config, p.fake)
 	if err != nil {
