@@ -166,9 +166,9 @@ func (m *ApplyingObjectManager[Type]) check() error {
 func (m *ApplyingObjectManager[Type]) Describe() Description {
 	m.init()
 	return Description{
-		Kind:       "ApplyingObjectManager",
-		Name:       m.Name,
-		Detail:     typeName(m.Type),
+		Kind:   "ApplyingObjectManager",
+		Name:   m.Name,
+		Detail: typeName(m.Type),
 		Uses: append(
 			[]Access{{Object: m.Type, Verbs: []string{"create", "patch", "delete"}}},
 			finalizerAccess(m.Finalizer, false)...),
