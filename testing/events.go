@@ -20,10 +20,10 @@ import (
 
 // Event is a recorded event. There are two recorders in a Config, and the harness records the events of both:
 //
-//   - Config.Recorder records events with a Message. The nodes of this toolkit use it for their own events. Expect them
-//     with [Normal], [Warning] or [NewEvent].
-//   - The recorder embedded in a Config records events of the API events.k8s.io, which have an Action and a Note. Expect
-//     them with [NewEventf].
+//   - Config.Recorder records events with a Message. The nodes of this toolkit use it for their own events. Expect
+//     them with [Normal], [Warning] or [NewEvent].
+//   - The recorder embedded in a Config records events of the API events.k8s.io, which have an Action and a Note.
+//     Expect them with [NewEventf].
 type Event struct {
 	// Regarding, unless nil, is the object that the event is about. The harness sets TypeMeta and NamespacedName from
 	// it, with the kind that the scheme of the case has for its Go type. A recorded event has none.
