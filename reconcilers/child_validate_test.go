@@ -139,7 +139,6 @@ func TestChildReconcilerOfAClusterScopedResource(t *testing.T) {
 			Resource:      owner,
 			ExpectCreates: []client.Object{created},
 			ExpectEvents: []rtesting.Event{
-				//lint:ignore SA1019 the events of the toolkit come through the old recorder
 				rtesting.NewEvent(owner, widgetScheme, "Normal", "Created", `Created ConfigMap "settings"`),
 			},
 		},
