@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -55,8 +56,9 @@ type rootParts[T client.Object] struct {
 	setup          func(ctx context.Context, mgr Manager, bldr *Builder) error
 	before         func(ctx context.Context, req Request) (context.Context, Result, error)
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
-	// skipForbiddenRetry is the field of the root.
-	skipForbiddenRetry bool
+
+	skipForbiddenRetry  bool
+	skipFinalizerEvents bool
 }
 
 // errorf returns an error of the root.
@@ -148,6 +150,10 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
+	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
+	if err := checkClashes(Describe(how.root), kind); err != nil {
+		return nil, r.errorf("%w", err)
+	}
 	ctx = derive(ctx, func(s *treeContext) {
 		s.watches, s.claims = &watches{byType: map[watchedType]*fanOut{}}, map[any]string{}
 	})
@@ -195,7 +201,7 @@ func (r *rootParts[T]) handleRequest(
 	if err := r.checkConfig(); err != nil {
 		return Result{}, err
 	}
-	p := &requestState{}
+	p := &requestState{skipFinalizerEvents: r.skipFinalizerEvents}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {

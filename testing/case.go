@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,12 +81,19 @@ type caseRun struct {
 	// additional are the AdditionalConfigs, by name.
 	additional map[string]*ExpectConfig
 	cleanUp    func() error
+<<<<<<< HEAD
+	// report has what fails, until the end of the case.
+	report *report
+	// resource is the resource of a sub-reconciler's case, nil in other cases.
+	resource client.Object
+=======
 	// resource is the resource of a sub-reconciler's case, nil in other cases.
 	resource client.Object
 	// request is the request to a root, nil in other cases.
 	request *reconcilers.Request
 	// report has what fails, until the end of the case.
 	report *report
+>>>>>>> rows
 }
 
 // begin prepares a case. Call end when it is over.
@@ -108,7 +114,7 @@ func begin[Case any, P testCase[Case]](
 	if *f.origin == nil {
 		*f.origin = here(*f.name, reflect.TypeFor[Case]())
 	}
-	r := &caseRun{ctx: newContext(t, *f.now), report: &report{origin: *f.origin}}
+	r := &caseRun{ctx: newContext(t, *f.now, scheme), report: &report{origin: *f.origin}}
 	for _, with := range contexts {
 		r.ctx = with(r.ctx)
 	}
@@ -138,9 +144,9 @@ func begin[Case any, P testCase[Case]](
 }
 
 // newContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
-func newContext(t *testing.T, now time.Time) context.Context {
+func newContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
 	ctx := rtime.StashNow(context.Background(), now)
-	ctx = logr.NewContext(ctx, testr.New(t))
+	ctx = logr.NewContext(ctx, newLogger(t, scheme))
 	if deadline, ok := t.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline)
@@ -184,8 +190,14 @@ func (r *caseRun) assert(t *testing.T) {
 	for _, c := range r.inOrder() {
 		c.AssertExpectations(t)
 	}
+<<<<<<< HEAD
+	r.report.fail(t)
+	if t.Failed() {
+		r.explain(t)
+=======
 	if t.Failed() || len(r.report.failures) > 0 {
 		r.report.notes = r.explanations()
+>>>>>>> rows
 	}
 	r.report.fail(t)
 }
