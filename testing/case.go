@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,7 +105,7 @@ func begin[Case any, P testCase[Case]](
 	if *f.origin == nil {
 		*f.origin = here(*f.name, reflect.TypeFor[Case]())
 	}
-	r := &caseRun{ctx: newContext(t, *f.now), report: &report{origin: *f.origin}}
+	r := &caseRun{ctx: newContext(t, *f.now, scheme), report: &report{origin: *f.origin}}
 	for _, with := range contexts {
 		r.ctx = with(r.ctx)
 	}
@@ -136,9 +135,9 @@ func begin[Case any, P testCase[Case]](
 }
 
 // newContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
-func newContext(t *testing.T, now time.Time) context.Context {
+func newContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
 	ctx := rtime.StashNow(context.Background(), now)
-	ctx = logr.NewContext(ctx, testr.New(t))
+	ctx = logr.NewContext(ctx, newLogger(t, scheme))
 	if deadline, ok := t.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline)

@@ -85,7 +85,7 @@ func (e expectation[E, A]) missing(c *ExpectConfig, i int, want E, actual []A) f
 // different is the failure of an expectation that a call does not meet.
 func (e expectation[E, A]) different(c *ExpectConfig, i int, want E, call A, diff string) failure {
 	w := c.from().writer()
-	f := describe(c.differ(), w, func(d Differ) string { return e.diff(d, want, e.observe(want, call)) })
+	f := describe(c.differ(), w, diff, func(d Differ) string { return e.diff(d, want, e.observe(want, call)) })
 	at := fmt.Sprintf("%s[%d]", e.field, i)
 	f.headline = fmt.Sprintf("%s differs%s: %s", at, c.suffix(), e.name(want))
 	f.details = fmt.Sprintf("%s differs%s %s:\n%s%s", at, c.suffix(), legend(), ColorizeDiff(diff),
