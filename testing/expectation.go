@@ -61,6 +61,9 @@ func (e expectation[E, A]) assert(c *ExpectConfig, t *testing.T, expected []E, a
 	if len(failures) == 0 {
 		return
 	}
+	if order := e.permutation(c, expected, actual); order != nil {
+		failures = []failure{e.reordered(c, order, expected)}
+	}
 	set := c.list(e.field, reflect.TypeFor[[]E](), len(expected), e.elements(c, expected, actual))
 	for _, f := range failures {
 		c.fail(t, f, set)

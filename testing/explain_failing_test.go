@@ -106,8 +106,8 @@ func init() {
 		"request for nothing": {
 			run: requested(rtesting.ReconcilerTestCase{Request: requestFor("default", "gagdet"), GivenObjects: []client.Object{pod, widget}}),
 			want: []string{
-				"the request is for Widget default/gagdet, which is not given; given is Widget default/gadget.",
-				"The row expects nothing, so it tests nothing. Correct the Request, or set ExpectOrder to []string{}",
+				"the request is for Widget default/gagdet, which is not given; given is Widget default/gadget. The row expects nothing, so it tests nothing. ",
+				"Correct the Request, or set ExpectOrder to []string{}",
 			},
 		},
 		"empty request": {

@@ -130,6 +130,7 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 	if run.expect.StatusSubResourceTypes == nil {
 		run.expect.StatusSubResourceTypes = typesWithStatus(tc.GivenObjects, scheme)
 	}
+	run.request = &tc.Request
 	run.check(t)
 	ctx := run.stashAdditional(run.ctx)
 	r := factory(t, tc, run.expect.Config())

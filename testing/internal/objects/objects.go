@@ -52,7 +52,8 @@ func KindOf(obj runtime.Object, scheme *runtime.Scheme) (schema.GroupVersionKind
 	if own := obj.GetObjectKind().GroupVersionKind(); !own.Empty() {
 		return own, nil
 	}
-	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %s: %w", obj, Register(obj), err)
+	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %s: %w",
+		obj, Register(obj), err)
 }
 
 // Register says how the type of obj gets into a scheme.
