@@ -12,7 +12,6 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	rtime "github.com/espalier-dev/espalier/time"
-	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -168,6 +167,7 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 		controllerName:     r.ControllerName,
 		resourceType:       r.Type,
 		config:             r.configOf(r.Config),
+		watches:            r.watches,
 		tree:               r.Reconciler,
 		setup:              r.Setup,
 		before:             r.BeforeReconcile,
@@ -253,7 +253,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	original := copyOf(r.Type)
 	if err := r.fetch(ctx, config, req, original); err != nil {
 		if apierrs.IsNotFound(err) {
-			r.forget(config, req)
+			r.forget(config, r.Type, req)
 			return Result{}, nil
 		}
 		return Result{}, fetchFailed(ctx, err)
@@ -348,17 +348,4 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *reque
 		statusfield.Of(resource).SetObservedGeneration(resource.GetGeneration())
 	}
 	return result, err
-}
-
-// forget drops what is kept of a resource that is gone.
-func (r *ResourceReconciler[T]) forget(config Config, req Request) {
-	r.states.Forget(req.NamespacedName)
-	rounds, ok := config.Tracker.(tracker.Rounds)
-	if !ok {
-		return
-	}
-	gone := copyOf(r.Type)
-	gone.SetNamespace(req.Namespace)
-	gone.SetName(req.Name)
-	rounds.Forget(gone)
 }
