@@ -110,7 +110,8 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 		return none, w.failed(ctx, updating, actual, err)
 	}
 	applied, err := a.record(w, wanted, answer, desired)
-	if err != nil || !changed {
+	if err != nil || !changed || sameContent(actual, applied) {
+		// A migration alone changes the managed fields, which is no news to the user.
 		return applied, err
 	}
 	if log.Enabled() {
@@ -295,6 +296,14 @@ func contentOf(obj client.Object) (map[string]any, error) {
 		return u.UnstructuredContent(), nil
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// sameContent reports whether two versions of an object differ at most in their managed fields.
+func sameContent[T client.Object](before, after T) bool {
+	before, after = unmanaged(before), unmanaged(after)
+	after.SetResourceVersion(before.GetResourceVersion())
+	after.GetObjectKind().SetGroupVersionKind(before.GetObjectKind().GroupVersionKind())
+	return equality.Semantic.DeepEqual(before, after)
 }
 
 // unmanaged returns a copy of obj without the managed fields, which would fill the log.
