@@ -16,8 +16,10 @@ import (
 const maxReadyWhen = 4096
 
 // ReadSettings reads the settings of an object from its annotations. It looks for each under prefix, and then under
-// [SharedPrefix]. An annotation under prefix wins, even if it asks for the default. Annotations with other names are
-// ignored.
+// [SharedPrefix]. An annotation under prefix wins, even if it asks for the default.
+//
+// An unknown name under SharedPrefix is an error. So is one under prefix that is nearly the name of a setting. Other
+// names under prefix are annotations of the user, and are ignored.
 //
 // The error joins all problems, each with the key of its annotation. The settings are then the zero value.
 func ReadSettings(prefix string, annotations map[string]string) (Settings, error) {
@@ -41,6 +43,7 @@ func ReadSettings(prefix string, annotations map[string]string) (Settings, error
 		return parseIgnoreFields(text, prefix)
 	})
 	read(&r, AnnotationForeignInstances, &s.IgnoreForeignInstances, parseForeignInstances)
+	r.refuseUnknown()
 	if err := errors.Join(r.errs...); err != nil {
 		return Settings{}, err
 	}
@@ -51,7 +54,9 @@ type annotationReader struct {
 	// prefixes are those to look under, the best first.
 	prefixes    []string
 	annotations map[string]string
-	errs        []error
+	// names are those that were read.
+	names []string
+	errs  []error
 }
 
 // found reports whether there is an annotation under one of the prefixes.
@@ -66,6 +71,7 @@ func (r *annotationReader) found() bool {
 
 // read stores the setting of the annotation name, as parse reads it, if there is one.
 func read[T any](r *annotationReader, name string, to *T, parse func(text string) (T, error)) {
+	r.names = append(r.names, name)
 	for _, prefix := range r.prefixes {
 		key := prefix + "/" + name
 		text, ok := r.annotations[key]

@@ -57,8 +57,10 @@ func TestReadSettings(t *testing.T) {
 		}, component.Settings{ApplyOrder: 4, DeleteOrder: 5}},
 		"what is not ours": {map[string]string{
 			"other.example.com/apply-order": "x", "apply-order": "x", "/apply-order": "x", prefix + "/owner-id": "x", prefix + "/digest": "x",
-			prefix + "/appply-order": "x", "espalier.dev/new": "x", prefix + "x/apply-order": "x", "sub." + prefix + "/apply-order": "x",
+			prefix + "x/apply-order": "x", "sub." + prefix + "/apply-order": "x",
 		}, component.Settings{}},
+		"annotations of the user under the prefix of the component": {own("checksum", "x", "order", "x", "policy", "x", "fence", "x",
+			"deploy-order", "x", "restarted-at", "x", "team", "x", "", "x", strings.Repeat("x", 1000), "x"), component.Settings{}},
 		"other spellings of a status hint": {own("status-hint", " HasObservedGeneration , hasReadyCondition, Conditions=A; B;A"),
 			component.Settings{StatusHint: component.StatusHint{HasObservedGeneration: true, HasReadyCondition: true, Conditions: []string{"A", "B"}}}},
 		"conditions twice": {own("status-hint", "conditions=A,conditions=B"),
@@ -141,14 +143,42 @@ func TestReadSettingsErrors(t *testing.T) {
 	}
 }
 
+// A key that is nearly the one of a setting is a mistake, and would be one that nobody notices. Under the shared prefix each unknown key is.
+func TestReadSettingsRefusesUnknownKeys(t *testing.T) {
+	const own, shared = prefix + "/", component.SharedPrefix + "/"
+	for key, nearest := range map[string]string{
+		own + "apply-ordr": own + "apply-order", own + "appply-order": own + "apply-order", own + "apply-odrer": own + "apply-order",
+		own + "applyOrder": own + "apply-order", own + "Apply_Order": own + "apply-order", own + "ready-wehn": own + "ready-when",
+		own + "delete-polcy": own + "delete-policy", own + "adoption-polices": own + "adoption-policy",
+		own + "ignore-field": own + "ignore-fields", own + "purge-oder": own + "purge-order",
+		shared + "apply-ordr": shared + "apply-order", shared + "new": "", shared + "owner-id": "", shared + "": "",
+		shared + "reday-when": shared + "ready-when",
+	} {
+		got, err := component.ReadSettings(prefix, map[string]string{key: "1", own + "delete-order": "2"})
+		want := "annotation " + key + ": is unknown"
+		if nearest != "" {
+			want += "; the nearest is " + nearest
+		}
+		if errorText(err) != want {
+			t.Errorf("%q, want %q", errorText(err), want)
+		}
+		if diff := cmp.Diff(component.Settings{}, got); diff != "" {
+			t.Errorf("%s: settings in spite of an error:\n%s", key, diff)
+		}
+	}
+}
+
 func TestReadSettingsJoinsErrors(t *testing.T) {
 	annotations := map[string]string{
 		prefix + "/foreign-instances": "x", prefix + "/adoption-policy": "y", "espalier.dev/apply-order": "z", prefix + "/delete-order": "1",
+		prefix + "/prune-polcy": "x", prefix + "/apply-ordr": "x",
 	}
 	_, first := component.ReadSettings(prefix, annotations)
 	want := `annotation platform.example.com/adoption-policy: must be one of never, if-unowned, always: "y"
 annotation espalier.dev/apply-order: must be a number from -32768 to 32767: "z"
-annotation platform.example.com/foreign-instances: must be one of block, ignore: "x"`
+annotation platform.example.com/foreign-instances: must be one of block, ignore: "x"
+annotation platform.example.com/apply-ordr: is unknown; the nearest is platform.example.com/apply-order
+annotation platform.example.com/prune-polcy: is unknown; the nearest is platform.example.com/prune-policy`
 	if errorText(first) != want {
 		t.Errorf("got %q", errorText(first))
 	}

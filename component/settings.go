@@ -12,8 +12,13 @@ const SharedPrefix = "espalier.dev"
 // espalier.dev, which every component reads. If an object has an annotation under both, the one under the prefix of the
 // component counts, even if its value is the default.
 //
-// A value that is not valid is an error, which names the annotation, and the component then changes nothing. Unknown
-// names are ignored.
+// A value that is not valid is an error, which names the annotation, and the component then changes nothing.
+//
+// # Unknown names
+//
+// An unknown name under espalier.dev is an error. Under the prefix of the component, other annotations may be yours, or
+// those of another tool. Only a name that is nearly one of those below, such as apply-ordr, is an error, which gives
+// the nearest. All others are left as they are.
 //
 // # Spelling
 //
@@ -228,6 +233,9 @@ const (
 
 	// AnnotationDigest is the annotation with a digest of the manifest that the object was last written for.
 	AnnotationDigest = "digest"
+
+	// AnnotationFence is the annotation that says how far the deletion of a type is, on an object that defines types.
+	AnnotationFence = "fence"
 )
 
 // Settings are what the annotations of an object ask for. The constants describe each.

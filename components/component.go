@@ -50,6 +50,12 @@ import (
 // which fields and what would allow that. No wave waits for the object. The component is ready again when the object
 // was left alone for a minute, or for as long as the last delay.
 //
+// A Generator has to return the same objects for the same input: the parameters, References, and the resource. If it
+// keeps returning others, an output is kept for 20 seconds, and then for twice the time with each that differs, up to
+// 160 seconds. The condition has the reason NondeterministicGenerator, and names the first object and field. The
+// component is ready again when the output was the same for a minute, or for as long as the last delay. Another input
+// is rolled out at once.
+//
 // Annotations of an object say how it is dealt with, see [component.Settings]. The resource says so for all objects,
 // see [component.ConfigurationOf].
 //
@@ -57,7 +63,8 @@ import (
 // root to have it written during deletion. Unless Inventory keeps it elsewhere, the inventory is part of the status.
 // The request that follows the write of the status then creates the objects of new records.
 //
-// Several ComponentReconcilers may stand in a tree, each with a Prefix and a Status of its own.
+// Several ComponentReconcilers may stand in a tree, each with a Prefix and a Status of its own. The set-up refuses two
+// that have one in common.
 type ComponentReconciler[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: ComponentReconciler.
 	Name string
@@ -76,7 +83,8 @@ type ComponentReconciler[Type client.Object] struct {
 	Parameters func(ctx context.Context, resource Type) (component.Unstructurable, error)
 
 	// Status returns the status of the component within the resource, to be changed. Default: what GetStatus of the
-	// resource returns if that is an [apis.ComponentStatus], else the field Status, or the one embedded in it.
+	// resource returns if that is an [apis.ComponentStatus], else the field Status, or the one embedded in it. The
+	// set-up refuses a resource without one.
 	Status func(resource Type) *apis.ComponentStatus
 
 	// Configure changes how the component is deployed, after the resource and its spec were read for that. Optional.
@@ -134,6 +142,8 @@ type ComponentReconciler[Type client.Object] struct {
 	source      eventSource
 	states      reconcilers.ResourceState[*resourceState]
 	initOnce    sync.Once
+	// statusByDefault is true if the author did not define Status.
+	statusByDefault bool
 
 	// generatorScheme has the types that the generator registers; nil if it registers none.
 	generatorScheme *runtime.Scheme
@@ -161,7 +171,7 @@ func (r *ComponentReconciler[T]) init() {
 			r.Parameters = defaultParameters[T]
 		}
 		if r.Status == nil {
-			r.Status = defaultStatus[T]
+			r.Status, r.statusByDefault = defaultStatus[T], true
 		}
 		if !isNil(r.Generator) {
 			r.generatorScheme, r.generatorErr = manifest.SchemeOf(r.Generator)
@@ -178,10 +188,17 @@ func (r *ComponentReconciler[T]) SetupWithManager(
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
+	sample := sampleOf[T](ctx)
+	if err := r.checkStatus(sample); err != nil {
+		return err
+	}
+	if err := r.claim(ctx, sample); err != nil {
+		return err
+	}
 	if bldr == nil {
 		return errors.New("there is no builder to add a watch to")
 	}
-	if _, ok := component.Lookup[component.KubeConfigReference](sampleOf[T](ctx)); ok {
+	if _, ok := component.Lookup[component.KubeConfigReference](sample); ok {
 		if err := reconcilers.WatchTracked(ctx, bldr, &corev1.Secret{}); err != nil {
 			return err
 		}
@@ -192,14 +209,15 @@ func (r *ComponentReconciler[T]) SetupWithManager(
 }
 
 // sampleOf returns an object of the type that the node sees.
-func sampleOf[T client.Object](ctx context.Context) any {
+func sampleOf[T client.Object](ctx context.Context) T {
 	if sample, ok := reconcilers.RetrieveResourceType(ctx).(T); ok {
 		return sample
 	}
+	var sample T
 	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
-		return reflect.New(t.Elem()).Interface()
+		sample, _ = reflect.New(t.Elem()).Interface().(T)
 	}
-	return *new(T)
+	return sample
 }
 
 // maxPrefix leaves room for the keys that follow it, and for a field manager made of it.
@@ -244,10 +262,10 @@ func (r *ComponentReconciler[T]) check() error {
 	return nil
 }
 
-// isNil reports whether a generator is missing, or is a nil pointer.
-func isNil(generator component.Generator) bool {
-	v := reflect.ValueOf(generator)
-	return generator == nil || v.Kind() == reflect.Pointer && v.IsNil()
+// isNil reports whether an interface has no value, or a nil pointer.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	return value == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Describe shows the prefix, and what the node does with the resource and with the types of Dependents.
@@ -294,10 +312,13 @@ func defaultParameters[T client.Object](_ context.Context, resource T) (componen
 
 var errNoSpec = errors.New("there is no spec")
 
+// statusGetter is a resource that returns its status itself.
+type statusGetter interface{ GetStatus() *apis.ComponentStatus }
+
 // defaultStatus returns what GetStatus of the resource returns, else its field Status, or what is embedded there; nil
 // if there is none.
 func defaultStatus[T client.Object](resource T) *apis.ComponentStatus {
-	if stated, ok := any(resource).(interface{ GetStatus() *apis.ComponentStatus }); ok {
+	if stated, ok := any(resource).(statusGetter); ok {
 		return stated.GetStatus()
 	}
 	status, ok := fieldOf(resource, "Status")

@@ -18,7 +18,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
-	"github.com/espalier-dev/espalier/reconcilers"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -128,6 +127,8 @@ const maxLookedFor = 20
 var errElsewhere = errors.New("the objects are in another cluster than the one that the component " +
 	"is to be deployed to now: it stays as it is until the former cluster is named again")
 
+var errNoCluster = errors.New("a kubeconfig or an impersonation needs a config that was made by NewConfig")
+
 func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 	identity, err := j.identity(ctx)
 	if err != nil {
@@ -136,8 +137,7 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 	own := len(identity.KubeConfig) == 0 && identity.User == "" && len(identity.Groups) == 0
 	if j.config.Cluster() == nil {
 		if !own {
-			return nil, fmt.Errorf("a kubeconfig or an impersonation needs a config that was made by NewConfig: %w",
-				reconcilers.ErrDurable)
+			return nil, permanent(errNoCluster)
 		}
 		direct := j.direct(j.config.Client, j.config.Discovery, nil, "")
 		direct.inMemory = true

@@ -50,8 +50,9 @@ var errNoInventoryNamespace = errors.New("the resource has no namespace, so Inve
 // is refused: the objects recorded there would be forgotten.
 func (j *job[T]) inventoryStore() (inventory.Store, error) {
 	if known := j.status.InventoryKind; known != "" && known != j.Inventory.Kind {
-		return nil, fmt.Errorf("the inventory is kept in a %s, so the Kind of Inventory must be %s and not %q: %w",
-			known, known, j.Inventory.Kind, reconcilers.ErrDurable)
+		err := fmt.Errorf("the inventory is kept in a %s, so the Kind of Inventory must be %s and not %q",
+			known, known, j.Inventory.Kind)
+		return nil, permanent(err)
 	}
 	if j.Inventory.Kind == "" {
 		return inventory.NewStatus(j.status), nil
@@ -77,7 +78,7 @@ func (j *job[T]) objectStore() (inventory.Store, error) {
 		namespace = j.Inventory.Namespace
 	}
 	if namespace == "" {
-		return nil, fmt.Errorf("%w: %w", errNoInventoryNamespace, reconcilers.ErrDurable)
+		return nil, permanent(errNoInventoryNamespace)
 	}
 	var reader client.Reader = j.config.Client
 	if j.config.APIReader != nil {

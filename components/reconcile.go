@@ -95,8 +95,8 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 	}
 	status := r.Status(resource)
 	if status == nil {
-		return nil, fmt.Errorf("ComponentReconciler %q must define Status since %s has none of a component: %w",
-			r.Name, typeOf(resource), reconcilers.ErrDurable)
+		return nil, permanent(fmt.Errorf("ComponentReconciler %q must define Status since %s has none of a component",
+			r.Name, typeOf(resource)))
 	}
 	// The kind is empty if the scheme does not know it.
 	kind, _ := config.GroupVersionKindFor(resource)

@@ -91,6 +91,17 @@ type AggregateReconciler[Type client.Object] struct {
 	// Sanitize returns what may be logged of the object. See MergeBeforeUpdate.
 	Sanitize func(resource Type) interface{}
 
+	// SkipForbiddenRetry does not retry a child that the API server refused as Forbidden, until an event brings the
+	// resource back. The refusal may end without such an event: a quota is raised, or a right is granted. So by default
+	// the request is repeated with the back-off of the queue, also after the status was written. A delay of the tree of
+	// more than a minute gives way to that. Set it for a tree of reconciler.io/runtime whose tests compare the result.
+	// Default: false.
+	SkipForbiddenRetry bool
+
+	// SkipFinalizerEvents records no event when a node of the tree has added or removed a finalizer of the object. A
+	// failure is always recorded. Default: false.
+	SkipFinalizerEvents bool
+
 	// BeforeReconcile is called before the object is read. If the context that it returns is not nil, it is used for
 	// the rest of the request. The result is aggregated with the result of the tree. An error ends the request.
 	// Optional.
@@ -140,15 +151,18 @@ func (r *AggregateReconciler[T]) init() {
 
 func (r *AggregateReconciler[T]) parts() rootParts[T] {
 	return rootParts[T]{
-		kind:           "AggregateReconciler",
-		name:           r.Name,
-		controllerName: r.ControllerName,
-		resourceType:   r.Type,
-		config:         r.configOf(r.Config),
-		tree:           r.Reconciler,
-		setup:          r.Setup,
-		before:         r.BeforeReconcile,
-		after:          r.AfterReconcile,
+		kind:               "AggregateReconciler",
+		name:               r.Name,
+		controllerName:     r.ControllerName,
+		resourceType:       r.Type,
+		config:             r.configOf(r.Config),
+		tree:               r.Reconciler,
+		setup:              r.Setup,
+		before:             r.BeforeReconcile,
+		after:              r.AfterReconcile,
+		skipForbiddenRetry: r.SkipForbiddenRetry,
+
+		skipFinalizerEvents: r.SkipFinalizerEvents,
 	}
 }
 

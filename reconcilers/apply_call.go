@@ -25,8 +25,8 @@ type applyCall[Type client.Object] struct {
 	owner   managedfields.Owner
 	// given is what the author's ApplyConfiguration returned, or nil.
 	given runtime.ApplyConfiguration
-	// hash identifies what is desired and given.
-	hash desiredHash
+	// identity identifies what is desired and given.
+	identity desiredHash
 }
 
 var _ objectStrategy[client.Object] = (*applyCall[client.Object])(nil)
@@ -50,7 +50,7 @@ func (m *ApplyingObjectManager[Type]) callFor(
 		if desired.GetResourceVersion() != "" {
 			return nil, m.errorf("is unable to apply %s: %w", describeObject(desired), errNotFromScratch)
 		}
-		call.hash = hashOfDesired(desired)
+		call.identity = hashOfDesired(desired)
 		return call, nil
 	}
 	given, err := m.ApplyConfiguration(ctx, resource, desired)
@@ -60,9 +60,12 @@ func (m *ApplyingObjectManager[Type]) callFor(
 	if isNil(given) {
 		return nil, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, errNoApplyConfiguration)
 	}
-	call.given, call.hash = given, hashOfDesired([]any{desired, given})
+	call.given, call.identity = given, hashOfDesired([]any{desired, given})
 	return call, nil
 }
+
+// hash returns the hash of what is desired and given, see objectStrategy.
+func (a *applyCall[Type]) hash(Type) desiredHash { return a.identity }
 
 // create creates desired, see objectStrategy.
 func (a *applyCall[Type]) create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error) {
@@ -81,7 +84,7 @@ func (a *applyCall[Type]) create(ctx context.Context, w objectWriter[Type], desi
 // update applies what is desired to actual, see objectStrategy.
 func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error) {
 	var none Type
-	known := w.lastWrites.get(actual.GetUID(), a.hash)
+	known := w.lastWrites.get(actual.GetUID(), a.identity)
 	if known.agreed(actual) {
 		// This is not logged, because it happens in nearly every request.
 		return actual, nil
@@ -94,10 +97,13 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	log := logr.FromContextOrDiscard(ctx)
 	if a.inSync(wanted, actual, known) {
 		log.Info("resource is in sync, no update required")
-		w.lastWrites.record(actual, a.hash, known)
+		w.lastWrites.record(actual, a.identity, known)
 		return actual, nil
 	}
 
+	if err := w.refused(ctx, w.writeOf(actual, a.identity)); err != nil {
+		return none, err
+	}
 	if log.Enabled() {
 		log.Info("updating resource", "resource", w.loggable(desired))
 	}
@@ -175,7 +181,7 @@ func (a *applyCall[Type]) record(
 		accepted = a.compare(wanted, there, nil)
 		maps.Copy(accepted, a.compare(wanted, there, written.GetManagedFields()))
 	}
-	w.lastWrites.record(written, a.hash, lastWrite{accepted: accepted})
+	w.lastWrites.record(written, a.identity, lastWrite{accepted: accepted})
 	return written, nil
 }
 
@@ -190,6 +196,8 @@ func (a *applyCall[Type]) apply(
 			return nil, false, err
 		}
 		if answer, err = a.applyOnce(ctx, w, wanted, actual); err != nil {
+			// The cache will show the object as it was migrated.
+			w.noteRefusal(ctx, w.writeOf(before, a.identity), err)
 			return nil, false, err
 		}
 		changed = changed || !sameVersion(answer, before)

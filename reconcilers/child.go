@@ -16,7 +16,8 @@ import (
 //     reflects the child on the resource.
 //   - Stops: never on its own.
 //   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected on the resource and not
-//     returned, because only the user can remove its cause. Every other error is returned, and not reflected.
+//     returned, because only the user can remove its cause. Every other error is returned, and not reflected. After a
+//     Forbidden the root has the request repeated with back-off, unless its field SkipForbiddenRetry is set.
 //   - On deletion: deletes the child, without asking DesiredChild, and reflects nothing. An owned child would go with
 //     the resource anyway; one without an owner reference needs a Finalizer.
 //

@@ -20,8 +20,9 @@ import (
 //     agree, in the order of the identities, and reflects all of them on the resource at once.
 //   - Stops: at the first child whose error is returned. The children before it are reflected.
 //   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected with its child, and the
-//     others go on. Every other error is returned. An error of DesiredChildren, and identities that are empty or not
-//     unique, are returned before anything is changed, and nothing is reflected.
+//     others go on. After a Forbidden the root has the request repeated with back-off, unless its field
+//     SkipForbiddenRetry is set. Every other error is returned. An error of DesiredChildren, and identities that are
+//     empty or not unique, are returned before anything is changed, and nothing is reflected.
 //   - On deletion: deletes all children, without asking DesiredChildren, and reflects an empty result. Owned children
 //     would go with the resource anyway; those without an owner reference need a Finalizer.
 //

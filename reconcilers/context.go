@@ -41,6 +41,8 @@ type treeContext struct {
 	state *requestState
 	// watches are the watches that were registered so far, nil unless a root's set-up made the context.
 	watches *watches
+	// claims are the claims of the nodes that were set up so far, by path; nil unless a root's set-up made the context.
+	claims map[any]string
 	// beforeSetup is true while a root validates its tree before the set-up of the tree.
 	beforeSetup bool
 }

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -44,4 +45,13 @@ func (r *root) RememberedCounters() int {
 		}
 	})
 	return count
+}
+
+// ErrorConditionOf returns what a condition says of err. The errors of at came up at those paths.
+func ErrorConditionOf(err error, at map[error]string) (metav1.Condition, bool) {
+	p := &requestState{}
+	for found, path := range at {
+		p.failures = append(p.failures, failure{err: found, path: path, object: "ConfigMap a", class: Classify(found)})
+	}
+	return errorCondition(err, p.locate)
 }

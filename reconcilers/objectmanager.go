@@ -61,10 +61,19 @@ type objectWriter[Type client.Object] struct {
 	sanitize func(Type) any
 	// lastWrites are kept by the object manager itself, outside of a root.
 	lastWrites *lastWrites
+
+	// manager identifies the object manager, by the last writes that it keeps itself.
+	manager *lastWrites
+	// kept is what the root keeps of the reconciled resource; nil outside of a root.
+	kept *resourcestate.State
+	// sender is the client of the node.
+	sender client.Client
 }
 
 // objectStrategy is what object managers differ in.
 type objectStrategy[Type client.Object] interface {
+	// hash identifies what is desired where there is no object yet.
+	hash(desired Type) desiredHash
 	// create creates desired, and returns the object as the server has it.
 	create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error)
 	// update makes actual agree with desired, and returns the object as the server has it. Actual exists and is not
@@ -84,9 +93,13 @@ func (w *objectWriter[Type]) start(ctx context.Context, desired Type) error {
 	}
 	w.original, w.config = s.originalConfig, s.config
 	w.regarding, _ = s.behindCast(w.resource)
+	w.manager = w.lastWrites
 	if s.state != nil && s.state.resource != nil {
 		empty := func() *lastWrites { return &lastWrites{} }
 		w.lastWrites = resourcestate.LoadOrStore(s.state.resource, w.lastWrites, empty)
+		if s.comparable {
+			w.kept, w.sender = s.state.resource, s.config.Client
+		}
 	}
 	return normalize(desired)
 }
@@ -125,6 +138,10 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 
 func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type], desired Type) (Type, error) {
 	var none Type
+	write := w.writeOf(desired, how.hash(desired))
+	if err := w.refused(ctx, write); err != nil {
+		return none, err
+	}
 	log := logr.FromContextOrDiscard(ctx)
 	if log.Enabled() {
 		log.Info("creating resource", "resource", w.loggable(desired))
@@ -134,6 +151,7 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 	}
 	created, err := how.create(ctx, w, desired)
 	if err != nil {
+		w.noteRefusal(ctx, write, err)
 		return none, w.failed(ctx, creating, desired, err)
 	}
 	w.succeeded(creating, created)

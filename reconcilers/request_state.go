@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
@@ -21,12 +22,18 @@ type requestState struct {
 	stored client.Object
 	// written is true once stored is the answer to a write of this request.
 	written bool
+	// skipFinalizerEvents is the field of the root.
+	skipFinalizerEvents bool
 
 	mu       sync.Mutex
 	failures []failure
+	// retry is true if what was refused is to be tried again, although no node returned an error.
+	retry bool
+	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
+	wake     time.Duration
 	children map[childListKey][]client.Object
-	// claims are the nodes that count an object as their child.
-	claims map[childKey]childClaim
+	// takers are the nodes that count an object as their child.
+	takers map[childKey]childTaker
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference
@@ -104,8 +111,8 @@ func (s *requestState) locate(err error) (failure, bool) {
 	return failure{}, false
 }
 
-// childClaim says which node counts an object as its child.
-type childClaim struct {
+// childTaker is the node that counts an object as its child.
+type childTaker struct {
 	node any
 	at   *nodePath
 }
@@ -116,21 +123,21 @@ type childKey struct {
 	uid  types.UID
 }
 
-// claim notes that a node counts an object as its child. If another node does so already, it returns the path of that
+// take notes that a node counts an object as its child. If another node does so already, it returns the path of that
 // node and changes nothing.
-func (s *requestState) claim(child childKey, by childClaim) (other *nodePath) {
+func (s *requestState) take(child childKey, by childTaker) (other *nodePath) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, ok := s.claims[child]; ok {
+	if known, ok := s.takers[child]; ok {
 		if known.node != by.node {
 			return known.at
 		}
 		return nil
 	}
-	if s.claims == nil {
-		s.claims = map[childKey]childClaim{}
+	if s.takers == nil {
+		s.takers = map[childKey]childTaker{}
 	}
-	s.claims[child] = by
+	s.takers[child] = by
 	return nil
 }
 
@@ -138,6 +145,46 @@ func (s *requestState) claim(child childKey, by childClaim) (other *nodePath) {
 // errors and some clients do, such as the clients of controller-runtime's interceptor.
 func isComparable(v any) bool {
 	return reflect.ValueOf(v).Comparable()
+}
+
+// wantRetry notes that what was refused is to be tried again, with back-off.
+func (s *requestState) wantRetry() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retry = true
+}
+
+// wakeAfter notes that the resource is to be reconciled again after delay.
+func (s *requestState) wakeAfter(delay time.Duration) {
+	if s == nil || delay <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wake == 0 || delay < s.wake {
+		s.wake = delay
+	}
+}
+
+// retriedByDelay is up to which delay of a result no back-off is needed: the request after the delay is the retry.
+const retriedByDelay = time.Minute
+
+// reschedule adds to result what the nodes have noted. A longer delay gives way to a retry, because controller-runtime
+// does not back off where there is a delay.
+func (s *requestState) reschedule(result Result, skipRetry bool) Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wake > 0 {
+		result = aggregateResult(result, Result{RequeueAfter: s.wake})
+	}
+	if !s.retry || skipRetry || result.RequeueAfter > 0 && result.RequeueAfter <= retriedByDelay {
+		return result
+	}
+	result.RequeueAfter = 0
+	return withRequeue(result, true)
 }
 
 // finalizersPatched records a patch of the finalizers of the resource. Patched is the answer.

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +93,27 @@ type ResourceReconciler[Type client.Object] struct {
 	// tree records events of its own. Default: false.
 	SkipStatusEvents bool
 
+	// SkipForbiddenRetry does not retry a child that the API server refused as Forbidden, until an event brings the
+	// resource back. The refusal may end without such an event: a quota is raised, or a right is granted. So by default
+	// the request is repeated with the back-off of the queue, also after the status was written. A delay of the tree of
+	// more than a minute gives way to that. Set it for a tree of reconciler.io/runtime whose tests compare the result.
+	// Default: false.
+	SkipForbiddenRetry bool
+
+	// SkipFinalizerEvents records no event when a node of the tree has added or removed a finalizer of the resource. A
+	// failure is always recorded. Clients of Kubernetes drop events of an object that has many, so routine events hide
+	// others. Default: false.
+	SkipFinalizerEvents bool
+
+	// ErrorCondition is the type of a condition that shows an error that the tree returned: it is False then, the reason
+	// is the [Class] of the error, and the message has the path of the node, the object, and the text of the error, up
+	// to 1 KiB. It is True with the reason Reconciled when the tree returns no error, or a mere halt. Another quiet error
+	// and a conflict of a stale cache leave it as it is. A change of the text alone is shown at most once in a minute.
+	//
+	// The root alone sets the condition, so no node may. It may be the SummaryCondition, which then sums up the nodes
+	// while there is no error. The status must have Conditions. Default: none.
+	ErrorCondition string
+
 	// SummaryCondition is the type of a condition that sums up the conditions that the nodes of the tree set, see
 	// [Description]: it is False like the first of them that is False, in the order of the tree, else Unknown like the
 	// first that is Unknown, else True. While the resource is terminating, it is False with the reason Terminating.
@@ -141,15 +163,18 @@ func (r *ResourceReconciler[T]) init() {
 
 func (r *ResourceReconciler[T]) parts() rootParts[T] {
 	return rootParts[T]{
-		kind:           "ResourceReconciler",
-		name:           r.Name,
-		controllerName: r.ControllerName,
-		resourceType:   r.Type,
-		config:         r.configOf(r.Config),
-		tree:           r.Reconciler,
-		setup:          r.Setup,
-		before:         r.BeforeReconcile,
-		after:          r.AfterReconcile,
+		kind:               "ResourceReconciler",
+		name:               r.Name,
+		controllerName:     r.ControllerName,
+		resourceType:       r.Type,
+		config:             r.configOf(r.Config),
+		tree:               r.Reconciler,
+		setup:              r.Setup,
+		before:             r.BeforeReconcile,
+		after:              r.AfterReconcile,
+		skipForbiddenRetry: r.SkipForbiddenRetry,
+
+		skipFinalizerEvents: r.SkipFinalizerEvents,
 	}
 }
 
@@ -186,7 +211,7 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	parts := r.parts()
-	if err := r.check(&parts); err != nil {
+	if err := cmp.Or(r.check(&parts), r.checkErrorCondition(&parts)); err != nil {
 		return err
 	}
 	if err := parts.validateTree(ctx); err != nil {
@@ -254,6 +279,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 
 	result, err := r.run(ctx, config, p, resource)
 	r.summarize(ctx, resource)
+	if r.ErrorCondition != "" {
+		r.showError(ctx, p, original, resource, err)
+	}
 	if !r.SkipStatusUpdate {
 		changed, normalizeErr := r.statusChanged(original, resource, err)
 		if normalizeErr != nil {

@@ -56,6 +56,9 @@ type rootParts[T client.Object] struct {
 	setup          func(ctx context.Context, mgr Manager, bldr *Builder) error
 	before         func(ctx context.Context, req Request) (context.Context, Result, error)
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
+
+	skipForbiddenRetry  bool
+	skipFinalizerEvents bool
 }
 
 // errorf returns an error of the root.
@@ -151,7 +154,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := checkClashes(Describe(how.root), kind); err != nil {
 		return nil, r.errorf("%w", err)
 	}
-	ctx = derive(ctx, func(s *treeContext) { s.watches = &watches{byType: map[watchedType]*fanOut{}} })
+	ctx = derive(ctx, func(s *treeContext) {
+		s.watches, s.claims = &watches{byType: map[watchedType]*fanOut{}}, map[any]string{}
+	})
 
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
@@ -196,7 +201,7 @@ func (r *rootParts[T]) handleRequest(
 	if err := r.checkConfig(); err != nil {
 		return Result{}, err
 	}
-	p := &requestState{}
+	p := &requestState{skipFinalizerEvents: r.skipFinalizerEvents}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {
@@ -213,7 +218,7 @@ func (r *rootParts[T]) handleRequest(
 	result := before
 	if err == nil {
 		result, err = handle(ctx, req, p)
-		result = AggregateResults(before, result)
+		result = p.reschedule(AggregateResults(before, result), r.skipForbiddenRetry)
 		if r.after != nil {
 			result, err = r.after(ctx, req, result, err)
 		}

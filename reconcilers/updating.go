@@ -26,6 +26,10 @@ import (
 // resource version and the UID. A change since then is a conflict. The conflict is returned, so that the next request
 // tries again with a fresh read. A terminating object is not written: it is returned unchanged.
 //
+// The API server refuses some writes as invalid, such as a change of an immutable field. Below a root, the same write is
+// not sent again while neither the object nor what is desired changes, and for ten minutes at most: the error of the
+// first attempt is returned, without a log line and an event.
+//
 // The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned
 // unchanged. Secret values are never logged.
 type UpdatingObjectManager[Type client.Object] struct {
@@ -165,6 +169,9 @@ func (m *UpdatingObjectManager[Type]) Manage(
 
 var _ objectStrategy[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
 
+// hash returns the hash of desired, see objectStrategy.
+func (m *UpdatingObjectManager[Type]) hash(desired Type) desiredHash { return hashOfDesired(desired) }
+
 // create creates desired, see objectStrategy.
 func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error) {
 	created := copyOf(desired)
@@ -214,10 +221,15 @@ func (m *UpdatingObjectManager[Type]) update(
 		return actual, nil
 	}
 
+	write := w.writeOf(actual, hash)
+	if err := w.refused(ctx, write); err != nil {
+		return none, err
+	}
 	if log.Enabled() {
 		log.Info("updating resource", "diff", diff.Diff(w.loggable(actual), w.loggable(current)))
 	}
 	if err := w.config.Update(ctx, current); err != nil {
+		w.noteRefusal(ctx, write, err)
 		return none, w.failed(ctx, updating, actual, err)
 	}
 	m.recordWrite(ctx, w, current, desired, hash)

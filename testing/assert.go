@@ -1,7 +1,6 @@
 package testing
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -15,13 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 // AssertExpectations fails the test for each difference from the expectations: calls to the client, events, tracks, and
 // their order. With a nil t nothing fails.
 func (c *ExpectConfig) AssertExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	c.AssertClientExpectations(t)
 	c.AssertRecorderExpectations(t)
 	c.AssertTrackerExpectations(t)
@@ -30,6 +31,9 @@ func (c *ExpectConfig) AssertExpectations(t *testing.T) {
 
 // AssertClientExpectations is the part of [ExpectConfig.AssertExpectations] about the client.
 func (c *ExpectConfig) AssertClientExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	for _, problem := range c.made().problems {
 		c.errorf(t, "%s%s", problem, c.suffix())
 	}
@@ -46,137 +50,212 @@ func (c *ExpectConfig) AssertClientExpectations(t *testing.T) {
 
 // AssertClientApplyExpectations asserts ExpectApplies.
 func (c *ExpectConfig) AssertClientApplyExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	c.assertApplies(t, "ExpectApplies", "Apply", c.ExpectApplies, c.made().client.ApplyActions)
 }
 
 // AssertClientCreateExpectations asserts ExpectCreates.
 func (c *ExpectConfig) AssertClientCreateExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	actions := c.made().client.CreateActions
-	assertObjects(c, t, "ExpectCreates", "Create", c.ExpectCreates, actions, c.differ().ResourceCreate)
+	assertObjects(c, t, "ExpectCreates", "Create", c.ExpectCreates, actions, Differ.ResourceCreate, objectLiterals)
 }
 
 // AssertClientUpdateExpectations asserts ExpectUpdates.
 func (c *ExpectConfig) AssertClientUpdateExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	actions := c.made().client.UpdateActions
-	assertObjects(c, t, "ExpectUpdates", "Update", c.ExpectUpdates, actions, c.differ().ResourceUpdate)
+	assertObjects(c, t, "ExpectUpdates", "Update", c.ExpectUpdates, actions, Differ.ResourceUpdate, objectLiterals)
 }
 
 // AssertClientPatchExpectations asserts ExpectPatches.
 func (c *ExpectConfig) AssertClientPatchExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	c.assertPatches(t, "ExpectPatches", "Patch", c.ExpectPatches, c.made().client.PatchActions)
 }
 
 // AssertClientDeleteExpectations asserts ExpectDeletes.
 func (c *ExpectConfig) AssertClientDeleteExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	expectation[DeleteRef, DeleteAction]{
 		field: "ExpectDeletes", kind: "Delete",
+		name:     func(r DeleteRef) string { return objectText(r.Kind, r.Namespace, r.Name) },
 		observed: DeleteRef.observed, found: NewDeleteRef,
-		diff: c.differ().DeleteRef,
+		diff:     Differ.DeleteRef,
+		literals: func(action DeleteAction) []DeleteRef { return deleteLiterals(action, c.Server != nil) },
 	}.assert(c, t, c.ExpectDeletes, c.made().client.DeleteActions)
 }
 
 // AssertClientDeleteCollectionExpectations asserts ExpectDeleteCollections.
 func (c *ExpectConfig) AssertClientDeleteCollectionExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	expectation[DeleteCollectionRef, DeleteCollectionAction]{
 		field: "ExpectDeleteCollections", kind: "DeleteCollection",
-		found:    NewDeleteCollectionRef,
-		diff:     c.differ().DeleteCollectionRef,
-		pastable: func(ref DeleteCollectionRef) any { return ref.withoutEmptySelectors() },
+		name:  func(r DeleteCollectionRef) string { return objectText(r.Kind, r.Namespace, "*") },
+		found: NewDeleteCollectionRef,
+		diff:  Differ.DeleteCollectionRef,
+		literals: func(action DeleteCollectionAction) []DeleteCollectionRef {
+			return []DeleteCollectionRef{NewDeleteCollectionRef(action).withoutEmptySelectors()}
+		},
 	}.assert(c, t, c.ExpectDeleteCollections, c.made().client.DeleteCollectionActions)
 }
 
 // AssertClientStatusUpdateExpectations asserts ExpectStatusUpdates.
 func (c *ExpectConfig) AssertClientStatusUpdateExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	assertObjects(c, t, "ExpectStatusUpdates", "StatusUpdate",
-		c.ExpectStatusUpdates, c.made().client.StatusUpdateActions, c.differ().ResourceStatusUpdate)
+		c.ExpectStatusUpdates, c.made().client.StatusUpdateActions, Differ.ResourceStatusUpdate, statusLiterals)
 }
 
 // AssertClientStatusPatchExpectations asserts ExpectStatusPatches.
 func (c *ExpectConfig) AssertClientStatusPatchExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	c.assertPatches(t, "ExpectStatusPatches", "StatusPatch", c.ExpectStatusPatches, c.made().client.StatusPatchActions)
 }
 
 // AssertClientStatusApplyExpectations asserts ExpectStatusApplies.
 func (c *ExpectConfig) AssertClientStatusApplyExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	c.assertApplies(t, "ExpectStatusApplies", "StatusApply", c.ExpectStatusApplies, c.made().client.StatusApplyActions)
 }
 
 // AssertRecorderExpectations asserts ExpectEvents.
 func (c *ExpectConfig) AssertRecorderExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	expectation[Event, Event]{
-		field: "ExpectEvents", kind: "Event", verb: "%s",
+		field: "ExpectEvents", kind: "Event", name: nameOfEvent,
 		found: func(event Event) Event { return event },
-		diff:  c.differ().Event,
+		diff:  Differ.Event,
 	}.assert(c, t, c.ExpectEvents, c.made().events.all())
 }
 
 // AssertTrackerExpectations asserts ExpectTracks.
 func (c *ExpectConfig) AssertTrackerExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	expected := slices.Clone(c.ExpectTracks)
 	for i := range expected {
 		expected[i] = expected[i].normalized()
 	}
 	expectation[TrackRequest, TrackRequest]{
-		field: "ExpectTracks", kind: "Track", verb: "%v",
-		found: func(request TrackRequest) TrackRequest { return request },
-		diff:  c.differ().TrackRequest,
+		field: "ExpectTracks", kind: "Track", name: nameOfTrack,
+		found:   func(request TrackRequest) TrackRequest { return request },
+		diff:    Differ.TrackRequest,
+		written: trackLiteral,
 	}.assert(c, t, expected, tracksOf(c.made().tracker))
 }
 
 // AssertOrderExpectations asserts ExpectOrder.
 func (c *ExpectConfig) AssertOrderExpectations(t *testing.T) {
+	if t != nil {
+		t.Helper()
+	}
 	if c.ExpectOrder == nil {
 		return
 	}
 	actual := c.made().journal.Comparable(c.ExpectOrder)
-	if diff := gocmp.Diff(c.ExpectOrder, actual, cmpopts.EquateEmpty()); diff != "" {
-		c.errorf(t, "ExpectOrder differs%s %s:\n%s\nTo expect it, set ExpectOrder to:\n%s,",
-			c.suffix(), legend(), ColorizeDiff(diff), literal.Of(actual))
+	first := &firstDifference{}
+	diff := gocmp.Diff(c.ExpectOrder, actual, cmpopts.EquateEmpty(), gocmp.Reporter(first))
+	if diff == "" {
+		return
 	}
+	w := c.from().writer()
+	if actual == nil {
+		actual = []string{}
+	}
+	c.fail(t, failure{
+		headline: "ExpectOrder differs" + c.suffix(),
+		at:       "line " + first.at, expected: short(first.expected, w), seen: short(first.actual, w),
+		details: fmt.Sprintf("ExpectOrder differs%s %s:\n%s\nTo expect it, set ExpectOrder to:\n%s,",
+			c.suffix(), legend(), ColorizeDiff(diff), w.Of(actual)),
+	}, c.set("ExpectOrder", actual))
 }
 
 func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected []ApplyRef, actions []ApplyAction) {
+	if t != nil {
+		t.Helper()
+	}
+	resolved := slices.Clone(expected)
+	for i := range resolved {
+		resolved[i] = resolved[i].resolved(c.Scheme)
+	}
 	expectation[ApplyRef, ApplyAction]{
 		field: field, kind: kind,
+		name:     func(r ApplyRef) string { return objectText(r.Kind, r.Namespace, r.Name) },
 		observed: ApplyRef.observed, found: NewApplyRef,
-		diff: c.differ().ApplyRef,
-	}.assert(c, t, expected, actions)
+		diff: func(d Differ, expected, actual ApplyRef) string {
+			if a, ok := expected.ApplyConfiguration.(applied); ok {
+				expected.ApplyConfiguration = a.like(actual.ApplyConfiguration)
+			}
+			return d.ApplyRef(expected, actual)
+		},
+		literals: func(action ApplyAction) []ApplyRef { return applyLiterals(action, c.Scheme) },
+	}.assert(c, t, resolved, actions)
 }
 
 func (c *ExpectConfig) assertPatches(t *testing.T, field, kind string, expected []PatchRef, actions []PatchAction) {
+	if t != nil {
+		t.Helper()
+	}
 	expectation[PatchRef, PatchAction]{
 		field: field, kind: kind,
+		name:     func(r PatchRef) string { return objectText(r.Kind, r.Namespace, r.Name) },
 		observed: PatchRef.observed, found: NewPatchRef,
-		diff: c.differ().PatchRef,
+		diff:     Differ.PatchRef,
+		literals: patchLiterals,
 	}.assert(c, t, expected, actions)
 }
 
 // assertObjects asserts objects that are created or updated.
 func assertObjects[A CreateAction](
 	c *ExpectConfig, t *testing.T, field, kind string, expected []client.Object, actions []A,
-	diff func(expected, actual client.Object) string,
+	diff func(d Differ, expected, actual client.Object) string,
+	literals func(obj client.Object, scheme *runtime.Scheme) []client.Object,
 ) {
+	if t != nil {
+		t.Helper()
+	}
 	if c.Server != nil {
 		compare := diff
-		diff = func(expected, actual client.Object) string {
+		diff = func(d Differ, expected, actual client.Object) string {
+			expected = objects.Copy(expected)
 			withServerFields(expected, actual)
-			return compare(expected, actual)
+			return compare(d, expected, actual)
 		}
 	}
 	expectation[client.Object, A]{
 		field: field, kind: kind,
+		name:  func(obj client.Object) string { return nameOfObject(obj, c.Scheme) },
 		found: func(action A) client.Object { return asInventory(action.GetObject().(client.Object)) },
 		observed: func(expected client.Object, action A) client.Object {
 			return inTypeOf(expected, action.GetObject().(client.Object))
 		},
-		diff:     diff,
-		pastable: func(obj client.Object) any { return sentPart(obj, c.Scheme) },
+		diff:        diff,
+		literals:    func(action A) []client.Object { return literals(action.GetObject().(client.Object), c.Scheme) },
+		options:     func(i int, action A) string { return optionsOf(expected[i]).diff(action) },
+		withOptions: func(value any, action A) any { return withOptionsOf(value, action) },
 	}.assert(c, t, objects.CopyAll(expected), actions)
-	for i := range min(len(expected), len(actions)) {
-		if diff := optionsOf(expected[i]).diff(actions[i]); diff != "" {
-			c.errorf(t, "%s[%d] differs in its options%s %s:\n%s", field, i, c.suffix(), legend(), ColorizeDiff(diff))
-		}
-	}
 }
 
 func (c *ExpectConfig) differ() Differ {
@@ -196,64 +275,10 @@ func (c *ExpectConfig) suffix() string {
 
 // errorf remembers a failure and fails the test, if there is one.
 func (c *ExpectConfig) errorf(t *testing.T, format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
-	p := c.made()
-	p.failures = append(p.failures, message)
 	if t != nil {
 		t.Helper()
-		t.Error(message)
 	}
-}
-
-// expectation compares calls of one kind: E is the type in a table, A the recorded type.
-type expectation[E, A any] struct {
-	// field is the field of a test case that holds the expected values.
-	field string
-	// kind is the word for one call.
-	kind string
-	// verb formats a value for a message; empty is %#v.
-	verb string
-	// found returns a recorded call in the type of a table.
-	found func(A) E
-	// observed is found with the fields that are compared only if the expected value sets them; nil is found.
-	observed func(E, A) E
-	// diff compares.
-	diff func(expected, actual E) string
-	// pastable returns the part of a value that belongs in a table; nil is all.
-	pastable func(E) any
-}
-
-func (e expectation[E, A]) assert(c *ExpectConfig, t *testing.T, expected []E, actual []A) {
-	verb := cmp.Or(e.verb, "%#v")
-	for i, want := range expected {
-		if i >= len(actual) {
-			c.errorf(t, "%s[%d] not observed%s: "+verb, e.field, i, c.suffix(), want)
-			continue
-		}
-		if diff := e.diff(want, e.observe(want, actual[i])); diff != "" {
-			c.errorf(t, "%s[%d] differs%s %s:\n%s", e.field, i, c.suffix(), legend(), ColorizeDiff(diff))
-		}
-	}
-	for _, extra := range actual[min(len(expected), len(actual)):] {
-		got := e.found(extra)
-		c.errorf(t, "Unexpected %s observed%s: "+verb+"\n%s", e.kind, c.suffix(), got, e.hint(got))
-	}
-}
-
-func (e expectation[E, A]) observe(want E, call A) E {
-	if e.observed != nil {
-		return e.observed(want, call)
-	}
-	return e.found(call)
-}
-
-// hint returns a text that shows how to expect a call.
-func (e expectation[E, A]) hint(got E) string {
-	value := any(got)
-	if e.pastable != nil {
-		value = e.pastable(got)
-	}
-	return fmt.Sprintf("To expect it, add to %s:\n%s,", e.field, literal.Of(value))
+	c.fail(t, failure{headline: fmt.Sprintf(format, args...)}, nil)
 }
 
 // sentPart returns the part of a created or updated object that is compared by default.

@@ -149,7 +149,7 @@ var kinds = map[string]struct {
 			return c.Status().Apply(ctx, config, client.FieldOwner("me"))
 		},
 		wrong: func(c *rtesting.ExpectConfig) { c.ExpectStatusApplies = []rtesting.ApplyRef{applyRef} },
-		paste: `Phase: ptr.To[corev1.PodPhase]("Running")`,
+		paste: `Phase: new(corev1.PodPhase("Running"))`,
 	},
 	"Event": {
 		field:  "ExpectEvents",
@@ -170,7 +170,7 @@ var kinds = map[string]struct {
 		wrong: func(c *rtesting.ExpectConfig) {
 			c.ExpectTracks = []rtesting.TrackRequest{rtesting.CreateTrackRequest("", "Secret", "default", "settings").By("default", "web")}
 		},
-		paste: `TrackedReference: tracker.Reference{Kind: "ConfigMap", Namespace: "default", Name: "settings"}`,
+		paste: `rtesting.CreateTrackRequest("", "ConfigMap", "default", "settings").By("default", "web"),`,
 	},
 }
 
@@ -210,7 +210,17 @@ func TestExpectConfig(t *testing.T) {
 
 		different := newExpectConfig()
 		tc.wrong(different)
-		assert("different", different, true, tc.field+"[0] differs (-expected, +actual):\n")
+		assert("different", different, true, tc.field+"[0] differs: ")
+		if failures := different.Failures(); len(failures) == 1 {
+			for _, want := range []string{
+				"\n  field:    ", "\n  expected: ", "\n  seen:     ",
+				"\n" + tc.field + "[0] differs (-expected, +actual):\n", "\nTo expect it, set " + tc.field + "[0] to:\n",
+			} {
+				if !strings.Contains(failures[0], want) {
+					t.Errorf("%s: want %q in %q", kind, want, failures[0])
+				}
+			}
+		}
 
 		extra := newExpectConfig()
 		extra.Name = "other"
@@ -226,11 +236,15 @@ func TestExpectConfig(t *testing.T) {
 	}
 }
 
-func TestTracksPrintAsTheyDid(t *testing.T) {
+func TestMissingTracksAreNamed(t *testing.T) {
 	c := newExpectConfig()
 	c.ExpectTracks = []rtesting.TrackRequest{track}
 	c.AssertExpectations(nil)
-	want := []string{"ExpectTracks[0] not observed: {default/web { /} { ConfigMap default settings <nil>}}"}
+	want := []string{`ExpectTracks[0] not observed: ConfigMap default/settings by default/web
+  expected: 1 Track
+  seen:     no Track
+ExpectTracks[0] not observed:
+rtesting.CreateTrackRequest("", "ConfigMap", "default", "settings").By("default", "web")`}
 	if diff := cmp.Diff(want, c.Failures()); diff != "" {
 		t.Errorf("differs (-want, +got):\n%s", diff)
 	}

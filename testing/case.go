@@ -3,6 +3,7 @@ package testing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -30,6 +32,7 @@ type testCase[Case any] interface {
 type caseFields[Case any] struct {
 	name        *string
 	focus, skip bool
+	origin      **origin
 	metadata    *map[string]any
 	now         *time.Time
 	differ      *Differ
@@ -58,8 +61,14 @@ func runSuite[Case any, P testCase[Case]](t *testing.T, suite []Case, run func(t
 	if len(focused) > 0 {
 		running = focused
 	}
+	from := here("", reflect.TypeFor[Case]())
 	for _, tc := range running {
-		t.Run(*P(&tc).fields().name, func(t *testing.T) { run(t, &tc) })
+		f := P(&tc).fields()
+		*f.origin = from.named(*f.name)
+		t.Run(*f.name, func(t *testing.T) {
+			t.Helper()
+			run(t, &tc)
+		})
 	}
 	if len(focused) > 0 {
 		t.Errorf("%d tests out of %d are still focused, so the test suite fails", len(focused), len(suite))
@@ -73,6 +82,10 @@ type caseRun struct {
 	// additional are the AdditionalConfigs, by name.
 	additional map[string]*ExpectConfig
 	cleanUp    func() error
+	// report has what fails, until the end of the case.
+	report *report
+	// resource is the resource of a sub-reconciler's case, nil in other cases.
+	resource client.Object
 }
 
 // begin prepares a case. Call end when it is over.
@@ -90,7 +103,10 @@ func begin[Case any, P testCase[Case]](
 	if *f.metadata == nil {
 		*f.metadata = map[string]any{}
 	}
-	r := &caseRun{ctx: newContext(t, *f.now)}
+	if *f.origin == nil {
+		*f.origin = here(*f.name, reflect.TypeFor[Case]())
+	}
+	r := &caseRun{ctx: newContext(t, *f.now), report: &report{origin: *f.origin}}
 	for _, with := range contexts {
 		r.ctx = with(r.ctx)
 	}
@@ -113,6 +129,9 @@ func begin[Case any, P testCase[Case]](
 	}
 	r.expect = expectConfigOf(tc, scheme)
 	r.additional = additionalConfigs(f.additional, scheme, *f.differ)
+	for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
+		c.origin, c.report = r.report.origin, r.report
+	}
 	return r
 }
 
@@ -156,18 +175,34 @@ func (r *caseRun) stashAdditional(ctx context.Context) context.Context {
 	return reconcilers.StashAdditionalConfigs(ctx, configs)
 }
 
-// assert asserts the expectations of all configs.
+// assert asserts the expectations of all configs, and fails the test for all that was reported.
 func (r *caseRun) assert(t *testing.T) {
+	t.Helper()
 	r.expect.AssertExpectations(t)
-	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
-		r.additional[name].AssertExpectations(t)
+	for _, c := range r.inOrder() {
+		c.AssertExpectations(t)
 	}
+	r.report.fail(t)
+	if t.Failed() {
+		r.explain(t)
+	}
+}
+
+// inOrder returns the additional configs by name.
+func (r *caseRun) inOrder() []*ExpectConfig {
+	var configs []*ExpectConfig
+	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
+		configs = append(configs, r.additional[name])
+	}
+	return configs
 }
 
 // end calls the CleanUp of the case and releases its configs.
 func (r *caseRun) end(t *testing.T) {
 	t.Helper()
+	r.report.fail(t)
 	defer func() {
+		t.Helper()
 		for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
 			if err := c.Release(context.Background()); err != nil {
 				t.Errorf("error during clean up: %s", err)
@@ -204,12 +239,20 @@ func expectConfigOf(tc any, scheme *runtime.Scheme) *ExpectConfig {
 // asserts only whether there is one.
 func assertError(t *testing.T, call string, err, expected error, should bool) {
 	t.Helper()
+	if f, failed := errorFailure(call, err, expected, should); failed {
+		t.Error(f.text())
+	}
+}
+
+// errorFailure is the failure of a call whose error is not the expected one.
+func errorFailure(call string, err, expected error, should bool) (failure, bool) {
 	switch {
 	case expected == nil && (err != nil) != should:
-		t.Errorf("%s error = %v, ShouldErr %v", call, err, should)
+		return failure{headline: fmt.Sprintf("%s error = %v, ShouldErr %v", call, err, should)}, true
 	case expected != nil && (err == nil || !errors.Is(err, expected) && err.Error() != expected.Error()):
-		t.Errorf("%s error = %v, ExpectedErr %v", call, err, expected)
+		return failure{headline: fmt.Sprintf("%s error = %v, ExpectedErr %v", call, err, expected)}, true
 	}
+	return failure{}, false
 }
 
 // outcome has the results of a reconcile and the expected ones.
@@ -223,14 +266,14 @@ type outcome struct {
 	differ         Differ
 }
 
-func (o outcome) assert(t *testing.T) {
+func (o outcome) assert(t *testing.T, c *ExpectConfig) {
 	t.Helper()
-	assertError(t, "Reconcile()", o.err, o.expectedErr, o.shouldErr)
+	if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
+		c.fail(t, f, nil)
+	}
 	if o.err == nil || o.expectedErr != nil {
 		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.
-		if diff := o.differ.Result(normalized(o.expectedResult), normalized(o.result)); diff != "" {
-			t.Errorf("ExpectedResult differs %s:\n%s", legend(), ColorizeDiff(diff))
-		}
+		assertValue(t, c, "ExpectedResult", normalized(o.expectedResult), normalized(o.result), Differ.Result)
 	}
 	if o.verify != nil {
 		o.verify(t, o.result, o.err)

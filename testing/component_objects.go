@@ -171,6 +171,9 @@ func ownerPrefixes(labels map[string]string) []string {
 	return prefixes
 }
 
+// digestsOf returns the keys of the digests of the components of the labels.
+func digestsOf(labels map[string]string) []string { return unsetDigests(labels, nil) }
+
 // unsetDigests returns the keys of the digests that are not among the annotations, for the components of the labels.
 func unsetDigests(labels, annotations map[string]string) []string {
 	var keys []string

@@ -64,6 +64,16 @@ var StrictDiffer Differ = differ{strict: true}
 type differ struct {
 	// strict compares transition times.
 	strict bool
+	// first, unless nil, notes the first difference.
+	first *firstDifference
+}
+
+// diff compares.
+func (d differ) diff(expected, actual any, options ...cmp.Option) string {
+	if d.first != nil {
+		options = append(options, cmp.Reporter(d.first))
+	}
+	return cmp.Diff(expected, actual, options...)
 }
 
 // times returns the option for transition times.
@@ -74,47 +84,47 @@ func (d differ) times() cmp.Options {
 	return cmp.Options{IgnoreLastTransitionTime}
 }
 
-func (differ) Result(expected, actual reconcilers.Result) string {
-	return cmp.Diff(expected, actual)
+func (d differ) Result(expected, actual reconcilers.Result) string {
+	return d.diff(expected, actual)
 }
 
-func (differ) TrackRequest(expected, actual TrackRequest) string {
-	return cmp.Diff(expected, actual, NormalizeLabelSelector)
+func (d differ) TrackRequest(expected, actual TrackRequest) string {
+	return d.diff(expected, actual, NormalizeLabelSelector)
 }
 
-func (differ) Event(expected, actual Event) string {
-	return cmp.Diff(expected, actual)
+func (d differ) Event(expected, actual Event) string {
+	return d.diff(expected, actual)
 }
 
-func (differ) ApplyRef(expected, actual ApplyRef) string {
+func (d differ) ApplyRef(expected, actual ApplyRef) string {
 	actual.ApplyConfiguration = ignoreUnsetApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
-	return cmp.Diff(expected, actual, NormalizeApplyConfiguration)
+	return d.diff(expected, actual, NormalizeApplyConfiguration)
 }
 
-func (differ) PatchRef(expected, actual PatchRef) string {
-	return cmp.Diff(expected.inJSON(), actual.inJSON(), NormalizePatch)
+func (d differ) PatchRef(expected, actual PatchRef) string {
+	return d.diff(expected.inJSON(), actual.inJSON(), NormalizePatch)
 }
 
-func (differ) DeleteRef(expected, actual DeleteRef) string {
-	return cmp.Diff(expected, actual)
+func (d differ) DeleteRef(expected, actual DeleteRef) string {
+	return d.diff(expected, actual)
 }
 
-func (differ) DeleteCollectionRef(expected, actual DeleteCollectionRef) string {
-	return cmp.Diff(expected, actual, NormalizeLabelSelector, NormalizeFieldSelector)
+func (d differ) DeleteCollectionRef(expected, actual DeleteCollectionRef) string {
+	return d.diff(expected, actual, NormalizeLabelSelector, NormalizeFieldSelector)
 }
 
 func (d differ) StashedValue(expected, actual any, _ stash.Key) string {
-	return cmp.Diff(expected, actual, writtenObject, d.times())
+	return d.diff(expected, actual, writtenObject, d.times())
 }
 
 func (d differ) Resource(expected, actual client.Object) string {
 	actual = d.ignoreUnset(expected, actual)
-	return cmp.Diff(expected, actual, reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty())
+	return d.diff(expected, actual, reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty())
 }
 
 func (d differ) ResourceStatusUpdate(expected, actual client.Object) string {
 	actual = d.ignoreUnset(expected, actual)
-	return cmp.Diff(expected, actual, statusOnly, reconcilers.IgnoreAllUnexported, d.times(), cmpopts.EquateEmpty())
+	return d.diff(expected, actual, statusOnly, reconcilers.IgnoreAllUnexported, d.times(), cmpopts.EquateEmpty())
 }
 
 func (d differ) ResourceUpdate(expected, actual client.Object) string {
@@ -130,9 +140,9 @@ func (d differ) written(expected, actual client.Object) string {
 	want, ok := expected.(*Inventory)
 	got, alike := actual.(*Inventory)
 	if ok && alike {
-		return cmp.Diff(want, want.ignoreUnset(got), writtenObject)
+		return d.diff(want, want.ignoreUnset(got), writtenObject)
 	}
-	return cmp.Diff(expected, ignoreUnsetDigest(expected, d.ignoreUnset(expected, actual)), writtenObject, d.times())
+	return d.diff(expected, ignoreUnsetDigest(expected, d.ignoreUnset(expected, actual)), writtenObject, d.times())
 }
 
 // ignoreUnset returns actual without the computed fields that expected does not set, unless all are compared.
@@ -143,8 +153,8 @@ func (d differ) ignoreUnset(expected, actual client.Object) client.Object {
 	return ignoreUnset(expected, actual)
 }
 
-func (differ) WebhookResponse(expected, actual admission.Response) string {
-	return cmp.Diff(withoutDerivedPatch(expected), withoutDerivedPatch(actual),
+func (d differ) WebhookResponse(expected, actual admission.Response) string {
+	return d.diff(withoutDerivedPatch(expected), withoutDerivedPatch(actual),
 		NormalizePatch, normalizeOperation, reconcilers.IgnoreAllUnexported)
 }
 

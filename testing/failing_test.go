@@ -159,7 +159,7 @@ var scenarios = map[string]scenario{
 		run: one(cmCase{AdditionalConfigs: map[string]rtesting.ExpectConfig{
 			"elsewhere": {ExpectUpdates: []client.Object{changed}},
 		}}),
-		want: []string{`ExpectUpdates[0] not observed for config "elsewhere": &v1.ConfigMap{`},
+		want: []string{`ExpectUpdates[0] not observed for config "elsewhere": ConfigMap default/settings`},
 	},
 	"additional config, extra": {
 		run: one(cmCase{
@@ -169,14 +169,14 @@ var scenarios = map[string]scenario{
 			}),
 		}),
 		want: []string{
-			`Unexpected Create observed for config "elsewhere": &v1.ConfigMap{`,
+			`Unexpected Create observed for config "elsewhere": ConfigMap default/settings`,
 			"To expect it, add to ExpectCreates:",
 			"&corev1.ConfigMap{",
 		},
 	},
 	"whole": {
 		run:  whole(rtesting.ReconcilerTestCase{Request: request, GivenObjects: []client.Object{settings}}),
-		want: []string{"Unexpected Create observed: &v1.ConfigMap{", "Unexpected Event observed: "},
+		want: []string{"Unexpected Create observed: ConfigMap default/copy\n", `Unexpected Event observed: Normal Copied on ConfigMap default/settings: "Copied to \"copy\""`},
 	},
 	"focus": {
 		run: func(t *testing.T) {

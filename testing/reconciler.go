@@ -33,7 +33,8 @@ type ReconcilerTestCase struct {
 	// Request is the request to reconcile.
 	Request reconcilers.Request
 
-	// The given state: the fields of ExpectConfig of these names.
+	// The given state: the fields of ExpectConfig of these names. Nil StatusSubResourceTypes are the types of the given
+	// objects that have a status, a field Status of the Go type. An empty list is none.
 
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -87,6 +88,9 @@ type ReconcilerTestCase struct {
 	// ExpectedErr is the error that the reconcile must return, as errors.Is finds it or by its text. It implies
 	// ShouldErr, and ExpectedResult is compared too. Nil expects no particular error.
 	ExpectedErr error
+
+	// origin is where the table of the case is run.
+	origin *origin
 }
 
 // ReconcilerTests are cases by name. They run in no particular order.
@@ -101,23 +105,37 @@ type ReconcilerFactory func(t *testing.T, rtc *ReconcilerTestCase, c reconcilers
 // Run runs the cases as subtests.
 func (rt ReconcilerTests) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	runTests(t, rt, func(t *testing.T, tc *ReconcilerTestCase) { tc.Run(t, scheme, factory) })
+	runTests(t, rt, func(t *testing.T, tc *ReconcilerTestCase) {
+		t.Helper()
+		tc.Run(t, scheme, factory)
+	})
 }
 
 // Run runs the cases as subtests.
 func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	runSuite(t, ts, func(t *testing.T, tc *ReconcilerTestCase) { tc.Run(t, scheme, factory) })
+	runSuite(t, ts, func(t *testing.T, tc *ReconcilerTestCase) {
+		t.Helper()
+		tc.Run(t, scheme, factory)
+	})
 }
 
 // Run runs the case. A reconciler that can validate itself is validated, with all that is nested in it, before it
 // reconciles.
 func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
+	defer failOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
+	if run.expect.StatusSubResourceTypes == nil {
+		run.expect.StatusSubResourceTypes = typesWithStatus(tc.GivenObjects, scheme)
+	}
+	run.check(t)
 	ctx := run.stashAdditional(run.ctx)
 	r := factory(t, tc, run.expect.Config())
+	if isNothing(r) {
+		t.Fatal("the factory returned no reconciler")
+	}
 
 	ctx = validation.WithRecursive(ctx)
 	if v, ok := r.(validation.Validator); ok {
@@ -130,13 +148,14 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 	outcome{
 		result: result, err: err, expectedResult: tc.ExpectedResult,
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
-	}.assert(t)
+	}.assert(t, run.expect)
 	run.assert(t)
+	tc.checkRequest(t, run.expect)
 }
 
 func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
 	return caseFields[ReconcilerTestCase]{
-		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		origin: &tc.origin, name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
 }

@@ -184,14 +184,21 @@ func NewApplyRef(action ApplyAction) ApplyRef {
 // metadata that only the API server sets. A UID is part of it. It panics if the kind of obj is not known, or if obj is
 // not valid.
 func NewApplyRefFromObject(obj client.Object, scheme *runtime.Scheme) ApplyRef {
-	obj = objects.Copy(obj)
-	kind, err := objects.KindOf(obj, scheme)
+	ref, err := applyRefOf(objects.Copy(obj), scheme)
 	if err != nil {
 		panic(err)
 	}
+	return ref
+}
+
+func applyRefOf(obj client.Object, scheme *runtime.Scheme) (ApplyRef, error) {
+	kind, err := objects.KindOf(obj, scheme)
+	if err != nil {
+		return ApplyRef{}, err
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
-		panic(fmt.Errorf("%T %s cannot be applied: %w", obj, client.ObjectKeyFromObject(obj), err))
+		return ApplyRef{}, fmt.Errorf("%T %s cannot be applied: %w", obj, client.ObjectKeyFromObject(obj), err)
 	}
 	applied := &unstructured.Unstructured{Object: content}
 	applied.SetGroupVersionKind(kind)
@@ -203,7 +210,7 @@ func NewApplyRefFromObject(obj client.Object, scheme *runtime.Scheme) ApplyRef {
 	return ApplyRef{
 		Group: kind.Group, Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(),
 		ApplyConfiguration: client.ApplyConfigurationFromUnstructured(applied),
-	}
+	}, nil
 }
 
 func (r ApplyRef) observed(action ApplyAction) ApplyRef {

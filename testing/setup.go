@@ -70,6 +70,9 @@ type SetupTestCase struct {
 	Prepare func(t *testing.T, ctx context.Context, tc *SetupTestCase) (context.Context, error)
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SetupTestCase) error
+
+	// origin is where the table of the case is run.
+	origin *origin
 }
 
 // VerifySetupFunc checks the outcome of a set-up where the fields of a test case are not enough.
@@ -138,20 +141,28 @@ type SetupTestSuite []SetupTestCase
 // Run runs the cases as subtests.
 func (st SetupTests) Run(t *testing.T, scheme *runtime.Scheme, factory SetupFactory) {
 	t.Helper()
-	runTests(t, st, func(t *testing.T, tc *SetupTestCase) { tc.Run(t, scheme, factory) })
+	runTests(t, st, func(t *testing.T, tc *SetupTestCase) {
+		t.Helper()
+		tc.Run(t, scheme, factory)
+	})
 }
 
 // Run runs the cases as subtests.
 func (ts SetupTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory SetupFactory) {
 	t.Helper()
-	runSuite(t, ts, func(t *testing.T, tc *SetupTestCase) { tc.Run(t, scheme, factory) })
+	runSuite(t, ts, func(t *testing.T, tc *SetupTestCase) {
+		t.Helper()
+		tc.Run(t, scheme, factory)
+	})
 }
 
 // Run runs the case.
 func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory SetupFactory) {
 	t.Helper()
+	defer failOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
+	run.check(t)
 	p := run.expect.made()
 	mgr, err := fakemanager.New(p.config, p.fake)
 	if err != nil {
@@ -174,7 +185,7 @@ func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 
 func (tc *SetupTestCase) fields() caseFields[SetupTestCase] {
 	return caseFields[SetupTestCase]{
-		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: new(time.Time),
+		origin: &tc.origin, name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: new(time.Time),
 		differ: new(Differ), prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
 }

@@ -121,7 +121,7 @@ func init() {
 			}}),
 			want: []string{
 				"Events[0] (created Widget default/gadget): ExpectRequests differs (-expected, +actual):\n",
-				"[]reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: \"default\", Name: \"gadget\"}}},",
+				"[]reconcilers.Request{{NamespacedName: types.NamespacedName{Namespace: \"default\", Name: \"gadget\"}}},",
 				"Events[1] (resync): ExpectRequests differs", `"acme"`,
 				"Events[2] (nothing) has nothing that happens",
 			},

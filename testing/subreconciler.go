@@ -2,6 +2,8 @@ package testing
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,6 +106,9 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// ExpectedErr is the error that the reconcile must return, as errors.Is finds it or by its text. It implies
 	// ShouldErr, and ExpectedResult is compared too. Nil expects no particular error.
 	ExpectedErr error
+
+	// origin is where the table of the case is run.
+	origin *origin
 }
 
 // VerifyStashedValueFunc compares a value of the stash with the expected one.
@@ -124,30 +129,39 @@ type SubReconcilerFactory[Type client.Object] func(
 // Run runs the cases as subtests.
 func (rt SubReconcilerTests[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	runTests(t, rt, func(t *testing.T, tc *SubReconcilerTestCase[Type]) { tc.Run(t, scheme, factory) })
+	runTests(t, rt, func(t *testing.T, tc *SubReconcilerTestCase[Type]) {
+		t.Helper()
+		tc.Run(t, scheme, factory)
+	})
 }
 
 // Run runs the cases as subtests.
 func (ts SubReconcilerTestSuite[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	runSuite(t, ts, func(t *testing.T, tc *SubReconcilerTestCase[Type]) { tc.Run(t, scheme, factory) })
+	runSuite(t, ts, func(t *testing.T, tc *SubReconcilerTestCase[Type]) {
+		t.Helper()
+		tc.Run(t, scheme, factory)
+	})
 }
 
 // Run runs the case and its additional reconciles. A sub-reconciler that can validate itself is validated, with all
 // that is nested in it, before it reconciles. SetupWithManager is not called.
 func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
+	defer failOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext)
 	defer run.end(t)
 	if objects.IsNil(tc.Resource) {
 		t.Fatal("Resource field is required")
 	}
-	if tc.VerifyStashedValue == nil {
-		tc.VerifyStashedValue = tc.compareStashedValue
-	}
 	run.expect.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
 	run.expect.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
+	run.resource = tc.Resource
+	run.check(t)
 	r := factory(t, tc, run.expect.Config())
+	if isNothing(r) {
+		t.Fatal("the factory returned no sub-reconciler")
+	}
 	tc.reconcile(t, run, r)
 
 	for i := range tc.AdditionalReconciles {
@@ -155,7 +169,9 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 		if next.Focus {
 			panic("Focus is not allowed for AdditionalReconciles")
 		}
+		next.origin = tc.origin.nested(next.Name)
 		t.Run(next.Name, func(t *testing.T) {
+			t.Helper()
 			again := func(
 				*testing.T, *SubReconcilerTestCase[Type], reconcilers.Config,
 			) reconcilers.SubReconciler[Type] {
@@ -168,7 +184,7 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 
 func (tc *SubReconcilerTestCase[Type]) fields() caseFields[SubReconcilerTestCase[Type]] {
 	return caseFields[SubReconcilerTestCase[Type]]{
-		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		origin: &tc.origin, name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
 }
@@ -202,16 +218,12 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 	outcome{
 		result: result, err: err, expectedResult: tc.ExpectedResult,
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
-	}.assert(t)
+	}.assert(t, run.expect)
 	if tc.Server != nil {
 		withServerFields(expected, resource)
 	}
-	if diff := tc.Differ.Resource(expected, resource); diff != "" {
-		t.Errorf("ExpectResource differs %s:\n%s", legend(), ColorizeDiff(diff))
-	}
-	for key, value := range tc.ExpectStashedValues {
-		tc.VerifyStashedValue(t, key, copyOfValue(value), stash.RetrieveValue(ctx, key))
-	}
+	assertResource(t, run.expect, expected, resource)
+	tc.assertStash(t, ctx, run.expect)
 	run.assert(t)
 }
 
@@ -226,13 +238,19 @@ func (tc *SubReconcilerTestCase[Type]) call(
 	return r.Reconcile(ctx, resource)
 }
 
-func (tc *SubReconcilerTestCase[Type]) compareStashedValue(t *testing.T, key stash.Key, expected, actual interface{}) {
+// assertStash asserts the expected values of the stash.
+func (tc *SubReconcilerTestCase[Type]) assertStash(t *testing.T, ctx context.Context, c *ExpectConfig) {
 	t.Helper()
-	if objects.IsNil(expected) && objects.IsNil(actual) {
-		return
-	}
-	if diff := tc.Differ.StashedValue(expected, actual, key); diff != "" {
-		t.Errorf("ExpectStashedValues[%q] differs %s: %s", key, legend(), ColorizeDiff(diff))
+	for _, key := range slices.Sorted(maps.Keys(tc.ExpectStashedValues)) {
+		expected, actual := copyOfValue(tc.ExpectStashedValues[key]), stash.RetrieveValue(ctx, key)
+		if tc.VerifyStashedValue != nil {
+			tc.VerifyStashedValue(t, key, expected, actual)
+			continue
+		}
+		if objects.IsNil(expected) && objects.IsNil(actual) {
+			continue
+		}
+		assertStashed(t, ctx, c, tc.ExpectStashedValues, key, actual)
 	}
 }
 

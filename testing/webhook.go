@@ -87,6 +87,9 @@ type AdmissionWebhookTestCase struct {
 	Server client.WithWatch
 	// ExpectOrder is the order of all writes, see ExpectConfig.ExpectOrder; nil for any.
 	ExpectOrder []string
+
+	// origin is where the table of the case is run.
+	origin *origin
 }
 
 // VerifyResponseFunc checks the response of a webhook where the fields of a test case are not enough.
@@ -132,7 +135,10 @@ func (wt AdmissionWebhookTests) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	runTests(t, wt, func(t *testing.T, tc *AdmissionWebhookTestCase) { tc.RunWithContext(t, scheme, factory) })
+	runTests(t, wt, func(t *testing.T, tc *AdmissionWebhookTestCase) {
+		t.Helper()
+		tc.RunWithContext(t, scheme, factory)
+	})
 }
 
 // Run runs the cases as subtests.
@@ -148,7 +154,10 @@ func (ts AdmissionWebhookTestSuite) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	runSuite(t, ts, func(t *testing.T, tc *AdmissionWebhookTestCase) { tc.RunWithContext(t, scheme, factory) })
+	runSuite(t, ts, func(t *testing.T, tc *AdmissionWebhookTestCase) {
+		t.Helper()
+		tc.RunWithContext(t, scheme, factory)
+	})
 }
 
 // Run runs the case.
@@ -164,8 +173,10 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
+	defer failOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext, validation.WithRecursive)
 	defer run.end(t)
+	run.check(t)
 	if tc.HTTPRequest == nil {
 		tc.HTTPRequest = &http.Request{URL: &url.URL{Path: "/"}}
 	}
@@ -180,19 +191,21 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 	if tc.Request == nil {
 		t.Fatal("Request field is required")
 	}
-	tc.handle(t, ctx, webhook)
+	tc.handle(t, ctx, run.expect, webhook)
 	run.assert(t)
 }
 
 func (tc *AdmissionWebhookTestCase) fields() caseFields[AdmissionWebhookTestCase] {
 	return caseFields[AdmissionWebhookTestCase]{
-		name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		origin: &tc.origin, name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
 }
 
 // handle calls the webhook once and asserts its response.
-func (tc *AdmissionWebhookTestCase) handle(t *testing.T, ctx context.Context, webhook *admission.Webhook) {
+func (tc *AdmissionWebhookTestCase) handle(
+	t *testing.T, ctx context.Context, c *ExpectConfig, webhook *admission.Webhook,
+) {
 	t.Helper()
 	// The handler may change the request. The expected response is completed for the unchanged one.
 	asked := admission.Request{AdmissionRequest: *tc.Request.DeepCopy()}
@@ -211,9 +224,7 @@ func (tc *AdmissionWebhookTestCase) handle(t *testing.T, ctx context.Context, we
 	if err := expected.Complete(*tc.Request); err != nil {
 		t.Fatalf("ExpectedResponse cannot be completed: %s", err)
 	}
-	if diff := tc.Differ.WebhookResponse(expected, response); diff != "" {
-		t.Errorf("ExpectedResponse differs %s:\n%s", legend(), ColorizeDiff(diff))
-	}
+	tc.assertResponse(t, c, expected, response)
 	if tc.Verify != nil {
 		tc.Verify(t, response)
 	}

@@ -20,7 +20,7 @@ const maxIdentified = 5
 // each change would cost a request.
 func (m *Memory) contested(desired *plan.Desired, now time.Time) bool {
 	c, known := m.corrections[desired.Key]
-	return known && c.Digest == desired.Digest && c.Contested && !c.Forgotten(now)
+	return known && c.Digest == desired.Digest && c.Persistent && !c.Forgotten(now)
 }
 
 // forget drops what is known of corrections that do not count any more.
@@ -65,7 +65,7 @@ func (r *run) identifyWriters(ctx context.Context, executor *execute.Executor, s
 			r.writers = map[plan.Key]plan.Writers{}
 		}
 		r.writers[o.Key] = c.Writers
-		if c.Contested && !known.Contested && identified < maxIdentified && o.Action != plan.ActionCreate {
+		if c.Persistent && !known.Persistent && identified < maxIdentified && o.Action != plan.ActionCreate {
 			identified++
 			r.writers[o.Key] = r.writersOf(ctx, executor, *o)
 		}
@@ -110,7 +110,7 @@ func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck 
 		}
 		repeated = true
 		r.planner.Changed(o.Key)
-		if c := r.Memory.corrections[o.Key]; o.Undoes != "" && !c.Contested && r.objects[o.Key] != nil {
+		if c := r.Memory.corrections[o.Key]; o.Undoes != "" && !c.Persistent && r.objects[o.Key] != nil {
 			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
 			c.Writers = r.writersOf(ctx, r.executor(p), *o)
 			r.Memory.setCorrections(o.Key, c)

@@ -30,7 +30,7 @@ func (e *Engine) AtRest(now time.Time) *Report {
 // anyContested reports whether another client keeps changing an object. How often it is corrected depends on the time.
 func (m *Memory) anyContested(now time.Time) bool {
 	for _, c := range m.corrections {
-		if c.Contested && !c.Forgotten(now) {
+		if c.Persistent && !c.Forgotten(now) {
 			return true
 		}
 	}

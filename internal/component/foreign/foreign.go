@@ -252,7 +252,7 @@ func (g *Guard) Fenced(key plan.Key, object metav1.Object) bool {
 }
 
 // AnnotationFence is the name of the annotation that is written with a fence. Its prefix is the one of the owner label.
-const AnnotationFence = "fence"
+const AnnotationFence = component.AnnotationFence
 
 // Fenced reports whether a CustomResourceDefinition has the fence of a [Guard], as the annotation with that key says.
 // An apply that removes the fence may leave the annotation, which [Guard.Lift] removes.

@@ -72,7 +72,7 @@ func TestWhatIsStripped(t *testing.T) {
 			"name": "a", "generateName": "", "managedFields": []any{}, "resourceVersion": "666", "uid": "u", "generation": 99,
 			"creationTimestamp": nil, "selfLink": "s", "deletionTimestamp": "now", "deletionGracePeriodSeconds": 1,
 			"labels":      m{prefix + "/owner-id": "x", "other.example.com/owner-id": "y"},
-			"annotations": m{prefix + "/owner-id": "x", prefix + "/digest": "x"},
+			"annotations": m{prefix + "/owner-id": "x", prefix + "/digest": "x", prefix + "/fence": "x"},
 			"finalizers":  []any{"f"},
 		},
 		"spec":   m{"invented": m{"tomorrow": true}, "template": m{"metadata": m{"creationTimestamp": nil}}},
@@ -164,6 +164,8 @@ func TestFaultyObjects(t *testing.T) {
 		"bad annotation": {annotated(object("v1 ConfigMap", "a"), "apply-order", "x", "delete-order", "40000"), []string{
 			`objects[0] (ConfigMap a): annotation platform.example.com/apply-order: must be a number from -32768 to 32767: "x"`,
 			`objects[0] (ConfigMap a): annotation platform.example.com/delete-order: must be a number from -32768 to 32767: "40000"`}},
+		"an unknown setting": {annotated(object("v1 ConfigMap", "a"), "apply-ordr", "1"), []string{
+			`objects[0] (ConfigMap a): annotation platform.example.com/apply-ordr: is unknown; the nearest is platform.example.com/apply-order`}},
 		"channel": {with(m{"x/y": []any{m{"~": make(chan int)}}}), []string{
 			`objects[0]: "/x~1y/0/~0" is of the Go type chan int, which is not a JSON value`}},
 		"several": {with(m{"b": struct{ A int }{}, "a": func() {}, "c": []byte("x"), "d": time.Time{}, "e": map[int]int{}, "f": new("x")}), []string{

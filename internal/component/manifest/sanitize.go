@@ -97,7 +97,8 @@ func (is *identity) readMetadata(content map[string]any, prefix string) error {
 	}
 	prefix += "/"
 	_, labelsErr := texts(raw, "labels", prefix+component.LabelOwnerID)
-	annotations, err := texts(raw, "annotations", prefix+component.AnnotationOwnerID, prefix+component.AnnotationDigest)
+	annotations, err := texts(raw, "annotations", prefix+component.AnnotationOwnerID,
+		prefix+component.AnnotationDigest, prefix+component.AnnotationFence)
 	is.annotations = annotations
 	return errors.Join(append(errs, labelsErr, err)...)
 }

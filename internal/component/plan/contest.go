@@ -10,24 +10,28 @@ import (
 	"github.com/espalier-dev/espalier/internal/message"
 )
 
-// Corrections is what is known of the corrections of one object. A correction is a write that undoes what another
-// client has done to the object. The zero value is none.
+// Repetition counts how often a thing is done that should be done once. The zero value is never.
 //
-// The first corrections are made at once. If the same one is needed again and again, or too many are, the object is
-// contested: another client keeps changing it. It is then corrected after a delay, which doubles with each correction.
-// It stays contested until it was left alone for as long as the delay, and for a quiet time at least. Corrections are
-// then forgotten.
+// The first times it is done at once. If it is done for the same subject again and again, or too often for any, it is
+// persistent: from then on it is done after a delay, which doubles each time. It stays persistent until it was not
+// necessary for as long as the delay, and for a quiet time at least. It is then forgotten.
+type Repetition struct {
+	// Count is how often it was done. Same is how often it was done in a row for the last subject, which is Subject.
+	Count, Same int
+	Subject     string
+	// Persistent reports whether it is done after a delay.
+	Persistent bool
+	// Last is when it was done last.
+	Last time.Time
+}
+
+// Corrections is what is known of the corrections of one object. A correction is a write that undoes what another
+// client has done to the object. The subject is what is undone. An object whose corrections are persistent is
+// contested: another client keeps changing it. The zero value is none.
 type Corrections struct {
+	Repetition
 	// Digest is the digest of the desired object. Corrections do not count for any other desired object.
 	Digest string
-	// Count is how many corrections there were. Same is how many the last of them were that undid the same, which is
-	// Undone.
-	Count, Same int
-	Undone      string
-	// Contested reports whether another client keeps changing the object.
-	Contested bool
-	// Last is the time of the last one.
-	Last time.Time
 	// Reason is the reason of the last one.
 	Reason string
 	// Writers says who made the corrections necessary. It is not known before the object is contested.
@@ -45,52 +49,64 @@ type Writers struct {
 }
 
 const (
-	// immediate is how many corrections of the same are made without a delay, and immediateOfAny how many of any.
+	// immediate is how often a thing is done for one subject without a delay, and immediateOfAny how often for any.
 	immediate, immediateOfAny = 3, 5
-	// firstDelay is the time from the third correction to the next one. It doubles with each correction, up to
-	// longestDelay. Each correction is one write, or two if the status of the component changes; the first adoption of
-	// an object is recorded before, by another one. With these numbers there are at most 10 writes in the first minute,
-	// and then at most one a minute on average.
+	// firstDelay is the time from the third time to the next one. It doubles each time, up to longestDelay. Each
+	// correction is one write, or two if the status of the component changes; the first adoption of an object is
+	// recorded before, by another one. With these numbers there are at most 10 writes in the first minute, and then at
+	// most one a minute on average.
 	firstDelay   = 20 * time.Second
 	longestDelay = 8 * firstDelay
-	// quietTime is how long an object has to be left alone before corrections are forgotten.
+	// quietTime is how long a thing must not be necessary before it is forgotten.
 	quietTime = time.Minute
 	// namedFields is how many fields, and how many managers, a message names.
 	namedFields = 3
 )
 
-// delay is how long after the last correction the next one is made.
-func (c *Corrections) delay() time.Duration {
-	if !c.Contested {
+// delay is how long after the last time it is done again.
+func (r *Repetition) delay() time.Duration {
+	if !r.Persistent {
 		return 0
 	}
-	return min(firstDelay<<min(max(c.Count-immediate, 0), 8), longestDelay)
+	return min(firstDelay<<min(max(r.Count-immediate, 0), 8), longestDelay)
 }
 
-// quietUntil is when corrections are forgotten if no other one follows.
-func (c *Corrections) quietUntil() time.Time { return c.Last.Add(max(quietTime, c.delay())) }
+// Due is when it may be done again.
+func (r *Repetition) Due() time.Time { return r.Last.Add(r.delay()) }
 
-// Forgotten reports whether the corrections of an object that is as desired do not count any more.
-func (c *Corrections) Forgotten(now time.Time) bool { return !now.Before(c.quietUntil()) }
+// QuietAt is when it is forgotten if it is not done again.
+func (r *Repetition) QuietAt() time.Time { return r.Last.Add(max(quietTime, r.delay())) }
+
+// Forgotten reports whether it does not count any more, provided that it is not necessary now.
+func (r *Repetition) Forgotten(now time.Time) bool { return !now.Before(r.QuietAt()) }
+
+// Again returns what is known after it was done once more.
+func (r Repetition) Again(subject string, now time.Time) Repetition {
+	if !r.Persistent && r.Forgotten(now) {
+		r = Repetition{}
+	}
+	if r.Subject != subject {
+		r.Same = 0
+	}
+	r.Count++
+	r.Same++
+	r.Last, r.Subject = now, subject
+	r.Persistent = r.Persistent || r.Same >= immediate || r.Count >= immediateOfAny
+	return r
+}
 
 // After returns what is known after another correction.
 func (c Corrections) After(o Operation, digest string, now time.Time) Corrections {
-	if c.Digest != digest || !c.Contested && c.Forgotten(now) {
+	if c.Digest != digest || !c.Persistent && c.Forgotten(now) {
 		c = Corrections{Digest: digest}
 	}
-	if c.Undone != o.Undoes {
-		c.Same = 0
-	}
-	c.Count++
-	c.Same++
-	c.Last, c.Reason, c.Undone = now, o.Reason, o.Undoes
-	c.Contested = c.Contested || c.Same >= immediate || c.Count >= immediateOfAny
+	c.Repetition, c.Reason = c.Again(o.Undoes, now), o.Reason
 	return c
 }
 
 // Futile returns what is known after a correction that had no effect: the object was not as desired in the answer.
 func (c Corrections) Futile() Corrections {
-	c.Contested = true
+	c.Persistent = true
 	return c
 }
 
@@ -123,16 +139,16 @@ func (it *item) undoes() string {
 func (b *builder) contest(it *item) {
 	c, known := b.in.Corrections[it.key]
 	switch {
-	case !known, !c.Contested, c.Digest != it.desired.Digest:
+	case !known, !c.Persistent, c.Digest != it.desired.Digest:
 		return
 	case it.unwritten, it.failed, it.observed.Presence == PresenceUnknown, it.observed.TypeMissing:
 		return
 	case it.state == stateHeld, it.state == stateNotOurs, it.state == stateAct && !it.isCorrection():
 		return
 	}
-	next := c.quietUntil()
+	next := c.QuietAt()
 	if it.state == stateAct {
-		next = c.Last.Add(c.delay())
+		next = c.Due()
 	}
 	if !b.in.Now.Before(next) {
 		return

@@ -17,7 +17,7 @@ func drifted(count int, ago time.Duration) plan.Input {
 	s.Fields = "fewer"
 	in := single(d, new(asIs(d)), s)
 	in.Corrections = map[plan.Key]plan.Corrections{d.Key: {
-		Digest: d.Digest, Count: count, Contested: count >= 3, Last: start.Add(-ago), Reason: "it was changed in the cluster",
+		Repetition: plan.Repetition{Count: count, Persistent: count >= 3, Last: start.Add(-ago)}, Digest: d.Digest, Reason: "it was changed in the cluster",
 		Writers: plan.Writers{Managers: []string{"injector"}, Fields: []string{".data.b"}, Pointers: []string{"/data/b"}},
 	}}
 	return in
@@ -155,7 +155,7 @@ func TestCorrectionsAfter(t *testing.T) {
 	o := plan.Operation{Reason: "it is gone"}
 	c := plan.Corrections{}.After(o, "d", start).After(o, "d", start.Add(time.Second))
 	third := c.After(o, "d", start.Add(time.Minute))
-	if c.Count != 2 || c.Contested || !third.Contested {
+	if c.Count != 2 || c.Persistent || !third.Persistent {
 		t.Errorf("they are not counted: %+v, %+v", c, third)
 	}
 	if c := c.After(o, "d", start.Add(61*time.Second)); c.Count != 1 {
@@ -166,10 +166,10 @@ func TestCorrectionsAfter(t *testing.T) {
 	}
 	other := plan.Operation{Undoes: "another one"}
 	mixed := c.After(other, "d", start).After(o, "d", start)
-	if mixed.Contested || !mixed.After(other, "d", start).Contested {
+	if mixed.Persistent || !mixed.After(other, "d", start).Persistent {
 		t.Errorf("a mixture does not count, or too soon: %+v", mixed)
 	}
-	if c := c.Futile(); !c.Contested {
+	if c := c.Futile(); !c.Persistent {
 		t.Errorf("a write in vain does not count: %+v", c)
 	}
 }

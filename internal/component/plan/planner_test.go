@@ -96,7 +96,7 @@ func TestPlannerMakesThePlansOfMake(t *testing.T) {
 				in.Corrections = map[plan.Key]plan.Corrections{}
 				for i := range in.Desired {
 					if o := in.Desired[i]; d.roll(4) == 1 {
-						in.Corrections[o.Key] = plan.Corrections{Digest: o.Digest, Last: start.Add(-time.Minute), Reason: "x"}.Futile()
+						in.Corrections[o.Key] = plan.Corrections{Repetition: plan.Repetition{Last: start.Add(-time.Minute)}, Digest: o.Digest, Reason: "x"}.Futile()
 					}
 				}
 				kept := in

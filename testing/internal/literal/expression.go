@@ -6,119 +6,122 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // expression returns v as an expression that is assignable to want; want is nil in a place without a type.
-func expression(v reflect.Value, want reflect.Type, depth int) node {
+func (w *Writer) expression(v reflect.Value, want reflect.Type, depth int) node {
 	if !v.IsValid() || depth > maxDepth {
 		return leaf("nil")
 	}
-	if special, ok := wellKnown(v); ok {
+	if special, ok := w.wellKnown(v); ok {
 		return special
 	}
 	switch v.Kind() {
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		if !v.IsNil() {
+			w.problems = append(w.problems, fmt.Sprintf("a %s cannot be written", v.Type()))
+		}
+		return leaf("nil")
 	case reflect.Interface:
 		if v.IsNil() {
 			return leaf("nil")
 		}
-		return expression(v.Elem(), v.Type(), depth)
+		return w.expression(v.Elem(), v.Type(), depth)
 	case reflect.Pointer:
-		return pointer(v, depth)
+		return w.pointer(v, depth)
 	case reflect.Struct:
-		return node{open: nameOf(v.Type()) + "{", elements: fieldsOf(v, depth), close: "}"}
+		return node{open: w.nameOf(v.Type()) + "{", elements: w.fieldsOf(v, depth), close: "}"}
 	case reflect.Map:
 		if v.IsNil() {
 			return leaf("nil")
 		}
-		return node{open: nameOf(v.Type()) + "{", elements: entriesOf(v, depth), close: "}"}
+		return node{open: w.nameOf(v.Type()) + "{", elements: w.entriesOf(v, depth), close: "}"}
 	case reflect.Slice, reflect.Array:
-		return list(v, depth)
+		return w.list(v, depth)
 	default:
-		return leaf(basic(v, want))
+		return leaf(w.basic(v, want))
 	}
 }
 
-// pointer writes a pointer to a struct as &T{...} and any other as a call, since a literal has no address.
-func pointer(v reflect.Value, depth int) node {
+// pointer writes a pointer to a composite as &T{...} and any other as new(...).
+func (w *Writer) pointer(v reflect.Value, depth int) node {
 	if v.IsNil() {
 		return leaf("nil")
 	}
-	elem := v.Elem()
-	_, special := wellKnown(elem)
-	if elem.Kind() == reflect.Struct && !special {
-		n := expression(elem, nil, depth+1)
+	n := w.expression(v.Elem(), nil, depth+1)
+	switch {
+	case strings.HasSuffix(n.open, "{"):
 		n.open = "&" + n.open
 		return n
+	case n.text == "nil":
+		return leaf("new(" + w.nameOf(v.Elem().Type()) + ")")
 	}
-	call := "ptr.To("
-	if !special && basic(elem, nil) != basic(elem, elem.Type()) {
-		call = "ptr.To[" + nameOf(elem.Type()) + "]("
-	}
-	return node{open: call, elements: []node{expression(elem, elem.Type(), depth+1)}, close: ")"}
+	return node{open: "new(", elements: []node{n}, close: ")"}
 }
 
-func fieldsOf(v reflect.Value, depth int) []node {
+func (w *Writer) fieldsOf(v reflect.Value, depth int) []node {
 	var fields []node
 	for i := range v.NumField() {
 		field, value := v.Type().Field(i), v.Field(i)
 		if !field.IsExported() || value.IsZero() {
 			continue
 		}
-		n := expression(value, field.Type, depth+1)
+		n := w.expression(value, field.Type, depth+1)
 		n.label = field.Name + ": "
 		fields = append(fields, n)
 	}
 	return fields
 }
 
-func entriesOf(v reflect.Value, depth int) []node {
+func (w *Writer) entriesOf(v reflect.Value, depth int) []node {
 	type entry struct {
 		key   string
 		value reflect.Value
 	}
 	var entries []entry
 	for it := v.MapRange(); it.Next(); {
-		entries = append(entries, entry{expression(it.Key(), v.Type().Key(), depth+1).flat(), it.Value()})
+		entries = append(entries, entry{w.expression(it.Key(), v.Type().Key(), depth+1).flat(), it.Value()})
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
 	nodes := make([]node, len(entries))
 	for i, e := range entries {
-		nodes[i] = element(e.value, v.Type().Elem(), depth)
+		nodes[i] = w.element(e.value, v.Type().Elem(), depth)
 		nodes[i].label = e.key + ": "
 	}
 	return nodes
 }
 
-func list(v reflect.Value, depth int) node {
+func (w *Writer) list(v reflect.Value, depth int) node {
 	if v.Kind() == reflect.Slice && v.IsNil() {
 		return leaf("nil")
 	}
 	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
-		return leaf(nameOf(v.Type()) + "(" + quote(string(v.Bytes())) + ")")
+		return leaf(w.nameOf(v.Type()) + "(" + quote(string(v.Bytes())) + ")")
 	}
 	elements := make([]node, v.Len())
 	for i := range v.Len() {
-		elements[i] = element(v.Index(i), v.Type().Elem(), depth)
+		elements[i] = w.element(v.Index(i), v.Type().Elem(), depth)
 	}
-	return node{open: nameOf(v.Type()) + "{", elements: elements, close: "}"}
+	return node{open: w.nameOf(v.Type()) + "{", elements: elements, close: "}"}
 }
 
 // element writes an element of a list or a map, without the type of a struct.
-func element(v reflect.Value, want reflect.Type, depth int) node {
-	n := expression(v, want, depth+1)
-	if v.Kind() == reflect.Struct && n.open == nameOf(v.Type())+"{" {
+func (w *Writer) element(v reflect.Value, want reflect.Type, depth int) node {
+	n := w.expression(v, want, depth+1)
+	if v.Kind() == reflect.Struct && n.open == w.nameOf(v.Type())+"{" {
 		n.open = "{"
 	}
 	return n
 }
 
 // basic writes a value without elements, with its type where the place does not give it that type.
-func basic(v reflect.Value, want reflect.Type) string {
+func (w *Writer) basic(v reflect.Value, want reflect.Type) string {
 	text, untyped := scalar(v)
 	if want == v.Type() || v.Type() == untyped {
 		return text
 	}
-	return nameOf(v.Type()) + "(" + text + ")"
+	return w.nameOf(v.Type()) + "(" + text + ")"
 }
 
 // scalar returns a constant, and the type that it has by default.

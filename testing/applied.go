@@ -1,0 +1,133 @@
+package testing
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/literal"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+)
+
+// Applied is an apply configuration with the content of a typed object, for an [ApplyRef]. Its kind is the one that the
+// scheme of the case has for the Go type. Its content is the content that [NewApplyRefFromObject] expects:
+//
+//	ExpectApplies: []rtesting.ApplyRef{{
+//		ApplyConfiguration: rtesting.Applied(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}),
+//		FieldOwner:         "shop",
+//	}},
+//
+// An ApplyRef with such a configuration may leave out Group, Kind, Namespace and Name together: they are those of the
+// object.
+func Applied(obj client.Object) runtime.ApplyConfiguration {
+	return applied{object: objects.Copy(obj)}
+}
+
+// applied is what Applied returns. The harness sets the scheme.
+type applied struct {
+	object client.Object
+	scheme *runtime.Scheme
+	// sparse leaves out the empty structs that only a Go type has.
+	sparse bool
+}
+
+var (
+	_ runtime.ApplyConfiguration = applied{}
+	_ json.Marshaler             = applied{}
+	_ literal.Expresser          = applied{}
+)
+
+var errNothingApplied = errors.New("Applied has no object")
+
+// IsApplyConfiguration implements [runtime.ApplyConfiguration].
+func (applied) IsApplyConfiguration() {}
+
+// MarshalJSON returns the content that is applied.
+func (a applied) MarshalJSON() ([]byte, error) {
+	ref, err := a.ref()
+	if err != nil {
+		return nil, err
+	}
+	if a.sparse {
+		members := sent(ref.ApplyConfiguration)
+		dropEmptyStructs(reflect.ValueOf(a.object), members)
+		return json.Marshal(members)
+	}
+	return json.Marshal(ref.ApplyConfiguration)
+}
+
+// dropEmptyStructs removes the members that stand for structs with zero values. Code that does not make its
+// configuration of a Go type does not have them. A pointer to an empty struct stays: it is something that is set.
+func dropEmptyStructs(v reflect.Value, value any) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			dropEmptyStructs(v.Elem(), value)
+		}
+	case reflect.Slice:
+		if list, ok := value.([]any); ok && len(list) == v.Len() {
+			for i := range list {
+				dropEmptyStructs(v.Index(i), list[i])
+			}
+		}
+	case reflect.Struct:
+		members, ok := value.(map[string]any)
+		for i := 0; ok && i < v.NumField(); i++ {
+			field := v.Type().Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			switch {
+			case field.Anonymous && name == "":
+				dropEmptyStructs(v.Field(i), members)
+			case v.Field(i).Kind() == reflect.Struct && v.Field(i).IsZero():
+				delete(members, name)
+			default:
+				dropEmptyStructs(v.Field(i), members[name])
+			}
+		}
+	}
+}
+
+// like returns the configuration in the form that an observed one has: with empty structs, or without them.
+func (a applied) like(observed runtime.ApplyConfiguration) applied {
+	a.sparse = !equality.Semantic.DeepEqual(sent(a), sent(observed))
+	return a
+}
+
+// Expression implements [literal.Expresser].
+func (a applied) Expression() literal.Call {
+	return literal.Call{Package: harnessPackage, Func: "Applied", Args: []any{a.object}}
+}
+
+// ref returns the expectation that the object is applied.
+func (a applied) ref() (ApplyRef, error) {
+	scheme := a.scheme
+	if scheme == nil {
+		scheme = runtime.NewScheme()
+	}
+	if objects.IsNil(a.object) {
+		return ApplyRef{}, errNothingApplied
+	}
+	return applyRefOf(a.object, scheme)
+}
+
+// resolved returns the ref with the scheme for a configuration by [Applied], and with the name of its object.
+func (r ApplyRef) resolved(scheme *runtime.Scheme) ApplyRef {
+	a, ok := r.ApplyConfiguration.(applied)
+	if !ok {
+		return r
+	}
+	a.scheme = scheme
+	r.ApplyConfiguration = a
+	if r.Group != "" || r.Kind != "" || r.Namespace != "" || r.Name != "" {
+		return r
+	}
+	if ref, err := a.ref(); err == nil {
+		r.Group, r.Kind, r.Namespace, r.Name = ref.Group, ref.Kind, ref.Namespace, ref.Name
+	}
+	return r
+}

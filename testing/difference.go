@@ -1,0 +1,90 @@
+package testing
+
+import (
+	"go/token"
+	"reflect"
+	"strconv"
+	"strings"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-dev/espalier/testing/internal/literal"
+)
+
+// firstDifference notes the first difference that a comparison reports.
+type firstDifference struct {
+	path             gocmp.Path
+	found            bool
+	at               string
+	expected, actual reflect.Value
+}
+
+// PushStep implements a reporter of go-cmp.
+func (d *firstDifference) PushStep(step gocmp.PathStep) { d.path = append(d.path, step) }
+
+// PopStep implements a reporter of go-cmp.
+func (d *firstDifference) PopStep() { d.path = d.path[:len(d.path)-1] }
+
+// Report implements a reporter of go-cmp.
+func (d *firstDifference) Report(result gocmp.Result) {
+	if result.Equal() || d.found {
+		return
+	}
+	d.found, d.at = true, fieldPath(d.path)
+	d.expected, d.actual = d.path.Last().Values()
+}
+
+// fieldPath returns a path as Go selects the field.
+func fieldPath(path gocmp.Path) string {
+	var b strings.Builder
+	for _, step := range path {
+		switch step := step.(type) {
+		case gocmp.StructField:
+			b.WriteString("." + step.Name())
+		case gocmp.SliceIndex:
+			x, y := step.SplitKeys()
+			b.WriteString("[" + strconv.Itoa(max(x, y)) + "]")
+		case gocmp.MapIndex:
+			key := step.Key()
+			if key.Kind() == reflect.String && step.Type().Kind() == reflect.Interface && token.IsIdentifier(key.String()) {
+				b.WriteString("." + key.String())
+				continue
+			}
+			b.WriteString("[" + literal.Of(key.Interface()) + "]")
+		}
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(b.String(), ".Object."), ".")
+}
+
+// describe returns a failure with the first difference that compare finds between two values. Compare is a comparison
+// by a Differ. If the Differ is not one of this package, its text may have to do.
+func describe(d Differ, w *literal.Writer, compare func(Differ) string) failure {
+	own, ok := d.(differ)
+	if !ok {
+		own = differ{}
+	}
+	first := &firstDifference{}
+	own.first = first
+	func() {
+		// Values that a Differ of the test knows how to compare may be too much for the other one.
+		defer func() { _ = recover() }()
+		compare(own)
+	}()
+	if !ok && !first.found {
+		return failure{expected: firstLine(compare(d), "-"), seen: firstLine(compare(d), "+")}
+	}
+	if !first.found {
+		return failure{}
+	}
+	return failure{at: first.at, expected: short(first.expected, w), seen: short(first.actual, w)}
+}
+
+// firstLine returns the first line of a diff that has a sign.
+func firstLine(diff, sign string) string {
+	for line := range strings.SplitSeq(diff, "\n") {
+		if text, ok := strings.CutPrefix(line, sign); ok {
+			return strings.Join(strings.Fields(text), " ")
+		}
+	}
+	return "nothing"
+}

@@ -1,0 +1,132 @@
+package testing
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/testing/internal/literal"
+)
+
+// failure is a difference from the expectations of a test.
+type failure struct {
+	// headline says which expectation fails, how, and for which object.
+	headline string
+	// at is the first field that differs, empty if the failure is about no field.
+	at string
+	// expected and seen are what was expected and what was seen there, both in a few words.
+	expected, seen string
+	// details are lines that say more.
+	details string
+	// field is the field of a test case that expects something else, empty if the failure is about no field.
+	field fieldOfCase
+}
+
+// fieldOfCase is a field of a test case, or of one of its AdditionalConfigs.
+type fieldOfCase struct{ config, name string }
+
+// summary returns the first lines of the failure: five at most, with the line of the row.
+func (f failure) summary() string {
+	lines := []string{f.headline}
+	for _, part := range []struct{ name, text string }{
+		{"field:    ", f.at}, {"expected: ", f.expected}, {"seen:     ", f.seen},
+	} {
+		if part.text != "" {
+			lines = append(lines, "  "+part.name+part.text)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// text returns all of the failure.
+func (f failure) text() string {
+	if f.details == "" {
+		return f.summary()
+	}
+	return f.summary() + "\n" + f.details
+}
+
+// report has what failed in a row, and what would be expected instead.
+type report struct {
+	origin   *origin
+	failures []failure
+	updates  map[fieldOfCase]update
+}
+
+// add remembers a failure until the end of the row. Without a report the test fails at once.
+func (r *report) add(t *testing.T, f failure) {
+	switch {
+	case t == nil:
+	case r == nil:
+		t.Helper()
+		t.Error(f.text())
+	default:
+		r.failures = append(r.failures, f)
+	}
+}
+
+// fail fails the test for all that was added. What differs comes first, then the details.
+func (r *report) fail(t *testing.T) {
+	t.Helper()
+	r.update(t)
+	failures := r.failures
+	r.failures, r.updates = nil, nil
+	switch len(failures) {
+	case 0:
+		return
+	case 1:
+		t.Error(r.located(failures[0]).text())
+		return
+	}
+	var parts []string
+	for i, f := range failures {
+		if i == 0 {
+			f = r.located(f)
+		}
+		parts = append(parts, f.summary())
+	}
+	for _, f := range failures {
+		if f.details != "" {
+			parts = append(parts, "", f.details)
+		}
+	}
+	t.Error(strings.Join(parts, "\n"))
+}
+
+// located returns the failure with the line of the row in its headline.
+func (r *report) located(f failure) failure {
+	if row, err := r.origin.location(); err == nil {
+		f.headline = "row at " + row.Line() + ": " + f.headline
+	}
+	return f
+}
+
+// shortest is how long a value may be in a summary, in characters.
+const shortest = 100
+
+// short returns a value in a few words of Go.
+func short(v reflect.Value, w *literal.Writer) string {
+	if !v.IsValid() {
+		return "nothing"
+	}
+	text := w.Short(v)
+	if runes := []rune(text); len(runes) > shortest {
+		return string(runes[:shortest]) + "..."
+	}
+	return text
+}
+
+// count returns a number of calls in words.
+func count(n int, kind string) string {
+	switch n {
+	case 0:
+		return "no " + kind
+	case 1:
+		return "1 " + kind
+	}
+	if strings.HasSuffix(kind, "y") || strings.HasSuffix(kind, "h") {
+		return fmt.Sprintf("%d times %s", n, kind)
+	}
+	return fmt.Sprintf("%d %ss", n, kind)
+}

@@ -1,0 +1,114 @@
+package testing
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+)
+
+// assertValue asserts a field of a case that is one value. Literals are values that may expect the actual value, the
+// shortest first; without any it is the actual value.
+func assertValue[T any](
+	t *testing.T, c *ExpectConfig, field string, expected, actual T, diff func(d Differ, expected, actual T) string,
+	literals ...T,
+) {
+	t.Helper()
+	text := diff(c.differ(), expected, actual)
+	if text == "" {
+		return
+	}
+	value := matching(append(literals, actual), func(v T) bool { return diff(c.differ(), v, actual) == "" })
+	w := c.from().writer()
+	f := describe(c.differ(), w, func(d Differ) string { return diff(d, expected, actual) })
+	f.headline = field + " differs"
+	if obj, ok := any(actual).(client.Object); ok {
+		f.headline += ": " + nameOfObject(obj, c.Scheme)
+	}
+	f.details = fmt.Sprintf("%s differs %s:\n%s%s", field, legend(), ColorizeDiff(text),
+		hint("To expect it, set "+field+" to:", w, value))
+	c.fail(t, f, c.set(field, value))
+}
+
+// assertResource asserts the resource of a sub-reconciler.
+func assertResource(t *testing.T, c *ExpectConfig, expected, actual client.Object) {
+	t.Helper()
+	diff := func(d Differ, expected, actual client.Object) string {
+		expected = asGiven(expected)
+		if c.Server != nil {
+			withServerFields(expected, actual)
+		}
+		return d.Resource(expected, actual)
+	}
+	assertValue(t, c, "ExpectResource", expected, actual, diff, resourceLiterals(actual, c.Scheme)...)
+}
+
+// resourceLiterals returns what a table may have for a resource, the shortest first. The version that a given object
+// without one has is left out.
+func resourceLiterals(obj client.Object, scheme *runtime.Scheme) []client.Object {
+	full := objects.Copy(obj)
+	if full.GetResourceVersion() == givenVersion {
+		full.SetResourceVersion("")
+	}
+	full.SetManagedFields(nil)
+	return []client.Object{
+		withoutComputed(sentPart(obj, scheme)), sentPart(obj, scheme), withoutComputed(full), full,
+	}
+}
+
+// assertStashed asserts one of the expected values of the stash.
+func assertStashed(
+	t *testing.T, ctx context.Context, c *ExpectConfig, expected map[stash.Key]any, key stash.Key, actual any,
+) {
+	t.Helper()
+	want := copyOfValue(expected[key])
+	text := c.differ().StashedValue(want, actual, key)
+	if text == "" {
+		return
+	}
+	w := c.from().writer()
+	f := describe(c.differ(), w, func(d Differ) string { return d.StashedValue(want, actual, key) })
+	f.headline = fmt.Sprintf("ExpectStashedValues[%q] differs", key)
+	f.details = fmt.Sprintf("ExpectStashedValues[%q] differs %s:\n%s%s", key, legend(), ColorizeDiff(text),
+		hint(fmt.Sprintf("To expect it, set ExpectStashedValues[%q] to:", key), w, actual))
+	all := map[stash.Key]any{}
+	for key := range expected {
+		if value := stash.RetrieveValue(ctx, key); value != nil {
+			all[key] = value
+		}
+	}
+	c.fail(t, f, c.set("ExpectStashedValues", all))
+}
+
+// assertResponse asserts the response of a webhook.
+func (tc *AdmissionWebhookTestCase) assertResponse(
+	t *testing.T, c *ExpectConfig, expected, actual admission.Response,
+) {
+	t.Helper()
+	short := admission.Response{Patches: actual.Patches, AdmissionResponse: *actual.DeepCopy()}
+	short.UID = ""
+	if len(short.Patches) > 0 {
+		short.Patch, short.PatchType = nil, nil
+	}
+	if short.Result != nil && *short.Result.DeepCopy() == (metav1.Status{Code: http.StatusOK}) {
+		short.Result = nil
+	}
+	diff := func(d Differ, expected, actual admission.Response) string {
+		completed := admission.Response{
+			Patches: expected.Patches, AdmissionResponse: *expected.DeepCopy(),
+		}
+		if err := completed.Complete(*tc.Request); err != nil {
+			completed = expected
+		}
+		return d.WebhookResponse(completed, actual)
+	}
+	assertValue(t, c, "ExpectedResponse", expected, actual, diff, short)
+}
