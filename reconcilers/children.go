@@ -107,7 +107,7 @@ func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) e
 	case lacking != "":
 		return k.errorf("must implement %s", lacking)
 	case isNilNode(k.manager):
-		return k.errorf("must implement ChildObjectManager")
+		return k.errorf("must implement MergeBeforeUpdate or ChildObjectManager")
 	case len(content.IsLabelValue(k.label)) > 0:
 		return k.errorf("must have a Name that can be the value of a label, since LabelChildren is set: %s",
 			strings.Join(content.IsLabelValue(k.label), ", "))

@@ -150,10 +150,6 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
-	if err := checkClashes(Describe(how.root), kind); err != nil {
-		return nil, r.errorf("%w", err)
-	}
 	ctx = derive(ctx, func(s *treeContext) {
 		s.watches, s.claims = &watches{byType: map[watchedType]*fanOut{}}, map[any]string{}
 	})
@@ -170,6 +166,10 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	}
 	if err := r.tree.SetupWithManager(ctx, mgr, bldr); err != nil {
 		return nil, err
+	}
+	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
+	if err := checkClashes(Describe(how.root), kind); err != nil {
+		return nil, r.errorf("%w", err)
 	}
 	if how.finish != nil {
 		if err := how.finish(ctx, mgr, bldr); err != nil {
