@@ -63,9 +63,10 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// Setup adds watches and indexes beyond the watch of the child's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time or
-	// on random values, else the child is written in each request. With the error [OnlyReconcileChildStatus], the child
-	// is not written but reflected. The node may change the returned object. DesiredChild is not called for a
+	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time, on
+	// random values or on the order of a map, else the child is written again and again. Below a root, it is written
+	// with delays after five such writes in a minute, and an error is reflected that names the first field that
+	// changes. With the error [OnlyReconcileChildStatus], the child is not written but reflected. The node may change the returned object. DesiredChild is not called for a
 	// terminating resource. Required.
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 

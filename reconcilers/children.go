@@ -331,6 +331,10 @@ func (k *children[T, CT, CLT]) classify(
 		return child, nil, nil
 	}
 	var none CT
+	if flaps := (*flappingError)(nil); errors.As(err, &flaps) {
+		// Another request does not help, and the object may well be as desired.
+		return none, err, nil
+	}
 	reason := apierrs.ReasonForError(err)
 	if !slices.Contains(k.reasons, reason) {
 		return none, nil, err

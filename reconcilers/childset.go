@@ -58,9 +58,9 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// Setup adds watches and indexes beyond the watch of the children's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time or on random
-	// values. [RetrieveKnownChildren] returns the children that exist. With the error [OnlyReconcileChildStatus], the
-	// children are not written but reflected. The node may change the returned objects. DesiredChildren is not called
+	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time, on
+	// random values or on the order of a map, see [ChildReconciler]. [RetrieveKnownChildren] returns the children that
+	// exist. With the error [OnlyReconcileChildStatus], the children are not written but reflected. The node may change the returned objects. DesiredChildren is not called
 	// for a terminating resource. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 

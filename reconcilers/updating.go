@@ -220,15 +220,15 @@ func (m *UpdatingObjectManager[Type]) update(
 		return actual, nil
 	}
 
-	write := w.writeOf(actual, hash)
-	if err := w.refused(ctx, write); err != nil {
+	content := func() map[string]any { return contentCopy(desired) }
+	if err := w.mayUpdate(ctx, actual, hash, content); err != nil {
 		return none, err
 	}
 	if log.Enabled() {
 		log.Info("updating resource", "diff", diff.Diff(w.loggable(actual), w.loggable(current)))
 	}
 	if err := w.config.Update(ctx, current); err != nil {
-		w.noteRefusal(ctx, write, err)
+		w.noteRefusal(ctx, w.writeOf(actual, hash), err)
 		return none, w.failed(ctx, updating, actual, err)
 	}
 	m.recordWrite(ctx, w, current, desired, hash)
