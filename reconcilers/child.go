@@ -63,11 +63,11 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// Setup adds watches and indexes beyond the watch of the child's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time, on
-	// random values or on the order of a map, else the child is written again and again. Below a root, it is written
+	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time,
+	// on random values or on the order of a map, else the child is written again and again. Below a root, it is written
 	// with delays after five such writes in a minute, and an error is reflected that names the first field that
-	// changes. With the error [OnlyReconcileChildStatus], the child is not written but reflected. The node may change the returned object. DesiredChild is not called for a
-	// terminating resource. Required.
+	// changes. With the error [OnlyReconcileChildStatus], the child is not written but reflected. The node may change
+	// the returned object. DesiredChild is not called for a terminating resource. Required.
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
 	// ReflectChildStatusOnParent writes the state of the child into the resource. The child is nil if there is none,
@@ -90,6 +90,14 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 
 	// ChildObjectManager creates, updates and deletes the child. Required, unless the short form is used.
 	ChildObjectManager ObjectManager[ChildType]
+
+	// RecreateImmutable deletes the child and creates it again if the API server refuses as invalid a change that is
+	// possible in no other way, as a rule the change of an immutable field. That is done only if the refusal names a
+	// field that is desired with another value, and if a dry run shows that the API server would accept what is desired
+	// as a new object; a field that is only left out is no proof. The delete applies to the very version that was read.
+	// An event Recreating says why, and what the child holds (Pods, say) goes with it. It is done once for what is
+	// desired: if the new child is refused too, the error is reflected. Default: false.
+	RecreateImmutable bool
 
 	// ListOptions narrow where the child is looked for. Default: the resource's namespace. Required with
 	// SkipOwnerReference.
@@ -121,6 +129,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			reasons:     r.ReflectedChildErrorReasons,
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
+			recreates:   r.RecreateImmutable,
 		}
 		r.children.useShortForm(r.Finalizer, r.MergeBeforeUpdate, r.Sanitize)
 		r.invalid = r.check()

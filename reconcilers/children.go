@@ -40,6 +40,10 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	reasons     []metav1.StatusReason
 	listOptions func(ctx context.Context, resource T) []client.ListOption
 	ourChild    func(resource T, child CT) bool
+	// recreates is true if a child with an immutable field that is desired otherwise is deleted and created again.
+	recreates bool
+	// recreations are the attempts to do so, outside of a root.
+	recreations recreations
 }
 
 // defaultChildTypes returns child and list with empty values for nil, and with the kind of an unstructured list.
@@ -230,7 +234,11 @@ func (k *children[T, CT, CLT]) converge(
 			return none, err
 		}
 	}
-	return k.manage(ctx, config, resource, actual, desired)
+	child, err := k.manage(ctx, config, resource, actual, desired)
+	if k.recreates && apierrs.IsInvalid(err) {
+		return k.recreate(ctx, config, resource, actual, desired, err)
+	}
+	return child, err
 }
 
 // pickChild returns the object that counts as the child, and all others that are not terminating. A terminating object
