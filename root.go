@@ -22,10 +22,10 @@ func NewConfig(mgr reconcilers.Manager) reconcilers.Config {
 // For returns the root of a tree that runs the nodes in order, see [reconcilers.ResourceReconciler] and
 // [reconcilers.Sequence]. Add it to a manager with SetupWithManager. Its fields may be changed before.
 //
-// It differs from a literal in what it reports: the condition Ready sums up the conditions of the nodes; the status is
-// also written while the resource is terminating, so that it says what the deletion waits for; writes of the status
-// record no events, which would take the place of others; and a delay that a node asked for is kept when the status
-// was written.
+// It differs from a literal in what it reports: the condition Ready sums up the conditions of the nodes, and shows an
+// error that the tree returned; the status is also written while the resource is terminating, so that it says what the
+// deletion waits for; writes of the status and of finalizers record no events, which would take the place of others; and
+// a delay that a node asked for is kept when the status was written.
 func For[Type client.Object](
 	config reconcilers.Config, nodes ...reconcilers.SubReconciler[Type],
 ) *reconcilers.ResourceReconciler[Type] {
@@ -37,6 +37,8 @@ func For[Type client.Object](
 		SyncStatusDuringFinalization: true,
 		KeepResultAfterStatusUpdate:  true,
 		SkipStatusEvents:             true,
+		SkipFinalizerEvents:          true,
+		ErrorCondition:               apis.ConditionReady,
 	}
 }
 

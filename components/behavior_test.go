@@ -237,7 +237,7 @@ func TestMessagesNameObjects(t *testing.T) {
 		sort, _, _ := strings.Cut(event, ":")
 		sorts[sort]++
 	}
-	want := map[string]int{"Normal FinalizerPatched": 1, "Normal FirstSeen": 1, "Normal Created": 1, "Warning CreateError": 1, "Warning Error": 1}
+	want := map[string]int{"Normal FirstSeen": 1, "Normal Created": 1, "Warning CreateError": 1, "Warning Error": 1}
 	if !reflect.DeepEqual(sorts, want) {
 		t.Errorf("the events are\n%s", strings.Join(o.events, "\n"))
 	}

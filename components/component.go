@@ -50,6 +50,12 @@ import (
 // which fields and what would allow that. No wave waits for the object. The component is ready again when the object
 // was left alone for a minute, or for as long as the last delay.
 //
+// A Generator has to return the same objects for the same input: the parameters, References, and the resource. If it
+// keeps returning others, an output is kept for 20 seconds, and then for twice the time with each that differs, up to
+// 160 seconds. The condition has the reason NondeterministicGenerator, and names the first object and field. The
+// component is ready again when the output was the same for a minute, or for as long as the last delay. Another input
+// is rolled out at once.
+//
 // Annotations of an object say how it is dealt with, see [component.Settings]. The resource says so for all objects,
 // see [component.ConfigurationOf].
 //
@@ -270,7 +276,11 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 	for _, dependent := range r.Dependents {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
 	}
-	return reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
+	description := reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
+	if r.Finalizer != "" {
+		description.Finalizers = []string{r.Finalizer}
+	}
+	return description
 }
 
 var dependentVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}

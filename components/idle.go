@@ -57,10 +57,11 @@ func (j *job[T]) rollOut(ctx context.Context, parameters component.Unstructurabl
 		return j.assess(resting, nil)
 	}
 	j.state.taskInput = taskInput{}
-	desired, err := j.desired(ctx, parameters, input.generatorInput, resting != nil)
+	desired, err := j.desired(ctx, parameters, input, known, resting != nil)
 	if err != nil {
 		return err
 	}
+	j.facts.varies = j.state.variation.message
 	if known {
 		j.state.taskInput = input
 	}
@@ -78,12 +79,21 @@ func (j *job[T]) rollOut(ctx context.Context, parameters component.Unstructurabl
 
 // desired returns the objects that are desired. It returns nil if resting is true and they are as in the last request.
 // A deterministic generator is not called again for the same input, unless something has to be written and the objects
-// are not in memory any more.
+// are not in memory any more. If it returns other objects again and again, it is not called for a while either.
 func (j *job[T]) desired(
-	ctx context.Context, parameters component.Unstructurable, input generatorInput, resting bool,
+	ctx context.Context, parameters component.Unstructurable, task taskInput, known, resting bool,
 ) (*[]manifest.Object, error) {
+	input := task.generatorInput
 	cache, options := &j.state.engine.Manifests, j.manifestOptions(input.namespace)
 	deterministic := component.IsDeterministic(j.Generator)
+	if j.state.variation.last != nil {
+		if held := j.held(task); held != nil && resting {
+			return nil, nil
+		} else if held != nil {
+			objects, err := manifest.Prepare(held, options, cache)
+			return &objects, err
+		}
+	}
 	if deterministic && j.state.preparedFor == input && !j.state.keeps(input) {
 		generate := func() ([]client.Object, error) { return j.generate(ctx, parameters, input) }
 		objects, ok, err := manifest.PrepareAgain(generate, options, cache)
@@ -92,16 +102,28 @@ func (j *job[T]) desired(
 		}
 	}
 	generated, err := j.generate(ctx, parameters, input)
-	if err != nil || resting && cache.Unchanged(generated, &options) {
+	if err != nil {
 		return nil, err
 	}
+	if resting && cache.Unchanged(generated, &options) {
+		if j.state.variation.last != nil {
+			j.state.variation.settle(j.now)
+		}
+		return nil, nil
+	}
+	before := cache.Snapshot()
 	objects, err := manifest.Prepare(generated, options, cache)
 	if err != nil {
 		j.state.generated, j.state.preparedFor = nil, generatorInput{}
-	} else if deterministic {
+		return &objects, err
+	}
+	if deterministic {
 		j.state.preparedFor = input
 	}
-	return &objects, err
+	if known && !j.dryRun && (!cache.Same() || j.state.variation.last != nil) {
+		j.observeVariation(task, before, generated, objects)
+	}
+	return &objects, nil
 }
 
 // generate calls the generator, unless it is deterministic and the objects are in memory.

@@ -74,10 +74,8 @@ func newOperated(t testing.TB, node *components.ComponentReconciler[*resources.A
 	config := cluster.Config()
 	config.APIReader, config.Recorder = config.Client, &o.events
 	o.client = config.Client
-	o.root = &reconcilers.ResourceReconciler[*resources.Assembly]{
-		Reconciler: node, Config: config,
-		SyncStatusDuringFinalization: true, KeepResultAfterStatusUpdate: true, SkipStatusEvents: true,
-	}
+	o.root = components.NewComponentRoot(componentPrefix, nil, components.Options[*resources.Assembly]{Config: config})
+	o.root.Reconciler = node
 	return o
 }
 

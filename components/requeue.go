@@ -19,6 +19,9 @@ import (
 // go first.
 func (j *job[T]) requeueAfter(c condition) reconcilers.Result {
 	delay := j.delay(c)
+	if j.facts.varies != "" && delay > 0 {
+		delay = min(delay, max(j.state.variation.nextOutput(j.now).Sub(j.now), time.Second))
+	}
 	if delay <= 0 {
 		return reconcilers.Result{}
 	}

@@ -25,6 +25,9 @@ type resourceState struct {
 	// taskInput is the input of the last task of the engine, zero if there is none or if it is not known.
 	taskInput taskInput
 
+	// variation is what is known of a generator that returns other objects for the same input.
+	variation variation
+
 	// deployment is where the component is deployed; release ends its interest there.
 	deployment *deployment
 	release    func()

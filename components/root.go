@@ -40,6 +40,7 @@ func NewComponentRoot[Type client.Object](
 		SyncStatusDuringFinalization: true,
 		KeepResultAfterStatusUpdate:  true,
 		SkipStatusEvents:             true,
+		SkipFinalizerEvents:          true,
 		Reconciler: &ComponentReconciler[Type]{
 			Prefix:       name,
 			Generator:    generator,

@@ -28,6 +28,7 @@ const (
 	ReasonError              = "Error"
 	ReasonTimeout            = "Timeout"
 	ReasonContested          = "Contested"
+	ReasonNondeterministic   = "NondeterministicGenerator"
 	ReasonSuspended          = "Suspended"
 	ReasonDeletionRetrying   = "DeletionRetrying"
 	ReasonDeletionBlocked    = "DeletionBlocked"
@@ -47,6 +48,8 @@ type facts struct {
 	blocked bool
 	// contested is true if another client keeps changing an object.
 	contested bool
+	// varies says what differs if the generator keeps returning other objects for the same input.
+	varies string
 	// overdue is true if the roll-out takes longer than the timeout.
 	overdue bool
 	// retriable is true if err says when to try again.
@@ -75,6 +78,8 @@ func conditionOf(s facts) condition {
 	case s.deleting:
 		text := orElse(message.Capitalize(s.progress), "Waiting for the objects to go")
 		return condition{apis.ComponentDeleting, ReasonDeletionProcessing, text}
+	case s.varies != "":
+		return condition{apis.ComponentError, ReasonNondeterministic, s.varies}
 	case s.done:
 		return condition{apis.ComponentReady, ReasonReady, "All objects are as desired, and ready"}
 	case s.contested:

@@ -98,6 +98,10 @@ type AggregateReconciler[Type client.Object] struct {
 	// Default: false.
 	SkipForbiddenRetry bool
 
+	// SkipFinalizerEvents records no event when a node of the tree has added or removed a finalizer of the object. A
+	// failure is always recorded. Default: false.
+	SkipFinalizerEvents bool
+
 	// BeforeReconcile is called before the object is read. If the context that it returns is not nil, it is used for
 	// the rest of the request. The result is aggregated with the result of the tree. An error ends the request.
 	// Optional.
@@ -152,11 +156,14 @@ func (r *AggregateReconciler[T]) parts() rootParts[T] {
 		controllerName:     r.ControllerName,
 		resourceType:       r.Type,
 		config:             r.configOf(r.Config),
+		watches:            r.watches,
 		tree:               r.Reconciler,
 		setup:              r.Setup,
 		before:             r.BeforeReconcile,
 		after:              r.AfterReconcile,
 		skipForbiddenRetry: r.SkipForbiddenRetry,
+
+		skipFinalizerEvents: r.SkipFinalizerEvents,
 	}
 }
 
@@ -243,7 +250,9 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 func (r *AggregateReconciler[T]) Describe() Description {
 	r.init()
 	parts := r.parts()
-	return parts.describe(managerAccess(r.manager, r.Type)...)
+	description := parts.describe(managerAccess(r.manager, r.Type)...)
+	description.Finalizers = managerFinalizers(r.manager)
+	return description
 }
 
 // watch makes the request after each event of the object, and once at the start: an object that does not exist has no

@@ -1,17 +1,19 @@
 package reconcilers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +46,8 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	recreates bool
 	// recreations are the attempts to do so, outside of a root.
 	recreations recreations
+	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
+	label string
 }
 
 // defaultChildTypes returns child and list with empty values for nil, and with the kind of an unstructured list.
@@ -72,6 +76,14 @@ func (k *children[T, CT, CLT]) useShortForm(finalizer string, merge func(current
 		return
 	}
 	k.tracked = k.unowned
+	if k.label != "" {
+		// What is merged may leave the labels as they are.
+		author := merge
+		merge = func(current, desired CT) {
+			author(current, desired)
+			k.setLabel(current)
+		}
+	}
 	k.manager = &UpdatingObjectManager[CT]{
 		Name:              k.name,
 		Type:              k.childType,
@@ -100,6 +112,9 @@ func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) e
 		return k.errorf("must implement %s", lacking)
 	case isNilNode(k.manager):
 		return k.errorf("must implement ChildObjectManager")
+	case len(content.IsLabelValue(k.label)) > 0:
+		return k.errorf("must have a Name that can be the value of a label, since LabelChildren is set: %s",
+			strings.Join(content.IsLabelValue(k.label), ", "))
 	case both:
 		return k.errorf("may not implement both ChildObjectManager and %s", fields)
 	case isNil(k.childType):
@@ -171,6 +186,9 @@ func (k *children[T, CT, CLT]) validate(ctx context.Context) error {
 func (k *children[T, CT, CLT]) setUp(
 	ctx context.Context, mgr Manager, bldr *Builder, then func(context.Context, Manager, *Builder) error,
 ) error {
+	if err := k.checkKind(ctx); err != nil {
+		return err
+	}
 	if !k.unowned {
 		if err := k.watch(ctx, mgr, bldr); err != nil {
 			return k.errorf("is unable to watch %s: %w", typeName(k.childType), err)
@@ -180,6 +198,18 @@ func (k *children[T, CT, CLT]) setUp(
 		return err
 	}
 	return then(ctx, mgr, bldr)
+}
+
+// checkKind returns an error if the kind of the children is not known. They could be neither watched nor indexed.
+func (k *children[T, CT, CLT]) checkKind(ctx context.Context) error {
+	config, err := RetrieveConfig(ctx)
+	if err != nil || config.IsEmpty() {
+		return err
+	}
+	if _, err := config.GroupVersionKindFor(k.childType); err != nil {
+		return k.errorf("must have a ChildType that the scheme knows, or with apiVersion and kind: %w", err)
+	}
+	return nil
 }
 
 func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Builder) error {
@@ -209,7 +239,11 @@ func (k *children[T, CT, CLT]) converge(
 		return actual, nil
 	case err != nil:
 		return none, err
-	case !isNil(desired):
+	}
+	if err := k.claim(ctx, config, resource, found...); err != nil {
+		return none, err
+	}
+	if !isNil(desired) {
 		if err := k.setOwner(ctx, config, resource, desired); err != nil {
 			return none, err
 		}
@@ -256,15 +290,27 @@ func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 }
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
+	if isAbsent(actual) && !isNil(desired) && slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
+		ctx = withExplanation(ctx, func(err error) error {
+			return k.blockerOf(ctx, config, resource, desired, err)
+		})
+	}
 	child, err := k.manager.Manage(ctx, resource, actual, desired)
 	if err == nil || !isNil(child) {
 		k.recordWrite(ctx, config, actual, child)
 	}
+	if err == nil && !isNil(child) && isAbsent(actual) {
+		err = k.claim(ctx, config, resource, child)
+	}
 	return child, err
 }
 
-// setOwner makes the resource the controller of desired, unless owner references are not used.
+// setOwner makes the resource the controller of desired, unless owner references are not used. It labels desired if
+// the children are labelled.
 func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, resource T, desired CT) error {
+	if k.label != "" {
+		k.setLabel(desired)
+	}
 	if !k.unowned {
 		if err := setController(ctx, config, resource, desired); err != nil {
 			return k.errorf("is unable to make %s the controller of %s: %w",
@@ -274,6 +320,42 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 	if !k.isOwn(resource, desired) {
 		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, "+
 			"this can result in orphaned children", "child", describeObject(desired))
+	}
+	return nil
+}
+
+// setLabel labels a child with the name of the node.
+func (k *children[T, CT, CLT]) setLabel(child CT) {
+	labels := child.GetLabels()
+	if labels[NodeLabel] == k.label {
+		return
+	}
+	// The author may use one map for several objects.
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[NodeLabel] = k.label
+	child.SetLabels(labels)
+}
+
+// claim notes that the node counts objects as its children and is about to change them. It returns an error if another
+// node does so in this request. A terminating resource may lose a child by any of its nodes.
+func (k *children[T, CT, CLT]) claim(ctx context.Context, config Config, resource T, found ...CT) error {
+	request, at := listKeeper(ctx), pathOf(ctx)
+	if request == nil || resource.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	key := childKey{list: k.listKey(config)}
+	key.list.node = nil
+	for _, child := range found {
+		if key.uid = child.GetUID(); key.uid == "" {
+			continue
+		}
+		if other := request.claim(key, childClaim{node: k.node, at: at}); other != nil {
+			return fmt.Errorf("the nodes %s and %s both count %s as their child: set LabelChildren or OurChild on both",
+				other, at, describeObject(child))
+		}
 	}
 	return nil
 }
@@ -348,70 +430,20 @@ func (k *children[T, CT, CLT]) classify(
 		return none, nil, err
 	}
 	if reason == metav1.StatusReasonAlreadyExists {
-		foreign, lookupErr := k.blockedByForeign(ctx, config, resource, desired, err)
-		if lookupErr != nil {
-			return none, nil, lookupErr
-		}
-		if !foreign {
+		found := k.blockerOf(ctx, config, resource, desired, err)
+		switch {
+		case found.unreadable != nil:
+			return none, nil, found.unreadable
+		case found.ours:
 			// The child is there and ours: the cache lags behind, and the next attempt will see it.
 			contextOf(ctx).state.fail(pathOf(ctx), k.describe(desired), ClassConflict, err)
 			return none, nil, err
 		}
+		return none, found.explained(ctx), nil
 	}
 	if reason == metav1.StatusReasonForbidden {
 		// No event says that a quota was raised or a right was granted.
 		contextOf(ctx).state.wantRetry()
 	}
 	return none, err, nil
-}
-
-// blockedByForeign reads the object that has the name of the desired child, past the cache, and reports whether it is
-// not a child of the node. If so, the resource is woken when the object changes.
-func (k *children[T, CT, CLT]) blockedByForeign(
-	ctx context.Context, config Config, resource T, desired CT, err error,
-) (bool, error) {
-	key := blockerKey(resource, desired, err)
-	switch {
-	case config.APIReader == nil:
-		// It cannot be read. If it is ours, the cache shows it soon.
-		return false, nil
-	case key.Name == "":
-		return true, nil
-	}
-	blocker := copyOf(k.childType)
-	getErr := config.APIReader.Get(ctx, key, blocker)
-	switch {
-	case apierrs.IsNotFound(getErr):
-		blocker.SetNamespace(key.Namespace)
-		blocker.SetName(key.Name)
-	case getErr != nil:
-		return false, k.errorf("is unable to read %s %s, which exists already: %w", typeName(k.childType), key, getErr)
-	case k.isOwn(resource, blocker):
-		return false, nil
-	}
-	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
-		"child", describeObject(blocker), "ownerRefs", blocker.GetOwnerReferences())
-	if (!k.unowned || k.tracked) && config.Tracker != nil {
-		if err := config.track(ctx, blocker, resource); err != nil {
-			return false, k.errorf("is unable to track %s: %w", describeObject(blocker), err)
-		}
-	}
-	return true, nil
-}
-
-// blockerKey returns the name of the object that is in the way of desired. The answer of the server has the name in its
-// details, which matters for a generated name. An error of another origin may have none.
-func blockerKey(resource, desired client.Object, err error) client.ObjectKey {
-	var key client.ObjectKey
-	if !isNil(desired) {
-		key = client.ObjectKeyFromObject(desired)
-	}
-	key.Namespace = cmp.Or(key.Namespace, resource.GetNamespace())
-	var status apierrs.APIStatus
-	if errors.As(err, &status) {
-		if details := status.Status().Details; details != nil {
-			key.Name = cmp.Or(details.Name, key.Name)
-		}
-	}
-	return key
 }

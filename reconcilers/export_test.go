@@ -1,8 +1,11 @@
 package reconcilers
 
 import (
+	"time"
+
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -44,4 +47,19 @@ func (r *root) RememberedCounters() int {
 		}
 	})
 	return count
+}
+
+// WithSyncTimeout returns a config whose readers wait that long for an informer to sync.
+func (c Config) WithSyncTimeout(timeout time.Duration) Config {
+	c.syncTimeout = timeout
+	return c
+}
+
+// ErrorConditionOf returns what a condition says of err. The errors of at came up at those paths.
+func ErrorConditionOf(err error, at map[error]string) (metav1.Condition, bool) {
+	p := &requestState{}
+	for found, path := range at {
+		p.failures = append(p.failures, failure{err: found, path: path, object: "ConfigMap a", class: Classify(found)})
+	}
+	return errorCondition(err, p.locate)
 }

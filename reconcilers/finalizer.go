@@ -14,8 +14,9 @@ import (
 // already present.
 //
 // It sends a merge patch of the finalizers alone, with the config that the resource was loaded with. The API server
-// refuses the patch if the resource has changed since it was read. A success and an error that is not quiet are
-// recorded as events. After an error the resource in memory is unchanged.
+// refuses the patch if the resource has changed since it was read. An error that is not quiet is recorded as
+// an event, and so is a success, unless the root has SkipFinalizerEvents. After an error the resource in memory is
+// unchanged.
 func AddFinalizer(ctx context.Context, resource client.Object, finalizer string) error {
 	if finalizer == "" || controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
@@ -61,9 +62,11 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 		}
 		return err
 	}
-	config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
-
-	contextOf(ctx).state.finalizersPatched(desired)
+	state := contextOf(ctx).state
+	if state == nil || !state.skipFinalizerEvents {
+		config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
+	}
+	state.finalizersPatched(desired)
 
 	// Nothing else is copied, because earlier nodes may have changed the rest of resource in memory.
 	resource.SetFinalizers(desired.GetFinalizers())

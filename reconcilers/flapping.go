@@ -131,12 +131,12 @@ type flappingError struct {
 }
 
 func (e *flappingError) Error() string {
-	field := ""
+	differs := ""
 	if e.field != "" {
-		field = " (" + e.field + ")"
+		differs = ": it differs in " + e.field
 	}
-	return fmt.Sprintf("what is desired of %s keeps changing%s although the resource does not, so it is written with "+
-		"delays. It must not depend on the time, on random values or on the order of a map", e.object, field)
+	return fmt.Sprintf("what is desired of %s keeps changing although the resource stays the same%s; it is written "+
+		"with delays, and must not depend on time, chance or the order of a map", e.object, differs)
 }
 
 // hold returns an error if what is desired of obj is flapping and must not be written yet. Else it notes that it is
@@ -165,7 +165,7 @@ func (w *objectWriter[Type]) hold(
 	if next.flaps && !known.flaps {
 		err := &flappingError{object: describeObject(obj), field: next.field}
 		logr.FromContextOrDiscard(ctx).Info("writing with delays", "reason", err.Error())
-		w.original.record(w.regarding, corev1.EventTypeWarning, "DesiredFlapping", "%v", err)
+		w.original.record(w.regarding, corev1.EventTypeWarning, "NondeterministicChild", "%v", err)
 	}
 	return nil
 }

@@ -78,14 +78,14 @@ func TestFlappingChildIsWrittenWithDelays(t *testing.T) {
 					t.Errorf("the status was written %d times, at %v", n, q.at)
 				}
 				condition := q.widget(t).Status.GetCondition(resources.WidgetChildReady)
-				want := "what is desired of ConfigMap default/gadget-child keeps changing (.data.at) although the resource does not, " +
-					"so it is written with delays. It must not depend on the time, on random values or on the order of a map"
+				want := "what is desired of ConfigMap default/gadget-child keeps changing although the resource stays the same: " +
+					"it differs in .data.at; it is written with delays, and must not depend on time, chance or the order of a map"
 				if condition.Message != want {
 					t.Errorf("the condition says %q", condition.Message)
 				}
 				flapping := 0
 				for range len(recorder.Events) {
-					if event := <-recorder.Events; event == "Warning DesiredFlapping "+want {
+					if event := <-recorder.Events; event == "Warning NondeterministicChild "+want {
 						flapping++
 					}
 				}
@@ -241,7 +241,7 @@ func TestValuesOfAFlappingSecretAreNotSaid(t *testing.T) {
 		q.run(t, time.Second)
 	}
 	message := q.widget(t).Status.GetCondition(resources.WidgetChildReady).Message
-	if !strings.Contains(message, "(.data[tls.key])") || strings.Contains(message, "hidden") {
+	if !strings.Contains(message, "it differs in .data[tls.key];") || strings.Contains(message, "hidden") {
 		t.Errorf("the condition says %q", message)
 	}
 }

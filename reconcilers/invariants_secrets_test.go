@@ -97,12 +97,14 @@ func secretStory[T client.Object, L client.ObjectList](t *testing.T, secret func
 	child.ReflectChildStatusOnParent = func(_ context.Context, w *resources.Widget, _ T, err error) {
 		w.Status.AddField("child", fmt.Sprint(err))
 	}
-	root := &widgetRoot{Reconciler: child, Config: config}
+	root := &widgetRoot{Reconciler: child, ErrorCondition: widgetReconciled, Config: config}
 	for _, value = range []string{secretOld, secretValue, ""} {
 		failing = true
 		if err := heard.reconcile(t, root); err == nil {
 			t.Error("a failure went by")
 		}
+		condition := conditionOf(t, config, widgetReconciled)
+		heard.heard = append(heard.heard, "condition "+condition.Message)
 		failing = false
 		for range 2 {
 			if err := heard.reconcile(t, root); err != nil {

@@ -252,6 +252,9 @@ func (w objectWriter[Type]) failed(ctx context.Context, a attempt, obj Type, err
 	if isQuiet(err) {
 		return err
 	}
+	if a == creating {
+		err = explain(ctx, err)
+	}
 	logr.FromContextOrDiscard(ctx).Error(err, "unable to "+a.logged, "resource", w.loggable(obj))
 	w.original.record(w.regarding, corev1.EventTypeWarning, a.failed,
 		"Failed to %s %s %q: %v", a.verb, typeName(obj), obj.GetName(), err)

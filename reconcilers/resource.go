@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	rtime "github.com/espalier-dev/espalier/time"
-	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -98,6 +98,21 @@ type ResourceReconciler[Type client.Object] struct {
 	// more than a minute gives way to that. Set it for a tree of reconciler.io/runtime whose tests compare the result.
 	// Default: false.
 	SkipForbiddenRetry bool
+
+	// SkipFinalizerEvents records no event when a node of the tree has added or removed a finalizer of the resource. A
+	// failure is always recorded. Clients of Kubernetes drop events of an object that has many, so routine events hide
+	// others. Default: false.
+	SkipFinalizerEvents bool
+
+	// ErrorCondition is the type of a condition that shows an error that the tree returned: it is False then, the reason
+	// is the [Class] of the error, and the message has the path of the node, the object, and the text of the error, up
+	// to 1 KiB. It is True with the reason Reconciled when the tree returns no error, or a mere halt. Another quiet error
+	// and a conflict of a stale cache leave it as it is. A change of the text alone is shown at most once in a minute.
+	//
+	// The root alone sets the condition, so no node may. It may be the SummaryCondition, which then sums up the nodes
+	// while there is no error. The status must have Conditions. Default: none.
+	ErrorCondition string
+
 	// SummaryCondition is the type of a condition that sums up the conditions that the nodes of the tree set, see
 	// [Description]: it is False like the first of them that is False, in the order of the tree, else Unknown like the
 	// first that is Unknown, else True. While the resource is terminating, it is False with the reason Terminating.
@@ -152,11 +167,14 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 		controllerName:     r.ControllerName,
 		resourceType:       r.Type,
 		config:             r.configOf(r.Config),
+		watches:            r.watches,
 		tree:               r.Reconciler,
 		setup:              r.Setup,
 		before:             r.BeforeReconcile,
 		after:              r.AfterReconcile,
 		skipForbiddenRetry: r.SkipForbiddenRetry,
+
+		skipFinalizerEvents: r.SkipFinalizerEvents,
 	}
 }
 
@@ -193,7 +211,7 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	parts := r.parts()
-	if err := r.check(&parts); err != nil {
+	if err := cmp.Or(r.check(&parts), r.checkErrorCondition(&parts)); err != nil {
 		return err
 	}
 	if err := parts.validateTree(ctx); err != nil {
@@ -235,7 +253,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	original := copyOf(r.Type)
 	if err := r.fetch(ctx, config, req, original); err != nil {
 		if apierrs.IsNotFound(err) {
-			r.forget(config, req)
+			r.forget(config, r.Type, req)
 			return Result{}, nil
 		}
 		return Result{}, fetchFailed(ctx, err)
@@ -261,6 +279,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 
 	result, err := r.run(ctx, config, p, resource)
 	r.summarize(ctx, resource)
+	if r.ErrorCondition != "" {
+		r.showError(ctx, p, original, resource, err)
+	}
 	if !r.SkipStatusUpdate {
 		changed, normalizeErr := r.statusChanged(original, resource, err)
 		if normalizeErr != nil {
@@ -327,17 +348,4 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *reque
 		statusfield.Of(resource).SetObservedGeneration(resource.GetGeneration())
 	}
 	return result, err
-}
-
-// forget drops what is kept of a resource that is gone.
-func (r *ResourceReconciler[T]) forget(config Config, req Request) {
-	r.states.Forget(req.NamespacedName)
-	rounds, ok := config.Tracker.(tracker.Rounds)
-	if !ok {
-		return
-	}
-	gone := copyOf(r.Type)
-	gone.SetNamespace(req.Namespace)
-	gone.SetName(req.Name)
-	rounds.Forget(gone)
 }

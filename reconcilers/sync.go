@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -41,8 +42,8 @@ type SyncReconciler[Type client.Object] struct {
 	// FinalizeWithResult is Finalize with a Result, to ask for a delay.
 	FinalizeWithResult func(ctx context.Context, resource Type) (Result, error)
 
-	// Uses lists what the functions do with the API. Only the RBAC rules that are derived from the tree depend on it.
-	// Optional.
+	// Uses lists what the functions do with the API. The RBAC rules that are derived from the tree depend on it. A type
+	// with the verb watch is watched for what the functions track, see [WatchTracked]. Optional.
 	Uses []Access
 
 	initOnce sync.Once
@@ -54,10 +55,27 @@ func (r *SyncReconciler[Type]) init() {
 	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "SyncReconciler") })
 }
 
-// SetupWithManager validates, and calls Setup if it is set.
+// SetupWithManager validates, watches the types that Uses says are watched, and calls Setup if it is set.
 func (r *SyncReconciler[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.watchUsed, r.Setup)
+}
+
+// watchUsed watches the types of Uses for what is tracked. Without a tracker nothing can be tracked.
+func (r *SyncReconciler[Type]) watchUsed(ctx context.Context, _ Manager, bldr *Builder) error {
+	for _, access := range r.Uses {
+		if isNil(access.Object) || access.Subresource != "" || !slices.Contains(access.Verbs, "watch") {
+			continue
+		}
+		if config, err := RetrieveConfig(ctx); err == nil && config.Tracker == nil {
+			return nil
+		}
+		if err := WatchTracked(ctx, bldr, access.Object); err != nil {
+			return fmt.Errorf("SyncReconciler %q is unable to watch %s of its Uses: %w",
+				r.Name, typeName(access.Object), err)
+		}
+	}
+	return nil
 }
 
 // Validate checks that the required functions are set, and that none is set twice.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -81,6 +81,10 @@ type caseRun struct {
 	// additional are the AdditionalConfigs, by name.
 	additional map[string]*ExpectConfig
 	cleanUp    func() error
+	// resource is the resource of a sub-reconciler's case, nil in other cases.
+	resource client.Object
+	// request is the request to a root, nil in other cases.
+	request *reconcilers.Request
 	// report has what fails, until the end of the case.
 	report *report
 }
@@ -103,7 +107,7 @@ func begin[Case any, P testCase[Case]](
 	if *f.origin == nil {
 		*f.origin = here(*f.name, reflect.TypeFor[Case]())
 	}
-	r := &caseRun{ctx: newContext(t, *f.now), report: &report{origin: *f.origin}}
+	r := &caseRun{ctx: newContext(t, *f.now, scheme), report: &report{origin: *f.origin}}
 	for _, with := range contexts {
 		r.ctx = with(r.ctx)
 	}
@@ -133,9 +137,9 @@ func begin[Case any, P testCase[Case]](
 }
 
 // newContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
-func newContext(t *testing.T, now time.Time) context.Context {
+func newContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
 	ctx := rtime.StashNow(context.Background(), now)
-	ctx = logr.NewContext(ctx, testr.New(t))
+	ctx = logr.NewContext(ctx, newLogger(t, scheme))
 	if deadline, ok := t.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline)
@@ -176,10 +180,22 @@ func (r *caseRun) stashAdditional(ctx context.Context) context.Context {
 func (r *caseRun) assert(t *testing.T) {
 	t.Helper()
 	r.expect.AssertExpectations(t)
-	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
-		r.additional[name].AssertExpectations(t)
+	for _, c := range r.inOrder() {
+		c.AssertExpectations(t)
+	}
+	if t.Failed() || len(r.report.failures) > 0 {
+		r.report.notes = r.explanations()
 	}
 	r.report.fail(t)
+}
+
+// inOrder returns the additional configs by name.
+func (r *caseRun) inOrder() []*ExpectConfig {
+	var configs []*ExpectConfig
+	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
+		configs = append(configs, r.additional[name])
+	}
+	return configs
 }
 
 // end calls the CleanUp of the case and releases its configs.

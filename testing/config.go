@@ -34,7 +34,8 @@ type ExpectConfig struct {
 	Name string
 	// Scheme has the types of the test. Required.
 	Scheme *runtime.Scheme
-	// StatusSubResourceTypes are the types, besides the built-in ones, whose status is written on its own.
+	// StatusSubResourceTypes are the types, besides the built-in ones, whose status is written on its own. For other
+	// types a write of the status fails. ReconcilerTestCase has a default.
 	StatusSubResourceTypes []client.Object
 	// GivenObjects are the objects of the client. The types of CustomResourceDefinitions among them that are
 	// established are served: discovery and the REST mapper know them. If one of the objects has managed fields, the

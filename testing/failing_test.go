@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -209,6 +210,13 @@ func TestFailingSuite(t *testing.T) {
 	scenarios[name].run(t)
 }
 
+// harnessLine matches a line about a file of the harness itself.
+// The stack of a panic is below the panic. Logs are at lines of what logs.
+var harnessLine = regexp.MustCompile(`(?m)^\s*(` + strings.Join([]string{
+	"assert", "case", "expectation", "failure", "objectmanager", "reconciler", "setup", "subreconciler", "update", "values",
+	"webhook",
+}, "|") + `)\.go:\d+: [^"]*$`)
+
 func TestFailures(t *testing.T) {
 	for name, tc := range scenarios {
 		t.Run(name, func(t *testing.T) {
@@ -219,6 +227,9 @@ func TestFailures(t *testing.T) {
 			output := strings.ReplaceAll(string(raw), "    ", "")
 			if err == nil {
 				t.Errorf("want the suite to fail, got\n%s", output)
+			}
+			if line := harnessLine.FindString(output); line != "" {
+				t.Errorf("the failure is at a line of the harness: %s\n%s", line, output)
 			}
 			for _, want := range tc.want {
 				if want := strings.ReplaceAll(want, "%s", "TestFailingSuite"); !strings.Contains(output, want) {

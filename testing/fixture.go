@@ -3,7 +3,9 @@ package testing
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,4 +65,20 @@ func (f Fixture[Type]) MarshalJSON() ([]byte, error) {
 // String returns the object as text.
 func (f Fixture[Type]) String() string {
 	return fmt.Sprintf("%v", any(f.original))
+}
+
+// WithController returns a copy of obj, of the object itself if obj is a fixture, that owner controls, as a child node
+// marks the objects that it creates. A child node finds a given object only with this mark. It panics if the kind of
+// owner is not known.
+func WithController(obj, owner client.Object, scheme *runtime.Scheme) client.Object {
+	owner = objects.Copy(owner)
+	kind, err := objects.KindOf(owner, scheme)
+	if err != nil {
+		panic(err)
+	}
+	controlled := objects.Copy(obj)
+	isOwner := func(ref metav1.OwnerReference) bool { return ref.UID == owner.GetUID() }
+	others := slices.DeleteFunc(controlled.GetOwnerReferences(), isOwner)
+	controlled.SetOwnerReferences(append(others, *metav1.NewControllerRef(owner, kind)))
+	return controlled
 }

@@ -33,7 +33,8 @@ type ReconcilerTestCase struct {
 	// Request is the request to reconcile.
 	Request reconcilers.Request
 
-	// The given state: the fields of ExpectConfig of these names.
+	// The given state: the fields of ExpectConfig of these names. Nil StatusSubResourceTypes are the types of the given
+	// objects that have a status, a field Status of the Go type. An empty list is none.
 
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -123,10 +124,19 @@ func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory 
 // reconciles.
 func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
+	defer failOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
+	if run.expect.StatusSubResourceTypes == nil {
+		run.expect.StatusSubResourceTypes = typesWithStatus(tc.GivenObjects, scheme)
+	}
+	run.request = &tc.Request
+	run.check(t)
 	ctx := run.stashAdditional(run.ctx)
 	r := factory(t, tc, run.expect.Config())
+	if isNothing(r) {
+		t.Fatal("the factory returned no reconciler")
+	}
 
 	ctx = validation.WithRecursive(ctx)
 	if v, ok := r.(validation.Validator); ok {
@@ -141,6 +151,7 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t, run.expect)
 	run.assert(t)
+	tc.checkRequest(t, run.expect)
 }
 
 func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {

@@ -148,6 +148,7 @@ func (ts SubReconcilerTestSuite[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 // that is nested in it, before it reconciles. SetupWithManager is not called.
 func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
+	defer failOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext)
 	defer run.end(t)
 	if objects.IsNil(tc.Resource) {
@@ -155,7 +156,12 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 	}
 	run.expect.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
 	run.expect.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
+	run.resource = tc.Resource
+	run.check(t)
 	r := factory(t, tc, run.expect.Config())
+	if isNothing(r) {
+		t.Fatal("the factory returned no sub-reconciler")
+	}
 	tc.reconcile(t, run, r)
 
 	for i := range tc.AdditionalReconciles {

@@ -173,8 +173,10 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
+	defer failOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext, validation.WithRecursive)
 	defer run.end(t)
+	run.check(t)
 	if tc.HTTPRequest == nil {
 		tc.HTTPRequest = &http.Request{URL: &url.URL{Path: "/"}}
 	}

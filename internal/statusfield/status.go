@@ -164,6 +164,11 @@ func (s Status) SetObservedGeneration(generation int64) {
 	}
 }
 
+// CanHaveConditions reports whether objects of a Go type have conditions, at least if their status is set.
+func CanHaveConditions(t reflect.Type) bool {
+	return t == reflect.TypeFor[*unstructured.Unstructured]() || fieldsOf(t).conditions != nil
+}
+
 // HasConditions reports whether the status has conditions that can be set. An unstructured object has them in any case.
 func (s Status) HasConditions() bool {
 	return s.content != nil || s.field(s.fields.conditions).IsValid()

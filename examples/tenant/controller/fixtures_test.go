@@ -37,9 +37,7 @@ func mustScheme() *runtime.Scheme {
 // run runs a table with the node that make returns, anew for each case.
 func run(t *testing.T, table tests, make func() node) {
 	t.Helper()
-	table.Run(t, scheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*v1alpha1.Tenant], reconcilers.Config) node {
-		return make()
-	})
+	table.RunNode(t, scheme, make)
 }
 
 var tenant = rtesting.NewFixture(&v1alpha1.Tenant{

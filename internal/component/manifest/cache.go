@@ -26,7 +26,18 @@ type Cache struct {
 	common  commonByHash
 	// consistent reports whether the entries are known to go together, and whole whether each has its items.
 	consistent, whole bool
+	// same reports whether the last request had the same objects as the one before, in the same order.
+	same bool
 }
+
+// Snapshot is what a [Cache] remembered at one time.
+type Snapshot struct{ entries []entry }
+
+// Snapshot returns what the cache remembers, for [Cache.ChangedSince].
+func (c *Cache) Snapshot() Snapshot { return Snapshot{c.entries} }
+
+// Same reports whether the objects that were prepared last are those that were prepared before.
+func (c *Cache) Same() bool { return c.same }
 
 // cacheKey has the options that all items depend on.
 type cacheKey struct {
@@ -140,7 +151,7 @@ func (c *Cache) keep(entries []entry, same, consistent bool) {
 			}
 		}
 	}
-	c.entries, c.consistent = entries, consistent
+	c.entries, c.consistent, c.same = entries, consistent, same
 }
 
 // common is what many objects have in common. Items share it, so that it takes memory once.

@@ -52,7 +52,17 @@ func KindOf(obj runtime.Object, scheme *runtime.Scheme) (schema.GroupVersionKind
 	if own := obj.GetObjectKind().GroupVersionKind(); !own.Empty() {
 		return own, nil
 	}
-	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %w", obj, err)
+	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %s: %w",
+		obj, Register(obj), err)
+}
+
+// Register says how the type of obj gets into a scheme.
+func Register(obj runtime.Object) string {
+	t := reflect.TypeOf(obj)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return "call AddToScheme of the package " + t.PkgPath()
 }
 
 // Path returns namespace/name, or the name alone of an object without a namespace.

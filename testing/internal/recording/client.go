@@ -43,6 +43,7 @@ type Client struct {
 	mu        sync.Mutex
 	reactors  []clientgotesting.Reactor
 	generated int
+	reads     []Read
 }
 
 // Options are the parts of a [Client].
@@ -160,7 +161,11 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 		return err
 	}
 	action := clientgotesting.NewGetAction(resource, key.Namespace, key.Name)
-	return c.do(action, func() error { return c.Client.Get(ctx, key, obj, opts...) })
+	return c.do(action, func() error {
+		err := c.Client.Get(ctx, key, obj, opts...)
+		c.recordRead(resource, key, err)
+		return err
+	})
 }
 
 // List implements [client.Client].

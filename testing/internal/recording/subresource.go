@@ -2,12 +2,17 @@ package recording
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 const statusSubresource = "status"
@@ -51,7 +56,29 @@ func (s *subresource) do(action clientgotesting.Action, call func() error) error
 	if !s.client.options.Live && !s.isStatus() && !served[action.GetVerb()+" "+s.name] {
 		return nil
 	}
-	return call()
+	err := call()
+	if s.isStatus() && !s.client.options.Live && apierrors.IsNotFound(err) {
+		return s.client.notServed(action, err)
+	}
+	return err
+}
+
+// notServed returns the error of a write to a status that was not found. If the object exists, its type has no status
+// subresource, and the error says so.
+func (c *Client) notServed(action clientgotesting.Action, err error) error {
+	kind := action.GetResource().GroupVersion().WithKind(action.GetResource().Resource)
+	key := client.ObjectKey{Namespace: action.GetNamespace(), Name: NameOf(action)}
+	stored := &metav1.PartialObjectMetadata{}
+	stored.SetGroupVersionKind(kind)
+	if c.Client.Get(context.Background(), key, stored) != nil {
+		return err
+	}
+	what := "an object of its type"
+	if made, notKnown := c.Scheme().New(kind); notKnown == nil {
+		what = "&" + strings.TrimPrefix(fmt.Sprintf("%T{}", made), "*")
+	}
+	return fmt.Errorf("%s %s has no status of its own in this test: add %s to the StatusSubResourceTypes: %w",
+		kind.Kind, objects.Path(key.Namespace, key.Name), what, err)
 }
 
 // recordWrite records an action, which must not change afterwards, among those of the status or of all other

@@ -1,0 +1,305 @@
+package behavior_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/espalier-dev/espalier/examples/shop/api/v1"
+)
+
+// children returns the objects that the operator makes for a shop with everything, once they are there.
+func (o *operator) children(name string) map[string]client.Object {
+	o.t.Helper()
+	return map[string]client.Object{
+		"Deployment":    get(o, &appsv1.Deployment{}, name),
+		"Service":       get(o, &corev1.Service{}, name),
+		"Ingress":       get(o, &networkingv1.Ingress{}, name),
+		"mail worker":   get(o, &batchv1.CronJob{}, name+"-mail"),
+		"report worker": get(o, &batchv1.CronJob{}, name+"-report"),
+	}
+}
+
+func TestEverythingIsMade(t *testing.T) {
+	forEach(t, func(t *testing.T, o *operator) {
+		shop := o.running("web")
+
+		for kind, child := range o.children("web") {
+			if !metav1.IsControlledBy(child, shop) {
+				t.Errorf("the garbage collector would leave the %s behind: %v", kind, child.GetOwnerReferences())
+			}
+			if child.GetLabels()["app.kubernetes.io/instance"] != "web" {
+				t.Errorf("the %s has the labels %v", kind, child.GetLabels())
+			}
+		}
+		deployment := get(o, &appsv1.Deployment{}, "web")
+		container := deployment.Spec.Template.Spec.Containers[0]
+		if container.Image != "shop:1" || container.EnvFrom[0].ConfigMapRef.Name != "settings" {
+			t.Errorf("the container is %+v", container)
+		}
+		if *deployment.Spec.Replicas != 2 {
+			t.Errorf("there are %d replicas", *deployment.Spec.Replicas)
+		}
+		service := get(o, &corev1.Service{}, "web")
+		selector := client.MatchingLabels(service.Spec.Selector)
+		for key, value := range selector {
+			if deployment.Spec.Template.Labels[key] != value {
+				t.Errorf("the Service selects %v, the pods have %v", selector, deployment.Spec.Template.Labels)
+			}
+		}
+		if port := service.Spec.Ports[0]; port.Port != 80 || port.TargetPort.IntVal != container.Ports[0].ContainerPort {
+			t.Errorf("the port of the Service is %v, that of the pods %v", port, container.Ports)
+		}
+		rule := get(o, &networkingv1.Ingress{}, "web").Spec.Rules[0]
+		if rule.Host != "web.example.com" || rule.HTTP.Paths[0].Backend.Service.Name != "web" {
+			t.Errorf("the rule of the Ingress is %v", rule)
+		}
+		cronJob := get(o, &batchv1.CronJob{}, "web-mail")
+		worker := cronJob.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+		if cronJob.Spec.Schedule != "*/5 * * * *" || worker.Image != "shop:1" || !slices.Equal(worker.Args, []string{"mail"}) {
+			t.Errorf("the worker is %v", cronJob.Spec)
+		}
+		if worker.EnvFrom[0].ConfigMapRef.Name != "settings" {
+			t.Errorf("the worker has the environment %v", worker.EnvFrom)
+		}
+		if host := o.hosts.HostOf(o.namespace + "/web"); host != "web.example.com" {
+			t.Errorf("the host %q is registered", host)
+		}
+		for _, child := range []string{`Deployment "web"`, `Service "web"`, `Ingress "web"`, `CronJob "web-mail"`} {
+			o.event(shop, "Created", child)
+		}
+	})
+}
+
+func TestTheLeastIsMade(t *testing.T) {
+	forEach(t, func(t *testing.T, o *operator) {
+		o.order("web")
+		o.rollOut("web")
+		o.expect("web", ready())
+		o.absent(&networkingv1.Ingress{}, "web")
+		if env := get(o, &appsv1.Deployment{}, "web").Spec.Template.Spec.Containers[0].EnvFrom; len(env) > 0 {
+			t.Errorf("the environment is from %v", env)
+		}
+	})
+}
+
+func TestReadinessOfTheDeployment(t *testing.T) {
+	forEach(t, func(t *testing.T, o *operator) {
+		o.order("web")
+		o.expect("web", list(isFalse(v1.DeploymentReady, ""), isFalse(v1.Ready, ""), isTrue(v1.ServiceReady)))
+
+		o.report("web", func(deployment *appsv1.Deployment) {
+			deployment.Status = appsv1.DeploymentStatus{
+				ObservedGeneration: deployment.Generation, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 1,
+			}
+		})
+		shop := o.expect("web", list(
+			isFalse(v1.DeploymentReady, "1 of 2 replicas available"), isFalse(v1.Ready, "1 of 2 replicas available"),
+		))
+		progressing := shop.Status.GetCondition(v1.DeploymentReady).Reason
+
+		o.report("web", func(deployment *appsv1.Deployment) {
+			deployment.Status.Conditions = []appsv1.DeploymentCondition{{
+				Type:   appsv1.DeploymentProgressing,
+				Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "the image cannot be pulled",
+			}}
+		})
+		o.eventually(func() error {
+			shop := get(o, &v1.Shop{}, "web")
+			condition := shop.Status.GetCondition(v1.DeploymentReady)
+			if condition.Status != metav1.ConditionFalse || condition.Reason == progressing || condition.Message == "" {
+				return fmt.Errorf("DeploymentReady does not show the failure: %v", condition)
+			}
+			return nil
+		})
+
+		o.rollOut("web")
+		o.expect("web", ready())
+	})
+}
+
+func TestSettings(t *testing.T) {
+	forEach(t, func(t *testing.T, o *operator) {
+		o.order("web", withEverything)
+		o.expect("web", list(
+			isFalse(v1.SettingsFound, "settings"), isFalse(v1.Ready, "settings"),
+			isUnknown(v1.DeploymentReady), isUnknown(v1.WorkersReady), isUnknown(v1.Registered),
+		))
+		o.absent(&appsv1.Deployment{}, "web")
+		o.absent(&batchv1.CronJob{}, "web-mail")
+		if o.hosts.HostOf(o.namespace+"/web") != "" {
+			t.Error("the host is registered")
+		}
+
+		// The ConfigMap wakes the shop.
+		o.do(o.Create(t.Context(), o.settings("1")))
+		o.rollOut("web")
+		o.expect("web", ready())
+
+		before := get(o, &appsv1.Deployment{}, "web").Spec.Template.Annotations
+		change(o, o.settings(""), func(settings *corev1.ConfigMap) { settings.Data["LEVEL"] = "2" })
+		o.eventually(func() error {
+			if after := get(o, &appsv1.Deployment{}, "web").Spec.Template.Annotations; maps.Equal(before, after) {
+				return fmt.Errorf("the pods are not replaced: %v", after)
+			}
+			return nil
+		})
+		o.rollOut("web")
+		o.expect("web", ready())
+
+		// What is there stays when the settings go.
+		o.do(o.Delete(t.Context(), o.settings("")))
+		o.expect("web", list(isFalse(v1.SettingsFound, "settings"), isFalse(v1.Ready, "settings")))
+		o.children("web")
+	})
+}
+
+func TestChangesOfTheSpec(t *testing.T) {
+	forEach(t, func(t *testing.T, o *operator) {
+		shop := o.running("web")
+		change(o, shop, func(shop *v1.Shop) {
+			shop.Spec.Image = "shop:2"
+			shop.Spec.Replicas = 3
+			shop.Spec.Settings = ""
+			shop.Spec.Host = "other.example.com"
+			shop.Spec.Workers = []v1.Worker{{Name: "mail", Schedule: "0 * * * *"}, {Name: "prices", Schedule: "0 5 * * *"}}
+		})
+		o.eventually(func() error {
+			deployment := get(o, &appsv1.Deployment{}, "web")
+			container := deployment.Spec.Template.Spec.Containers[0]
+			if container.Image != "shop:2" || *deployment.Spec.Replicas != 3 || len(container.EnvFrom) > 0 {
+				return fmt.Errorf("the Deployment is %v", deployment.Spec)
+			}
+			return nil
+		})
+		o.rollOut("web")
+		o.expect("web", ready())
+		if cronJob := get(o, &batchv1.CronJob{}, "web-mail"); cronJob.Spec.Schedule != "0 * * * *" ||
+			len(cronJob.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Args) > 0 {
+			t.Errorf("the worker is %v", cronJob.Spec)
+		}
+		get(o, &batchv1.CronJob{}, "web-prices")
+		o.gone(&batchv1.CronJob{}, "web-report")
+		o.event(shop, "Updated", `Deployment "web"`)
+		o.event(shop, "Deleted", `CronJob "web-report"`)
+		if rule := get(o, &networkingv1.Ingress{}, "web").Spec.Rules[0]; rule.Host != "other.example.com" {
+			t.Errorf("the rule of the Ingress is %v", rule)
+		}
+		if host := o.hosts.HostOf(o.namespace + "/web"); host != "other.example.com" {
+			t.Errorf("the host %q is registered", host)
+		}
+
+		change(o, shop, func(shop *v1.Shop) { shop.Spec.Host, shop.Spec.Workers = "", nil })
+		o.gone(&networkingv1.Ingress{}, "web")
+		o.gone(&batchv1.CronJob{}, "web-mail")
+		o.gone(&batchv1.CronJob{}, "web-prices")
+		o.expect("web", ready())
+		if host := o.hosts.HostOf(o.namespace + "/web"); host != "" {
+			t.Errorf("the host %q is registered still", host)
+		}
+	})
+}
+
+func TestEditsAndDeletionsAreHealed(t *testing.T) {
+	forEach(t, func(t *testing.T, o *operator) {
+		o.running("web")
+		change(o, get(o, &appsv1.Deployment{}, "web"), func(deployment *appsv1.Deployment) {
+			delete(deployment.Labels, "app.kubernetes.io/instance")
+			deployment.Spec.Template.Spec.Containers[0].Image = "else:1"
+		})
+		change(o, get(o, &networkingv1.Ingress{}, "web"), func(ingress *networkingv1.Ingress) {
+			ingress.Spec.Rules[0].Host = "else.example.com"
+		})
+		change(o, get(o, &batchv1.CronJob{}, "web-mail"), func(cronJob *batchv1.CronJob) {
+			cronJob.Spec.Schedule = "1 1 1 1 1"
+		})
+		o.do(o.Delete(t.Context(), &corev1.Service{ObjectMeta: o.meta("web")}))
+		o.do(o.Delete(t.Context(), &batchv1.CronJob{ObjectMeta: o.meta("web-report")}))
+
+		o.eventually(func() error {
+			deployment := get(o, &appsv1.Deployment{}, "web")
+			ingress := get(o, &networkingv1.Ingress{}, "web")
+			cronJob := get(o, &batchv1.CronJob{}, "web-mail")
+			if deployment.Labels["app.kubernetes.io/instance"] != "web" ||
+				deployment.Spec.Template.Spec.Containers[0].Image != "shop:1" ||
+				ingress.Spec.Rules[0].Host != "web.example.com" || cronJob.Spec.Schedule != "*/5 * * * *" {
+				return fmt.Errorf("not healed: %v, %v, %v", deployment.Spec, ingress.Spec, cronJob.Spec)
+			}
+			return nil
+		})
+		get(o, &corev1.Service{}, "web")
+		get(o, &batchv1.CronJob{}, "web-report")
+		o.rollOut("web")
+		o.expect("web", ready())
+	})
+}
+
+// TestAdditionsOfOthersStay: fields that the operator says nothing about are not its own.
+func TestAdditionsOfOthersStay(t *testing.T) {
+	forEach(t, func(t *testing.T, o *operator) {
+		shop := o.running("web")
+		change(o, get(o, &appsv1.Deployment{}, "web"), func(deployment *appsv1.Deployment) {
+			deployment.Labels["team"] = "a"
+			deployment.Spec.Template.Spec.Containers = append(deployment.Spec.Template.Spec.Containers,
+				corev1.Container{Name: "sidecar", Image: "sidecar:1"})
+		})
+		change(o, get(o, &batchv1.CronJob{}, "web-mail"), func(cronJob *batchv1.CronJob) {
+			suspend := true
+			cronJob.Spec.Suspend = &suspend
+		})
+		change(o, shop, func(shop *v1.Shop) { shop.Spec.Image = "shop:2" })
+		o.eventually(func() error {
+			image := get(o, &appsv1.Deployment{}, "web").Spec.Template.Spec.Containers[0].Image
+			if image != "shop:2" {
+				return fmt.Errorf("the image is %s", image)
+			}
+			return nil
+		})
+		o.rollOut("web")
+		o.expect("web", ready())
+		deployment := get(o, &appsv1.Deployment{}, "web")
+		if deployment.Labels["team"] != "a" || len(deployment.Spec.Template.Spec.Containers) != 2 {
+			t.Errorf("the Deployment is %v with labels %v", deployment.Spec, deployment.Labels)
+		}
+		if cronJob := get(o, &batchv1.CronJob{}, "web-mail"); !*cronJob.Spec.Suspend {
+			t.Error("the worker is not suspended any more")
+		}
+	})
+}
+
+func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
+	forEach(t, func(t *testing.T, o *operator) {
+		shop := o.running("web")
+		o.settled()
+		o.requests.Reset()
+		o.reconciled(func() {
+			change(o, shop, func(shop *v1.Shop) { shop.Annotations = map[string]string{"touched": "yes"} })
+		})
+		o.reconciled(func() {
+			change(o, o.settings(""), func(settings *corev1.ConfigMap) { settings.Labels = map[string]string{"touched": "yes"} })
+		})
+		o.settled()
+		if o.requests.Writes() > 0 {
+			t.Errorf("the operator has written\n%s", o.requests)
+		}
+
+		// One that starts finds all as it should be. The first start after an object was created does not count: an
+		// operator that applies may take over the fields that the API server counts as created.
+		for range 2 {
+			o.stop()
+			o.reconciled(o.start)
+			o.settled()
+		}
+		if o.requests.Writes() > 0 {
+			t.Errorf("the operator has written after its start\n%s", o.requests)
+		}
+	})
+}

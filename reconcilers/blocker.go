@@ -1,0 +1,151 @@
+package reconcilers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/internal/ownership"
+
+	"github.com/go-logr/logr"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// existsError is an AlreadyExists of a child, with what is known of the object that has the name of the child. It has
+// the status of the error that it wraps.
+type existsError struct {
+	error
+	// object is what has the name of the child. It is nil if that is not known.
+	object client.Object
+	// claim says whose the object is, in words that follow "it". It is empty if that is not known.
+	claim string
+	// ours is true if the object may be a child of the node, which the cache does not show yet.
+	ours bool
+	// unreadable is set if the object cannot be read or tracked.
+	unreadable error
+}
+
+func (e *existsError) Error() string {
+	if e.claim == "" {
+		return e.error.Error()
+	}
+	return e.error.Error() + " and " + e.claim
+}
+
+func (e *existsError) Unwrap() error { return e.error }
+
+// Status implements [apierrs.APIStatus]. Functions that reflect a child may expect it of each AlreadyExists.
+func (e *existsError) Status() metav1.Status {
+	var answer apierrs.APIStatus
+	if !errors.As(e.error, &answer) {
+		return metav1.Status{}
+	}
+	status := answer.Status()
+	status.Message = e.Error()
+	return status
+}
+
+var _ apierrs.APIStatus = (*existsError)(nil)
+
+// explained returns the error that people see. It is the wrapped error if nothing is known of the object.
+func (e *existsError) explained(ctx context.Context) error {
+	if e.object != nil {
+		logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
+			"child", describeObject(e.object), "ownerRefs", e.object.GetOwnerReferences())
+	}
+	if e.claim == "" {
+		return e.error
+	}
+	return e
+}
+
+type explanationKey struct{}
+
+// withExplanation returns the context of an object manager that creates a child. If an object of that name exists, the
+// manager has the error explained before it logs it and records it as an event.
+func withExplanation(ctx context.Context, explain func(exists error) error) context.Context {
+	return context.WithValue(ctx, explanationKey{}, explain)
+}
+
+// explain returns err, with whose the object is if err is an AlreadyExists of a child.
+func explain(ctx context.Context, err error) error {
+	if f, ok := ctx.Value(explanationKey{}).(func(error) error); ok && apierrs.IsAlreadyExists(err) {
+		return f(err)
+	}
+	return err
+}
+
+// blockerOf returns what is known of the object that has the name of the desired child, which err is about. It reads
+// the object past the cache, once for an error. If the object is not a child of the node, the resource is woken when it
+// changes.
+func (k *children[T, CT, CLT]) blockerOf(
+	ctx context.Context, config Config, resource T, desired CT, err error,
+) *existsError {
+	var found *existsError
+	if errors.As(err, &found) {
+		return found
+	}
+	found = &existsError{error: err}
+	key := blockerKey(resource, desired, err)
+	switch {
+	case config.APIReader == nil:
+		// It cannot be read. If it is ours, the cache shows it soon.
+		found.ours = true
+		return found
+	case key.Name == "":
+		return found
+	}
+	blocker := copyOf(k.childType)
+	getErr := config.APIReader.Get(ctx, key, blocker)
+	switch {
+	case apierrs.IsNotFound(getErr):
+		blocker.SetNamespace(key.Namespace)
+		blocker.SetName(key.Name)
+	case getErr != nil:
+		found.unreadable = k.errorf("is unable to read %s %s, which exists already: %w",
+			typeName(k.childType), key, getErr)
+		return found
+	case k.isOwn(resource, blocker), k.isUnlabelled(resource, blocker):
+		found.ours = true
+		return found
+	}
+	found.object, found.claim = blocker, k.claimOf(resource, blocker)
+	if (!k.unowned || k.tracked) && config.Tracker != nil {
+		if err := config.track(ctx, blocker, resource); err != nil {
+			found.unreadable = k.errorf("is unable to track %s: %w", describeObject(blocker), err)
+		}
+	}
+	return found
+}
+
+// claimOf says whose an object is that is not a child of the node, in words that follow "it".
+func (k *children[T, CT, CLT]) claimOf(resource T, blocker CT) string {
+	claim := ownership.ClaimOf(blocker)
+	if !metav1.IsControlledBy(blocker, resource) {
+		return claim
+	}
+	if other := blocker.GetLabels()[NodeLabel]; k.label != "" && other != "" && other != k.label {
+		return claim + fmt.Sprintf(" as the child of the node %q", other)
+	}
+	return claim + ", but is not selected by OurChild"
+}
+
+// blockerKey returns the name of the object that is in the way of desired. The answer of the server has the name in its
+// details, which matters for a generated name. An error of another origin may have none.
+func blockerKey(resource, desired client.Object, err error) client.ObjectKey {
+	var key client.ObjectKey
+	if !isNil(desired) {
+		key = client.ObjectKeyFromObject(desired)
+	}
+	key.Namespace = cmp.Or(key.Namespace, resource.GetNamespace())
+	var status apierrs.APIStatus
+	if errors.As(err, &status) {
+		if details := status.Status().Details; details != nil {
+			key.Name = cmp.Or(details.Name, key.Name)
+		}
+	}
+	return key
+}

@@ -1,0 +1,141 @@
+package reconcilers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/statusfield"
+	rtime "github.com/espalier-dev/espalier/time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// reasonReconciled is the reason of an error condition while there is no error.
+const reasonReconciled = "Reconciled"
+
+const (
+	// maxErrorMessage limits the message of an error condition, in bytes.
+	maxErrorMessage = 1024
+	// errorTextInterval is how long the text of an error stays in the condition, if only the text changes. A text that
+	// differs in each request would wake the controller for ever.
+	errorTextInterval = time.Minute
+)
+
+// errorCondition returns what a condition says of the error of a tree; its type is left unset. Locate tells where an
+// error came up. It returns false if the condition stays as it is, because the error is quiet or a conflict.
+func errorCondition(err error, locate func(error) (failure, bool)) (metav1.Condition, bool) {
+	switch {
+	case err == nil, isHalt(err) && !hidesFailure(err):
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonReconciled}, true
+	case isQuiet(err):
+		return metav1.Condition{}, false
+	}
+	var reason Class
+	var texts []string
+	for _, member := range joinedErrors(err, locate) {
+		class, text := Classify(member), member.Error()
+		if found, ok := locate(member); ok {
+			class = found.class
+			var located *Error
+			if !errors.As(member, &located) {
+				text = (&Error{Path: found.path, Object: found.object, Err: member}).Error()
+			}
+		}
+		if class == ClassConflict {
+			// The cache is older than the object. The next request reads it anew.
+			continue
+		}
+		reason = cmp.Or(reason, class, ClassRetry)
+		texts = append(texts, strings.ReplaceAll(text, "\n", "; "))
+	}
+	return metav1.Condition{
+		Status:  metav1.ConditionFalse,
+		Reason:  string(reason),
+		Message: message.Truncate(strings.Join(slices.Compact(texts), "; "), maxErrorMessage),
+	}, len(texts) > 0
+}
+
+// joinedErrors returns the errors that err joins. It returns err itself if it came up as a whole, or says more than they
+// do.
+func joinedErrors(err error, locate func(error) (failure, bool)) []error {
+	if found, ok := locate(err); ok && isComparable(err) && found.err == err {
+		return []error{err}
+	}
+	members := wrappedErrors(err)
+	var texts []string
+	for _, member := range members {
+		texts = append(texts, member.Error())
+	}
+	if _, aggregate := err.(interface{ Errors() []error }); !aggregate && strings.Join(texts, "\n") != err.Error() {
+		return []error{err}
+	}
+	var all []error
+	for _, member := range members {
+		all = append(all, joinedErrors(member, locate)...)
+	}
+	return all
+}
+
+// checkErrorCondition returns an error for a type whose status cannot have the condition.
+func (r *ResourceReconciler[T]) checkErrorCondition(parts *rootParts[T]) error {
+	if r.ErrorCondition != "" && !statusfield.CanHaveConditions(reflect.TypeOf(r.Type)) {
+		return parts.errorf("must have a status with Conditions of type []metav1.Condition to define ErrorCondition")
+	}
+	return nil
+}
+
+// showError sets the error condition of resource after the tree returned err. Original is the resource as it was read.
+func (r *ResourceReconciler[T]) showError(ctx context.Context, p *requestState, original, resource T, err error) {
+	summarized := r.ErrorCondition == r.SummaryCondition
+	previous := GetCondition(original, r.ErrorCondition)
+	condition, ok := errorCondition(err, p.locate)
+	switch {
+	case !ok && !summarized && previous != nil:
+		condition = *previous
+	case !ok, summarized && condition.Status == metav1.ConditionTrue:
+		return
+	}
+	condition.Type = r.ErrorCondition
+	if ok && condition.Status == metav1.ConditionFalse {
+		text := resourcestate.LoadOrStore(p.resource, errorTextKey{}, func() *errorText { return &errorText{} })
+		was := cmp.Or(previous, &metav1.Condition{})
+		condition.Message = text.next(*was, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
+	}
+	SetCondition(ctx, resource, condition)
+}
+
+type errorTextKey struct{}
+
+// errorText is when the text of an error condition changed last.
+type errorText struct {
+	changed time.Time
+}
+
+var _ resourcestate.Evictor = (*errorText)(nil)
+
+// next returns the message for a condition that was previous: its own, or that of previous if only the message differs
+// and has changed shortly before.
+func (e *errorText) next(previous, condition metav1.Condition, generation int64, now time.Time) string {
+	sameError := previous.Status == condition.Status && previous.Reason == condition.Reason &&
+		previous.ObservedGeneration == generation
+	switch {
+	case previous.Message == condition.Message && sameError:
+	case sameError && now.Sub(e.changed) < errorTextInterval:
+		return previous.Message
+	default:
+		e.changed = now
+	}
+	return condition.Message
+}
+
+// Evict implements [resourcestate.Evictor].
+func (e *errorText) Evict(now time.Time) (empty bool) {
+	return now.Sub(e.changed) >= errorTextInterval
+}

@@ -1,0 +1,123 @@
+package testing
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+)
+
+// check fails the test at once if the config of a case cannot be made.
+func (r *caseRun) check(t *testing.T) {
+	t.Helper()
+	if r.expect.Scheme == nil {
+		t.Fatal("the table needs a scheme")
+	}
+	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
+		if err := c.checkGiven(r.resource); err != nil {
+			t.Fatalf("%s%s", err, c.suffix())
+		}
+	}
+}
+
+// checkGiven returns why the given objects cannot be stored. It calls resource, if it is the last of them, by the name
+// of its field.
+func (c *ExpectConfig) checkGiven(resource client.Object) error {
+	for _, list := range []struct {
+		field   string
+		objects []client.Object
+	}{{"GivenObjects", c.GivenObjects}, {"APIGivenObjects", c.APIGivenObjects}} {
+		names := make([]string, len(list.objects))
+		for i, obj := range list.objects {
+			names[i] = fmt.Sprintf("%s[%d]", list.field, i)
+			if i == len(list.objects)-1 && isResource(obj, resource) {
+				names[i] = "Resource"
+			}
+		}
+		if err := c.checkList(names, list.objects); err != nil {
+			return err
+		}
+	}
+	for i, obj := range c.StatusSubResourceTypes {
+		name := fmt.Sprintf("StatusSubResourceTypes[%d]", i)
+		if objects.IsNil(obj) {
+			return fmt.Errorf("%s is nil", name)
+		}
+		if _, err := c.stored(name, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isResource reports whether obj is the resource of a case, the same value.
+func isResource(obj, resource client.Object) bool {
+	return !objects.IsNil(resource) && reflect.TypeOf(obj).Comparable() && obj == resource
+}
+
+// checkList checks one list of given objects by their names in messages.
+func (c *ExpectConfig) checkList(names []string, objs []client.Object) error {
+	known := map[objectKey]string{}
+	for i, obj := range objs {
+		if objects.IsNil(obj) {
+			return fmt.Errorf("%s is nil", names[i])
+		}
+		stored, err := c.stored(names[i], obj)
+		if err != nil {
+			return err
+		}
+		kind, err := objects.KindOf(stored, c.Scheme)
+		if err != nil || c.Server != nil {
+			continue // a Go type of several kinds is stored under each; a server has an object once
+		}
+		key := objectKey{kind, client.ObjectKeyFromObject(stored)}
+		if stored.GetDeletionTimestamp() != nil && len(stored.GetFinalizers()) == 0 {
+			return fmt.Errorf("%s, %s, has a deletion timestamp and no finalizer: an API server has no such object",
+				names[i], key)
+		}
+		if first, ok := known[key]; ok {
+			hint := ""
+			if names[i] == "Resource" {
+				hint = ": the row gives the Resource by itself"
+			}
+			return fmt.Errorf("%s and %s are the same object, %s%s", names[i], first, key, hint)
+		}
+		known[key] = names[i]
+	}
+	return nil
+}
+
+// stored returns obj as it is stored, or an error that says why its type cannot be.
+func (c *ExpectConfig) stored(name string, obj client.Object) (client.Object, error) {
+	stored, err := given(obj, c.Scheme)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if _, isUnstructured := stored.(runtime.Unstructured); isUnstructured {
+		return stored, nil
+	}
+	if _, _, err := c.Scheme.ObjectKinds(stored); runtime.IsNotRegisteredError(err) {
+		return nil, fmt.Errorf("%s: %s", name, notInScheme(stored))
+	}
+	return stored, nil
+}
+
+// notInScheme says what to do about an object whose type is not in the scheme.
+func notInScheme(obj runtime.Object) string {
+	return fmt.Sprintf("the type %T is not in the scheme of the table: %s", obj, objects.Register(obj))
+}
+
+// String names the object.
+func (k objectKey) String() string {
+	return k.Kind + " " + objects.Path(k.Namespace, k.Name)
+}
+
+// isNothing reports whether a factory returned nil, or a nil pointer. A nil slice of nodes is an empty tree.
+func isNothing(made any) bool {
+	v := reflect.ValueOf(made)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}

@@ -1,0 +1,75 @@
+package testing
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
+)
+
+// checkRequest fails a row that passes without an expectation if the reconciler looked for the requested object, which
+// is not given, and others of its type are: such a row tests nothing by mistake.
+func (tc *ReconcilerTestCase) checkRequest(t *testing.T, c *ExpectConfig) {
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	text, others := c.missingRequest(tc.Request)
+	switch {
+	case text == "":
+	case others && !tc.statesSomething():
+		t.Errorf("%s. The row expects nothing, so it tests nothing. Correct the Request, or set ExpectOrder to "+
+			"[]string{} if the object must not exist.", text)
+	default:
+		t.Logf("Note: %s", text)
+	}
+}
+
+// missingRequest says that the object of a request is not given, and whether others of its type are. The text is empty
+// if the object is given. The type is that of the first object of that name that was read.
+func (c *ExpectConfig) missingRequest(request reconcilers.Request) (text string, others bool) {
+	reads := c.made().client.Reads()
+	i := slices.IndexFunc(reads, func(r recording.Read) bool { return r.Key == request.NamespacedName })
+	if i < 0 || !reads[i].Missed {
+		return "", false
+	}
+	key := objectKey{reads[i].Kind, request.NamespacedName}
+	text = fmt.Sprintf("the request is for %s, which is not given", key)
+	if request.Name == "" {
+		text = "the Request is empty"
+	}
+	var given []string
+	for _, obj := range c.givenObjects("", c.GivenObjects) {
+		if obj.key.GroupKind() == key.GroupKind() {
+			given = append(given, obj.key.String())
+		}
+	}
+	if len(given) == 0 {
+		return text, false
+	}
+	return text + "; given is " + strings.Join(given, ", "), true
+}
+
+// statesSomething reports whether the row has an expectation, in a field that is set or for another config.
+func (tc *ReconcilerTestCase) statesSomething() bool {
+	row := reflect.ValueOf(tc).Elem()
+	for i := range row.NumField() {
+		name := row.Type().Field(i).Name
+		if (strings.HasPrefix(name, "Expect") || name == "ShouldErr" || name == "Verify") && !row.Field(i).IsZero() {
+			return true
+		}
+	}
+	for _, c := range tc.AdditionalConfigs {
+		config := reflect.ValueOf(&c).Elem()
+		for i := range config.NumField() {
+			if strings.HasPrefix(config.Type().Field(i).Name, "Expect") && !config.Field(i).IsZero() {
+				return true
+			}
+		}
+	}
+	return false
+}
