@@ -42,6 +42,10 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	reasons     []metav1.StatusReason
 	listOptions func(ctx context.Context, resource T) []client.ListOption
 	ourChild    func(resource T, child CT) bool
+	// recreates is true if a child with an immutable field that is desired otherwise is deleted and created again.
+	recreates bool
+	// recreations are the attempts to do so, outside of a root.
+	recreations recreations
 	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
 	label string
 }
@@ -264,7 +268,11 @@ func (k *children[T, CT, CLT]) converge(
 			return none, err
 		}
 	}
-	return k.manage(ctx, config, resource, actual, desired)
+	child, err := k.manage(ctx, config, resource, actual, desired)
+	if k.recreates && apierrs.IsInvalid(err) {
+		return k.recreate(ctx, config, resource, actual, desired, err)
+	}
+	return child, err
 }
 
 // pickChild returns the object that counts as the child, and all others that are not terminating. A terminating object
@@ -418,6 +426,10 @@ func (k *children[T, CT, CLT]) classify(
 		}
 	}()
 	var none CT
+	if flaps := (*flappingError)(nil); errors.As(err, &flaps) {
+		// Another request does not help, and the object may well be as desired.
+		return none, err, nil
+	}
 	reason := apierrs.ReasonForError(err)
 	if !slices.Contains(k.reasons, reason) {
 		return none, nil, err
