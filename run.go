@@ -142,6 +142,7 @@ func (r *Run[Type]) Describe() reconcilers.Description {
 	}
 	if r.finalizer != "" {
 		description.Uses = []reconcilers.Access{{Verbs: []string{"patch"}}}
+		description.Finalizers = []string{r.finalizer}
 	}
 	return description
 }

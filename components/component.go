@@ -276,7 +276,11 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 	for _, dependent := range r.Dependents {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
 	}
-	return reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
+	description := reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
+	if r.Finalizer != "" {
+		description.Finalizers = []string{r.Finalizer}
+	}
+	return description
 }
 
 var dependentVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}

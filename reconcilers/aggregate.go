@@ -250,7 +250,9 @@ func (r *AggregateReconciler[T]) Reconcile(ctx context.Context, req Request) (Re
 func (r *AggregateReconciler[T]) Describe() Description {
 	r.init()
 	parts := r.parts()
-	return parts.describe(managerAccess(r.manager, r.Type)...)
+	description := parts.describe(managerAccess(r.manager, r.Type)...)
+	description.Finalizers = managerFinalizers(r.manager)
+	return description
 }
 
 // watch makes the request after each event of the object, and once at the start: an object that does not exist has no

@@ -172,6 +172,7 @@ func (m *ApplyingObjectManager[Type]) Describe() Description {
 		Uses: append(
 			[]Access{{Object: m.Type, Verbs: []string{"create", "patch", "delete"}}},
 			finalizerAccess(m.Finalizer, false)...),
+		Finalizers: nonEmpty(m.Finalizer),
 	}
 }
 

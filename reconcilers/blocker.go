@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/espalier-dev/espalier/internal/ownership"
 
@@ -107,7 +108,7 @@ func (k *children[T, CT, CLT]) blockerOf(
 		found.unreadable = k.errorf("is unable to read %s %s, which exists already: %w",
 			typeName(k.childType), key, getErr)
 		return found
-	case k.isOwn(resource, blocker):
+	case k.isOwn(resource, blocker), k.isUnlabelled(resource, blocker):
 		found.ours = true
 		return found
 	}
@@ -123,10 +124,13 @@ func (k *children[T, CT, CLT]) blockerOf(
 // claimOf says whose an object is that is not a child of the node, in words that follow "it".
 func (k *children[T, CT, CLT]) claimOf(resource T, blocker CT) string {
 	claim := ownership.ClaimOf(blocker)
-	if metav1.IsControlledBy(blocker, resource) {
-		claim += ", but is not selected by OurChild"
+	if !metav1.IsControlledBy(blocker, resource) {
+		return claim
 	}
-	return claim
+	if other := blocker.GetLabels()[NodeLabel]; k.label != "" && other != "" && other != k.label {
+		return claim + fmt.Sprintf(" as the child of the node %q", other)
+	}
+	return claim + ", but is not selected by OurChild"
 }
 
 // blockerKey returns the name of the object that is in the way of desired. The answer of the server has the name in its

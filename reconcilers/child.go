@@ -22,8 +22,11 @@ import (
 //     the resource anyway; one without an owner reference needs a Finalizer.
 //
 // The resource controls its child by an owner reference, and only an object that it controls counts as its child. If
-// several nodes of a tree have children of one type, each needs OurChild to find its own. If more than one object is
-// the child of this node, all are deleted and the desired one is created anew. A terminating child is not written. It
+// several nodes of a tree have children of one type, each needs LabelChildren or OurChild to find its own. The set-up of
+// the root refuses nodes that have neither, unless only one of them runs in a request, in a branch of an [IfThen], or
+// they have different configs. If nevertheless two nodes count one object as their child in a request, and would write
+// it, the second one returns an error that names both. If more than one object is the child of this node, all are
+// deleted and the desired one is created anew. A terminating child is not written. It
 // is reflected as long as it exists, it counts only if there is no other, and the desired child is created when it is
 // gone.
 //
@@ -95,8 +98,16 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
 	// OurChild reports whether an object is this node's child. It must not change the object. Default: each object that
-	// the resource controls. Required with SkipOwnerReference.
+	// the resource controls, or with LabelChildren each of them with the label. Required with SkipOwnerReference.
 	OurChild func(resource Type, child ChildType) bool
+
+	// LabelChildren labels the child with [NodeLabel] and the name of the node. Only an object with that label counts
+	// as the child of this node, so several nodes may have children of one type without OurChild. An object without the
+	// label counts too, if it has the name of the desired child and would be the child otherwise: it was made before
+	// the child was labelled. The object manager has to write the labels, as the short form and an
+	// [ApplyingObjectManager] do. Name has to be the value of a label, unique among the nodes with children of the
+	// type. Do not change it later. Default: false.
+	LabelChildren bool
 
 	initOnce sync.Once
 	children *children[Type, ChildType, ChildListType]
@@ -120,6 +131,9 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			reasons:     r.ReflectedChildErrorReasons,
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
+		}
+		if r.LabelChildren {
+			r.children.label = r.Name
 		}
 		r.children.useShortForm(r.Finalizer, r.MergeBeforeUpdate, r.Sanitize)
 		r.invalid = r.check()
@@ -177,6 +191,9 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 	if !terminating {
 		desired, err = r.DesiredChild(ctx, resource)
 	}
+	if err == nil {
+		found, err = r.children.withUnlabelled(ctx, config, resource, found, desired)
+	}
 	child, err := r.children.converge(ctx, config, resource, found, desired, err)
 	var result Result
 	if !terminating {
@@ -212,5 +229,8 @@ func (r *ChildReconciler[T, CT, CLT]) Describe() Description {
 		Name:   r.Name,
 		Detail: typeName(r.ChildType),
 		Uses:   r.children.uses(),
+
+		Finalizers: managerFinalizers(r.children.manager),
+		children:   r.children.selection(),
 	}
 }

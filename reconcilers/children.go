@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +42,8 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	reasons     []metav1.StatusReason
 	listOptions func(ctx context.Context, resource T) []client.ListOption
 	ourChild    func(resource T, child CT) bool
+	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
+	label string
 }
 
 // defaultChildTypes returns child and list with empty values for nil, and with the kind of an unstructured list.
@@ -67,6 +72,14 @@ func (k *children[T, CT, CLT]) useShortForm(finalizer string, merge func(current
 		return
 	}
 	k.tracked = k.unowned
+	if k.label != "" {
+		// What is merged may leave the labels as they are.
+		author := merge
+		merge = func(current, desired CT) {
+			author(current, desired)
+			k.setLabel(current)
+		}
+	}
 	k.manager = &UpdatingObjectManager[CT]{
 		Name:              k.name,
 		Type:              k.childType,
@@ -95,6 +108,9 @@ func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) e
 		return k.errorf("must implement %s", lacking)
 	case isNilNode(k.manager):
 		return k.errorf("must implement ChildObjectManager")
+	case len(content.IsLabelValue(k.label)) > 0:
+		return k.errorf("must have a Name that can be the value of a label, since LabelChildren is set: %s",
+			strings.Join(content.IsLabelValue(k.label), ", "))
 	case both:
 		return k.errorf("may not implement both ChildObjectManager and %s", fields)
 	case isNil(k.childType):
@@ -166,6 +182,9 @@ func (k *children[T, CT, CLT]) validate(ctx context.Context) error {
 func (k *children[T, CT, CLT]) setUp(
 	ctx context.Context, mgr Manager, bldr *Builder, then func(context.Context, Manager, *Builder) error,
 ) error {
+	if err := k.checkKind(ctx); err != nil {
+		return err
+	}
 	if !k.unowned {
 		if err := k.watch(ctx, mgr, bldr); err != nil {
 			return k.errorf("is unable to watch %s: %w", typeName(k.childType), err)
@@ -175,6 +194,18 @@ func (k *children[T, CT, CLT]) setUp(
 		return err
 	}
 	return then(ctx, mgr, bldr)
+}
+
+// checkKind returns an error if the kind of the children is not known. They could be neither watched nor indexed.
+func (k *children[T, CT, CLT]) checkKind(ctx context.Context) error {
+	config, err := RetrieveConfig(ctx)
+	if err != nil || config.IsEmpty() {
+		return err
+	}
+	if _, err := config.GroupVersionKindFor(k.childType); err != nil {
+		return k.errorf("must have a ChildType that the scheme knows, or with apiVersion and kind: %w", err)
+	}
+	return nil
 }
 
 func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Builder) error {
@@ -204,7 +235,11 @@ func (k *children[T, CT, CLT]) converge(
 		return actual, nil
 	case err != nil:
 		return none, err
-	case !isNil(desired):
+	}
+	if err := k.claim(ctx, config, resource, found...); err != nil {
+		return none, err
+	}
+	if !isNil(desired) {
 		if err := k.setOwner(ctx, config, resource, desired); err != nil {
 			return none, err
 		}
@@ -256,11 +291,18 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 	if err == nil || !isNil(child) {
 		k.recordWrite(ctx, config, actual, child)
 	}
+	if err == nil && !isNil(child) && isAbsent(actual) {
+		err = k.claim(ctx, config, resource, child)
+	}
 	return child, err
 }
 
-// setOwner makes the resource the controller of desired, unless owner references are not used.
+// setOwner makes the resource the controller of desired, unless owner references are not used. It labels desired if
+// the children are labelled.
 func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, resource T, desired CT) error {
+	if k.label != "" {
+		k.setLabel(desired)
+	}
 	if !k.unowned {
 		if err := setController(ctx, config, resource, desired); err != nil {
 			return k.errorf("is unable to make %s the controller of %s: %w",
@@ -270,6 +312,42 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 	if !k.isOwn(resource, desired) {
 		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, "+
 			"this can result in orphaned children", "child", describeObject(desired))
+	}
+	return nil
+}
+
+// setLabel labels a child with the name of the node.
+func (k *children[T, CT, CLT]) setLabel(child CT) {
+	labels := child.GetLabels()
+	if labels[NodeLabel] == k.label {
+		return
+	}
+	// The author may use one map for several objects.
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[NodeLabel] = k.label
+	child.SetLabels(labels)
+}
+
+// claim notes that the node counts objects as its children and is about to change them. It returns an error if another
+// node does so in this request. A terminating resource may lose a child by any of its nodes.
+func (k *children[T, CT, CLT]) claim(ctx context.Context, config Config, resource T, found ...CT) error {
+	request, at := listKeeper(ctx), pathOf(ctx)
+	if request == nil || resource.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	key := childKey{list: k.listKey(config)}
+	key.list.node = nil
+	for _, child := range found {
+		if key.uid = child.GetUID(); key.uid == "" {
+			continue
+		}
+		if other := request.claim(key, childClaim{node: k.node, at: at}); other != nil {
+			return fmt.Errorf("the nodes %s and %s both count %s as their child: set LabelChildren or OurChild on both",
+				other, at, describeObject(child))
+		}
 	}
 	return nil
 }

@@ -95,11 +95,17 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
 
 	// OurChild reports whether an object is one of this node's children. It must not change the object. Default: each
-	// object that the resource controls. Required without owner references.
+	// object that the resource controls, or with LabelChildren each of them with the label. Required without owner
+	// references.
 	OurChild func(resource Type, child ChildType) bool
 
 	// IdentifyChild returns the identity of a child, desired or known. It must not change the child. Required.
 	IdentifyChild func(child ChildType) string
+
+	// LabelChildren labels the children with [NodeLabel] and the name of the node. Only objects with that label count
+	// as children of this node, see [ChildReconciler]. An object without the label counts too, if it has the name of a
+	// desired child and would be a child otherwise; [RetrieveKnownChildren] does not return it. Default: false.
+	LabelChildren bool
 
 	initOnce sync.Once
 	children *children[Type, ChildType, ChildListType]
@@ -123,6 +129,9 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			reasons:     r.ReflectedChildErrorReasons,
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
+		}
+		if r.LabelChildren {
+			r.children.label = r.Name
 		}
 		r.children.useShortForm("", r.MergeBeforeUpdate, r.Sanitize)
 		r.invalid = r.check()
@@ -192,6 +201,9 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 	statusOnly := errors.Is(err, OnlyReconcileChildStatus)
 	if statusOnly {
 		desired, err = nil, nil
+	}
+	if err == nil {
+		known, err = r.children.withUnlabelled(ctx, config, resource, known, desired...)
 	}
 	var slots []childSlot[CT]
 	if err == nil {
@@ -330,6 +342,9 @@ func (r *ChildSetReconciler[T, CT, CLT]) Describe() Description {
 		Name:   r.Name,
 		Detail: typeName(r.ChildType),
 		Uses:   append(r.children.uses(), finalizerAccess(r.Finalizer, false)...),
+
+		Finalizers: append(managerFinalizers(r.children.manager), nonEmpty(r.Finalizer)...),
+		children:   r.children.selection(),
 	}
 }
 

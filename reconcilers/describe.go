@@ -35,8 +35,17 @@ type Description struct {
 	Conditions []string
 	// Uses lists what the node itself does with the API. The nodes nested in it have their own.
 	Uses []Access
+	// Finalizers are the finalizers that the node itself puts on the resource. The nodes nested in it have their own.
+	Finalizers []string
 	// Nodes are the nested nodes, in the order in which they run.
 	Nodes []Description
+
+	// children says which objects the node counts as its children. It is nil for a node without children.
+	children *childSelection
+	// alternatives is true if only one of Nodes runs in a request.
+	alternatives bool
+	// replacesConfig is true if Nodes run with another config than the node.
+	replacesConfig bool
 }
 
 // Access is a use of one API type.
@@ -75,6 +84,15 @@ func (d Description) Walk(visit func(path string, d Description)) {
 }
 
 func (d Description) walk(parent string, visit func(path string, d Description)) {
+	path := d.pathBelow(parent)
+	visit(path, d)
+	for _, nested := range d.Nodes {
+		nested.walk(path, visit)
+	}
+}
+
+// pathBelow returns the path of the node in a node with the path parent.
+func (d Description) pathBelow(parent string) string {
 	path := parent
 	for _, segment := range []string{d.Index, d.Name} {
 		switch {
@@ -85,10 +103,7 @@ func (d Description) walk(parent string, visit func(path string, d Description))
 			path += "/" + segment
 		}
 	}
-	visit(path, d)
-	for _, nested := range d.Nodes {
-		nested.walk(path, visit)
-	}
+	return path
 }
 
 // String returns the tree with a line for each node. Lines are not padded, and the text ends with a newline.

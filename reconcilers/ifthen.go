@@ -96,7 +96,8 @@ func (r *IfThen[Type]) Reconcile(ctx context.Context, resource Type) (Result, er
 // Describe shows both nodes.
 func (r *IfThen[Type]) Describe() Description {
 	r.init()
-	d := Description{Kind: "IfThen", Name: r.Name, Nodes: []Description{describeAs("Then", r.Then)}}
+	then := describeAs("Then", r.Then)
+	d := Description{Kind: "IfThen", Name: r.Name, Nodes: []Description{then}, alternatives: true}
 	if !isNilNode(r.Else) {
 		d.Nodes = append(d.Nodes, describeAs("Else", r.Else))
 	}

@@ -96,11 +96,53 @@ func (k *children[T, CT, CLT]) ownOf(resource T, objects []client.Object) []CT {
 
 // isOwn reports whether an object is a child of the node.
 func (k *children[T, CT, CLT]) isOwn(resource T, obj client.Object) bool {
+	return k.mayBeOwn(resource, obj) && (k.label == "" || obj.GetLabels()[NodeLabel] == k.label)
+}
+
+// mayBeOwn reports whether an object is a child of the node, whatever its label.
+func (k *children[T, CT, CLT]) mayBeOwn(resource T, obj client.Object) bool {
 	child, ok := obj.(CT)
 	if !ok || !k.unowned && !metav1.IsControlledBy(child, resource) {
 		return false
 	}
 	return k.ourChild == nil || k.ourChild(resource, child)
+}
+
+// isUnlabelled reports whether an object is a child of the node if it is desired: it was made before the children were
+// labelled, or has lost its label.
+func (k *children[T, CT, CLT]) isUnlabelled(resource T, obj client.Object) bool {
+	return k.label != "" && obj.GetLabels()[NodeLabel] == "" && k.mayBeOwn(resource, obj)
+}
+
+// withUnlabelled returns found together with the unlabelled children that have the name of a desired one.
+func (k *children[T, CT, CLT]) withUnlabelled(
+	ctx context.Context, config Config, resource T, found []CT, desired ...CT,
+) ([]CT, error) {
+	if k.label == "" {
+		return found, nil
+	}
+	names := map[client.ObjectKey]bool{}
+	for _, child := range desired {
+		if !isNil(child) {
+			names[client.ObjectKeyFromObject(child)] = true
+		}
+	}
+	for _, child := range found {
+		delete(names, client.ObjectKeyFromObject(child))
+	}
+	if len(names) == 0 {
+		return found, nil
+	}
+	candidates, err := k.candidates(ctx, config, resource)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range candidates {
+		if names[client.ObjectKeyFromObject(obj)] && k.isUnlabelled(resource, obj) {
+			found = append(found, obj.(CT))
+		}
+	}
+	return found, nil
 }
 
 // candidates returns the objects among which the children are: what the cache shows, corrected by what the controller
@@ -208,9 +250,9 @@ func (k *children[T, CT, CLT]) list(
 	ctx context.Context, config Config, resource T, opts ...client.ListOption,
 ) ([]client.Object, error) {
 	if k.listOptions != nil {
-		isOwn := func(obj client.Object) bool { return k.isOwn(resource, obj) }
+		mayBeOwn := func(obj client.Object) bool { return k.mayBeOwn(resource, obj) }
 		opts = slices.Concat(k.listOptions(ctx, resource), opts)
-		return listObjects(ctx, config.Client, k.listType, isOwn, opts...)
+		return listObjects(ctx, config.Client, k.listType, mayBeOwn, opts...)
 	}
 	controlled := func(obj client.Object) bool { return metav1.IsControlledBy(obj, resource) }
 	opts = append(opts, client.InNamespace(resource.GetNamespace()))

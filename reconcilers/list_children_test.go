@@ -38,7 +38,7 @@ func unownedPart(id string) func(*configMapSet) {
 	}
 }
 
-// knownParts records the names of the children that a set knows, and desires them.
+// knownParts records the names of the children that a set knows, and leaves them as they are.
 func knownParts(calls *trace) *configMapSet {
 	node := reflectingSet(calls)
 	node.Name = "known"
@@ -49,7 +49,7 @@ func knownParts(calls *trace) *configMapSet {
 			names = append(names, strings.TrimPrefix(child.Namespace+"/", "default/")+child.Name)
 		}
 		calls.add("known %v", names)
-		return known, nil
+		return nil, reconcilers.OnlyReconcileChildStatus
 	}
 	return node
 }

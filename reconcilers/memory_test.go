@@ -71,8 +71,11 @@ func rememberingTree() widgetNode {
 		}
 		return desired, nil
 	}
+	set.LabelChildren = true
+	child := reflectingChild(&trace{})
+	child.LabelChildren = true
 	return widgetSequence{
-		reflectingChild(&trace{}),
+		child,
 		set,
 		&widgetSync{Sync: func(ctx context.Context, w *resources.Widget) error {
 			config := reconcilers.RetrieveConfigOrDie(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -31,6 +32,8 @@ type requestState struct {
 	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
 	wake     time.Duration
 	children map[childListKey][]client.Object
+	// claims are the nodes that count an object as their child.
+	claims map[childKey]childClaim
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference
@@ -106,6 +109,36 @@ func (s *requestState) locate(err error) (failure, bool) {
 		}
 	}
 	return failure{}, false
+}
+
+// childClaim says which node counts an object as its child.
+type childClaim struct {
+	node any
+	at   *nodePath
+}
+
+// childKey identifies a child. Its UID does so in a cluster. In tests, objects of several types may have one UID.
+type childKey struct {
+	list childListKey
+	uid  types.UID
+}
+
+// claim notes that a node counts an object as its child. If another node does so already, it returns the path of that
+// node and changes nothing.
+func (s *requestState) claim(child childKey, by childClaim) (other *nodePath) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.claims[child]; ok {
+		if known.node != by.node {
+			return known.at
+		}
+		return nil
+	}
+	if s.claims == nil {
+		s.claims = map[childKey]childClaim{}
+	}
+	s.claims[child] = by
+	return nil
 }
 
 // isComparable reports whether == works for v. It panics for a value that holds a slice, a map or a function. Some

@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -168,6 +169,10 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	}
 	if err := r.checkConfig(); err != nil {
 		return nil, err
+	}
+	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
+	if err := checkClashes(Describe(how.root), kind); err != nil {
+		return nil, r.errorf("%w", err)
 	}
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)

@@ -137,6 +137,7 @@ func (m *UpdatingObjectManager[Type]) Describe() Description {
 		Uses: append(
 			[]Access{{Object: m.Type, Verbs: []string{"create", "update", "delete"}}},
 			finalizerAccess(m.Finalizer, false)...),
+		Finalizers: nonEmpty(m.Finalizer),
 	}
 }
 

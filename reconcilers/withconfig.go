@@ -112,5 +112,6 @@ func (r *WithConfig[Type]) replace(ctx context.Context) (context.Context, error)
 // Describe shows the nested node.
 func (r *WithConfig[Type]) Describe() Description {
 	r.init()
-	return Description{Kind: "WithConfig", Name: r.Name, Nodes: []Description{Describe(r.Reconciler)}}
+	nested := []Description{Describe(r.Reconciler)}
+	return Description{Kind: "WithConfig", Name: r.Name, Nodes: nested, replacesConfig: true}
 }

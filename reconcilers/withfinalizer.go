@@ -102,10 +102,11 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 func (r *WithFinalizer[Type]) Describe() Description {
 	r.init()
 	return Description{
-		Kind:   "WithFinalizer",
-		Name:   r.Name,
-		Detail: r.Finalizer,
-		Uses:   []Access{{Verbs: []string{"patch"}}},
-		Nodes:  []Description{Describe(r.Reconciler)},
+		Kind:       "WithFinalizer",
+		Name:       r.Name,
+		Detail:     r.Finalizer,
+		Uses:       []Access{{Verbs: []string{"patch"}}},
+		Finalizers: nonEmpty(r.Finalizer),
+		Nodes:      []Description{Describe(r.Reconciler)},
 	}
 }
