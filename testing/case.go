@@ -81,19 +81,12 @@ type caseRun struct {
 	// additional are the AdditionalConfigs, by name.
 	additional map[string]*ExpectConfig
 	cleanUp    func() error
-<<<<<<< HEAD
-	// report has what fails, until the end of the case.
-	report *report
-	// resource is the resource of a sub-reconciler's case, nil in other cases.
-	resource client.Object
-=======
 	// resource is the resource of a sub-reconciler's case, nil in other cases.
 	resource client.Object
 	// request is the request to a root, nil in other cases.
 	request *reconcilers.Request
 	// report has what fails, until the end of the case.
 	report *report
->>>>>>> rows
 }
 
 // begin prepares a case. Call end when it is over.
@@ -190,14 +183,8 @@ func (r *caseRun) assert(t *testing.T) {
 	for _, c := range r.inOrder() {
 		c.AssertExpectations(t)
 	}
-<<<<<<< HEAD
-	r.report.fail(t)
-	if t.Failed() {
-		r.explain(t)
-=======
 	if t.Failed() || len(r.report.failures) > 0 {
 		r.report.notes = r.explanations()
->>>>>>> rows
 	}
 	r.report.fail(t)
 }
