@@ -276,7 +276,9 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 	for _, dependent := range r.Dependents {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
 	}
-	description := reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
+	description := reconcilers.Description{
+		Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Conditions: []string{r.Condition}, Uses: uses,
+	}
 	if r.Finalizer != "" {
 		description.Finalizers = []string{r.Finalizer}
 	}
