@@ -2,7 +2,9 @@ package controller_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,4 +120,47 @@ func TestReadyFollows(t *testing.T) {
 	if len(bare.Status.Conditions) > 0 {
 		t.Errorf("there are conditions %v of nothing", bare.Status.Conditions)
 	}
+}
+
+// TestDeletionBegins: as long as the installation is not gone, the information about it stays.
+func TestDeletionBegins(t *testing.T) {
+	for name, test := range map[string]struct {
+		finalizer string
+		deletes   []string
+	}{
+		"the installation is there": {controller.Prefix + "/component", []string{"Installation"}},
+		"the installation is gone":  {"example.com/other", []string{"Installation", "Information", "Release"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := controller.New(reconcilers.Config{})
+			tree := root.Reconciler.(reconcilers.ReverseOnDeletion[*v1alpha1.Platform])
+			var ran []string
+			for i, node := range tree {
+				tree[i] = &standIn{reconcilers.Describe(node), &ran}
+			}
+			deleted := platform.Object()
+			deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			deleted.Finalizers = []string{test.finalizer}
+			if _, err := tree.Reconcile(t.Context(), deleted); err != nil || !slices.Equal(ran, test.deletes) {
+				t.Errorf("%q ran, %v", ran, err)
+			}
+		})
+	}
+}
+
+// standIn is described as a node of the tree, and does nothing.
+type standIn struct {
+	description reconcilers.Description
+	ran         *[]string
+}
+
+func (s *standIn) Describe() reconcilers.Description { return s.description }
+
+func (s *standIn) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+	return nil
+}
+
+func (s *standIn) Reconcile(context.Context, *v1alpha1.Platform) (reconcilers.Result, error) {
+	*s.ran = append(*s.ran, s.description.Name)
+	return reconcilers.Result{}, nil
 }
