@@ -277,6 +277,9 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
 	}
 	description := reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
+	if r.Condition != "" {
+		description.Conditions = []string{r.Condition}
+	}
 	if r.Finalizer != "" {
 		description.Finalizers = []string{r.Finalizer}
 	}

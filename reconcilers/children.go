@@ -310,8 +310,8 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 		}
 	}
 	if !k.isOwn(resource, desired) {
-		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, "+
-			"this can result in orphaned children", "child", describeObject(desired))
+		logOnce(ctx, "object returned from DesiredChild does not match OurChild", describeObject(desired),
+			"this can result in orphaned children")
 	}
 	return nil
 }
@@ -412,6 +412,11 @@ func (k *children[T, CT, CLT]) classify(
 	if err == nil {
 		return child, nil, nil
 	}
+	defer func() {
+		if reflected != nil {
+			logOnce(ctx, "the child is refused", k.describe(desired), reflected.Error())
+		}
+	}()
 	var none CT
 	reason := apierrs.ReasonForError(err)
 	if !slices.Contains(k.reasons, reason) {
@@ -427,7 +432,7 @@ func (k *children[T, CT, CLT]) classify(
 			contextOf(ctx).state.fail(pathOf(ctx), k.describe(desired), ClassConflict, err)
 			return none, nil, err
 		}
-		return none, found.explained(ctx), nil
+		return none, found.explained(), nil
 	}
 	if reason == metav1.StatusReasonForbidden {
 		// No event says that a quota was raised or a right was granted.

@@ -256,7 +256,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 			r.forget(config, r.Type, req)
 			return Result{}, nil
 		}
-		return Result{}, fetchFailed(ctx, err)
+		return Result{}, err
 	}
 	now := rtime.RetrieveNow(ctx)
 	p.resource = r.states.Of(original)

@@ -27,8 +27,10 @@ func New(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1alpha1.Pl
 		SyncStatusDuringFinalization: true,
 		// A delay counts although the status was written.
 		KeepResultAfterStatusUpdate: true,
-		Reconciler: reconcilers.Sequence[*v1alpha1.Platform]{
+		// While the deletion of the installation is blocked, the platform is used, and nothing else of it goes.
+		Reconciler: reconcilers.ReverseOnDeletion[*v1alpha1.Platform]{
 			Release(),
+			Information(),
 			Installation(),
 		},
 	}
