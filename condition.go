@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The reasons of conditions that nodes report. The other reasons are those of [NotReady], those of the API server
-// (AlreadyExists, Forbidden, Invalid, NotFound) and the classes of errors, see [reconcilers.Class].
+// The reasons of conditions that nodes report. The other reasons are those of [NotReady], and those of the API server
+// (AlreadyExists, Forbidden, Invalid, NotFound).
 const (
 	// ReasonReady means that the child, or each child of a set, is ready.
 	ReasonReady = "Ready"
@@ -25,7 +25,7 @@ const (
 	ReasonNotDesired = "NotDesired"
 	// ReasonInProgress means that a child is not ready yet. The message says what it waits for.
 	ReasonInProgress = "InProgress"
-	// ReasonFailed means that a child has failed.
+	// ReasonFailed means that a child has failed, or that the function of a step returned an error.
 	ReasonFailed = "Failed"
 	// ReasonTerminating means that a child is being deleted. Another one is created when it is gone.
 	ReasonTerminating = "Terminating"
@@ -66,7 +66,7 @@ func conditionOfError(err error) metav1.Condition {
 		condition.Reason, condition.Message = notReady.Reason, notReady.Message
 		return condition
 	}
-	condition.Reason = cmp.Or(string(apierrs.ReasonForError(err)), string(reconcilers.Classify(err)))
+	condition.Reason = cmp.Or(string(apierrs.ReasonForError(err)), ReasonFailed)
 	return condition
 }
 

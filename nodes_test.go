@@ -114,7 +114,7 @@ func TestRuns(t *testing.T) {
 		"an error": {
 			Resource: widget.With(with("error")).Object(),
 			ExpectResource: widget.With(with("error"),
-				is("Registered", metav1.ConditionFalse, "Retry", "boom")).Object(),
+				is("Registered", metav1.ConditionFalse, "Failed", "boom")).Object(),
 			ShouldErr: true,
 			Verify:    called(1),
 		},

@@ -35,7 +35,7 @@ func Runs[Type client.Object](name string, run func(ctx context.Context, resourc
 }
 
 // Reports has the node report by a condition of that type whether the function returned an error: True with the reason
-// Succeeded; False with the reason of [NotReady], or the class of the error.
+// Succeeded; False with the reason of [NotReady] or of the API server, or Failed.
 func (r *Run[Type]) Reports(conditionType string) *Run[Type] {
 	r.condition = conditionType
 	return r

@@ -102,7 +102,8 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 		return actual, nil
 	}
 
-	if err := w.refused(ctx, w.writeOf(actual, a.identity)); err != nil {
+	content := func() map[string]any { return wanted.Object().Object }
+	if err := w.mayUpdate(ctx, actual, a.identity, content); err != nil {
 		return none, err
 	}
 	answer, changed, err := a.apply(ctx, w, wanted, actual)

@@ -50,11 +50,11 @@ func TestChildReconcilerValidate(t *testing.T) {
 		},
 		"no manager": {
 			node:    without(func(n *configMapNode) { n.ChildObjectManager = nil }),
-			shallow: unnamed("implement ChildObjectManager"),
+			shallow: unnamed("implement MergeBeforeUpdate or ChildObjectManager"),
 		},
 		"nil manager": {
 			node:    without(func(n *configMapNode) { n.ChildObjectManager = (*configMaps)(nil) }),
-			shallow: unnamed("implement ChildObjectManager"),
+			shallow: unnamed("implement MergeBeforeUpdate or ChildObjectManager"),
 		},
 		// The manager has no name before it is used, so the name that defaulting would give is not part of the message.
 		"bad manager": {

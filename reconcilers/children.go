@@ -42,6 +42,10 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	reasons     []metav1.StatusReason
 	listOptions func(ctx context.Context, resource T) []client.ListOption
 	ourChild    func(resource T, child CT) bool
+	// recreates is true if a child with an immutable field that is desired otherwise is deleted and created again.
+	recreates bool
+	// recreations are the attempts to do so, outside of a root.
+	recreations recreations
 	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
 	label string
 }
@@ -107,7 +111,7 @@ func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) e
 	case lacking != "":
 		return k.errorf("must implement %s", lacking)
 	case isNilNode(k.manager):
-		return k.errorf("must implement ChildObjectManager")
+		return k.errorf("must implement MergeBeforeUpdate or ChildObjectManager")
 	case len(content.IsLabelValue(k.label)) > 0:
 		return k.errorf("must have a Name that can be the value of a label, since LabelChildren is set: %s",
 			strings.Join(content.IsLabelValue(k.label), ", "))
@@ -236,7 +240,7 @@ func (k *children[T, CT, CLT]) converge(
 	case err != nil:
 		return none, err
 	}
-	if err := k.claim(ctx, config, resource, found...); err != nil {
+	if err := k.take(ctx, config, resource, found...); err != nil {
 		return none, err
 	}
 	if !isNil(desired) {
@@ -264,7 +268,11 @@ func (k *children[T, CT, CLT]) converge(
 			return none, err
 		}
 	}
-	return k.manage(ctx, config, resource, actual, desired)
+	child, err := k.manage(ctx, config, resource, actual, desired)
+	if k.recreates && apierrs.IsInvalid(err) {
+		return k.recreate(ctx, config, resource, actual, desired, err)
+	}
+	return child, err
 }
 
 // pickChild returns the object that counts as the child, and all others that are not terminating. A terminating object
@@ -292,7 +300,7 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 		k.recordWrite(ctx, config, actual, child)
 	}
 	if err == nil && !isNil(child) && isAbsent(actual) {
-		err = k.claim(ctx, config, resource, child)
+		err = k.take(ctx, config, resource, child)
 	}
 	return child, err
 }
@@ -331,9 +339,9 @@ func (k *children[T, CT, CLT]) setLabel(child CT) {
 	child.SetLabels(labels)
 }
 
-// claim notes that the node counts objects as its children and is about to change them. It returns an error if another
+// take notes that the node counts objects as its children and is about to change them. It returns an error if another
 // node does so in this request. A terminating resource may lose a child by any of its nodes.
-func (k *children[T, CT, CLT]) claim(ctx context.Context, config Config, resource T, found ...CT) error {
+func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource T, found ...CT) error {
 	request, at := listKeeper(ctx), pathOf(ctx)
 	if request == nil || resource.GetDeletionTimestamp() != nil {
 		return nil
@@ -344,7 +352,7 @@ func (k *children[T, CT, CLT]) claim(ctx context.Context, config Config, resourc
 		if key.uid = child.GetUID(); key.uid == "" {
 			continue
 		}
-		if other := request.claim(key, childClaim{node: k.node, at: at}); other != nil {
+		if other := request.take(key, childTaker{node: k.node, at: at}); other != nil {
 			return fmt.Errorf("the nodes %s and %s both count %s as their child: set LabelChildren or OurChild on both",
 				other, at, describeObject(child))
 		}
@@ -418,6 +426,10 @@ func (k *children[T, CT, CLT]) classify(
 		}
 	}()
 	var none CT
+	if flaps := (*flappingError)(nil); errors.As(err, &flaps) {
+		// Another request does not help, and the object may well be as desired.
+		return none, err, nil
+	}
 	reason := apierrs.ReasonForError(err)
 	if !slices.Contains(k.reasons, reason) {
 		return none, nil, err

@@ -11,7 +11,9 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/tracker"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
@@ -145,7 +147,11 @@ func (c Config) TrackAndGet(
 	if err := c.track(ctx, ref, watcher); err != nil {
 		return err
 	}
-	return c.Get(ctx, key, obj, opts...)
+	err = c.Get(ctx, key, obj, opts...)
+	if err == nil {
+		contextOf(ctx).state.noteRead(obj)
+	}
+	return err
 }
 
 // TrackAndList reads a list and tracks it: the resource of the request is reconciled again whenever an object that
@@ -157,7 +163,15 @@ func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts .
 	if err := c.trackList(ctx, list, opts); err != nil {
 		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
 	}
-	return c.List(ctx, list, opts...)
+	if err := c.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok {
+			contextOf(ctx).state.noteRead(obj)
+		}
+		return nil
+	})
 }
 
 func (c Config) trackList(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {

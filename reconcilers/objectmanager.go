@@ -133,7 +133,22 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 			"resource", describeObject(actual))
 		return actual, nil
 	}
-	return how.update(ctx, w, actual, desired)
+	updated, err := how.update(ctx, w, actual, desired)
+	if known := w.lastWrites.flapping(actual.GetUID()); err == nil && known != nil && known.flaps {
+		err = w.flappingUntilQuiet(ctx, actual, known)
+	}
+	return updated, err
+}
+
+// mayUpdate returns an error if actual must not be written: this write was refused, or what is desired is flapping.
+// Content returns the content of what is desired, or nil.
+func (w *objectWriter[Type]) mayUpdate(
+	ctx context.Context, actual Type, desired desiredHash, content func() map[string]any,
+) error {
+	if err := w.refused(ctx, w.writeOf(actual, desired)); err != nil {
+		return err
+	}
+	return w.hold(ctx, actual, desired, content)
 }
 
 func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type], desired Type) (Type, error) {
@@ -341,6 +356,8 @@ type usedWrite struct {
 	lastWrite
 	// used is the request that looked it up last.
 	used uint64
+	// flapping is what is known of the changes of what is desired; nil if the object was not updated yet.
+	flapping *flapping
 }
 
 const (
@@ -384,7 +401,25 @@ func (w *lastWrites) record(actual client.Object, desired desiredHash, last last
 	if w.byUID == nil || w.limit > 0 && len(w.byUID) >= w.limit {
 		w.byUID = map[types.UID]usedWrite{}
 	}
-	w.byUID[uid] = usedWrite{lastWrite: last, used: w.request}
+	w.byUID[uid] = usedWrite{lastWrite: last, used: w.request, flapping: w.byUID[uid].flapping}
+}
+
+// flapping returns what is known of the changes of what is desired of an object, or nil.
+func (w *lastWrites) flapping(uid types.UID) *flapping {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byUID[uid].flapping
+}
+
+func (w *lastWrites) setFlapping(uid types.UID, known *flapping) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byUID == nil {
+		w.byUID = map[types.UID]usedWrite{}
+	}
+	write := w.byUID[uid]
+	write.used, write.flapping = w.request, known
+	w.byUID[uid] = write
 }
 
 func (w *lastWrites) forget(uid types.UID) {
@@ -394,12 +429,17 @@ func (w *lastWrites) forget(uid types.UID) {
 }
 
 // Evict implements [resourcestate.Evictor].
-func (w *lastWrites) Evict(time.Time) (empty bool) {
+func (w *lastWrites) Evict(now time.Time) (empty bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, write := range w.byUID {
 		if w.request-write.used > maxIdleRequests {
 			delete(w.byUID, uid)
+			continue
+		}
+		if write.flapping != nil && write.flapping.previous != nil {
+			write.flapping = write.flapping.dropPrevious(now)
+			w.byUID[uid] = write
 		}
 	}
 	w.request++

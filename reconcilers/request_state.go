@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"hash/maphash"
 	"reflect"
 	"sync"
 	"time"
@@ -27,13 +28,15 @@ type requestState struct {
 
 	mu       sync.Mutex
 	failures []failure
+	// reads is the digest of the versions of the objects that were read and are tracked.
+	reads uint64
 	// retry is true if what was refused is to be tried again, although no node returned an error.
 	retry bool
 	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
 	wake     time.Duration
 	children map[childListKey][]client.Object
-	// claims are the nodes that count an object as their child.
-	claims map[childKey]childClaim
+	// takers are the nodes that count an object as their child.
+	takers map[childKey]childTaker
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference
@@ -111,8 +114,8 @@ func (s *requestState) locate(err error) (failure, bool) {
 	return failure{}, false
 }
 
-// childClaim says which node counts an object as its child.
-type childClaim struct {
+// childTaker is the node that counts an object as its child.
+type childTaker struct {
 	node any
 	at   *nodePath
 }
@@ -123,21 +126,21 @@ type childKey struct {
 	uid  types.UID
 }
 
-// claim notes that a node counts an object as its child. If another node does so already, it returns the path of that
+// take notes that a node counts an object as its child. If another node does so already, it returns the path of that
 // node and changes nothing.
-func (s *requestState) claim(child childKey, by childClaim) (other *nodePath) {
+func (s *requestState) take(child childKey, by childTaker) (other *nodePath) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, ok := s.claims[child]; ok {
+	if known, ok := s.takers[child]; ok {
 		if known.node != by.node {
 			return known.at
 		}
 		return nil
 	}
-	if s.claims == nil {
-		s.claims = map[childKey]childClaim{}
+	if s.takers == nil {
+		s.takers = map[childKey]childTaker{}
 	}
-	s.claims[child] = by
+	s.takers[child] = by
 	return nil
 }
 
@@ -145,6 +148,20 @@ func (s *requestState) claim(child childKey, by childClaim) (other *nodePath) {
 // errors and some clients do, such as the clients of controller-runtime's interceptor.
 func isComparable(v any) bool {
 	return reflect.ValueOf(v).Comparable()
+}
+
+// readSeed is the seed of the digests of reads.
+var readSeed = maphash.MakeSeed()
+
+// noteRead notes the version of an object that was read and is tracked: what is desired may be made of it.
+func (s *requestState) noteRead(obj client.Object) {
+	if s == nil {
+		return
+	}
+	version := maphash.Comparable(readSeed, [2]string{string(obj.GetUID()), obj.GetResourceVersion()})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads += version
 }
 
 // wantRetry notes that what was refused is to be tried again, with back-off.

@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,7 +210,10 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	parts := r.parts()
-	if err := cmp.Or(r.check(&parts), r.checkErrorCondition(&parts)); err != nil {
+	if err := r.check(&parts); err != nil {
+		return err
+	}
+	if err := r.checkConditions(&parts); err != nil {
 		return err
 	}
 	if err := parts.validateTree(ctx); err != nil {

@@ -169,10 +169,6 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
-	if err := checkClashes(Describe(how.root), kind); err != nil {
-		return nil, r.errorf("%w", err)
-	}
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
 	if r.controllerName != "" {
@@ -180,6 +176,10 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	}
 	if err := r.setUpTree(ctx, mgr, bldr, how.finish); err != nil {
 		return nil, err
+	}
+	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
+	if err := checkClashes(Describe(how.root), kind); err != nil {
+		return nil, r.errorf("%w", err)
 	}
 	built, err := bldr.Build(how.root)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 // resource version and the UID. A change since then is a conflict. The conflict is returned, so that the next request
 // tries again with a fresh read. A terminating object is not written: it is returned unchanged.
 //
-// The API server refuses some writes as invalid, such as a change of an immutable field. Below a root, the same write is
-// not sent again while neither the object nor what is desired changes, and for ten minutes at most: the error of the
+// The API server refuses some writes as invalid, such as a change of an immutable field. Below a root, the same write
+// is not sent again while neither the object nor what is desired changes, and for ten minutes at most: the error of the
 // first attempt is returned, without a log line and an event.
 //
 // The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned
@@ -221,8 +221,8 @@ func (m *UpdatingObjectManager[Type]) update(
 		return actual, nil
 	}
 
-	write := w.writeOf(actual, hash)
-	if err := w.refused(ctx, write); err != nil {
+	content := func() map[string]any { return contentCopy(desired) }
+	if err := w.mayUpdate(ctx, actual, hash, content); err != nil {
 		return none, err
 	}
 	if log.Enabled() {
@@ -231,7 +231,7 @@ func (m *UpdatingObjectManager[Type]) update(
 	// The update replaces current by the answer.
 	changes := changedFields(ctx, actual, current)
 	if err := w.config.Update(ctx, current); err != nil {
-		w.noteRefusal(ctx, write, err)
+		w.noteRefusal(ctx, w.writeOf(actual, hash), err)
 		return none, w.failed(ctx, updating, actual, err)
 	}
 	m.recordWrite(ctx, w, current, desired, hash)

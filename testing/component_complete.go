@@ -43,7 +43,7 @@ func (r Rollout[Type]) completed(obj *unstructured.Unstructured) (completed *uns
 	name := obj.GetKind() + " " + client.ObjectKeyFromObject(obj).String()
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("Complete panicked for %s: %v\n%s", name, cause, stackOfPanic())
+			err = fmt.Errorf("unable to complete %s, the function panicked: %v\n%s", name, cause, stackOfPanic())
 		}
 	}()
 	apiresources.Establish(obj, RolledOutAt)

@@ -22,7 +22,8 @@ func (r Rollout[Type]) unfinished(resource client.Object) error {
 		}
 		text := "the roll-out waits for what does not happen in a test"
 		if r.Complete == nil {
-			text += ": set Complete to rtesting.MakeReady, or to a function that does what the controllers of a cluster would"
+			text += ": set Complete to rtesting.MakeReady, or to a function that does what the controllers of a " +
+				"cluster would"
 		}
 		return errors.New(text + "; for a state in between, set Requests" + waits(resource))
 	}

@@ -110,9 +110,9 @@
 //	}.Run(...)
 //
 // By default, computed fields are compared only where an expectation sets them: digests, times, and the UIDs in an
-// inventory, see [DefaultDiffer]. [WithOwnership] expects objects that are created for the first time. [Inventory]
-// expects records that are kept in a Secret or ConfigMap. Such an inventory is read through the APIReader, so give it
-// as one of the APIGivenObjects too.
+// inventory, see [DefaultDiffer]. [MakeReady] completes Deployments and the like for a Rollout. [WithOwnership] expects
+// objects that are created for the first time. [Inventory] expects records that are kept in a Secret or ConfigMap. Such
+// an inventory is read through the APIReader, so give it as one of the APIGivenObjects too.
 //
 //   - Give the node a Parallel of 1, or creates and deletes are recorded in any order.
 //   - Objects that are created in a row have no UID, and a component waits for it, unless [AssignUIDs] is among the
@@ -155,7 +155,8 @@
 // # More
 //
 // [Fixture] holds an object that cases share with small changes, such as [IsTrue], [Observed] and [Terminating].
-// [Normal] and [Warning] are events. [InduceFailure] makes calls fail. Each kind of table
-// has a suite whose cases run in order. Other code can be tested with an [ExpectConfig], as the tables do. Set the
-// environment variable COLOR_DIFF to have differences in colour.
+// [WithController] gives a child to a row so that its node finds it. [Normal] and [Warning] are events. [InduceFailure]
+// makes calls fail. Each kind of table has a suite whose cases run in order. Other code can be tested with an
+// [ExpectConfig], as the tables do. Set the environment variable COLOR_DIFF to have differences in colour. A row that
+// panics fails, and other rows go on.
 package testing

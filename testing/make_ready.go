@@ -32,7 +32,8 @@ func MakeReady(obj *unstructured.Unstructured) {
 	case kindDaemonSet:
 		observe(obj)
 		for _, field := range []string{
-			"desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady",
+			"desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled",
+			"numberAvailable", "numberReady",
 		} {
 			set(obj, int64(1), "status", field)
 		}

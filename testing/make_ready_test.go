@@ -160,7 +160,7 @@ func TestCompletionsAreComparedAsStored(t *testing.T) {
 			_ = unstructured.SetNestedField(obj.Object, 1, "status", "replicas")
 		}
 	}
-	if got, want := failure(rollout), "Complete panicked for Deployment default/web: cannot deep copy int\n"; !strings.Contains(got, want) || !strings.Contains(got, "make_ready_test.go") {
+	if got, want := failure(rollout), "unable to complete Deployment default/web, the function panicked: cannot deep copy int\n"; !strings.Contains(got, want) || !strings.Contains(got, "make_ready_test.go") {
 		t.Errorf("failed with %q, want %q", got, want)
 	}
 	rollout.Complete = func(obj *unstructured.Unstructured) { obj.Object["status"] = func() {} }

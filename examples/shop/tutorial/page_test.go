@@ -83,6 +83,19 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestReadme: what README.md shows as a complete controller is that of the page, which is known to work.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile(root + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range blocksOf(t) {
+		if block.argument == "controller.go" && !strings.Contains(string(readme), "```go\n"+block.content+"```\n") {
+			t.Errorf("README.md shows another controller than\n%s", block.content)
+		}
+	}
+}
+
 // expectLines fails the test if a line is not among what a command has printed. Indentation does not count, "..." is for
 // what is left out.
 func expectLines(t *testing.T, at, want, printed string) {
