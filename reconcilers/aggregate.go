@@ -173,7 +173,7 @@ func (r *AggregateReconciler[T]) check(parts *rootParts[T]) error {
 	case r.Request.Name == "":
 		return parts.errorf("must define Request")
 	case isNilNode(r.manager):
-		return parts.errorf("must define AggregateObjectManager")
+		return parts.errorf("must define MergeBeforeUpdate or AggregateObjectManager")
 	case given && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
 		return parts.errorf("may not define both AggregateObjectManager and MergeBeforeUpdate or Sanitize")
 	case r.desiresWhole && appliesAllDesired(r.manager):

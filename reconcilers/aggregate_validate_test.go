@@ -23,15 +23,15 @@ func TestAggregateReconcilerValidate(t *testing.T) {
 		},
 		"without a manager": {
 			node:    &widgetAggregate{Request: widgetRequest},
-			shallow: `AggregateReconciler "WidgetAggregateReconciler" must define AggregateObjectManager`,
+			shallow: `AggregateReconciler "WidgetAggregateReconciler" must define MergeBeforeUpdate or AggregateObjectManager`,
 		},
 		"with a nil manager": {
 			node:    &widgetAggregate{Request: widgetRequest, AggregateObjectManager: (*widgetManager)(nil)},
-			shallow: `AggregateReconciler "WidgetAggregateReconciler" must define AggregateObjectManager`,
+			shallow: `AggregateReconciler "WidgetAggregateReconciler" must define MergeBeforeUpdate or AggregateObjectManager`,
 		},
 		"with Sanitize only": {
 			node:    &widgetAggregate{Request: widgetRequest, Sanitize: func(*resources.Widget) any { return nil }},
-			shallow: `AggregateReconciler "WidgetAggregateReconciler" must define AggregateObjectManager`,
+			shallow: `AggregateReconciler "WidgetAggregateReconciler" must define MergeBeforeUpdate or AggregateObjectManager`,
 		},
 		"short form": {node: &widgetAggregate{Request: widgetRequest, MergeBeforeUpdate: merge}},
 		// Compatibility pins that the manager is not validated with the tree.

@@ -177,8 +177,8 @@ func TestChildReconcilerShortFormValidate(t *testing.T) {
 		"valid, guarded": {node: node(guardedShortForm())},
 		"no merge": {
 			node:      node(shortForm(func(n *configMapNode) { n.MergeBeforeUpdate = nil })),
-			shallow:   `ChildReconciler "ConfigMapChildReconciler" must implement ChildObjectManager`,
-			recursive: `ChildReconciler "ConfigMapChildReconciler" must implement ChildObjectManager`,
+			shallow:   `ChildReconciler "ConfigMapChildReconciler" must implement MergeBeforeUpdate or ChildObjectManager`,
+			recursive: `ChildReconciler "ConfigMapChildReconciler" must implement MergeBeforeUpdate or ChildObjectManager`,
 		},
 		"guarded, no OurChild": {
 			node:    node(guardedShortForm(func(n *configMapNode) { n.OurChild = nil })),

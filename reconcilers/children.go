@@ -111,7 +111,7 @@ func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) e
 	case lacking != "":
 		return k.errorf("must implement %s", lacking)
 	case isNilNode(k.manager):
-		return k.errorf("must implement ChildObjectManager")
+		return k.errorf("must implement MergeBeforeUpdate or ChildObjectManager")
 	case len(content.IsLabelValue(k.label)) > 0:
 		return k.errorf("must have a Name that can be the value of a label, since LabelChildren is set: %s",
 			strings.Join(content.IsLabelValue(k.label), ", "))
@@ -240,7 +240,7 @@ func (k *children[T, CT, CLT]) converge(
 	case err != nil:
 		return none, err
 	}
-	if err := k.claim(ctx, config, resource, found...); err != nil {
+	if err := k.take(ctx, config, resource, found...); err != nil {
 		return none, err
 	}
 	if !isNil(desired) {
@@ -300,7 +300,7 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 		k.recordWrite(ctx, config, actual, child)
 	}
 	if err == nil && !isNil(child) && isAbsent(actual) {
-		err = k.claim(ctx, config, resource, child)
+		err = k.take(ctx, config, resource, child)
 	}
 	return child, err
 }
@@ -318,8 +318,8 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 		}
 	}
 	if !k.isOwn(resource, desired) {
-		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, "+
-			"this can result in orphaned children", "child", describeObject(desired))
+		logOnce(ctx, "object returned from DesiredChild does not match OurChild", describeObject(desired),
+			"this can result in orphaned children")
 	}
 	return nil
 }
@@ -339,9 +339,9 @@ func (k *children[T, CT, CLT]) setLabel(child CT) {
 	child.SetLabels(labels)
 }
 
-// claim notes that the node counts objects as its children and is about to change them. It returns an error if another
+// take notes that the node counts objects as its children and is about to change them. It returns an error if another
 // node does so in this request. A terminating resource may lose a child by any of its nodes.
-func (k *children[T, CT, CLT]) claim(ctx context.Context, config Config, resource T, found ...CT) error {
+func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource T, found ...CT) error {
 	request, at := listKeeper(ctx), pathOf(ctx)
 	if request == nil || resource.GetDeletionTimestamp() != nil {
 		return nil
@@ -352,7 +352,7 @@ func (k *children[T, CT, CLT]) claim(ctx context.Context, config Config, resourc
 		if key.uid = child.GetUID(); key.uid == "" {
 			continue
 		}
-		if other := request.claim(key, childClaim{node: k.node, at: at}); other != nil {
+		if other := request.take(key, childTaker{node: k.node, at: at}); other != nil {
 			return fmt.Errorf("the nodes %s and %s both count %s as their child: set LabelChildren or OurChild on both",
 				other, at, describeObject(child))
 		}
@@ -420,6 +420,11 @@ func (k *children[T, CT, CLT]) classify(
 	if err == nil {
 		return child, nil, nil
 	}
+	defer func() {
+		if reflected != nil {
+			logOnce(ctx, "the child is refused", k.describe(desired), reflected.Error())
+		}
+	}()
 	var none CT
 	if flaps := (*flappingError)(nil); errors.As(err, &flaps) {
 		// Another request does not help, and the object may well be as desired.
@@ -439,7 +444,7 @@ func (k *children[T, CT, CLT]) classify(
 			contextOf(ctx).state.fail(pathOf(ctx), k.describe(desired), ClassConflict, err)
 			return none, nil, err
 		}
-		return none, found.explained(ctx), nil
+		return none, found.explained(), nil
 	}
 	if reason == metav1.StatusReasonForbidden {
 		// No event says that a quota was raised or a right was granted.

@@ -9,7 +9,9 @@ import (
 
 // ChildSetResult is the outcome for the children of a [ChildSetReconciler].
 type ChildSetResult[T client.Object] struct {
-	// Children are the desired and the known children, sorted by identity.
+	// Children has an entry for each desired child, and for each child that was known before the request, sorted by
+	// identity. An entry has no Child if the child was deleted in this request, or could not be created. To count
+	// children, use Existing.
 	Children []ChildSetPartialResult[T]
 }
 
@@ -19,10 +21,23 @@ type ChildSetPartialResult[T client.Object] struct {
 	//
 	//lint:ignore ST1003 the name is part of the compatible vocabulary
 	Id string
-	// Child is the child as the API server has it, nil if there is none.
+	// Child is the child as the API server has it. It is nil if there is none: if the child was deleted in this
+	// request, and if Err is set.
 	Child T
 	// Err is an error to reflect, nil if there was none. Errors that are returned do not appear here.
 	Err error
+}
+
+// Existing returns the children that exist, as the API server has them, sorted by identity. A child that is being
+// deleted is one of them until it is gone. A child with an error is not, because its state is not known.
+func (r *ChildSetResult[T]) Existing() []T {
+	existing := make([]T, 0, len(r.Children))
+	for _, child := range r.Children {
+		if !isNil(child.Child) {
+			existing = append(existing, child.Child)
+		}
+	}
+	return existing
 }
 
 // AggregateError returns the errors of all children as one error, or nil if there are none. Its text has equal texts of

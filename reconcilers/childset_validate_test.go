@@ -47,7 +47,7 @@ func TestChildSetReconcilerValidate(t *testing.T) {
 		},
 		"no manager": {
 			node:    set(func(node *configMapSet) { node.ChildObjectManager = nil }),
-			shallow: `ChildSetReconciler "ConfigMapChildSetReconciler" must implement ChildObjectManager`,
+			shallow: `ChildSetReconciler "ConfigMapChildSetReconciler" must implement MergeBeforeUpdate or ChildObjectManager`,
 		},
 		"a manager and the short form": {
 			node:    set(func(node *configMapSet) { node.MergeBeforeUpdate = mergeConfigMap }),

@@ -11,6 +11,7 @@ import (
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/validation"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -117,6 +118,10 @@ func (e *Embedded[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *B
 	beforeSetup := derive(ctx, func(s *treeContext) { s.beforeSetup = true })
 	if err := parts.validateTree(validation.WithRecursive(beforeSetup)); err != nil {
 		return err
+	}
+	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(e.Config.Client, obj) }
+	if err := checkClashes(e.Describe(), kind); err != nil {
+		return parts.errorf("%w", err)
 	}
 	if bldr == nil {
 		return parts.errorf("must be set up with a builder: %w", errNoBuilder)

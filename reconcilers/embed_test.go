@@ -3,6 +3,7 @@ package reconcilers_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -110,5 +111,26 @@ func TestEmbedRefusesWhatItCannotRun(t *testing.T) {
 	}
 	if _, err := reconcilers.Embed(config, node).Reconcile(t.Context(), nil); err == nil {
 		t.Error("a nil resource is reconciled")
+	}
+}
+
+func TestThePageOnEmbeddingShowsTheExample(t *testing.T) {
+	page, err := os.ReadFile("../docs/embedding.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("example_embed_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```go\n")[1:]
+	if len(blocks) == 0 {
+		t.Error("no code is shown")
+	}
+	for _, block := range blocks {
+		code, _, _ := strings.Cut(block, "```")
+		if !strings.Contains(string(example), code) {
+			t.Errorf("the example has no such code:\n%s", code)
+		}
 	}
 }

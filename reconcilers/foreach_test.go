@@ -23,6 +23,9 @@ func itemAt[Item any](calls *trace) widgetNode {
 	return syncing(func(ctx context.Context, _ *resources.Widget) {
 		cursor, err := reconcilers.CursorStasher[Item]().RetrieveOrError(ctx)
 		if err != nil {
+			if errors.Is(err, reconcilers.ErrStashValueNotFound) {
+				err = reconcilers.ErrStashValueNotFound
+			}
 			calls.add("%v", err)
 			return
 		}

@@ -129,7 +129,7 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 	if actual.GetDeletionTimestamp() != nil {
 		// A write would be lost with the object. The event of its deletion wakes the resource, which then creates
 		// another.
-		logr.FromContextOrDiscard(ctx).Info("resource is terminating, no update possible",
+		logr.FromContextOrDiscard(ctx).V(detailed).Info("resource is terminating, no update possible",
 			"resource", describeObject(actual))
 		return actual, nil
 	}
@@ -157,8 +157,7 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 	if err := w.refused(ctx, write); err != nil {
 		return none, err
 	}
-	log := logr.FromContextOrDiscard(ctx)
-	if log.Enabled() {
+	if log := logr.FromContextOrDiscard(ctx).V(detailed); log.Enabled() {
 		log.Info("creating resource", "resource", w.loggable(desired))
 	}
 	if w.tracks && w.config.Tracker == nil {
@@ -170,6 +169,7 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 		return none, w.failed(ctx, creating, desired, err)
 	}
 	w.succeeded(creating, created)
+	logChange(ctx, "created", created, because("it did not exist"))
 	if w.tracks {
 		// The name may have been generated, so it can be tracked only now. The object exists even if that fails.
 		return created, w.config.track(ctx, created, w.resource)
@@ -189,10 +189,6 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	if actual.GetDeletionTimestamp() != nil {
 		return actual, nil
 	}
-	log := logr.FromContextOrDiscard(ctx)
-	if log.Enabled() {
-		log.Info("deleting unwanted resource", "resource", w.loggable(actual))
-	}
 	err := w.config.Delete(ctx, actual, deleteOptions(actual, w.propagation)...)
 	if apierrs.IsNotFound(err) {
 		if w.finalizer != "" {
@@ -207,6 +203,12 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	}
 	w.lastWrites.forget(actual.GetUID())
 	w.succeeded(deleting, actual)
+	logChange(ctx, "deleted", actual, func() string {
+		if w.resource.GetDeletionTimestamp() != nil {
+			return "the resource is being deleted"
+		}
+		return "it is not desired"
+	})
 	return none, nil
 }
 
@@ -231,15 +233,15 @@ func deleteOptions(obj client.Object, propagation metav1.DeletionPropagation) []
 	return append(options, preconditions)
 }
 
-// attempt is a way of writing an object, with its words in logs and events.
+// attempt is a way of writing an object, with its words in events.
 type attempt struct {
-	verb, logged, done, failed string
+	verb, done, failed string
 }
 
 var (
-	creating = attempt{verb: "create", logged: "create resource", done: "Created", failed: "CreationFailed"}
-	updating = attempt{verb: "update", logged: "update resource", done: "Updated", failed: "UpdateFailed"}
-	deleting = attempt{verb: "delete", logged: "delete unwanted resource", done: "Deleted", failed: "DeleteFailed"}
+	creating = attempt{verb: "create", done: "Created", failed: "CreationFailed"}
+	updating = attempt{verb: "update", done: "Updated", failed: "UpdateFailed"}
+	deleting = attempt{verb: "delete", done: "Deleted", failed: "DeleteFailed"}
 )
 
 // succeeded records what was done to obj.
@@ -255,7 +257,6 @@ func (w objectWriter[Type]) failed(ctx context.Context, a attempt, obj Type, err
 	if a == creating {
 		err = explain(ctx, err)
 	}
-	logr.FromContextOrDiscard(ctx).Error(err, "unable to "+a.logged, "resource", w.loggable(obj))
 	w.original.record(w.regarding, corev1.EventTypeWarning, a.failed,
 		"Failed to %s %s %q: %v", a.verb, typeName(obj), obj.GetName(), err)
 	return err

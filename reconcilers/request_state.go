@@ -35,8 +35,8 @@ type requestState struct {
 	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
 	wake     time.Duration
 	children map[childListKey][]client.Object
-	// claims are the nodes that count an object as their child.
-	claims map[childKey]childClaim
+	// takers are the nodes that count an object as their child.
+	takers map[childKey]childTaker
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference
@@ -114,8 +114,8 @@ func (s *requestState) locate(err error) (failure, bool) {
 	return failure{}, false
 }
 
-// childClaim says which node counts an object as its child.
-type childClaim struct {
+// childTaker is the node that counts an object as its child.
+type childTaker struct {
 	node any
 	at   *nodePath
 }
@@ -126,21 +126,21 @@ type childKey struct {
 	uid  types.UID
 }
 
-// claim notes that a node counts an object as its child. If another node does so already, it returns the path of that
+// take notes that a node counts an object as its child. If another node does so already, it returns the path of that
 // node and changes nothing.
-func (s *requestState) claim(child childKey, by childClaim) (other *nodePath) {
+func (s *requestState) take(child childKey, by childTaker) (other *nodePath) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, ok := s.claims[child]; ok {
+	if known, ok := s.takers[child]; ok {
 		if known.node != by.node {
 			return known.at
 		}
 		return nil
 	}
-	if s.claims == nil {
-		s.claims = map[childKey]childClaim{}
+	if s.takers == nil {
+		s.takers = map[childKey]childTaker{}
 	}
-	s.claims[child] = by
+	s.takers[child] = by
 	return nil
 }
 

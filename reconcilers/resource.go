@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,7 +210,10 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	parts := r.parts()
-	if err := cmp.Or(r.check(&parts), r.checkErrorCondition(&parts)); err != nil {
+	if err := r.check(&parts); err != nil {
+		return err
+	}
+	if err := r.checkConditions(&parts); err != nil {
 		return err
 	}
 	if err := parts.validateTree(ctx); err != nil {
@@ -256,7 +258,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 			r.forget(config, r.Type, req)
 			return Result{}, nil
 		}
-		return Result{}, fetchFailed(ctx, err)
+		return Result{}, err
 	}
 	now := rtime.RetrieveNow(ctx)
 	p.resource = r.states.Of(original)

@@ -13,7 +13,6 @@ import (
 	"github.com/espalier-dev/espalier/tracker"
 	"github.com/espalier-dev/espalier/validation"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,7 +72,7 @@ type rootParts[T client.Object] struct {
 	setup          func(ctx context.Context, mgr Manager, bldr *Builder) error
 	before         func(ctx context.Context, req Request) (context.Context, Result, error)
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
-
+	// skipForbiddenRetry and skipFinalizerEvents are the fields of the root.
 	skipForbiddenRetry  bool
 	skipFinalizerEvents bool
 }
@@ -170,10 +169,6 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
-	if err := checkClashes(Describe(how.root), kind); err != nil {
-		return nil, r.errorf("%w", err)
-	}
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
 	if r.controllerName != "" {
@@ -181,6 +176,10 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	}
 	if err := r.setUpTree(ctx, mgr, bldr, how.finish); err != nil {
 		return nil, err
+	}
+	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
+	if err := checkClashes(Describe(how.root), kind); err != nil {
+		return nil, r.errorf("%w", err)
 	}
 	built, err := bldr.Build(how.root)
 	if err != nil {
@@ -284,14 +283,6 @@ func withTrackerRound(config Config, watcher client.Object, do func() (complete 
 		defer func() { rounds.EndRound(watcher, complete) }()
 	}
 	complete = do()
-}
-
-// fetchFailed logs an error of reading the resource, unless it is quiet, and returns it.
-func fetchFailed(ctx context.Context, err error) error {
-	if !isQuiet(err) {
-		logr.FromContextOrDiscard(ctx).Error(err, "unable to fetch resource")
-	}
-	return err
 }
 
 // applyDefaults fills in the defaults of resource in memory, by the first of the ways that its type knows: its own

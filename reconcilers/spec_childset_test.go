@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -144,6 +145,45 @@ func TestChildSetMakesChildrenAgree(t *testing.T) {
 			node: func(calls *trace) widgetNode { return set(calls, member("a"), member("b"), member("c")) },
 		},
 	}.run(t)
+}
+
+// A deleted child and one that cannot be made have entries, but do not exist.
+func TestExistingChildrenOfASet(t *testing.T) {
+	child := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	result := partResult{Children: []reconcilers.ChildSetPartialResult[*corev1.ConfigMap]{
+		{Id: "a", Child: child("a")}, {Id: "deleted"}, {Id: "forbidden", Err: errBoom}, {Id: "z", Child: child("z")},
+	}}
+	var names []string
+	for _, child := range result.Existing() {
+		names = append(names, child.Name)
+	}
+	if !slices.Equal(names, []string{"a", "z"}) {
+		t.Errorf("there are %v", names)
+	}
+}
+
+// A set that shrinks counts what is left, in the very request that deletes the rest.
+func TestASetCountsTheChildrenThatExist(t *testing.T) {
+	count := func(_ context.Context, w *resources.Widget, result partResult) {
+		w.Status.AddField("children", fmt.Sprint(len(result.Existing())))
+	}
+	nodeTests{"": {
+		node: func(calls *trace) widgetNode {
+			node := set(calls, member("a"), member("b"))
+			node.ReflectChildrenStatusOnParent = count
+			return node
+		},
+		calls: []string{"desired", "create ConfigMap", "delete ConfigMap"},
+		widgetCase: widgetCase{
+			GivenObjects:   []client.Object{givenMember("a"), givenMember("z")},
+			ExpectResource: widget.With(statusField("children", "2")).Object(),
+			ExpectCreates:  []client.Object{member("b")},
+			ExpectDeletes:  deletes(member("z")),
+			ExpectEvents:   []rtesting.Event{memberEvent("Created", "part-b"), memberEvent("Deleted", "part-z")},
+		},
+	}}.run(t)
 }
 
 func TestChildSetErrors(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -15,7 +14,7 @@ import (
 //
 //   - Runs: Sync while the resource lives, Finalize while it is terminating.
 //   - Stops: never on its own.
-//   - On error: logs the error unless it is quiet, and returns it with the result so far. After an error of Sync,
+//   - On error: returns the error, with the result so far. After an error of Sync,
 //     Finalize does not run.
 //   - On deletion: runs Finalize, if it is set; with SyncDuringFinalization it runs Sync first. Put the node under a
 //     [WithFinalizer] if Finalize must run: without a finalizer the resource may be gone before the controller sees the
@@ -109,20 +108,20 @@ func (r *SyncReconciler[Type]) Reconcile(ctx context.Context, resource Type) (Re
 	var synced Result
 	if !terminating || r.SyncDuringFinalization {
 		var err error
-		if synced, err = r.call(ctx, resource, "unable to sync", r.Sync, r.SyncWithResult); err != nil {
+		if synced, err = r.call(ctx, resource, r.Sync, r.SyncWithResult); err != nil {
 			return synced, err
 		}
 	}
 	if !terminating {
 		return synced, nil
 	}
-	finalized, err := r.call(ctx, resource, "unable to finalize", r.Finalize, r.FinalizeWithResult)
+	finalized, err := r.call(ctx, resource, r.Finalize, r.FinalizeWithResult)
 	return aggregateResult(synced, finalized), err
 }
 
-// call runs the function that is set, if any. It logs an error with the message failed.
+// call runs the function that is set, if any.
 func (r *SyncReconciler[Type]) call(
-	ctx context.Context, resource Type, failed string,
+	ctx context.Context, resource Type,
 	function func(context.Context, Type) error, withResult func(context.Context, Type) (Result, error),
 ) (result Result, err error) {
 	switch {
@@ -132,9 +131,6 @@ func (r *SyncReconciler[Type]) call(
 		result, err = withResult(ctx, resource)
 	}
 	recordFailure(ctx, "", err)
-	if err != nil && !isQuiet(err) && !isDenial(ctx, err) {
-		logr.FromContextOrDiscard(ctx).Error(err, failed)
-	}
 	return aggregateResult(Result{}, result), err
 }
 

@@ -20,6 +20,6 @@ func Example() {
 	replicasStasher.Store(ctx, 3)
 	fmt.Println(replicasStasher.RetrieveOrDie(ctx))
 	// Output:
-	// value not found in stash
+	// value not found in stash: example.com/replicas
 	// 3
 }

@@ -116,10 +116,14 @@ func TestStasherMeetsWhatItDoesNotExpect(t *testing.T) {
 	tests := map[string]struct {
 		given func(context.Context)
 		want  error
+		text  string
 	}{
-		"nothing":      {func(context.Context) {}, stash.ErrValueNotFound},
-		"another type": {func(ctx context.Context) { stash.StoreValue(ctx, key, 1) }, stash.ErrValueNotAssignable},
-		"nil":          {func(ctx context.Context) { stash.StoreValue(ctx, key, nil) }, nil},
+		"nothing": {func(context.Context) {}, stash.ErrValueNotFound, "value not found in stash: example.com/key"},
+		"another type": {
+			func(ctx context.Context) { stash.StoreValue(ctx, key, 1) }, stash.ErrValueNotAssignable,
+			"value found in stash is not of an assignable type: example.com/key has type int, not string",
+		},
+		"nil": {func(ctx context.Context) { stash.StoreValue(ctx, key, nil) }, nil, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -133,8 +137,9 @@ func TestStasherMeetsWhatItDoesNotExpect(t *testing.T) {
 			if got := stasher.RetrieveOrEmpty(ctx); got != "" {
 				t.Errorf("RetrieveOrEmpty: want an empty value, got %q", got)
 			}
-			if got := recovered(func() { stasher.RetrieveOrDie(ctx) }); got != tc.want {
-				t.Errorf("RetrieveOrDie: want panic %v, got %v", tc.want, got)
+			died, _ := recovered(func() { stasher.RetrieveOrDie(ctx) }).(error)
+			if !errors.Is(died, tc.want) || died != nil && died.Error() != tc.text {
+				t.Errorf("RetrieveOrDie: want panic %q, got %v", tc.text, died)
 			}
 			if got := stasher.Clear(ctx); got != "" {
 				t.Errorf("Clear: want an empty value, got %q", got)

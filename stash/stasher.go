@@ -1,6 +1,10 @@
 package stash
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"reflect"
+)
 
 // Stasher reads and writes one key of the store as a value of type T. It is stateless, so one Stasher, usually a
 // package variable, serves all requests.
@@ -18,8 +22,9 @@ type Stasher[T any] interface {
 	// RetrieveOrDie returns the value and panics with the error that RetrieveOrError would return. Use it only for a
 	// value that an earlier node of the same sequence always stores.
 	RetrieveOrDie(ctx context.Context) T
-	// RetrieveOrError returns the value, or the zero value with ErrValueNotFound if there is none or
-	// ErrValueNotAssignable if it is not a T. A stored nil is returned as the zero value without an error.
+	// RetrieveOrError returns the value, or the zero value with an error that names the key: errors.Is finds
+	// ErrValueNotFound in it if there is none, or ErrValueNotAssignable if it is not a T. A stored nil is returned as
+	// the zero value without an error.
 	RetrieveOrError(ctx context.Context) (T, error)
 	// RetrieveOrEmpty returns the value, or the zero value if there is none or if it is not a T.
 	RetrieveOrEmpty(ctx context.Context) T
@@ -63,19 +68,20 @@ func (s stasher[T]) RetrieveOrError(ctx context.Context) (T, error) {
 	var empty T
 	value, ok := lookup(ctx, s.key)
 	if !ok {
-		return empty, ErrValueNotFound
+		return empty, fmt.Errorf("%w: %s", ErrValueNotFound, s.key)
 	}
 	if value == nil {
 		return empty, nil
 	}
 	typed, ok := value.(T)
 	if !ok {
-		return empty, ErrValueNotAssignable
+		return empty, fmt.Errorf("%w: %s has type %T, not %s", ErrValueNotAssignable, s.key, value, reflect.TypeFor[T]())
 	}
 	return typed, nil
 }
 
 func (s stasher[T]) RetrieveOrEmpty(ctx context.Context) T {
-	value, _ := s.RetrieveOrError(ctx)
-	return value
+	value, _ := lookup(ctx, s.key)
+	typed, _ := value.(T)
+	return typed
 }

@@ -271,6 +271,7 @@ func (o outcome) assert(t *testing.T, c *ExpectConfig) {
 	t.Helper()
 	if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
 		c.fail(t, f, nil)
+		c.report.lacksError = o.err == nil
 	}
 	if o.err == nil || o.expectedErr != nil {
 		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.

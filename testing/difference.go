@@ -46,7 +46,8 @@ func fieldPath(path gocmp.Path) string {
 			b.WriteString("[" + strconv.Itoa(max(x, y)) + "]")
 		case gocmp.MapIndex:
 			key := step.Key()
-			if key.Kind() == reflect.String && step.Type().Kind() == reflect.Interface && token.IsIdentifier(key.String()) {
+			untyped := key.Kind() == reflect.String && step.Type().Kind() == reflect.Interface
+			if untyped && token.IsIdentifier(key.String()) {
 				b.WriteString("." + key.String())
 				continue
 			}

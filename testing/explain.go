@@ -21,6 +21,11 @@ func (r *caseRun) explanations() []string {
 			texts = append(texts, text)
 		}
 	}
+	calls, failed := r.expect.made().client.Offered()
+	if r.report.lacksError && len(r.expect.WithReactors) > 0 && !failed {
+		text := "no reactor made a call fail; the calls were: " + strings.Join(calls, ", ")
+		texts = append(texts, strings.TrimSuffix(text, ": "))
+	}
 	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
 		for _, text := range c.explanations() {
 			texts = append(texts, text+c.suffix())

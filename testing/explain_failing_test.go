@@ -139,6 +139,30 @@ func init() {
 			}),
 			want: []string{"Pod default/web was read with the APIReader, which has the APIGivenObjects only; it is among the GivenObjects"},
 		},
+		"failure that no call meets": {
+			run: one(cmCase{
+				ShouldErr: true, WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("list", "ConfigMap")},
+				Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+					c := reconcilers.RetrieveConfigOrDie(ctx)
+					if err := c.Get(ctx, key("default", "settings"), &corev1.ConfigMap{}); err != nil {
+						return err
+					}
+					return c.List(ctx, &corev1.ConfigMapList{})
+				}),
+			}),
+			want: []string{"Note: no reactor made a call fail; the calls were: get ConfigMap, list ConfigMapList\n"},
+		},
+		"failure that is swallowed": {
+			run: one(cmCase{
+				ShouldErr: true, WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("list", "ConfigMapList")},
+				Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+					_ = reconcilers.RetrieveConfigOrDie(ctx).List(ctx, &corev1.ConfigMapList{})
+					return nil
+				}),
+			}),
+			want:     []string{"ShouldErr true"},
+			unwanted: []string{"no reactor"},
+		},
 		"type that the scheme lacks": {
 			run: one(cmCase{Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
 				return reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, key("default", "web"), &unregistered{})

@@ -25,6 +25,8 @@ const scenarioVariable = "RTESTING_FAILING_SUITE"
 // scenario is a suite that must fail.
 type scenario struct {
 	run func(t *testing.T)
+	// args are further arguments of the process.
+	args []string
 	// want are parts of the output.
 	want []string
 	// unwanted are no parts of the output.
@@ -222,6 +224,7 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := exec.Command(os.Args[0], "-test.run=^TestFailingSuite$", "-test.v")
+			command.Args = append(command.Args, tc.args...)
 			command.Env = append(os.Environ(), scenarioVariable+"="+name)
 			raw, err := command.CombinedOutput()
 			output := strings.ReplaceAll(string(raw), "    ", "")

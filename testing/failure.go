@@ -53,6 +53,8 @@ func (f failure) text(notes ...string) string {
 type report struct {
 	origin   *origin
 	failures []failure
+	// lacksError reports whether an expected error was not returned.
+	lacksError bool
 	// notes say what may be the cause of the failures.
 	notes   []string
 	updates map[fieldOfCase]update

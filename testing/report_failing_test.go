@@ -62,6 +62,16 @@ ExpectCreates[0] differs (-expected, +actual):
 			},
 			want: []string{"report_failing_test.go:61: Unexpected Create observed: ConfigMap default/other"},
 		},
+		"a row that cannot be updated": {
+			args: []string{"-rtesting.update"},
+			run: func(t *testing.T) {
+				cmTests{"a " + settings.GetName(): {Resource: settings.Object(), Metadata: create(other)}}.Run(t, scheme, nodeOf)
+			},
+			want: []string{
+				`The row is not updated: no row has that name as a constant: "a settings". Paste the literals below.`,
+				"Unexpected Create observed: ConfigMap default/other", "To expect it, add to ExpectCreates:",
+			},
+		},
 		"a Differ of the test": {
 			run: one(cmCase{
 				Differ:       patched{rtesting.DefaultDiffer},
@@ -79,7 +89,7 @@ ExpectCreates[0] differs (-expected, +actual):
 				return nil
 			})}),
 			want: []string{
-				`report_failing_test.go:78: "level"=0 "msg"="seen" "given"="ConfigMap default/settings" "object"="ConfigMap default/other" "number"=1`,
+				`report_failing_test.go:88: "level"=0 "msg"="seen" "given"="ConfigMap default/settings" "object"="ConfigMap default/other" "number"=1`,
 			},
 		},
 	} {

@@ -1,6 +1,7 @@
 package testing_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,12 +51,81 @@ func goTool(t *testing.T, dir string, args ...string) (string, error) {
 	return string(output), err
 }
 
+// pageFile returns the Go file of docs/testing.md, and the texts that it prints. Pieces of rows are not part of the file.
+func pageFile(t *testing.T) (file string, rows, texts []string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "docs", "testing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?ms)^```(go|text)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		switch {
+		case block[1] == "text":
+			texts = append(texts, block[2])
+		case strings.HasPrefix(block[2], "\t"):
+			rows = append(rows, block[2])
+		default:
+			file += block[2] + "\n"
+		}
+	}
+	return file, rows, texts
+}
+
+// lines returns a text with each line trimmed.
+func lines(text string) string {
+	trimmed := strings.Split(text, "\n")
+	for i := range trimmed {
+		trimmed[i] = strings.TrimSpace(trimmed[i])
+	}
+	return strings.Join(trimmed, "\n")
+}
+
+// The page about tests prints what it says, and its rows pass once they are updated.
+func testPage(t *testing.T, dir string) {
+	file, rows, texts := pageFile(t)
+	page := filepath.Join(dir, "quota", "page_test.go")
+	if err := errors.Join(os.Mkdir(filepath.Dir(page), 0o700), os.WriteFile(page, []byte(file), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := goTool(t, dir, "test", "-c", "-ldflags=-s -w", "-o", "quota", "./quota"); err != nil {
+		t.Fatalf("the page does not compile: %v\n%s\n%s", err, output, file)
+	}
+	run := func(args ...string) (string, error) {
+		command := exec.CommandContext(t.Context(), filepath.Join(dir, "quota", "quota.test"), args...)
+		command.Dir = filepath.Dir(page)
+		output, err := command.CombinedOutput()
+		return string(output), err
+	}
+	output, err := run()
+	if err == nil {
+		t.Error("want a row of the page to fail")
+	}
+	for _, want := range texts[:2] {
+		if !strings.Contains(lines(output), lines(want)) {
+			t.Errorf("want\n%s\nin\n%s", want, output)
+		}
+	}
+	if output, err := run("-rtesting.update"); err != nil {
+		t.Errorf("the rows of the page are not updated: %v\n%s", err, output)
+	}
+	updated, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range rows {
+		if !strings.Contains(string(updated), want) {
+			t.Errorf("want\n%s\nin\n%s", want, updated)
+		}
+	}
+}
+
 // The literals of all kinds of expectations compile, and rows that have them pass.
 func TestUpdatedRowsPass(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a module twice")
 	}
 	dir := newModule(t, filepath.Join("testdata", "update"))
+	t.Run("page", func(t *testing.T) { testPage(t, dir) })
 	if output, err := goTool(t, dir, "test", "-vet=off", "-ldflags=-s -w", ".", "-rtesting.update"); err != nil {
 		t.Fatalf("rows are not updated: %v\n%s", err, output)
 	}

@@ -73,6 +73,5 @@ func childMeta(name string) metav1.ObjectMeta {
 
 // normal is an event about the shop.
 func normal(reason, message string) []rtesting.Event {
-	//lint:ignore SA1019 the events of the toolkit come through the old recorder
 	return []rtesting.Event{rtesting.NewEvent(shop, scheme, corev1.EventTypeNormal, reason, "%s", message)}
 }

@@ -60,7 +60,7 @@ type guide struct {
 
 // readingOrder are the guides in the order in which a newcomer needs them. Others come last.
 var readingOrder = []string{
-	"getting-started.md", "testing.md", "conditions.md", "components.md", "annotations.md", "embedding.md",
+	"getting-started.md", "short-form.md", "testing.md", "conditions.md", "components.md", "annotations.md", "embedding.md",
 	"troubleshooting.md", "migration.md", "compatibility.md", "releasing.md",
 }
 

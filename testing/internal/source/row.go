@@ -164,7 +164,8 @@ func (r *Row) sharesStatement(function *ast.FuncDecl, line int) bool {
 	}
 	for _, statement := range function.Body.List {
 		if statement.Pos() <= r.start && r.start < statement.End() {
-			return r.file.set.Position(statement.Pos()).Line <= line && line <= r.file.set.Position(statement.End()).Line
+			first, last := r.file.set.Position(statement.Pos()), r.file.set.Position(statement.End())
+			return first.Line <= line && line <= last.Line
 		}
 	}
 	return false
