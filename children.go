@@ -102,7 +102,7 @@ func (c *Children[Type, ChildType]) reflect(
 	condition := conditionOfError(err)
 	if err == nil {
 		var states []childState
-		for _, child := range result.Children {
+		for _, child := range result.Existing() {
 			if state := stateOf(ctx, child.Child); state.Status != "" {
 				states = append(states, state)
 			}

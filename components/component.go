@@ -34,7 +34,8 @@ import (
 //     inventory and in the condition.
 //   - On deletion: deletes the objects in the order of their delete waves, and instances of types that the component
 //     brought first. While others have instances of such a type nothing is deleted, and the condition names them. The
-//     finalizer is removed when all objects are gone. A resource without the finalizer is left alone.
+//     finalizer is removed when all objects are gone. A resource without the finalizer is left alone. To have other
+//     nodes wait until the component is gone, put them before it in a [reconcilers.ReverseOnDeletion].
 //
 // A Job with ttlSecondsAfterFinished, which Kubernetes deletes after it finished, runs once for each desired state:
 //

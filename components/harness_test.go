@@ -114,7 +114,6 @@ func houseEvents(house client.Object, reasonsAndMessages ...string) []rtesting.E
 		if strings.HasSuffix(reasonsAndMessages[i], "Error") {
 			eventType = corev1.EventTypeWarning
 		}
-		//lint:ignore SA1019 The node records with the old recorder.
 		event := rtesting.NewEvent(house, assemblyScheme, eventType, reasonsAndMessages[i], "%s", reasonsAndMessages[i+1])
 		events = append(events, event)
 	}

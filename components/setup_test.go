@@ -121,6 +121,10 @@ func TestComponentsThatGetInEachOthersWayAreRefusedAtSetUp(t *testing.T) {
 	}
 	first := func(p *pair) *apis.ComponentStatus { return &p.Status.First }
 	second := func(p *pair) *apis.ComponentStatus { return &p.Status.Second }
+	guarded := func(node *components.ComponentReconciler[*pair]) *components.ComponentReconciler[*pair] {
+		node.Finalizer = "example.com/" + strings.ToLower(node.Name)
+		return node
+	}
 	elsewhere := func(*pair) *apis.ComponentStatus { return &apis.ComponentStatus{} }
 	panics := func(*pair) *apis.ComponentStatus { panic("it has no content") }
 	for name, test := range map[string]struct {
@@ -130,8 +134,11 @@ func TestComponentsThatGetInEachOthersWayAreRefusedAtSetUp(t *testing.T) {
 		"a prefix and a status each":                    {component("A", "a.example.com", first), component("B", "b.example.com", second), ""},
 		"statuses that are not in the resource":         {component("A", "a.example.com", elsewhere), component("B", "b.example.com", elsewhere), ""},
 		"a status that an empty resource does not have": {component("A", "a.example.com", panics), component("B", "b.example.com", panics), ""},
-		"one prefix": {component("A", "a.example.com", first), component("B", "a.example.com", second),
+		"one prefix": {guarded(component("A", "a.example.com", first)), guarded(component("B", "a.example.com", second)),
 			`ComponentReconciler "B" must define another Prefix than "a.example.com", which pairResourceReconciler/0/A has`},
+		"one prefix, and so one finalizer": {component("A", "a.example.com", first), component("B", "a.example.com", second),
+			`ResourceReconciler "pairResourceReconciler" must have different finalizers at pairResourceReconciler/0/A and ` +
+				`pairResourceReconciler/1/B, not "a.example.com/component" for both: each would remove that of the other`},
 		"one status": {component("A", "a.example.com", first), component("B", "b.example.com", first),
 			`ComponentReconciler "B" must define another Status than that of pairResourceReconciler/0/A`},
 	} {

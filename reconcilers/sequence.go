@@ -14,8 +14,8 @@ import (
 //   - Stops: at the first node that returns an error.
 //   - On error: returns the error and the result of that node. The results of earlier nodes are dropped, because the
 //     error causes a retry anyway.
-//   - On deletion: runs the nodes in the same order. If the clean-up needs another order, use a Sequence of its own for
-//     it.
+//   - On deletion: runs the nodes in the same order. Use [ReverseOnDeletion] for the reverse order, in which each node
+//     waits for those after it.
 //
 // Without an error the results are aggregated, see [AggregateResults]. An empty Sequence does nothing. A Sequence
 // inside a Sequence behaves as if its nodes stood in the outer one.
