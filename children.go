@@ -103,9 +103,7 @@ func (c *Children[Type, ChildType]) reflect(
 	if err == nil {
 		var states []childState
 		for _, child := range result.Existing() {
-			if state := stateOf(ctx, child.Child); state.Status != "" {
-				states = append(states, state)
-			}
+			states = append(states, stateOf(ctx, child))
 		}
 		condition = conditionOfChildren(states)
 	}
