@@ -102,10 +102,8 @@ func (c *Children[Type, ChildType]) reflect(
 	condition := conditionOfError(err)
 	if err == nil {
 		var states []childState
-		for _, child := range result.Children {
-			if state := stateOf(ctx, child.Child); state.Status != "" {
-				states = append(states, state)
-			}
+		for _, child := range result.Existing() {
+			states = append(states, stateOf(ctx, child))
 		}
 		condition = conditionOfChildren(states)
 	}

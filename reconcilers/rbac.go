@@ -25,10 +25,10 @@ var verbOrder = []string{"get", "list", "watch", "create", "update", "patch", "d
 // PolicyRules returns the RBAC rules that the tree needs. There is one rule for each resource and subresource, sorted
 // by group and resource.
 //
-// A SyncReconciler needs what its Uses field lists. The scheme gives the group of Go types. The name of the resource for
-// a kind comes from the mapper, which may be nil, and from CustomResourceDefinitions among the objects that the tree
-// uses, such as the Dependents of a component. If neither knows the kind, the name is the English plural of the kind, as
-// Kubernetes itself guesses it; [Description.GuessedResources] returns these.
+// A SyncReconciler needs what its Uses field lists. The scheme gives the group of Go types. The name of the resource
+// for a kind comes from the mapper, which may be nil, and from CustomResourceDefinitions among the objects that the
+// tree uses, such as the Dependents of a component. If neither knows the kind, the name is the English plural of the
+// kind, as Kubernetes itself guesses it; [Description.GuessedResources] returns these.
 //
 // If a type is not in the scheme and its object has no kind, PolicyRules returns an error with the path of the node.
 func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper) ([]rbacv1.PolicyRule, error) {
@@ -43,8 +43,8 @@ func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper)
 	return rules, nil
 }
 
-// GuessedResources returns the resources whose names [Description.PolicyRules] guesses, with their kinds. Names of types
-// that Kubernetes has itself are not guessed.
+// GuessedResources returns the resources whose names [Description.PolicyRules] guesses, with their kinds. Names of
+// types that Kubernetes has itself are not guessed.
 func (d Description) GuessedResources(
 	scheme *runtime.Scheme, mapper meta.RESTMapper,
 ) (map[schema.GroupResource]schema.GroupKind, error) {

@@ -147,6 +147,9 @@ func refusedField(refused error, desired, actual client.Object) (string, bool) {
 // fieldAt returns what is at a path as the API server writes it, such as spec.containers[0].image or
 // metadata.labels[app]. It is false for an empty path, and if there is nothing.
 func fieldAt(content any, path string) (value any, ok bool) {
+	if path == "" {
+		return nil, false
+	}
 	for path != "" {
 		var step string
 		step, path = firstStep(path)

@@ -55,6 +55,7 @@ func add(mapper *meta.DefaultRESTMapper, obj runtime.Object) {
 			continue
 		}
 		gv := schema.GroupVersion{Group: group, Version: name}
-		mapper.AddSpecific(gv.WithKind(kind), gv.WithResource(plural), gv.WithResource(text("names", "singular")), scope)
+		singular := gv.WithResource(text("names", "singular"))
+		mapper.AddSpecific(gv.WithKind(kind), gv.WithResource(plural), singular, scope)
 	}
 }

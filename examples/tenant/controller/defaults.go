@@ -12,9 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -69,33 +67,20 @@ var defaultsStash = reconcilers.NewStasher[defaults]("tenancy.example.com/defaul
 //
 // The config is the one of the tree. The ConfigMaps are on the hub, unless the hub is nil.
 func Defaults(config reconcilers.Config, hub cluster.Cluster) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+	node := &reconcilers.SyncReconciler[*v1alpha1.Tenant]{
+		Name: "Defaults",
+		Uses: []reconcilers.Access{{Object: &corev1.ConfigMap{}, Verbs: []string{"get", "list", "watch"}}},
+		Sync: resolveDefaults,
+	}
 	if hub == nil {
-		return defaultsNode(func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-			bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
-			return nil
-		})
+		return node
 	}
 	// Each config of the hub has clients of its own, so it is made once.
 	config = config.WithCluster(hub)
 	return &reconcilers.WithConfig[*v1alpha1.Tenant]{
-		Name:   "Hub",
-		Config: func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return config, nil },
-		Reconciler: defaultsNode(func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-			handler := reconcilers.EnqueueTracked(ctx)
-			bldr.WatchesRawSource(source.Kind(hub.GetCache(), client.Object(&corev1.ConfigMap{}), handler))
-			return nil
-		}),
-	}
-}
-
-func defaultsNode(
-	watch func(context.Context, reconcilers.Manager, *reconcilers.Builder) error,
-) reconcilers.SubReconciler[*v1alpha1.Tenant] {
-	return &reconcilers.SyncReconciler[*v1alpha1.Tenant]{
-		Name:  "Defaults",
-		Setup: watch,
-		Uses:  []reconcilers.Access{{Object: &corev1.ConfigMap{}, Verbs: []string{"get", "list", "watch"}}},
-		Sync:  resolveDefaults,
+		Name:       "Hub",
+		Config:     func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return config, nil },
+		Reconciler: node,
 	}
 }
 

@@ -38,10 +38,6 @@ func NewRegistry(config reconcilers.Config, options Options) *reconcilers.Aggreg
 func Listing() reconcilers.SubReconciler[*corev1.ConfigMap] {
 	return &reconcilers.SyncReconciler[*corev1.ConfigMap]{
 		Name: "Listing",
-		Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
-			bldr.Watches(&v1alpha1.Tenant{}, reconcilers.EnqueueTracked(ctx))
-			return nil
-		},
 		Uses: []reconcilers.Access{{Object: &v1alpha1.Tenant{}, Verbs: []string{"get", "list", "watch"}}},
 		Sync: func(ctx context.Context, registry *corev1.ConfigMap) error {
 			var tenants v1alpha1.TenantList
