@@ -62,8 +62,8 @@ func errorCondition(err error, locate func(error) (failure, bool)) (metav1.Condi
 	}, len(texts) > 0
 }
 
-// joinedErrors returns the errors that err joins. It returns err itself if it came up as a whole, or says more than they
-// do.
+// joinedErrors returns the errors that err joins. It returns err itself if it came up as a whole, or says more than
+// they do.
 func joinedErrors(err error, locate func(error) (failure, bool)) []error {
 	if found, ok := locate(err); ok && isComparable(err) && found.err == err {
 		return []error{err}

@@ -103,10 +103,11 @@ type ResourceReconciler[Type client.Object] struct {
 	// others. Default: false.
 	SkipFinalizerEvents bool
 
-	// ErrorCondition is the type of a condition that shows an error that the tree returned: it is False then, the reason
-	// is the [Class] of the error, and the message has the path of the node, the object, and the text of the error, up
-	// to 1 KiB. It is True with the reason Reconciled when the tree returns no error, or a mere halt. Another quiet error
-	// and a conflict of a stale cache leave it as it is. A change of the text alone is shown at most once in a minute.
+	// ErrorCondition is the type of a condition that shows an error that the tree returned: it is False then, the
+	// reason is the [Class] of the error, and the message has the path of the node, the object, and the text of the
+	// error, up to 1 KiB. It is True with the reason Reconciled when the tree returns no error, or a mere halt. Another
+	// quiet error and a conflict of a stale cache leave it as it is. A change of the text alone is shown at most once
+	// in a minute.
 	//
 	// The root alone sets the condition, so no node may. It may be the SummaryCondition, which then sums up the nodes
 	// while there is no error. The status must have Conditions. Default: none.

@@ -47,8 +47,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 		log.Info(words.doing+" status", "diff", statusDiff(original, resource))
 	}
 	// The write replaces resource by the answer.
-	written := statusfield.Of(resource).GetConditions()
-	version := resource.GetResourceVersion()
+	version, conditions := resource.GetResourceVersion(), statusfield.Of(resource).GetConditions()
 	var writeErr error
 	if isDuck {
 		// A duck type does not cover all of the status: an update would lose the rest.
@@ -82,7 +81,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 		return result, err
 	}
 	logChange(ctx, words.logged, resource, func() string {
-		return changedConditions(statusfield.Of(original).GetConditions(), written)
+		return changedConditions(statusfield.Of(original).GetConditions(), conditions)
 	})
 	contextOf(ctx).state.statusWritten(resource)
 	if r.KeepResultAfterStatusUpdate || err != nil && !isOnlyHalt(err) {

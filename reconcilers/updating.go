@@ -184,7 +184,8 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w objectWriter
 		desired = copyOf(desired)
 		m.HarmonizeImmutableFields(copyOf(created), desired)
 		if err := normalize(desired); err != nil {
-			logr.FromContextOrDiscard(ctx).V(detailed).Info("unable to learn from what was created", "error", err.Error())
+			log := logr.FromContextOrDiscard(ctx).V(detailed)
+			log.Info("unable to learn from what was created", "error", err.Error())
 			return created, nil
 		}
 	}

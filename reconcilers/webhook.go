@@ -242,7 +242,8 @@ func (r *AdmissionWebhookAdapter[T]) handle(
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	log.Info("mutating resource", "object", describeObject(resource), "reason", "the tree changed "+fieldsOf(operations))
+	log.Info("mutating resource",
+		"object", describeObject(resource), "reason", "the tree changed "+fieldsOf(operations))
 	if log := log.V(detailed); log.Enabled() {
 		log.Info("mutating resource", "patch", maskPatch(operations, req, resource))
 	}
