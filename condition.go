@@ -61,7 +61,8 @@ func conditionOfError(err error) metav1.Condition {
 	if err == nil {
 		return metav1.Condition{}
 	}
-	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: err.Error()}
+	// A text that is another one each time would wake the controller for ever.
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: objectstatus.StableMessage(err.Error())}
 	if notReady := asNotReady(err); notReady != nil {
 		condition.Reason, condition.Message = notReady.Reason, notReady.Message
 		return condition
@@ -131,7 +132,7 @@ func stateOf[C client.Object](ctx context.Context, child C) childState {
 		kind, _ = config.GroupVersionKindFor(child) // the rules for all kinds apply to a kind that is not known
 	}
 	state := childState{name: kind.Kind + " " + client.ObjectKeyFromObject(child).String()}
-	if objectstatus.Static(kind.GroupKind()) && child.GetDeletionTimestamp() == nil {
+	if objectstatus.StaticKinds[kind.GroupKind()] && child.GetDeletionTimestamp() == nil {
 		state.Status = apis.ObjectCurrent
 		return state
 	}

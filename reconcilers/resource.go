@@ -278,10 +278,14 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
 	statusfield.Of(resource).InitializeConditions(ctx)
-	r.initializeSummary(ctx, resource)
+	if r.SummaryCondition != "" {
+		r.initializeSummary(ctx, resource)
+	}
 
 	result, err := r.run(ctx, config, p, resource)
-	r.summarize(ctx, resource)
+	if r.SummaryCondition != "" {
+		r.summarize(ctx, resource)
+	}
 	if r.ErrorCondition != "" {
 		r.showError(ctx, p, original, resource, err)
 	}

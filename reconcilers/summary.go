@@ -60,7 +60,7 @@ func summaryOf(types []string, conditions []metav1.Condition) metav1.Condition {
 
 // initializeSummary adds the conditions that the nodes set, and their summary, as far as they are missing.
 func (r *ResourceReconciler[T]) initializeSummary(ctx context.Context, resource T) {
-	if r.SummaryCondition == "" || resource.GetDeletionTimestamp() != nil {
+	if resource.GetDeletionTimestamp() != nil {
 		return
 	}
 	r.reportedOnce.Do(func() { r.reported = reportedConditions(Describe(r.Reconciler), r.SummaryCondition) })
@@ -76,9 +76,6 @@ func (r *ResourceReconciler[T]) initializeSummary(ctx context.Context, resource 
 
 // summarize sets the summary condition after the tree ran.
 func (r *ResourceReconciler[T]) summarize(ctx context.Context, resource T) {
-	if r.SummaryCondition == "" {
-		return
-	}
 	summary := metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: reasonTerminating, Message: "the resource is being deleted",
 	}

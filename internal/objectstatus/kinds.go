@@ -22,9 +22,9 @@ var (
 	kindDaemonSet             = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
 )
 
-// staticKinds are kinds that every API server serves, and whose status has nothing that a rule looks at: neither
-// conditions nor an observed generation.
-var staticKinds = map[schema.GroupKind]bool{
+// StaticKinds are kinds whose objects are Current as soon as they exist: every API server serves them, and their status
+// has nothing that a rule looks at, neither conditions nor an observed generation. It is for reading only.
+var StaticKinds = map[schema.GroupKind]bool{
 	kinds.ConfigMap:          true,
 	kinds.Secret:             true,
 	{Kind: "ServiceAccount"}: true,

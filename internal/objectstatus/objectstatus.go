@@ -51,11 +51,6 @@ func Of(object *unstructured.Unstructured) Result {
 	return result
 }
 
-// Static reports whether all objects of the kind are Current as soon as they exist.
-func Static(kind schema.GroupKind) bool {
-	return staticKinds[kind]
-}
-
 // subject is an object with what its hints add, and what most rules look at.
 type subject struct {
 	object     *unstructured.Unstructured

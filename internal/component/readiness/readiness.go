@@ -56,7 +56,7 @@ func Validate(settings component.Settings) error {
 // Static reports whether all objects of the kind, with these settings, are ready as soon as they exist.
 func Static(kind schema.GroupKind, settings component.Settings) bool {
 	hint := settings.StatusHint
-	return objectstatus.Static(kind) &&
+	return objectstatus.StaticKinds[kind] &&
 		settings.ReadyWhen == "" &&
 		!hint.HasObservedGeneration && !hint.HasReadyCondition && len(hint.Conditions) == 0
 }

@@ -1,4 +1,0 @@
-package objectstatus
-
-// StaticKinds are the kinds that Static knows.
-var StaticKinds = staticKinds
