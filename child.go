@@ -56,6 +56,20 @@ func (c *Child[Type, ChildType]) Reports(conditionType string) *Child[Type, Chil
 	return c
 }
 
+// Recreates has the node delete the child and create it again if the API server refuses a change of an immutable field,
+// see the field RecreateImmutable of [reconcilers.ChildReconciler].
+func (c *Child[Type, ChildType]) Recreates() *Child[Type, ChildType] {
+	c.RecreateImmutable = true
+	return c
+}
+
+// Labeled has the node put its name on the child as the label [reconcilers.NodeLabel], and count only such an object as
+// its child. It is needed if several nodes of a tree own objects of one type.
+func (c *Child[Type, ChildType]) Labeled() *Child[Type, ChildType] {
+	c.LabelChildren = true
+	return c
+}
+
 func (c *Child[Type, ChildType]) reflect(
 	ctx context.Context, resource Type, child ChildType, err error,
 ) (reconcilers.Result, error) {

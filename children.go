@@ -46,6 +46,18 @@ func (c *Children[Type, ChildType]) Reports(conditionType string) *Children[Type
 	return c
 }
 
+// Recreates is [Child.Recreates] for a set.
+func (c *Children[Type, ChildType]) Recreates() *Children[Type, ChildType] {
+	c.RecreateImmutable = true
+	return c
+}
+
+// Labeled is [Child.Labeled] for a set.
+func (c *Children[Type, ChildType]) Labeled() *Children[Type, ChildType] {
+	c.LabelChildren = true
+	return c
+}
+
 // withheld is where desire leaves a NotReadyError for reflect.
 type withheld struct {
 	err *NotReadyError

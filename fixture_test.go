@@ -59,11 +59,7 @@ var (
 // run runs a table with the node that make returns, anew for each case.
 func run(t *testing.T, table tests, make func() node) {
 	t.Helper()
-	table.Run(t, scheme, func(
-		*testing.T, *rtesting.SubReconcilerTestCase[*resources.Widget], reconcilers.Config,
-	) node {
-		return make()
-	})
+	table.RunNode(t, scheme, make)
 }
 
 // with sets a field of the spec, which decides what the functions of the tables return.

@@ -141,6 +141,7 @@ func (r *Run[Type]) Describe() reconcilers.Description {
 		Conditions: conditions(r.condition),
 	}
 	if r.finalizer != "" {
+		description.Finalizers = []string{r.finalizer}
 		description.Uses = []reconcilers.Access{{Verbs: []string{"patch"}}}
 		description.Finalizers = []string{r.finalizer}
 	}

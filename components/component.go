@@ -119,7 +119,9 @@ type ComponentReconciler[Type client.Object] struct {
 	Reflect func(ctx context.Context, resource Type, status *apis.ComponentStatus)
 
 	// Dependents has an object of each type that the component may have. The RBAC rules that are derived from the tree
-	// allow what the node does with these. If it is empty, you must grant these permissions yourself.
+	// allow what the node does with these. A CustomResourceDefinition with its names says how its resource is called;
+	// without that, and without a mapper, the name is guessed. If Dependents is empty, you must grant these permissions
+	// yourself.
 	Dependents []client.Object
 
 	// Parallel is how many requests are made at the same time for one component. Default: 16.
@@ -277,6 +279,9 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
 	}
 	description := reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
+	if r.Condition != "" {
+		description.Conditions = []string{r.Condition}
+	}
 	if r.Finalizer != "" {
 		description.Finalizers = []string{r.Finalizer}
 	}

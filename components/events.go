@@ -3,7 +3,9 @@ package components
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -25,8 +28,8 @@ type event struct {
 const eventWindow = 5 * time.Minute
 
 // recordEvents records what happened as events on the resource: one for the component if its reason changed or an error
-// is left, and one for each kind of operation on its objects. The number of events does not depend on the number of
-// objects.
+// is left, and one for each wave and kind of operation on its objects. The number of events does not depend on the
+// number of objects.
 func (j *job[T]) recordEvents(ctx context.Context, reasonBefore string, c condition) {
 	eventType := corev1.EventTypeNormal
 	if c.state == apis.ComponentError {
@@ -54,29 +57,84 @@ func (j *job[T]) recordEvent(ctx context.Context, e event) {
 	reconcilers.RecordEvent(ctx, j.resource, e.eventType, e.reason, "%s", e.message)
 }
 
-// operationEvents makes one event for each verb and outcome.
+// operationEvents makes one event for each wave, verb and outcome, in the order of the first operation of each. What
+// failed comes last.
 func operationEvents(results []execute.Result) []event {
-	done, failed := map[string][]string{}, map[string][]string{}
-	for i := range results {
-		verb, name := eventVerb(&results[i]), results[i].Operation.Key.String()
-		if results[i].Err != nil {
-			failed[verb] = append(failed[verb], name)
-		} else {
-			done[verb] = append(done[verb], name)
-		}
+	type group struct {
+		wave, verb string
+		failed     bool
 	}
-	var events []event
-	for _, verb := range []string{"Create", "Adopt", "Update", "Delete"} {
-		if names := done[verb]; len(names) > 0 {
-			past := strings.TrimSuffix(verb, "e") + "ed"
-			events = append(events, event{corev1.EventTypeNormal, past, past + " " + message.List(names, maxNames)})
+	var done, failed []group
+	names := map[group][]string{}
+	for i := range results {
+		g := group{results[i].Wave, eventVerb(&results[i]), results[i].Err != nil}
+		if g.verb == "" {
+			continue
 		}
-		if names := failed[verb]; len(names) > 0 {
-			text := "Unable to " + strings.ToLower(verb) + " " + message.List(names, maxNames)
-			events = append(events, event{corev1.EventTypeWarning, verb + "Error", text})
+		switch {
+		case names[g] != nil:
+		case g.failed:
+			failed = append(failed, g)
+		default:
+			done = append(done, g)
 		}
+		names[g] = append(names[g], results[i].Operation.Key.String())
+	}
+	events := make([]event, 0, len(done)+len(failed))
+	for _, g := range slices.Concat(done, failed) {
+		if g.failed {
+			text := "Unable to " + strings.ToLower(g.verb) + " " + message.List(names[g], maxNames)
+			events = append(events, event{corev1.EventTypeWarning, g.verb + "Error", text})
+			continue
+		}
+		past := strings.TrimSuffix(g.verb, "e") + "ed"
+		events = append(events, event{corev1.EventTypeNormal, past, past + " " + objectsOf(names[g], g.wave)})
 	}
 	return events
+}
+
+// objectsOf says how many objects of a wave there are, and names the first of them.
+func objectsOf(names []string, wave string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	if wave != "" {
+		wave = " in " + wave
+	}
+	return fmt.Sprintf("%d objects%s: %s", len(names), wave, message.List(names, maxNames))
+}
+
+// logResults logs a line for each object that was changed. What failed is in the error of the request.
+func logResults(ctx context.Context, results []execute.Result) {
+	log := logr.FromContextOrDiscard(ctx)
+	for i := range results {
+		result := &results[i]
+		if result.Err != nil || eventVerb(result) == "" {
+			continue
+		}
+		o := &result.Operation
+		log.Info(pastOf(o.Action), "kind", o.Key.Kind, "namespace", o.Key.Namespace, "name", o.Key.Name,
+			"reason", o.Reason)
+	}
+}
+
+// pastOf is the word for an operation that was carried out.
+func pastOf(action plan.Action) string {
+	switch action {
+	case plan.ActionCreate:
+		return "created"
+	case plan.ActionAdopt:
+		return "adopted"
+	case plan.ActionRelabel:
+		return "labelled"
+	case plan.ActionApply:
+		return "applied"
+	case plan.ActionReplace:
+		return "replaced"
+	case plan.ActionOrphan:
+		return "orphaned"
+	}
+	return "deleted"
 }
 
 // maxNames is how many objects an event names.

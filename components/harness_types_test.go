@@ -90,7 +90,7 @@ func TestComponentRowsOfTypes(t *testing.T) {
 					"value": "proven/CustomResourceDefinition.widgets.test.espalier.dev/0"}
 			]`)},
 			ExpectDeletes:  []rtesting.DeleteRef{fenced, deployed.DeleteRef(walls)},
-			ExpectEvents:   houseEvents(house, "Deleted", "Deleted CustomResourceDefinition widgets.test.espalier.dev, ConfigMap default/walls", "DeletionProcessing", leaving),
+			ExpectEvents:   houseEvents(house, "Deleted", "Deleted 2 objects: CustomResourceDefinition widgets.test.espalier.dev, ConfigMap default/walls", "DeletionProcessing", leaving),
 			ExpectedResult: later(50500 * time.Microsecond),
 		},
 	}.run(t)
@@ -180,7 +180,7 @@ func TestComponentRowsOfInventories(t *testing.T) {
 			},
 			ExpectEvents: houseEvents(house,
 				"FinalizerPatched", `Patched finalizer "`+componentFinalizer+`"`,
-				"Created", "Created ConfigMap default/walls, ConfigMap default/roof",
+				"Created", "Created ConfigMap default/walls", "Created", "Created ConfigMap default/roof",
 				"Ready", "All objects are as desired, and ready"),
 			ExpectedResult: later(606 * time.Second),
 		},

@@ -318,6 +318,9 @@ func (j *job[T]) runEngine(
 	report, err := machine.Run(ctx, task)
 	if !j.dryRun {
 		j.source.setCoalesceDelay(machine.Component.Watcher, len(report.Inventory))
+		if len(report.Results) > 0 {
+			logResults(ctx, report.Results)
+		}
 	}
 	return report, err
 }

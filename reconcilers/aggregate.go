@@ -156,6 +156,7 @@ func (r *AggregateReconciler[T]) parts() rootParts[T] {
 		controllerName:     r.ControllerName,
 		resourceType:       r.Type,
 		config:             r.configOf(r.Config),
+		watches:            r.watches,
 		tree:               r.Reconciler,
 		setup:              r.Setup,
 		before:             r.BeforeReconcile,

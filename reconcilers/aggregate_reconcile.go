@@ -21,7 +21,7 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 	}
 	actual, err := r.read(ctx, config, req)
 	if err != nil {
-		return Result{}, fetchFailed(ctx, err)
+		return Result{}, err
 	}
 	if isNil(actual) || actual.GetDeletionTimestamp() != nil {
 		return Result{}, nil

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/espalier-dev/espalier/internal/managedfields"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -94,25 +95,24 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 		return none, err
 	}
 	wanted.Identify(actual)
-	log := logr.FromContextOrDiscard(ctx)
+	log := logr.FromContextOrDiscard(ctx).V(detailed)
 	if a.inSync(wanted, actual, known) {
 		log.Info("resource is in sync, no update required")
 		w.lastWrites.record(actual, a.identity, known)
 		return actual, nil
 	}
 
-	if err := w.refused(ctx, w.writeOf(actual, a.identity)); err != nil {
+	content := func() map[string]any { return wanted.Object().Object }
+	if err := w.mayUpdate(ctx, actual, a.identity, content); err != nil {
 		return none, err
-	}
-	if log.Enabled() {
-		log.Info("updating resource", "resource", w.loggable(desired))
 	}
 	answer, changed, err := a.apply(ctx, w, wanted, actual)
 	if err != nil {
 		return none, w.failed(ctx, updating, actual, err)
 	}
 	applied, err := a.record(w, wanted, answer, desired)
-	if err != nil || !changed {
+	if err != nil || !changed || sameContent(actual, applied) {
+		// A migration alone changes the managed fields, which is no news to the user.
 		return applied, err
 	}
 	if log.Enabled() {
@@ -120,6 +120,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 		log.Info("updated resource", "diff", diff.Diff(before, after))
 	}
 	w.succeeded(updating, actual)
+	logChange(ctx, "applied", actual, func() string { return a.changes(wanted, actual, known) })
 	return applied, nil
 }
 
@@ -165,6 +166,16 @@ func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, k
 	there, err := contentOf(obj)
 	// Since an apply of the same, what is owned is what is wanted, also if a cache strips managed fields.
 	return err == nil && a.compare(wanted, there, entries).SubsetOf(known.accepted)
+}
+
+// changes says in what obj did not agree with what is wanted.
+func (a *applyCall[Type]) changes(wanted managedfields.Configuration, obj Type, known lastWrite) string {
+	there, err := contentOf(obj)
+	if err != nil {
+		return "it differs"
+	}
+	found := a.compare(wanted, there, obj.GetManagedFields())
+	return message.List(found.Beyond(known.accepted), maxLogged)
 }
 
 // record returns the answer to a write as an object of the type of desired. It remembers the differences between the
@@ -286,6 +297,14 @@ func contentOf(obj client.Object) (map[string]any, error) {
 		return u.UnstructuredContent(), nil
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// sameContent reports whether two versions of an object differ at most in their managed fields.
+func sameContent[T client.Object](before, after T) bool {
+	before, after = unmanaged(before), unmanaged(after)
+	after.SetResourceVersion(before.GetResourceVersion())
+	after.GetObjectKind().SetGroupVersionKind(before.GetObjectKind().GroupVersionKind())
+	return equality.Semantic.DeepEqual(before, after)
 }
 
 // unmanaged returns a copy of obj without the managed fields, which would fill the log.

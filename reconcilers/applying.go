@@ -43,12 +43,12 @@ import (
 //
 // Type may be a duck type: what the duck type does not cover is not applied, and stays.
 //
-// The API server refuses some writes as invalid, such as a change of an immutable field. Below a root, the same write is
-// not sent again while neither the object nor what is desired changes, and for ten minutes at most: the error of the
+// The API server refuses some writes as invalid, such as a change of an immutable field. Below a root, the same write
+// is not sent again while neither the object nor what is desired changes, and for ten minutes at most: the error of the
 // first attempt is returned, without a log line and an event.
 //
-// The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned
-// unchanged. Secret values are never logged.
+// The outcome is recorded as an event on the reconciled resource, unless an error is quiet, or only the managed fields
+// of the object have changed. Errors are returned unchanged. Secret values are never logged.
 type ApplyingObjectManager[Type client.Object] struct {
 	// Name identifies the manager in errors. Default: the object's kind followed by ApplyingObjectManager.
 	Name string

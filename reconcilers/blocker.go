@@ -8,7 +8,6 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/ownership"
 
-	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,8 +17,6 @@ import (
 // the status of the error that it wraps.
 type existsError struct {
 	error
-	// object is what has the name of the child. It is nil if that is not known.
-	object client.Object
 	// claim says whose the object is, in words that follow "it". It is empty if that is not known.
 	claim string
 	// ours is true if the object may be a child of the node, which the cache does not show yet.
@@ -51,11 +48,7 @@ func (e *existsError) Status() metav1.Status {
 var _ apierrs.APIStatus = (*existsError)(nil)
 
 // explained returns the error that people see. It is the wrapped error if nothing is known of the object.
-func (e *existsError) explained(ctx context.Context) error {
-	if e.object != nil {
-		logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned",
-			"child", describeObject(e.object), "ownerRefs", e.object.GetOwnerReferences())
-	}
+func (e *existsError) explained() error {
 	if e.claim == "" {
 		return e.error
 	}
@@ -112,7 +105,7 @@ func (k *children[T, CT, CLT]) blockerOf(
 		found.ours = true
 		return found
 	}
-	found.object, found.claim = blocker, k.claimOf(resource, blocker)
+	found.claim = k.claimOf(resource, blocker)
 	if (!k.unowned || k.tracked) && config.Tracker != nil {
 		if err := config.track(ctx, blocker, resource); err != nil {
 			found.unreadable = k.errorf("is unable to track %s: %w", describeObject(blocker), err)

@@ -22,13 +22,12 @@ import (
 //     the resource anyway; one without an owner reference needs a Finalizer.
 //
 // The resource controls its child by an owner reference, and only an object that it controls counts as its child. If
-// several nodes of a tree have children of one type, each needs LabelChildren or OurChild to find its own. The set-up of
-// the root refuses nodes that have neither, unless only one of them runs in a request, in a branch of an [IfThen], or
-// they have different configs. If nevertheless two nodes count one object as their child in a request, and would write
-// it, the second one returns an error that names both. If more than one object is the child of this node, all are
-// deleted and the desired one is created anew. A terminating child is not written. It
-// is reflected as long as it exists, it counts only if there is no other, and the desired child is created when it is
-// gone.
+// several nodes of a tree have children of one type, each needs LabelChildren or OurChild to find its own. The set-up
+// of the root refuses nodes that have neither, unless only one of them runs in a request, in a branch of an [IfThen],
+// or they have different configs. If nevertheless two nodes count one object as their child in a request, and would
+// write it, the second one returns an error that names both. If more than one object is the child of this node, all are
+// deleted and the desired one is created anew. A terminating child is not written. It is reflected as long as it
+// exists, it counts only if there is no other, and the desired child is created when it is gone.
 //
 // While nothing changes, the node makes no request. The child is read from the cache: through an index by owner if
 // [NewConfig] made the config, else by listing the namespace. Nodes with children of one type share what was read in a
@@ -66,10 +65,11 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// Setup adds watches and indexes beyond the watch of the child's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time or
-	// on random values, else the child is written in each request. With the error [OnlyReconcileChildStatus], the child
-	// is not written but reflected. The node may change the returned object. DesiredChild is not called for a
-	// terminating resource. Required.
+	// DesiredChild returns the child as it should be, or nil if there should be none. It must not depend on the time,
+	// on random values or on the order of a map, else the child is written again and again. Below a root, it is written
+	// with delays after five such writes in a minute, and an error is reflected that names the first field that
+	// changes. With the error [OnlyReconcileChildStatus], the child is not written but reflected. The node may change
+	// the returned object. DesiredChild is not called for a terminating resource. Required.
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
 	// ReflectChildStatusOnParent writes the state of the child into the resource. The child is nil if there is none,
@@ -92,6 +92,14 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 
 	// ChildObjectManager creates, updates and deletes the child. Required, unless the short form is used.
 	ChildObjectManager ObjectManager[ChildType]
+
+	// RecreateImmutable deletes the child and creates it again if the API server refuses as invalid a change that is
+	// possible in no other way, as a rule the change of an immutable field. That is done only if the refusal names a
+	// field that is desired with another value, and if a dry run shows that the API server would accept what is desired
+	// as a new object; a field that is only left out is no proof. The delete applies to the very version that was read.
+	// An event Recreating says why, and what the child holds (Pods, say) goes with it. It is done once for what is
+	// desired: if the new child is refused too, the error is reflected. Default: false.
+	RecreateImmutable bool
 
 	// ListOptions narrow where the child is looked for. Default: the resource's namespace. Required with
 	// SkipOwnerReference.
@@ -131,6 +139,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			reasons:     r.ReflectedChildErrorReasons,
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
+			recreates:   r.RecreateImmutable,
 		}
 		if r.LabelChildren {
 			r.children.label = r.Name

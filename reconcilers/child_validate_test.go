@@ -139,7 +139,6 @@ func TestChildReconcilerOfAClusterScopedResource(t *testing.T) {
 			Resource:      owner,
 			ExpectCreates: []client.Object{created},
 			ExpectEvents: []rtesting.Event{
-				//lint:ignore SA1019 the events of the toolkit come through the old recorder
 				rtesting.NewEvent(owner, widgetScheme, "Normal", "Created", `Created ConfigMap "settings"`),
 			},
 		},
@@ -164,7 +163,7 @@ func TestChildReconcilerLogs(t *testing.T) {
 			node:   changedChild(desires(desiresNothing)),
 			expect: expectWidget(givenConfigMap, givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })),
 			lines: []string{
-				"extra child detected", "deleting unwanted resource", "extra child detected", "deleting unwanted resource",
+				"extra child detected", "deleted", "extra child detected", "deleted",
 			},
 		},
 		"not ours": {
@@ -173,7 +172,7 @@ func TestChildReconcilerLogs(t *testing.T) {
 			}),
 			expect: expectWidget(),
 			lines: []string{
-				"object returned from DesiredChild does not match OurChild, this can result in orphaned children", "creating resource",
+				"object returned from DesiredChild does not match OurChild", "created",
 			},
 		},
 		"in the way": {
@@ -184,7 +183,7 @@ func TestChildReconcilerLogs(t *testing.T) {
 				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap",
 					rtesting.InduceFailureOpts{Error: apierrs.NewAlreadyExists(configMapResource, "gadget")})},
 			},
-			lines: []string{"creating resource", "unable to create resource", "unable to reconcile child, not owned"},
+			lines: []string{"the child is refused"},
 		},
 	}
 	for name, test := range tests {

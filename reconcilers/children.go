@@ -42,6 +42,10 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	reasons     []metav1.StatusReason
 	listOptions func(ctx context.Context, resource T) []client.ListOption
 	ourChild    func(resource T, child CT) bool
+	// recreates is true if a child with an immutable field that is desired otherwise is deleted and created again.
+	recreates bool
+	// recreations are the attempts to do so, outside of a root.
+	recreations recreations
 	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
 	label string
 }
@@ -264,7 +268,11 @@ func (k *children[T, CT, CLT]) converge(
 			return none, err
 		}
 	}
-	return k.manage(ctx, config, resource, actual, desired)
+	child, err := k.manage(ctx, config, resource, actual, desired)
+	if k.recreates && apierrs.IsInvalid(err) {
+		return k.recreate(ctx, config, resource, actual, desired, err)
+	}
+	return child, err
 }
 
 // pickChild returns the object that counts as the child, and all others that are not terminating. A terminating object
@@ -310,8 +318,8 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 		}
 	}
 	if !k.isOwn(resource, desired) {
-		logr.FromContextOrDiscard(ctx).Info("object returned from DesiredChild does not match OurChild, "+
-			"this can result in orphaned children", "child", describeObject(desired))
+		logOnce(ctx, "object returned from DesiredChild does not match OurChild", describeObject(desired),
+			"this can result in orphaned children")
 	}
 	return nil
 }
@@ -412,7 +420,16 @@ func (k *children[T, CT, CLT]) classify(
 	if err == nil {
 		return child, nil, nil
 	}
+	defer func() {
+		if reflected != nil {
+			logOnce(ctx, "the child is refused", k.describe(desired), reflected.Error())
+		}
+	}()
 	var none CT
+	if flaps := (*flappingError)(nil); errors.As(err, &flaps) {
+		// Another request does not help, and the object may well be as desired.
+		return none, err, nil
+	}
 	reason := apierrs.ReasonForError(err)
 	if !slices.Contains(k.reasons, reason) {
 		return none, nil, err
@@ -427,7 +444,7 @@ func (k *children[T, CT, CLT]) classify(
 			contextOf(ctx).state.fail(pathOf(ctx), k.describe(desired), ClassConflict, err)
 			return none, nil, err
 		}
-		return none, found.explained(ctx), nil
+		return none, found.explained(), nil
 	}
 	if reason == metav1.StatusReasonForbidden {
 		// No event says that a quota was raised or a right was granted.

@@ -108,7 +108,7 @@ func TestShortFormsSanitizeWhatTheyLog(t *testing.T) {
 		})(&trace{}),
 	} {
 		sanitized = 0
-		log := funcr.New(func(_, _ string) {}, funcr.Options{})
+		log := funcr.New(func(_, _ string) {}, funcr.Options{Verbosity: 2})
 		ctx := logr.NewContext(testContext(t, expectWidget().Config()), log)
 		if _, err := node.Reconcile(ctx, widget.Object()); err != nil || sanitized == 0 {
 			t.Errorf("%s: sanitized %d times, returned %v", name, sanitized, err)

@@ -58,10 +58,10 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// Setup adds watches and indexes beyond the watch of the children's type. Optional.
 	Setup func(ctx context.Context, mgr Manager, bldr *Builder) error
 
-	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time or on random
-	// values. [RetrieveKnownChildren] returns the children that exist. With the error [OnlyReconcileChildStatus], the
-	// children are not written but reflected. The node may change the returned objects. DesiredChildren is not called
-	// for a terminating resource. Required.
+	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time, on random
+	// values or on the order of a map, see [ChildReconciler]. [RetrieveKnownChildren] returns the children that exist.
+	// With the error [OnlyReconcileChildStatus], the children are not written but reflected. The node may change the
+	// returned objects. DesiredChildren is not called for a terminating resource. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 
 	// ChildObjectManager creates, updates and deletes the children. Required, unless the short form is used.
@@ -89,6 +89,14 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// ReflectedChildErrorReasons are the API reasons of errors that are reflected rather than returned. Default (nil):
 	// AlreadyExists, Forbidden, Invalid. Empty: none.
 	ReflectedChildErrorReasons []metav1.StatusReason
+
+	// RecreateImmutable deletes a child and creates it again if the API server refuses as invalid a change that is
+	// possible in no other way, as a rule the change of an immutable field. That is done only if the refusal names a
+	// field that is desired with another value, and if a dry run shows that the API server would accept what is desired
+	// as a new object; a field that is only left out is no proof. The delete applies to the very version that was read.
+	// An event Recreating says why, and what the child holds (Pods, say) goes with it. It is done once for what is
+	// desired: if the new child is refused too, the error is reflected. Default: false.
+	RecreateImmutable bool
 
 	// ListOptions narrow where the children are looked for. Default: the resource's namespace. Required without owner
 	// references.
@@ -129,6 +137,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			reasons:     r.ReflectedChildErrorReasons,
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
+			recreates:   r.RecreateImmutable,
 		}
 		if r.LabelChildren {
 			r.children.label = r.Name

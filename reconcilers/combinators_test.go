@@ -30,6 +30,7 @@ type (
 func combinators(node widgetNode) map[string]widgetNode {
 	return map[string]widgetNode{
 		"Always":        widgetAlways{node},
+		"Reverse":       widgetReverse{node},
 		"TryCatch":      &widgetTryCatch{Try: node},
 		"Finally":       &widgetTryCatch{Try: widgetSequence{}, Finally: node},
 		"Advice":        &widgetAdvice{Reconciler: node},
@@ -168,6 +169,7 @@ func TestCombinatorsNameTheirNodes(t *testing.T) {
 func TestCombinatorsLocateErrors(t *testing.T) {
 	paths := map[string]string{
 		"Always":        "Root/0",
+		"Reverse":       "Root/0",
 		"TryCatch":      "Root/TryCatch",
 		"Finally":       "Root/TryCatch",
 		"Advice":        "Root/Advice",

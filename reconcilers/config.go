@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/tracker"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
@@ -41,6 +44,8 @@ type Config struct {
 	Tracker tracker.Tracker
 
 	syncPeriod time.Duration
+	// syncTimeout is how long readers wait for an informer to sync. Zero means [defaultSyncTimeout].
+	syncTimeout time.Duration
 	// cluster is the cluster of Client and of the objects that Tracker tracks. It is nil in a struct literal.
 	cluster cluster.Cluster
 	// owners finds children by their owner. It is nil if no index is possible.
@@ -51,7 +56,7 @@ type Config struct {
 // syncPeriod is the sync period of the manager's cache. A track that was made outside of a root expires after twice
 // that time.
 func NewConfig(mgr Manager, apiType client.Object, syncPeriod time.Duration) Config {
-	return Config{syncPeriod: syncPeriod}.WithCluster(mgr).WithTracker()
+	return Config{syncPeriod: syncPeriod}.withCluster(mgr, mgr.GetClient()).WithTracker()
 }
 
 // IsEmpty reports whether c is the zero value.
@@ -62,9 +67,19 @@ func (c Config) IsEmpty() bool {
 // WithCluster returns a config for another cluster. It shares the tracker with c, so its tracks wake the same
 // controller. A track made with the new config refers to an object of the other cluster.
 //
+// The identity of the cluster needs the rights to list and watch each type that is read from its cache: in all
+// namespaces, unless the options of the cache limit it to some. A read from a cache that does not sync returns an error
+// after 30 seconds, which names the type, the user and the missing right. Later reads return it without a delay until
+// the cache has synced. The controller starts without such a cache.
+//
 // It panics if the cluster's REST config is not valid for a discovery client, which is a mistake in the program.
 func (c Config) WithCluster(other cluster.Cluster) Config {
-	c.Client = duck.NewDuckAwareClientWrapper(other.GetClient())
+	return c.withCluster(other, &boundedReads{Client: other.GetClient(), in: other, timeout: c.timeoutForSync()})
+}
+
+// withCluster is [Config.WithCluster] with the given client of the cluster.
+func (c Config) withCluster(other cluster.Cluster, inner client.Client) Config {
+	c.Client = duck.NewDuckAwareClientWrapper(inner)
 	c.APIReader = duck.NewDuckAwareAPIReaderWrapper(other.GetAPIReader(), other.GetClient())
 	c.Discovery = discovery.NewDiscoveryClientForConfigOrDie(other.GetConfig())
 	//lint:ignore SA1019 compatible trees record events with the API of before events.k8s.io
@@ -76,6 +91,11 @@ func (c Config) WithCluster(other cluster.Cluster) Config {
 		c.Tracker = tracker.InCluster(c.Tracker, other)
 	}
 	return c
+}
+
+// timeoutForSync returns how long readers wait for an informer to sync.
+func (c Config) timeoutForSync() time.Duration {
+	return cmp.Or(c.syncTimeout, defaultSyncTimeout)
 }
 
 // Cluster returns the cluster that Client reads and writes. It returns nil for a config that was not made by
@@ -103,11 +123,22 @@ func (c Config) WithDangerousDuckClientOperations() Config {
 // TrackAndGet reads an object and tracks it: the resource of the request is reconciled again whenever the object
 // changes. The object is tracked even if it is not found, so its creation also counts as a change. Outside a request,
 // or for an object that cannot be tracked, TrackAndGet returns an error and reads nothing.
+//
+// Below a root, TrackAndGet starts the watch of a type when it is tracked first, unless a node watches the type. The
+// identity of the config needs the rights to list and watch it. If the watch does not start within 30 seconds,
+// TrackAndGet returns an error that names the missing right; later calls return it without a delay until the watch has
+// started. A type that the API server does not serve is not watched. In a hand-written reconciler, embed the node with
+// [Embed], or watch the type by hand:
+//
+//	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 func (c Config) TrackAndGet(
 	ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption,
 ) error {
 	watcher, err := watcherOf(ctx)
 	if err != nil {
+		return fmt.Errorf("unable to track %s %s: %w", typeName(obj), key, err)
+	}
+	if err := c.watchTracked(ctx, obj, key.Namespace); err != nil {
 		return fmt.Errorf("unable to track %s %s: %w", typeName(obj), key, err)
 	}
 	ref := obj.DeepCopyObject().(client.Object)
@@ -116,18 +147,31 @@ func (c Config) TrackAndGet(
 	if err := c.track(ctx, ref, watcher); err != nil {
 		return err
 	}
-	return c.Get(ctx, key, obj, opts...)
+	err = c.Get(ctx, key, obj, opts...)
+	if err == nil {
+		contextOf(ctx).state.noteRead(obj)
+	}
+	return err
 }
 
 // TrackAndList reads a list and tracks it: the resource of the request is reconciled again whenever an object that
 // belongs to the list is created, changed or deleted. The track uses the namespace and the label selector of opts.
 // Field selectors narrow the list, but not the track. The track is kept if reading fails. Outside a request, or for a
-// list whose kind is not known, TrackAndList returns an error and reads nothing.
+// list whose kind is not known, TrackAndList returns an error and reads nothing. The watch of the type is started as
+// [Config.TrackAndGet] does.
 func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := c.trackList(ctx, list, opts); err != nil {
 		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
 	}
-	return c.List(ctx, list, opts...)
+	if err := c.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok {
+			contextOf(ctx).state.noteRead(obj)
+		}
+		return nil
+	})
 }
 
 func (c Config) trackList(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
@@ -143,6 +187,9 @@ func (c Config) trackList(ctx context.Context, list client.ObjectList, opts []cl
 		return errNoTracker
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
+	if err := c.watchTracked(ctx, list, options.Namespace); err != nil {
+		return err
+	}
 	selector := options.LabelSelector
 	if selector == nil {
 		selector = labels.Everything()

@@ -39,7 +39,7 @@ type treeContext struct {
 
 	// state is the state of the request, nil unless a root made the context.
 	state *requestState
-	// watches are the watches that were registered so far, nil unless a root's set-up made the context.
+	// watches are those of the controller, nil unless a root that was set up made the context.
 	watches *watches
 	// claims are the claims of the nodes that were set up so far, by path; nil unless a root's set-up made the context.
 	claims map[any]string

@@ -19,11 +19,15 @@ import (
 //
 // If the tracker fails, the handler wakes no resource and logs the error, unless it is quiet.
 func EnqueueTracked(ctx context.Context) handler.EventHandler {
-	log := logr.FromContextOrDiscard(ctx)
-	config := RetrieveConfigOrDie(ctx)
-	observers := observersOf(config, RetrieveOriginalResourceType(ctx))
+	return contextOf(ctx).enqueueTracked(logr.FromContextOrDiscard(ctx), RetrieveConfigOrDie(ctx))
+}
 
+// enqueueTracked is [EnqueueTracked] with the tracker of config.
+func (s *treeContext) enqueueTracked(log logr.Logger, config Config) handler.EventHandler {
+	observers := observersOf(config, s.originalResourceType)
+	watched := s.watchedByHand(config)
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
+		watched(obj)
 		names, err := observers(obj)
 		if err != nil {
 			if !isQuiet(err) {

@@ -83,12 +83,21 @@ func joinedErrors(err error, locate func(error) (failure, bool)) []error {
 	return all
 }
 
-// checkErrorCondition returns an error for a type whose status cannot have the condition.
-func (r *ResourceReconciler[T]) checkErrorCondition(parts *rootParts[T]) error {
+// checkConditions returns an error for a type whose status cannot have the error condition, and for a node that sets a
+// condition that the root sets.
+func (r *ResourceReconciler[T]) checkConditions(parts *rootParts[T]) error {
 	if r.ErrorCondition != "" && !statusfield.CanHaveConditions(reflect.TypeOf(r.Type)) {
 		return parts.errorf("must have a status with Conditions of type []metav1.Condition to define ErrorCondition")
 	}
-	return nil
+	var err error
+	Describe(r.Reconciler).Walk(func(path string, d Description) {
+		for _, condition := range d.Conditions {
+			if err == nil && condition != "" && (condition == r.ErrorCondition || condition == r.SummaryCondition) {
+				err = parts.errorf("sets the condition %s, so node %s must set another one", condition, path)
+			}
+		}
+	})
+	return err
 }
 
 // showError sets the error condition of resource after the tree returned err. Original is the resource as it was read.

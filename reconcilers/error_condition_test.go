@@ -262,3 +262,40 @@ func TestErrorConditionUnstructured(t *testing.T) {
 		}
 	}
 }
+
+// describedNode is a node that says which condition it sets.
+type describedNode struct {
+	widgetSync
+	condition string
+}
+
+func (n *describedNode) Describe() reconcilers.Description {
+	return reconcilers.Description{Kind: "Described", Name: "Marker", Conditions: []string{n.condition}}
+}
+
+// A condition that a node and the root set would say now this, now that.
+func TestNoNodeSetsTheConditionsOfTheRoot(t *testing.T) {
+	for name, test := range map[string]struct {
+		summary, errors, node string
+		expected              string
+	}{
+		"none":           {"", "", "Ready", ""},
+		"others":         {"Ready", "Reconciled", "Marked", ""},
+		"no condition":   {"", "", "", ""},
+		"the summary":    {"Ready", "", "Ready", `ResourceReconciler "root" sets the condition Ready, so node 0/Marker must set another one`},
+		"the errors":     {"", "Reconciled", "Reconciled", `ResourceReconciler "root" sets the condition Reconciled, so node 0/Marker must set another one`},
+		"both are Ready": {"Ready", "Ready", "Ready", `ResourceReconciler "root" sets the condition Ready, so node 0/Marker must set another one`},
+	} {
+		root := &widgetRoot{
+			Name: "root", SummaryCondition: test.summary, ErrorCondition: test.errors,
+			Reconciler: widgetSequence{&describedNode{condition: test.node}},
+		}
+		said := ""
+		if err := root.Validate(t.Context()); err != nil {
+			said = err.Error()
+		}
+		if said != test.expected {
+			t.Errorf("%s: validation says %q, expected %q", name, said, test.expected)
+		}
+	}
+}

@@ -133,7 +133,6 @@ func TestNodeOfAnotherPackage(t *testing.T) {
 			GivenObjects: []client.Object{owner, news},
 			ExpectTracks: tracks,
 			ExpectEvents: []rtesting.Event{
-				//lint:ignore SA1019 the events of the toolkit come through the old recorder
 				rtesting.NewEvent(owner, widgetScheme, corev1.EventTypeNormal, "Announced", "maintenance at noon"),
 			},
 		},

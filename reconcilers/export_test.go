@@ -1,6 +1,8 @@
 package reconcilers
 
 import (
+	"time"
+
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +47,12 @@ func (r *root) RememberedCounters() int {
 		}
 	})
 	return count
+}
+
+// WithSyncTimeout returns a config whose readers wait that long for an informer to sync.
+func (c Config) WithSyncTimeout(timeout time.Duration) Config {
+	c.syncTimeout = timeout
+	return c
 }
 
 // ErrorConditionOf returns what a condition says of err. The errors of at came up at those paths.

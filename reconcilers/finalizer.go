@@ -22,7 +22,7 @@ func AddFinalizer(ctx context.Context, resource client.Object, finalizer string)
 		return nil
 	}
 	finalizers := append(slices.Clone(resource.GetFinalizers()), finalizer)
-	return patchFinalizers(ctx, resource, finalizer, "adding finalizer", finalizers)
+	return patchFinalizers(ctx, resource, finalizer, finalizers, "added finalizer", "clean-up is needed later")
 }
 
 // ClearFinalizer removes finalizer from resource, in the cluster and in memory. Other finalizers stay. It does nothing
@@ -35,10 +35,13 @@ func ClearFinalizer(ctx context.Context, resource client.Object, finalizer strin
 	// With an empty list rather than nil, the patch of an unstructured object has [] and not null, as in
 	// reconciler.io/runtime.
 	others = slices.DeleteFunc(others, func(name string) bool { return name == finalizer })
-	return patchFinalizers(ctx, resource, finalizer, "removing finalizer", others)
+	return patchFinalizers(ctx, resource, finalizer, others, "removed finalizer", "clean-up is done")
 }
 
-func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doing string, finalizers []string) error {
+// patchFinalizers makes finalizers those of resource. Done and reason are the words in the log.
+func patchFinalizers(
+	ctx context.Context, resource client.Object, finalizer string, finalizers []string, done, reason string,
+) error {
 	config, err := RetrieveOriginalConfig(ctx)
 	if err != nil {
 		return err
@@ -47,21 +50,18 @@ func patchFinalizers(ctx context.Context, resource client.Object, finalizer, doi
 	if err != nil {
 		return err
 	}
-	log := logr.FromContextOrDiscard(ctx).WithValues("finalizer", finalizer)
-	log.Info(doing)
-
 	desired := base.DeepCopyObject().(client.Object)
 	desired.SetFinalizers(finalizers)
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := config.Patch(ctx, desired, patch); err != nil {
 		recordFailure(ctx, describeObject(base), err)
 		if !isQuiet(err) {
-			log.Error(err, "unable to patch finalizers")
 			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed",
 				"Failed to patch finalizer %q: %s", finalizer, err)
 		}
 		return err
 	}
+	logr.FromContextOrDiscard(ctx).Info(done, "object", describeObject(base), "finalizer", finalizer, "reason", reason)
 	state := contextOf(ctx).state
 	if state == nil || !state.skipFinalizerEvents {
 		config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)

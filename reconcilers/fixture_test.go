@@ -320,7 +320,6 @@ func checkError(t *testing.T, what string, err error, text string) {
 
 // recorded is an event, one of the toolkit's own, on widget.
 func recorded(eventtype, reason, message string) rtesting.Event {
-	//lint:ignore SA1019 the events of the toolkit come through the old recorder
 	return rtesting.NewEvent(widget, widgetScheme, eventtype, reason, "%s", message)
 }
 

@@ -153,7 +153,7 @@ func TestL9SecretsAreNotTold(t *testing.T) {
 	check := func(t *testing.T, told []string) {
 		t.Helper()
 		for _, words := range []string{
-			"creating resource", "updating resource", "deleting unwanted resource",
+			"creating resource", "updating resource", "deleted",
 			"event Created", "event Updated", "event Deleted", "error ",
 		} {
 			if !slices.ContainsFunc(told, func(line string) bool { return strings.Contains(line, words) }) {

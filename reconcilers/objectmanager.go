@@ -129,11 +129,26 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 	if actual.GetDeletionTimestamp() != nil {
 		// A write would be lost with the object. The event of its deletion wakes the resource, which then creates
 		// another.
-		logr.FromContextOrDiscard(ctx).Info("resource is terminating, no update possible",
+		logr.FromContextOrDiscard(ctx).V(detailed).Info("resource is terminating, no update possible",
 			"resource", describeObject(actual))
 		return actual, nil
 	}
-	return how.update(ctx, w, actual, desired)
+	updated, err := how.update(ctx, w, actual, desired)
+	if known := w.lastWrites.flapping(actual.GetUID()); err == nil && known != nil && known.flaps {
+		err = w.flappingUntilQuiet(ctx, actual, known)
+	}
+	return updated, err
+}
+
+// mayUpdate returns an error if actual must not be written: this write was refused, or what is desired is flapping.
+// Content returns the content of what is desired, or nil.
+func (w *objectWriter[Type]) mayUpdate(
+	ctx context.Context, actual Type, desired desiredHash, content func() map[string]any,
+) error {
+	if err := w.refused(ctx, w.writeOf(actual, desired)); err != nil {
+		return err
+	}
+	return w.hold(ctx, actual, desired, content)
 }
 
 func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type], desired Type) (Type, error) {
@@ -142,8 +157,7 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 	if err := w.refused(ctx, write); err != nil {
 		return none, err
 	}
-	log := logr.FromContextOrDiscard(ctx)
-	if log.Enabled() {
+	if log := logr.FromContextOrDiscard(ctx).V(detailed); log.Enabled() {
 		log.Info("creating resource", "resource", w.loggable(desired))
 	}
 	if w.tracks && w.config.Tracker == nil {
@@ -155,6 +169,7 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 		return none, w.failed(ctx, creating, desired, err)
 	}
 	w.succeeded(creating, created)
+	logChange(ctx, "created", created, because("it did not exist"))
 	if w.tracks {
 		// The name may have been generated, so it can be tracked only now. The object exists even if that fails.
 		return created, w.config.track(ctx, created, w.resource)
@@ -174,10 +189,6 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	if actual.GetDeletionTimestamp() != nil {
 		return actual, nil
 	}
-	log := logr.FromContextOrDiscard(ctx)
-	if log.Enabled() {
-		log.Info("deleting unwanted resource", "resource", w.loggable(actual))
-	}
 	err := w.config.Delete(ctx, actual, deleteOptions(actual, w.propagation)...)
 	if apierrs.IsNotFound(err) {
 		if w.finalizer != "" {
@@ -192,6 +203,12 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	}
 	w.lastWrites.forget(actual.GetUID())
 	w.succeeded(deleting, actual)
+	logChange(ctx, "deleted", actual, func() string {
+		if w.resource.GetDeletionTimestamp() != nil {
+			return "the resource is being deleted"
+		}
+		return "it is not desired"
+	})
 	return none, nil
 }
 
@@ -216,15 +233,15 @@ func deleteOptions(obj client.Object, propagation metav1.DeletionPropagation) []
 	return append(options, preconditions)
 }
 
-// attempt is a way of writing an object, with its words in logs and events.
+// attempt is a way of writing an object, with its words in events.
 type attempt struct {
-	verb, logged, done, failed string
+	verb, done, failed string
 }
 
 var (
-	creating = attempt{verb: "create", logged: "create resource", done: "Created", failed: "CreationFailed"}
-	updating = attempt{verb: "update", logged: "update resource", done: "Updated", failed: "UpdateFailed"}
-	deleting = attempt{verb: "delete", logged: "delete unwanted resource", done: "Deleted", failed: "DeleteFailed"}
+	creating = attempt{verb: "create", done: "Created", failed: "CreationFailed"}
+	updating = attempt{verb: "update", done: "Updated", failed: "UpdateFailed"}
+	deleting = attempt{verb: "delete", done: "Deleted", failed: "DeleteFailed"}
 )
 
 // succeeded records what was done to obj.
@@ -240,7 +257,6 @@ func (w objectWriter[Type]) failed(ctx context.Context, a attempt, obj Type, err
 	if a == creating {
 		err = explain(ctx, err)
 	}
-	logr.FromContextOrDiscard(ctx).Error(err, "unable to "+a.logged, "resource", w.loggable(obj))
 	w.original.record(w.regarding, corev1.EventTypeWarning, a.failed,
 		"Failed to %s %s %q: %v", a.verb, typeName(obj), obj.GetName(), err)
 	return err
@@ -340,6 +356,8 @@ type usedWrite struct {
 	lastWrite
 	// used is the request that looked it up last.
 	used uint64
+	// flapping is what is known of the changes of what is desired; nil if the object was not updated yet.
+	flapping *flapping
 }
 
 const (
@@ -383,7 +401,25 @@ func (w *lastWrites) record(actual client.Object, desired desiredHash, last last
 	if w.byUID == nil || w.limit > 0 && len(w.byUID) >= w.limit {
 		w.byUID = map[types.UID]usedWrite{}
 	}
-	w.byUID[uid] = usedWrite{lastWrite: last, used: w.request}
+	w.byUID[uid] = usedWrite{lastWrite: last, used: w.request, flapping: w.byUID[uid].flapping}
+}
+
+// flapping returns what is known of the changes of what is desired of an object, or nil.
+func (w *lastWrites) flapping(uid types.UID) *flapping {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byUID[uid].flapping
+}
+
+func (w *lastWrites) setFlapping(uid types.UID, known *flapping) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byUID == nil {
+		w.byUID = map[types.UID]usedWrite{}
+	}
+	write := w.byUID[uid]
+	write.used, write.flapping = w.request, known
+	w.byUID[uid] = write
 }
 
 func (w *lastWrites) forget(uid types.UID) {
@@ -393,12 +429,17 @@ func (w *lastWrites) forget(uid types.UID) {
 }
 
 // Evict implements [resourcestate.Evictor].
-func (w *lastWrites) Evict(time.Time) (empty bool) {
+func (w *lastWrites) Evict(now time.Time) (empty bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, write := range w.byUID {
 		if w.request-write.used > maxIdleRequests {
 			delete(w.byUID, uid)
+			continue
+		}
+		if write.flapping != nil && write.flapping.previous != nil {
+			write.flapping = write.flapping.dropPrevious(now)
+			w.byUID[uid] = write
 		}
 	}
 	w.request++

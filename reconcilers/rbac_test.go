@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestPolicyRules(t *testing.T) {
@@ -102,5 +103,56 @@ func TestRBACMarkers(t *testing.T) {
 	}
 	if diff := cmp.Diff(expected, markers); diff != "" {
 		t.Errorf("the markers differ (-expected, +actual):\n%s", diff)
+	}
+}
+
+// A definition among what the tree uses says how its resource is called. Other names are guessed, and said to be.
+func TestPolicyRulesReadDefinitions(t *testing.T) {
+	custom := func(kind string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": kind}}
+	}
+	definition := custom("CustomResourceDefinition")
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.Object["spec"] = map[string]any{
+		"group": "example.com", "names": map[string]any{"kind": "Index", "plural": "indices"},
+		"versions": []any{map[string]any{"name": "v1"}},
+	}
+	node := func(uses ...client.Object) widgetNode {
+		node := &widgetSync{Sync: func(context.Context, *resources.Widget) error { return nil }}
+		for _, object := range uses {
+			node.Uses = append(node.Uses, reconcilers.Access{Object: object, Verbs: []string{"get"}})
+		}
+		return node
+	}
+	for name, test := range map[string]struct {
+		tree    widgetNode
+		markers []string
+	}{
+		"defined": {
+			// The definition may be used by a later node.
+			tree: widgetSequence{node(custom("Index")), node(definition)},
+			markers: []string{
+				"// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get",
+				"// +kubebuilder:rbac:groups=example.com,resources=indices,verbs=get",
+			},
+		},
+		"guessed": {
+			tree: node(custom("Index"), &corev1.ConfigMap{}),
+			markers: []string{
+				`// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get`,
+				"// The resource indexs.example.com is guessed from the kind Index.",
+				"// +kubebuilder:rbac:groups=example.com,resources=indexs,verbs=get",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			markers, err := reconcilers.Describe(test.tree).RBACMarkers(widgetScheme, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.markers, markers); diff != "" {
+				t.Errorf("the markers differ (-expected, +actual):\n%s", diff)
+			}
+		})
 	}
 }

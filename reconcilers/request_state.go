@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"hash/maphash"
 	"reflect"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ type requestState struct {
 
 	mu       sync.Mutex
 	failures []failure
+	// reads is the digest of the versions of the objects that were read and are tracked.
+	reads uint64
 	// retry is true if what was refused is to be tried again, although no node returned an error.
 	retry bool
 	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
@@ -145,6 +148,20 @@ func (s *requestState) take(child childKey, by childTaker) (other *nodePath) {
 // errors and some clients do, such as the clients of controller-runtime's interceptor.
 func isComparable(v any) bool {
 	return reflect.ValueOf(v).Comparable()
+}
+
+// readSeed is the seed of the digests of reads.
+var readSeed = maphash.MakeSeed()
+
+// noteRead notes the version of an object that was read and is tracked: what is desired may be made of it.
+func (s *requestState) noteRead(obj client.Object) {
+	if s == nil {
+		return
+	}
+	version := maphash.Comparable(readSeed, [2]string{string(obj.GetUID()), obj.GetResourceVersion()})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads += version
 }
 
 // wantRetry notes that what was refused is to be tried again, with back-off.

@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	rtime "github.com/espalier-dev/espalier/time"
-	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -168,6 +166,7 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 		controllerName:     r.ControllerName,
 		resourceType:       r.Type,
 		config:             r.configOf(r.Config),
+		watches:            r.watches,
 		tree:               r.Reconciler,
 		setup:              r.Setup,
 		before:             r.BeforeReconcile,
@@ -211,7 +210,10 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	r.init()
 	parts := r.parts()
-	if err := cmp.Or(r.check(&parts), r.checkErrorCondition(&parts)); err != nil {
+	if err := r.check(&parts); err != nil {
+		return err
+	}
+	if err := r.checkConditions(&parts); err != nil {
 		return err
 	}
 	if err := parts.validateTree(ctx); err != nil {
@@ -253,10 +255,10 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	original := copyOf(r.Type)
 	if err := r.fetch(ctx, config, req, original); err != nil {
 		if apierrs.IsNotFound(err) {
-			r.forget(config, req)
+			r.forget(config, r.Type, req)
 			return Result{}, nil
 		}
-		return Result{}, fetchFailed(ctx, err)
+		return Result{}, err
 	}
 	now := rtime.RetrieveNow(ctx)
 	p.resource = r.states.Of(original)
@@ -348,17 +350,4 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *reque
 		statusfield.Of(resource).SetObservedGeneration(resource.GetGeneration())
 	}
 	return result, err
-}
-
-// forget drops what is kept of a resource that is gone.
-func (r *ResourceReconciler[T]) forget(config Config, req Request) {
-	r.states.Forget(req.NamespacedName)
-	rounds, ok := config.Tracker.(tracker.Rounds)
-	if !ok {
-		return
-	}
-	gone := copyOf(r.Type)
-	gone.SetNamespace(req.Namespace)
-	gone.SetName(req.Name)
-	rounds.Forget(gone)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/espalier-dev/espalier/tracker"
 	"github.com/espalier-dev/espalier/validation"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,11 +28,14 @@ type root struct {
 	states resourcestate.Store
 	// identity distinguishes the controller of this root from others. It is empty until the root is set up.
 	identity string
+	// watches are those of the controller. They are nil until the root is set up.
+	watches *watches
 }
 
-// identify gives the root called name its identity.
+// identify gives the root called name its identity, for a set-up.
 func (r *root) identify(name string) {
 	r.identity = fmt.Sprintf("%s %p", name, r)
+	r.watches = newWatches()
 }
 
 // configOf returns the config that the tree works with. Until the root is set up that is the author's config itself.
@@ -45,6 +47,19 @@ func (r *root) configOf(config Config) Config {
 	return config
 }
 
+// forget drops what is kept of a resource that is gone.
+func (r *root) forget(config Config, resourceType client.Object, req Request) {
+	r.states.Forget(req.NamespacedName)
+	rounds, ok := config.Tracker.(tracker.Rounds)
+	if !ok || isNil(resourceType) {
+		return
+	}
+	gone := copyOf(resourceType)
+	gone.SetNamespace(req.Namespace)
+	gone.SetName(req.Name)
+	rounds.Forget(gone)
+}
+
 // rootParts are the fields that all roots have.
 type rootParts[T client.Object] struct {
 	kind           string
@@ -52,11 +67,12 @@ type rootParts[T client.Object] struct {
 	controllerName string
 	resourceType   T
 	config         Config
+	watches        *watches
 	tree           SubReconciler[T]
 	setup          func(ctx context.Context, mgr Manager, bldr *Builder) error
 	before         func(ctx context.Context, req Request) (context.Context, Result, error)
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
-
+	// skipForbiddenRetry and skipFinalizerEvents are the fields of the root.
 	skipForbiddenRetry  bool
 	skipFinalizerEvents bool
 }
@@ -92,11 +108,14 @@ func (r *rootParts[T]) validateTree(ctx context.Context) error {
 	return nil
 }
 
+// recordsEvents is what the nodes of a tree do with events.
+var recordsEvents = Access{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}}
+
 // describe describes the tree, and what a root does with the resource and more.
 func (r *rootParts[T]) describe(more ...Access) Description {
 	uses := []Access{
 		{Object: r.resourceType, Verbs: []string{"get", "list", "watch"}},
-		{Object: &corev1.Event{}, Verbs: []string{"create", "patch"}},
+		recordsEvents,
 	}
 	return Description{
 		Kind:     r.kind,
@@ -121,7 +140,7 @@ func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *requestState
 	s.Context = ctx
 	s.request = req
 	r.fill(&s)
-	s.state = p
+	s.state, s.watches = p, r.watches
 	return Enter(&s, r.name)
 }
 
@@ -150,34 +169,17 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := r.checkConfig(); err != nil {
 		return nil, err
 	}
-	ctx = derive(ctx, func(s *treeContext) {
-		s.watches, s.claims = &watches{byType: map[watchedType]*fanOut{}}, map[any]string{}
-	})
-
 	bldr := ctrl.NewControllerManagedBy(mgr)
 	how.watch(bldr)
 	if r.controllerName != "" {
 		bldr.Named(r.controllerName)
 	}
-	if r.setup != nil {
-		if err := r.setup(ctx, mgr, bldr); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.tree.SetupWithManager(ctx, mgr, bldr); err != nil {
+	if err := r.setUpTree(ctx, mgr, bldr, how.finish); err != nil {
 		return nil, err
 	}
 	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
 	if err := checkClashes(Describe(how.root), kind); err != nil {
 		return nil, r.errorf("%w", err)
-	}
-	if how.finish != nil {
-		if err := how.finish(ctx, mgr, bldr); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.validateTree(validation.WithRecursive(ctx)); err != nil {
-		return nil, err
 	}
 	built, err := bldr.Build(how.root)
 	if err != nil {
@@ -189,6 +191,21 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 		return nil, r.errorf("is unable to build its controller: %w", err)
 	}
 	return built, nil
+}
+
+// setUpTree sets the tree up with the builder of its controller.
+func (r *rootParts[T]) setUpTree(ctx context.Context, mgr Manager, bldr *Builder, finish setUpStep) error {
+	ctx = derive(ctx, func(s *treeContext) { s.claims = map[any]string{} })
+	r.watches.tracked.startWith(ctx, mgr, bldr)
+	for _, step := range []setUpStep{r.setup, r.tree.SetupWithManager, finish} {
+		if step == nil {
+			continue
+		}
+		if err := step(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return r.validateTree(validation.WithRecursive(ctx))
 }
 
 // handleRequest prepares the context, calls handle between the hooks of the author, and decides what controller-runtime
@@ -223,6 +240,11 @@ func (r *rootParts[T]) handleRequest(
 			result, err = r.after(ctx, req, result, err)
 		}
 	}
+	return r.returned(p, result, err)
+}
+
+// returned decides what controller-runtime gets for the outcome of a request. An error gets the path of its node.
+func (r *rootParts[T]) returned(p *requestState, result Result, err error) (Result, error) {
 	result, err = toControllerResult(result, err)
 	if err != nil {
 		err = locateError(p, err)
@@ -261,14 +283,6 @@ func withTrackerRound(config Config, watcher client.Object, do func() (complete 
 		defer func() { rounds.EndRound(watcher, complete) }()
 	}
 	complete = do()
-}
-
-// fetchFailed logs an error of reading the resource, unless it is quiet, and returns it.
-func fetchFailed(ctx context.Context, err error) error {
-	if !isQuiet(err) {
-		logr.FromContextOrDiscard(ctx).Error(err, "unable to fetch resource")
-	}
-	return err
 }
 
 // applyDefaults fills in the defaults of resource in memory, by the first of the ways that its type knows: its own

@@ -38,7 +38,6 @@ var (
 )
 
 func summaryEvent(reason, message string) rtesting.Event {
-	//lint:ignore SA1019 the events of the toolkit come through the old recorder
 	return rtesting.NewEvent(blueSummary, widgetScheme, corev1.EventTypeNormal, reason, "%s", message)
 }
 

@@ -149,7 +149,9 @@ func TestChildSetMakesChildrenAgree(t *testing.T) {
 
 // A deleted child and one that cannot be made have entries, but do not exist.
 func TestExistingChildrenOfASet(t *testing.T) {
-	child := func(name string) *corev1.ConfigMap { return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	child := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
 	result := partResult{Children: []reconcilers.ChildSetPartialResult[*corev1.ConfigMap]{
 		{Id: "a", Child: child("a")}, {Id: "deleted"}, {Id: "forbidden", Err: errBoom}, {Id: "z", Child: child("z")},
 	}}

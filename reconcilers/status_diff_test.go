@@ -52,7 +52,7 @@ func TestStatusDiff(t *testing.T) {
 					t.Error(err)
 				}
 				diff += entry.Diff
-			}, funcr.Options{})
+			}, funcr.Options{Verbosity: 2})
 			if _, err := root.Reconcile(logr.NewContext(t.Context(), logger), widgetRequest); err != nil {
 				t.Fatal(err)
 			}

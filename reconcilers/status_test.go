@@ -164,7 +164,6 @@ func (c statusCase[T]) run(t *testing.T, name string) {
 			reason = "Updated"
 		}
 		if reason != "" {
-			//lint:ignore SA1019 the events of the toolkit come through the old recorder
 			expect.ExpectEvents = []rtesting.Event{rtesting.NewEvent(c.given, scheme, "Normal", "Status"+reason, "%s status", reason)}
 		}
 		root := &reconcilers.ResourceReconciler[T]{

@@ -18,12 +18,14 @@ import (
 
 // statusWords are the words for a way of writing the status, in logs and events.
 type statusWords struct {
-	verb, doing, done, note, failed string
+	verb, doing, logged, done, note, failed string
 }
 
 var (
-	updatesStatus = statusWords{"update", "updating", "StatusUpdated", "Updated status", "StatusUpdateFailed"}
-	patchesStatus = statusWords{"patch", "patching", "StatusPatched", "Patched status", "StatusPatchFailed"}
+	updatesStatus = statusWords{
+		"update", "updating", "updated status", "StatusUpdated", "Updated status", "StatusUpdateFailed"}
+	patchesStatus = statusWords{
+		"patch", "patching", "patched status", "StatusPatched", "Patched status", "StatusPatchFailed"}
 )
 
 // writeStatus writes the status and returns what becomes of the tree's result and error. The error is returned in any
@@ -41,9 +43,11 @@ func (r *ResourceReconciler[T]) writeStatus(
 		}
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	if log.Enabled() {
+	if log := log.V(detailed); log.Enabled() {
 		log.Info(words.doing+" status", "diff", statusDiff(original, resource))
 	}
+	// The write replaces resource by the answer.
+	written := statusfield.Of(resource).GetConditions()
 	version := resource.GetResourceVersion()
 	var writeErr error
 	if isDuck {
@@ -58,14 +62,13 @@ func (r *ResourceReconciler[T]) writeStatus(
 		return result, err
 	case mayConflict && apierrs.IsConflict(writeErr):
 		// The event of the other change brings the resource back.
-		log.Info("unable to "+words.verb+" status", "error", writeErr.Error())
+		log.V(1).Info("unable to "+words.verb+" status", "error", writeErr.Error())
 		if r.KeepResultAfterStatusUpdate {
 			result = withRequeue(result, true)
 		}
 		return result, err
 	case writeErr != nil:
 		if !isQuiet(writeErr) {
-			log.Error(writeErr, "unable to "+words.verb+" status")
 			config.record(resource, corev1.EventTypeWarning, words.failed,
 				"Failed to %s status: %v", words.verb, writeErr)
 		}
@@ -78,6 +81,9 @@ func (r *ResourceReconciler[T]) writeStatus(
 		// The server found nothing to change: no event follows.
 		return result, err
 	}
+	logChange(ctx, words.logged, resource, func() string {
+		return changedConditions(statusfield.Of(original).GetConditions(), written)
+	})
 	contextOf(ctx).state.statusWritten(resource)
 	if r.KeepResultAfterStatusUpdate || err != nil && !isOnlyHalt(err) {
 		return result, err

@@ -140,7 +140,7 @@ func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resourc
 		return
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	log.Info("purging stale resource counters")
+	log.V(detailed).Info("purging stale resource counters")
 	// These are read before the list. A resource that is created later has no counter among them, although the list may
 	// lack it.
 	stale := sets.New(r.counts.standaloneUIDs()...)
@@ -150,7 +150,7 @@ func (r *SuppressTransientErrors[T, LT]) purgeIfDue(ctx context.Context, resourc
 		return
 	}
 	for uid := range stale.Difference(existing) {
-		log.V(2).Info("purging counter", "id", uid)
+		log.V(detailed).Info("purging counter", "id", uid)
 		r.counts.Forget(uid)
 	}
 	r.purged = now

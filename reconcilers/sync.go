@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -14,7 +14,7 @@ import (
 //
 //   - Runs: Sync while the resource lives, Finalize while it is terminating.
 //   - Stops: never on its own.
-//   - On error: logs the error unless it is quiet, and returns it with the result so far. After an error of Sync,
+//   - On error: returns the error, with the result so far. After an error of Sync,
 //     Finalize does not run.
 //   - On deletion: runs Finalize, if it is set; with SyncDuringFinalization it runs Sync first. Put the node under a
 //     [WithFinalizer] if Finalize must run: without a finalizer the resource may be gone before the controller sees the
@@ -41,8 +41,8 @@ type SyncReconciler[Type client.Object] struct {
 	// FinalizeWithResult is Finalize with a Result, to ask for a delay.
 	FinalizeWithResult func(ctx context.Context, resource Type) (Result, error)
 
-	// Uses lists what the functions do with the API. Only the RBAC rules that are derived from the tree depend on it.
-	// Optional.
+	// Uses lists what the functions do with the API. The RBAC rules that are derived from the tree depend on it. A type
+	// with the verb watch is watched for what the functions track, see [WatchTracked]. Optional.
 	Uses []Access
 
 	initOnce sync.Once
@@ -54,10 +54,27 @@ func (r *SyncReconciler[Type]) init() {
 	r.initOnce.Do(func() { r.Name = cmp.Or(r.Name, "SyncReconciler") })
 }
 
-// SetupWithManager validates, and calls Setup if it is set.
+// SetupWithManager validates, watches the types that Uses says are watched, and calls Setup if it is set.
 func (r *SyncReconciler[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
-	return setUpNode(ctx, mgr, bldr, r, r.Name, r.Setup)
+	return setUpNode(ctx, mgr, bldr, r, r.Name, r.watchUsed, r.Setup)
+}
+
+// watchUsed watches the types of Uses for what is tracked. Without a tracker nothing can be tracked.
+func (r *SyncReconciler[Type]) watchUsed(ctx context.Context, _ Manager, bldr *Builder) error {
+	for _, access := range r.Uses {
+		if isNil(access.Object) || access.Subresource != "" || !slices.Contains(access.Verbs, "watch") {
+			continue
+		}
+		if config, err := RetrieveConfig(ctx); err == nil && config.Tracker == nil {
+			return nil
+		}
+		if err := WatchTracked(ctx, bldr, access.Object); err != nil {
+			return fmt.Errorf("SyncReconciler %q is unable to watch %s of its Uses: %w",
+				r.Name, typeName(access.Object), err)
+		}
+	}
+	return nil
 }
 
 // Validate checks that the required functions are set, and that none is set twice.
@@ -91,20 +108,20 @@ func (r *SyncReconciler[Type]) Reconcile(ctx context.Context, resource Type) (Re
 	var synced Result
 	if !terminating || r.SyncDuringFinalization {
 		var err error
-		if synced, err = r.call(ctx, resource, "unable to sync", r.Sync, r.SyncWithResult); err != nil {
+		if synced, err = r.call(ctx, resource, r.Sync, r.SyncWithResult); err != nil {
 			return synced, err
 		}
 	}
 	if !terminating {
 		return synced, nil
 	}
-	finalized, err := r.call(ctx, resource, "unable to finalize", r.Finalize, r.FinalizeWithResult)
+	finalized, err := r.call(ctx, resource, r.Finalize, r.FinalizeWithResult)
 	return aggregateResult(synced, finalized), err
 }
 
-// call runs the function that is set, if any. It logs an error with the message failed.
+// call runs the function that is set, if any.
 func (r *SyncReconciler[Type]) call(
-	ctx context.Context, resource Type, failed string,
+	ctx context.Context, resource Type,
 	function func(context.Context, Type) error, withResult func(context.Context, Type) (Result, error),
 ) (result Result, err error) {
 	switch {
@@ -114,9 +131,6 @@ func (r *SyncReconciler[Type]) call(
 		result, err = withResult(ctx, resource)
 	}
 	recordFailure(ctx, "", err)
-	if err != nil && !isQuiet(err) && !isDenial(ctx, err) {
-		logr.FromContextOrDiscard(ctx).Error(err, failed)
-	}
 	return aggregateResult(Result{}, result), err
 }
 

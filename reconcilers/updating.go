@@ -26,8 +26,8 @@ import (
 // resource version and the UID. A change since then is a conflict. The conflict is returned, so that the next request
 // tries again with a fresh read. A terminating object is not written: it is returned unchanged.
 //
-// The API server refuses some writes as invalid, such as a change of an immutable field. Below a root, the same write is
-// not sent again while neither the object nor what is desired changes, and for ten minutes at most: the error of the
+// The API server refuses some writes as invalid, such as a change of an immutable field. Below a root, the same write
+// is not sent again while neither the object nor what is desired changes, and for ten minutes at most: the error of the
 // first attempt is returned, without a log line and an event.
 //
 // The outcome is recorded as an event on the reconciled resource, unless an error is quiet. Errors are returned
@@ -184,7 +184,7 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w objectWriter
 		desired = copyOf(desired)
 		m.HarmonizeImmutableFields(copyOf(created), desired)
 		if err := normalize(desired); err != nil {
-			logr.FromContextOrDiscard(ctx).Info("unable to learn from what was created", "error", err.Error())
+			logr.FromContextOrDiscard(ctx).V(detailed).Info("unable to learn from what was created", "error", err.Error())
 			return created, nil
 		}
 	}
@@ -210,7 +210,7 @@ func (m *UpdatingObjectManager[Type]) update(
 		// This is not logged, because it happens in nearly every request.
 		return actual, nil
 	}
-	log := logr.FromContextOrDiscard(ctx)
+	log := logr.FromContextOrDiscard(ctx).V(detailed)
 	current, err := m.merge(ctx, actual, desired, known)
 	if err != nil {
 		return none, err
@@ -221,15 +221,17 @@ func (m *UpdatingObjectManager[Type]) update(
 		return actual, nil
 	}
 
-	write := w.writeOf(actual, hash)
-	if err := w.refused(ctx, write); err != nil {
+	content := func() map[string]any { return contentCopy(desired) }
+	if err := w.mayUpdate(ctx, actual, hash, content); err != nil {
 		return none, err
 	}
 	if log.Enabled() {
 		log.Info("updating resource", "diff", diff.Diff(w.loggable(actual), w.loggable(current)))
 	}
+	// The update replaces current by the answer.
+	changes := changedFields(ctx, actual, current)
 	if err := w.config.Update(ctx, current); err != nil {
-		w.noteRefusal(ctx, write, err)
+		w.noteRefusal(ctx, w.writeOf(actual, hash), err)
 		return none, w.failed(ctx, updating, actual, err)
 	}
 	m.recordWrite(ctx, w, current, desired, hash)
@@ -237,8 +239,8 @@ func (m *UpdatingObjectManager[Type]) update(
 		// The server completed what was written to the object that it had, and stored nothing.
 		return current, nil
 	}
-	log.Info("updated resource")
 	w.succeeded(updating, actual)
+	logChange(ctx, "updated", actual, because(changes))
 	return current, nil
 }
 
@@ -249,7 +251,7 @@ func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired
 	expected := copyOf(desired)
 	if known.additions != nil {
 		if err := known.additions.Apply(expected); err != nil {
-			logr.FromContextOrDiscard(ctx).Info("unable to patch desired child from mutation cache, "+
+			logr.FromContextOrDiscard(ctx).V(detailed).Info("unable to patch desired child from mutation cache, "+
 				"this error is usually benign", "error", err.Error())
 			expected = copyOf(desired)
 		}
@@ -264,7 +266,7 @@ func (m *UpdatingObjectManager[Type]) recordWrite(
 ) {
 	additions, err := m.additions(ctx, written, desired)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info("unable to generate mutation patch", "error", err.Error())
+		logr.FromContextOrDiscard(ctx).V(detailed).Info("unable to generate mutation patch", "error", err.Error())
 	}
 	w.lastWrites.record(written, hash, lastWrite{additions: additions})
 }

@@ -7,18 +7,26 @@ import (
 
 	"github.com/espalier-dev/espalier/tracker"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // watches are the watches that the nodes of one tree asked for. Each type is watched once, also if several nodes use
-// it, so that one event wakes a resource once.
+// it, so that one event wakes a resource once. The watches of byType are those of the set-up.
 type watches struct {
-	byType map[watchedType]*fanOut
+	byType  map[watchedType]*fanOut
+	tracked trackedTypes
+}
+
+func newWatches() *watches {
+	return &watches{
+		byType:  map[watchedType]*fanOut{},
+		tracked: trackedTypes{byType: map[trackedType]*trackedWatch{}},
+	}
 }
 
 type watchedType struct {
@@ -77,6 +85,9 @@ func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	}
 	fan.trackers = append(fan.trackers, config.Tracker)
 	fan.handlers = append(fan.handlers, EnqueueTracked(ctx))
+	if s := contextOf(ctx); s.watches != nil {
+		s.watches.tracked.watched(s.trackedType(config, kindOf(config.Client, obj)))
+	}
 	return nil
 }
 
@@ -105,7 +116,8 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 		bldr.Watches(obj, fan)
 	} else {
 		// The builder knows the cache of the manager only.
-		bldr.WatchesRawSource(source.TypedKind[client.Object, Request](other.GetCache(), obj, fan))
+		log := logr.FromContextOrDiscard(ctx)
+		bldr.WatchesRawSource(newOtherSource(log, other, config.timeoutForSync(), obj, fan))
 	}
 	if registered != nil {
 		registered.byType[key] = fan
@@ -116,8 +128,11 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 // otherCluster returns the cluster of config if a [WithConfig] replaced the cluster of the root. Otherwise it returns
 // nil.
 func otherCluster(ctx context.Context, config Config) cluster.Cluster {
-	original, err := RetrieveOriginalConfig(ctx)
-	if err != nil || config.cluster == original.cluster {
+	return contextOf(ctx).otherCluster(config)
+}
+
+func (s *treeContext) otherCluster(config Config) cluster.Cluster {
+	if !s.hasOriginalConfig || config.cluster == s.originalConfig.cluster {
 		return nil
 	}
 	return config.cluster

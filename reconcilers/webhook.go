@@ -241,7 +241,11 @@ func (r *AdmissionWebhookAdapter[T]) handle(
 	if err != nil || len(operations) == 0 {
 		return err
 	}
-	logr.FromContextOrDiscard(ctx).Info("mutating resource", "patch", maskPatch(operations, req, resource))
+	log := logr.FromContextOrDiscard(ctx)
+	log.Info("mutating resource", "object", describeObject(resource), "reason", "the tree changed "+fieldsOf(operations))
+	if log := log.V(detailed); log.Enabled() {
+		log.Info("mutating resource", "patch", maskPatch(operations, req, resource))
+	}
 	resp.Patches = operations
 	return nil
 }

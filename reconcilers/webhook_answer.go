@@ -43,16 +43,6 @@ func deny(ctx context.Context, p *requestState, req admission.Request, resp *adm
 	}
 }
 
-// isDenial reports whether a node below a webhook denies the request with err, and nothing failed.
-func isDenial(ctx context.Context, err error) bool {
-	if contextOf(ctx).admissionResponse == nil {
-		return false
-	}
-	found := admissionErrors{}
-	found.add(err)
-	return found.intentional()
-}
-
 // admissionErrors are the errors that an error joins, sorted by what they mean for the answer of a webhook.
 type admissionErrors struct {
 	// statuses are those of an API server. Some may be answers to requests of nodes.

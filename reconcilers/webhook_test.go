@@ -100,7 +100,7 @@ func gaugeRequest(operation admissionv1.Operation, members ...string) ctrladmiss
 func handle(t *testing.T, handler ctrladmission.Handler, req ctrladmission.Request) (ctrladmission.Response, string) {
 	t.Helper()
 	var heard strings.Builder
-	logger := funcr.New(func(prefix, args string) { fmt.Fprintln(&heard, prefix, args) }, funcr.Options{})
+	logger := funcr.New(func(prefix, args string) { fmt.Fprintln(&heard, prefix, args) }, funcr.Options{Verbosity: 2})
 	return handler.Handle(logr.NewContext(t.Context(), logger), req), heard.String()
 }
 

@@ -22,12 +22,10 @@ import (
 // [RetrieveOriginalConfig] still returns the config of the root: status, finalizers and events of the resource are
 // written in the cluster that the resource was loaded from.
 //
-// Children, and objects that an object manager tracks, are watched in the cluster of the config, see
-// [Config.WithCluster]. Add that cluster to the manager, so that its cache runs. If a function tracks objects in that
-// cluster, add a source for their type:
-//
-//	watched := client.Object(&corev1.ConfigMap{})
-//	bldr.WatchesRawSource(source.Kind(other.GetCache(), watched, reconcilers.EnqueueTracked(ctx)))
+// Children and tracked objects are watched in the cluster of the config. Add that cluster to the manager, so that its
+// cache runs. The identity of the cluster needs the rights to list and watch what is read from its cache; see
+// [Config.WithCluster] for what happens without them, and for how to limit the cache to some namespaces. Other nodes
+// and other resources are not held up.
 type WithConfig[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: WithConfig.
 	Name string

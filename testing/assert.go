@@ -142,11 +142,18 @@ func (c *ExpectConfig) AssertRecorderExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
+	expected := slices.Clone(c.ExpectEvents)
+	for i := range expected {
+		var err error
+		if expected[i], err = expected[i].resolved(c.Scheme); err != nil {
+			c.errorf(t, "ExpectEvents[%d] cannot be compared%s: %s", i, c.suffix(), err)
+		}
+	}
 	expectation[Event, Event]{
 		field: "ExpectEvents", kind: "Event", name: nameOfEvent,
 		found: func(event Event) Event { return event },
 		diff:  Differ.Event,
-	}.assert(c, t, c.ExpectEvents, c.made().events.all())
+	}.assert(c, t, expected, c.made().events.all())
 }
 
 // AssertTrackerExpectations asserts ExpectTracks.

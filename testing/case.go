@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,10 +81,12 @@ type caseRun struct {
 	// additional are the AdditionalConfigs, by name.
 	additional map[string]*ExpectConfig
 	cleanUp    func() error
-	// report has what fails, until the end of the case.
-	report *report
 	// resource is the resource of a sub-reconciler's case, nil in other cases.
 	resource client.Object
+	// request is the request to a root, nil in other cases.
+	request *reconcilers.Request
+	// report has what fails, until the end of the case.
+	report *report
 }
 
 // begin prepares a case. Call end when it is over.
@@ -106,7 +107,7 @@ func begin[Case any, P testCase[Case]](
 	if *f.origin == nil {
 		*f.origin = here(*f.name, reflect.TypeFor[Case]())
 	}
-	r := &caseRun{ctx: newContext(t, *f.now), report: &report{origin: *f.origin}}
+	r := &caseRun{ctx: newContext(t, *f.now, scheme), report: &report{origin: *f.origin}}
 	for _, with := range contexts {
 		r.ctx = with(r.ctx)
 	}
@@ -136,9 +137,9 @@ func begin[Case any, P testCase[Case]](
 }
 
 // newContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
-func newContext(t *testing.T, now time.Time) context.Context {
+func newContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
 	ctx := rtime.StashNow(context.Background(), now)
-	ctx = logr.NewContext(ctx, testr.New(t))
+	ctx = logr.NewContext(ctx, newLogger(t, scheme))
 	if deadline, ok := t.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline)
@@ -182,10 +183,10 @@ func (r *caseRun) assert(t *testing.T) {
 	for _, c := range r.inOrder() {
 		c.AssertExpectations(t)
 	}
-	r.report.fail(t)
-	if t.Failed() {
-		r.explain(t)
+	if t.Failed() || len(r.report.failures) > 0 {
+		r.report.notes = r.explanations()
 	}
+	r.report.fail(t)
 }
 
 // inOrder returns the additional configs by name.
@@ -270,6 +271,7 @@ func (o outcome) assert(t *testing.T, c *ExpectConfig) {
 	t.Helper()
 	if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
 		c.fail(t, f, nil)
+		c.report.lacksError = o.err == nil
 	}
 	if o.err == nil || o.expectedErr != nil {
 		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.

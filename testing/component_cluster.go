@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/testing/internal/apiresources"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
@@ -30,6 +28,9 @@ type cluster[Type client.Object] struct {
 	// key is the key of the resource, given are the keys of the objects that were given beside it.
 	key   objectKey
 	given []objectKey
+	// lastWrites are the writes of the last request, completing reports whether Complete changed an object after it.
+	lastWrites []string
+	completing bool
 }
 
 type objectKey struct {
@@ -69,8 +70,8 @@ func (c *cluster[Type]) keyOf(obj client.Object) objectKey {
 	return objectKey{kind, client.ObjectKeyFromObject(obj)}
 }
 
-// writes returns the number of writes that were made.
-func (c *cluster[Type]) writes() int { return len(c.expect.made().journal.Comparable(nil)) }
+// writes returns the writes that were made.
+func (c *cluster[Type]) writes() []string { return c.expect.made().journal.Comparable(nil) }
 
 func (c *cluster[Type]) release(t testing.TB) {
 	if err := c.expect.Release(context.Background()); err != nil {
@@ -83,37 +84,6 @@ func (c *cluster[Type]) resource() (Type, error) {
 	resource := objects.Copy(c.rollout.Resource)
 	err := c.unrecorded.Get(context.Background(), c.key.NamespacedName, resource)
 	return resource, err
-}
-
-// complete completes all objects as the controllers of a cluster would, and reports whether that changed anything.
-func (c *cluster[Type]) complete(ctx context.Context) (bool, error) {
-	all, err := c.objects(ctx)
-	if err != nil {
-		return false, err
-	}
-	changed := false
-	for _, obj := range all {
-		before := obj.DeepCopy()
-		apiresources.Establish(obj, RolledOutAt)
-		if c.rollout.Complete != nil {
-			c.rollout.Complete(obj)
-		}
-		if equality.Semantic.DeepEqual(before.Object, obj.Object) {
-			continue
-		}
-		changed = true
-		writer := client.WithFieldOwner(c.unrecorded, "cluster")
-		// An update does not write the status of a type with a status subresource, and a status update nothing else.
-		withStatus := obj.DeepCopy()
-		if err := writer.Update(ctx, obj); err != nil {
-			return changed, err
-		}
-		withStatus.SetResourceVersion(obj.GetResourceVersion())
-		if err := client.IgnoreNotFound(writer.Status().Update(ctx, withStatus)); err != nil {
-			return changed, err
-		}
-	}
-	return changed, nil
 }
 
 // objects returns all objects but the resource: the given ones in their order, then the others by group, kind,

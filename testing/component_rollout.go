@@ -52,17 +52,20 @@ type Rollout[Type client.Object] struct {
 	GivenObjects []client.Object
 	// GivenAPIResources are known to discovery and the REST mapper, beside the types that are defined. Optional.
 	GivenAPIResources []*metav1.APIResourceList
-	// Complete does to an object what the controllers of a cluster would, such as to set its status. It is called for
-	// each object after each request. CustomResourceDefinitions are established without it. Optional.
+	// Complete does to an object what the controllers of a cluster would, such as to set its status: MakeReady, or a
+	// function of the test. It is called for each object after each request. Its changes count as far as the server
+	// stores them. CustomResourceDefinitions are established without it. Optional.
 	Complete func(obj *unstructured.Unstructured)
-	// Requests is how many requests are made. Default: as many as it takes until nothing changes.
+	// Requests is how many requests are made. Default: as many as it takes until nothing changes; the components of the
+	// resource must then be ready, unless it is terminating. Set it for a state in between.
 	Requests int
 	// Now is the time of all requests. Default: RolledOutAt.
 	Now time.Time
 }
 
-// Run makes the requests. After each it writes the status, as a root does. It fails the test if a request fails, or if
-// changes do not end. Without a test, as in an example, it panics instead.
+// Run makes the requests. After each it writes the status, as a root does. It fails the test if a request fails, if
+// changes do not end, or if they end before the components of the resource are ready. Without a test, as in an example,
+// it panics instead.
 func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 	if objects.IsNil(r.Resource) || objects.IsNil(r.Reconciler) || r.Scheme == nil {
 		fatal(t, errors.New("a Rollout needs a Scheme, a Resource and a Reconciler"))
@@ -78,11 +81,15 @@ func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 		if changed, err = r.request(c, resource); err != nil {
 			err = fmt.Errorf("request %d of the roll-out failed: %w", n, err)
 		}
-		if n == r.Requests || r.Requests == 0 && !changed {
+		if err != nil || n == r.Requests {
+			break
+		}
+		if r.Requests == 0 && !changed {
+			err = r.unfinished(resource)
 			break
 		}
 		if n == maxRequests {
-			err = fmt.Errorf("the roll-out has not come to an end after %d requests", maxRequests)
+			err = r.endless(c, resource)
 		}
 	}
 	if err != nil {
@@ -118,18 +125,20 @@ func (r Rollout[Type]) withNamespace() []client.Object {
 
 // request makes one request and reports whether anything changed.
 func (r Rollout[Type]) request(c *cluster[Type], resource Type) (bool, error) {
-	before, writes := objects.Copy(resource), c.writes()
+	before, writes := objects.Copy(resource), len(c.writes())
 	ctx := stash.WithContext(rtime.StashNow(context.Background(), r.Now))
 	ctx = withRequest(ctx, c.config, resource)
 	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil {
 		return false, err
 	}
-	changed := c.writes() != writes || !equality.Semantic.DeepEqual(before, resource)
+	c.lastWrites = c.writes()[writes:]
+	changed := len(c.lastWrites) > 0 || !equality.Semantic.DeepEqual(before, resource)
 	// The resource in memory is what the next request gets.
 	if err := client.IgnoreNotFound(c.unrecorded.Status().Update(ctx, resource)); err != nil {
 		return false, err
 	}
 	completed, err := c.complete(ctx)
+	c.completing = completed
 	return changed || completed, err
 }
 

@@ -2,6 +2,7 @@ package testing
 
 import (
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/fatih/color"
@@ -76,6 +77,22 @@ func (d differ) diff(expected, actual any, options ...cmp.Option) string {
 	return cmp.Diff(expected, actual, options...)
 }
 
+// unlessCertain compares if it is not certain that the values are equal by the options.
+func (d differ) unlessCertain(c comparison, expected, actual any, options ...cmp.Option) string {
+	if c.certain(expected, actual) {
+		return ""
+	}
+	return d.diff(expected, actual, options...)
+}
+
+// asWritten is thc comparison by writtenObject and the option for transition times.
+func (d differ) asWritten() comparison {
+	return comparison{
+		ignoreUnexported: true, equateEmpty: true, ignoreTypeMeta: true, ignoreServerFields: true,
+		ignoreTransition: !d.strict,
+	}
+}
+
 // times returns the option for transition times.
 func (d differ) times() cmp.Options {
 	if d.strict {
@@ -98,7 +115,17 @@ func (d differ) Event(expected, actual Event) string {
 
 func (d differ) ApplyRef(expected, actual ApplyRef) string {
 	actual.ApplyConfiguration = ignoreUnsetApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
+	if (comparison{}).certain(expected.parts(), actual.parts()) {
+		return ""
+	}
 	return d.diff(expected, actual, NormalizeApplyConfiguration)
+}
+
+// parts returns the ref without its configuration, and the configuration as it is compared.
+func (r ApplyRef) parts() []any {
+	config := sent(r.ApplyConfiguration)
+	r.ApplyConfiguration = nil
+	return []any{r, config}
 }
 
 func (d differ) PatchRef(expected, actual PatchRef) string {
@@ -114,16 +141,25 @@ func (d differ) DeleteCollectionRef(expected, actual DeleteCollectionRef) string
 }
 
 func (d differ) StashedValue(expected, actual any, _ stash.Key) string {
-	return d.diff(expected, actual, writtenObject, d.times())
+	return d.unlessCertain(d.asWritten(), expected, actual, writtenObject, d.times())
 }
 
 func (d differ) Resource(expected, actual client.Object) string {
 	actual = d.ignoreUnset(expected, actual)
-	return d.diff(expected, actual, reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty())
+	c := d.asWritten()
+	c.ignoreServerFields = false
+	return d.unlessCertain(c, expected, actual,
+		reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty())
 }
 
 func (d differ) ResourceStatusUpdate(expected, actual client.Object) string {
 	actual = d.ignoreUnset(expected, actual)
+	c := comparison{ignoreUnexported: true, equateEmpty: true, ignoreTransition: !d.strict}
+	if want, ok := statusOf(expected); ok && reflect.TypeOf(expected) == reflect.TypeOf(actual) {
+		if got, _ := statusOf(actual); c.equal(want, got, step{field: "Status"}, 0) {
+			return ""
+		}
+	}
 	return d.diff(expected, actual, statusOnly, reconcilers.IgnoreAllUnexported, d.times(), cmpopts.EquateEmpty())
 }
 
@@ -142,7 +178,21 @@ func (d differ) written(expected, actual client.Object) string {
 	if ok && alike {
 		return d.diff(want, want.ignoreUnset(got), writtenObject)
 	}
-	return d.diff(expected, ignoreUnsetDigest(expected, d.ignoreUnset(expected, actual)), writtenObject, d.times())
+	actual = ignoreUnsetDigest(expected, d.ignoreUnset(expected, actual))
+	return d.unlessCertain(d.asWritten(), expected, actual, writtenObject, d.times())
+}
+
+// statusOf returns the field Status of an object that is a pointer to a struct.
+func statusOf(obj client.Object) (reflect.Value, bool) {
+	v := reflect.ValueOf(obj)
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}, false
+	}
+	field, ok := v.Elem().Type().FieldByName("Status")
+	if !ok || len(field.Index) != 1 {
+		return reflect.Value{}, false
+	}
+	return v.Elem().FieldByIndex(field.Index), true
 }
 
 // ignoreUnset returns actual without the computed fields that expected does not set, unless all are compared.

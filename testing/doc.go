@@ -2,7 +2,18 @@
 //
 // A row of a table is a test case: it gives objects, calls the code under test once, and expects all of its effects.
 // Any unexpected call fails the case, and the failure prints the Go literal to paste as the expectation. The tables
-// are described from the smallest part of an operator to the largest. Most tests belong in the first one.
+// are described from the smallest part of an operator to the largest. Most tests belong in the first one. The page
+// docs/testing.md of this module is a guide with a file of tests that can be copied.
+//
+// # Updating rows
+//
+// With the flag -rtesting.update, rows that fail are written with what was seen in place of what was expected:
+//
+//	go test ./controller -run TestQuota -rtesting.update
+//
+// A boolean flag -update that a test package defines itself has the same effect. A row is found in the source by its
+// name, which has to be a constant. Elements of a list that are met stay as they are. Errors, panics and what Verify
+// checks are not written: they fail as without the flag.
 //
 // # A row
 //
@@ -12,9 +23,7 @@
 //		"creates the quota": {
 //			Resource:      tenant.Object(),
 //			ExpectCreates: []client.Object{quota},
-//			ExpectEvents: []rtesting.Event{
-//				rtesting.NewEvent(tenant, scheme, corev1.EventTypeNormal, "Created", `Created ResourceQuota "acme"`),
-//			},
+//			ExpectEvents:  []rtesting.Event{rtesting.Normal(tenant, "Created", `Created ResourceQuota "acme"`)},
 //		},
 //	}.Run(t, scheme, func(
 //		t *testing.T, tc *rtesting.SubReconcilerTestCase[*v1.Tenant], c reconcilers.Config,
@@ -101,9 +110,9 @@
 //	}.Run(...)
 //
 // By default, computed fields are compared only where an expectation sets them: digests, times, and the UIDs in an
-// inventory, see [DefaultDiffer]. [WithOwnership] expects objects that are created for the first time. [Inventory]
-// expects records that are kept in a Secret or ConfigMap. Such an inventory is read through the APIReader, so give it
-// as one of the APIGivenObjects too.
+// inventory, see [DefaultDiffer]. [MakeReady] completes Deployments and the like for a Rollout. [WithOwnership] expects
+// objects that are created for the first time. [Inventory] expects records that are kept in a Secret or ConfigMap. Such
+// an inventory is read through the APIReader, so give it as one of the APIGivenObjects too.
 //
 //   - Give the node a Parallel of 1, or creates and deletes are recorded in any order.
 //   - Objects that are created in a row have no UID, and a component waits for it, unless [AssignUIDs] is among the
@@ -137,12 +146,17 @@
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
 //     the call fail, and the server answers it. journal.go, beside it, keeps the order.
 //   - assert.go compares each kind of call with the expectations of the row, as differ.go and cmp_options.go define
-//     it. For an unexpected call, internal/literal prints the Go literal.
+//     it, and values.go the result and the resource. A failure (failure.go) waits for the end of the row. Literals are
+//     chosen by literals.go and printed by internal/literal.
+//   - origin.go knows where the table is run. There internal/source finds the row, to name its line (failure.go) and
+//     to update it (update.go).
 //   - In case.go, end calls CleanUp and releases the config.
 //
 // # More
 //
-// [Fixture] holds an object that cases share with small changes. [InduceFailure] makes calls fail. Each kind of table
-// has a suite whose cases run in order. Other code can be tested with an [ExpectConfig], as the tables do. Set the
-// environment variable COLOR_DIFF to have differences in colour.
+// [Fixture] holds an object that cases share with small changes, such as [IsTrue], [Observed] and [Terminating].
+// [WithController] gives a child to a row so that its node finds it. [Normal] and [Warning] are events. [InduceFailure]
+// makes calls fail. Each kind of table has a suite whose cases run in order. Other code can be tested with an
+// [ExpectConfig], as the tables do. Set the environment variable COLOR_DIFF to have differences in colour. A row that
+// panics fails, and other rows go on.
 package testing

@@ -18,8 +18,16 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// Event is a recorded event. Make one with [NewEvent] or [NewEventf].
+// Event is a recorded event. There are two recorders in a Config, and the harness records the events of both:
+//
+//   - Config.Recorder records events with a Message. The nodes of this toolkit use it for their own events. Expect
+//     them with [Normal], [Warning] or [NewEvent].
+//   - The recorder embedded in a Config records events of the API events.k8s.io, which have an Action and a Note.
+//     Expect them with [NewEventf].
 type Event struct {
+	// Regarding, unless nil, is the object that the event is about. The harness sets TypeMeta and NamespacedName from
+	// it, with the kind that the scheme of the case has for its Go type. A recorded event has none.
+	Regarding client.Object
 	// TypeMeta is the kind of the object that the event is about.
 	metav1.TypeMeta
 	// NamespacedName is the name of the object that the event is about.
@@ -31,20 +39,39 @@ type Event struct {
 	Type string
 	// Reason is a word for the reason.
 	Reason string
-	// Message describes an event of the old recorder.
-	//
-	// Deprecated: events of the new recorder have an Action and a Note.
+	// Message describes an event of Config.Recorder.
 	Message string
-	// Action is a word for the action, in an event of the new recorder.
+	// Action is a word for the action, in an event of the embedded recorder.
 	Action string
-	// Note describes an event of the new recorder.
+	// Note describes an event of the embedded recorder.
 	Note string
 }
 
-// NewEvent returns an event of the old recorder, Config.Recorder, which this toolkit uses for its own events. It panics
-// if the kind of the object is not known.
+// Normal returns an event of the type Normal about obj, by Config.Recorder. The harness finds the kind of obj in the
+// scheme of the case:
 //
-// Deprecated: use NewEventf for the events of the embedded, new recorder.
+//	ExpectEvents: []rtesting.Event{rtesting.Normal(tenant, "Created", `Created ResourceQuota "quota"`)},
+func Normal(obj client.Object, reason, message string) Event {
+	return Event{Regarding: obj, Type: corev1.EventTypeNormal, Reason: reason, Message: message}
+}
+
+// Warning is [Normal] for an event of the type Warning.
+func Warning(obj client.Object, reason, message string) Event {
+	return Event{Regarding: obj, Type: corev1.EventTypeWarning, Reason: reason, Message: message}
+}
+
+// resolved returns the event with the kind and name of the object that it is about, in place of the object.
+func (e Event) resolved(scheme *runtime.Scheme) (Event, error) {
+	if objects.IsNil(e.Regarding) {
+		return e, nil
+	}
+	about, err := newEvent(e.Regarding, nil, scheme)
+	e.Regarding, e.TypeMeta, e.NamespacedName = nil, about.TypeMeta, about.NamespacedName
+	return e, err
+}
+
+// NewEvent returns an event of Config.Recorder, the one that the nodes of this toolkit use for their own events, with a
+// message that is formatted. It panics if the kind of the object is not known. See [Normal] for a shorter way.
 func NewEvent(
 	factory client.Object, scheme *runtime.Scheme, eventtype, reason, messageFormat string, a ...interface{},
 ) Event {
@@ -56,8 +83,8 @@ func NewEvent(
 	return event
 }
 
-// NewEventf returns an event of the new recorder, the one embedded in a Config. Related may be nil. It panics if the
-// kind of an object is not known.
+// NewEventf returns an event of the recorder embedded in a Config. Related may be nil. It panics if the kind of an
+// object is not known.
 func NewEventf(
 	regarding, related client.Object, scheme *runtime.Scheme, eventtype, reason, action, note string, a ...interface{},
 ) Event {

@@ -61,6 +61,9 @@ func (e expectation[E, A]) assert(c *ExpectConfig, t *testing.T, expected []E, a
 	if len(failures) == 0 {
 		return
 	}
+	if order := e.permutation(c, expected, actual); order != nil {
+		failures = []failure{e.reordered(c, order, expected)}
+	}
 	set := c.list(e.field, reflect.TypeFor[[]E](), len(expected), e.elements(c, expected, actual))
 	for _, f := range failures {
 		c.fail(t, f, set)
@@ -85,7 +88,7 @@ func (e expectation[E, A]) missing(c *ExpectConfig, i int, want E, actual []A) f
 // different is the failure of an expectation that a call does not meet.
 func (e expectation[E, A]) different(c *ExpectConfig, i int, want E, call A, diff string) failure {
 	w := c.from().writer()
-	f := describe(c.differ(), w, func(d Differ) string { return e.diff(d, want, e.observe(want, call)) })
+	f := describe(c.differ(), w, diff, func(d Differ) string { return e.diff(d, want, e.observe(want, call)) })
 	at := fmt.Sprintf("%s[%d]", e.field, i)
 	f.headline = fmt.Sprintf("%s differs%s: %s", at, c.suffix(), e.name(want))
 	f.details = fmt.Sprintf("%s differs%s %s:\n%s%s", at, c.suffix(), legend(), ColorizeDiff(diff),

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,14 +13,25 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// explain logs what may be the cause of a failure: mistakes in a row that its differences do not show.
-func (r *caseRun) explain(t *testing.T) {
-	t.Helper()
-	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
-		for _, text := range c.explanations() {
-			t.Logf("Note%s: %s", c.suffix(), text)
+// explanations returns what may be the cause of a failure: mistakes in a row that its differences do not show.
+func (r *caseRun) explanations() []string {
+	var texts []string
+	if r.request != nil {
+		if text, _ := r.expect.missingRequest(*r.request); text != "" {
+			texts = append(texts, text)
 		}
 	}
+	calls, failed := r.expect.made().client.Offered()
+	if r.report.lacksError && len(r.expect.WithReactors) > 0 && !failed {
+		text := "no reactor made a call fail; the calls were: " + strings.Join(calls, ", ")
+		texts = append(texts, strings.TrimSuffix(text, ": "))
+	}
+	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
+		for _, text := range c.explanations() {
+			texts = append(texts, text+c.suffix())
+		}
+	}
+	return texts
 }
 
 // givenObject is an object that a config was given.
@@ -48,7 +58,8 @@ func (c *ExpectConfig) givenObjects(field string, objs []client.Object) []givenO
 
 // explanations returns what may be wrong in the row of a failed test.
 func (c *ExpectConfig) explanations() []string {
-	given, apiGiven := c.givenObjects("GivenObjects", c.GivenObjects), c.givenObjects("APIGivenObjects", c.APIGivenObjects)
+	given := c.givenObjects("GivenObjects", c.GivenObjects)
+	apiGiven := c.givenObjects("APIGivenObjects", c.APIGivenObjects)
 	var texts []string
 	for _, made := range c.creates() {
 		if text := made.explain(given); text != "" {
@@ -107,12 +118,14 @@ func (c *ExpectConfig) creates() []create {
 		}
 		kind := action.GetResource().GroupVersion().WithKind(action.GetResource().Resource)
 		key := objectKey{kind, client.ObjectKeyFromObject(obj)}
-		all = append(all, create{key: key, generateName: obj.GetGenerateName(), controller: metav1.GetControllerOf(obj)})
+		controller := metav1.GetControllerOf(obj)
+		all = append(all, create{key: key, generateName: obj.GetGenerateName(), controller: controller})
 	}
 	for _, action := range c.made().client.ApplyActions {
 		target := targetObject(action)
 		key := objectKey{target.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(target)}
-		all = append(all, create{key: key, controller: controllerIn(sent(action.GetApplyConfiguration())), applied: true})
+		controller := controllerIn(sent(action.GetApplyConfiguration()))
+		all = append(all, create{key: key, controller: controller, applied: true})
 	}
 	return all
 }

@@ -106,8 +106,8 @@ func init() {
 		"request for nothing": {
 			run: requested(rtesting.ReconcilerTestCase{Request: requestFor("default", "gagdet"), GivenObjects: []client.Object{pod, widget}}),
 			want: []string{
-				"the request is for Widget default/gagdet, which is not given; given is Widget default/gadget.",
-				"The row expects nothing, so it tests nothing. Correct the Request, or set ExpectOrder to []string{}",
+				"the request is for Widget default/gagdet, which is not given; given is Widget default/gadget. The row expects nothing, so it tests nothing. ",
+				"Correct the Request, or set ExpectOrder to []string{}",
 			},
 		},
 		"empty request": {
@@ -138,6 +138,30 @@ func init() {
 				}),
 			}),
 			want: []string{"Pod default/web was read with the APIReader, which has the APIGivenObjects only; it is among the GivenObjects"},
+		},
+		"failure that no call meets": {
+			run: one(cmCase{
+				ShouldErr: true, WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("list", "ConfigMap")},
+				Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+					c := reconcilers.RetrieveConfigOrDie(ctx)
+					if err := c.Get(ctx, key("default", "settings"), &corev1.ConfigMap{}); err != nil {
+						return err
+					}
+					return c.List(ctx, &corev1.ConfigMapList{})
+				}),
+			}),
+			want: []string{"Note: no reactor made a call fail; the calls were: get ConfigMap, list ConfigMapList\n"},
+		},
+		"failure that is swallowed": {
+			run: one(cmCase{
+				ShouldErr: true, WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("list", "ConfigMapList")},
+				Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+					_ = reconcilers.RetrieveConfigOrDie(ctx).List(ctx, &corev1.ConfigMapList{})
+					return nil
+				}),
+			}),
+			want:     []string{"ShouldErr true"},
+			unwanted: []string{"no reactor"},
 		},
 		"type that the scheme lacks": {
 			run: one(cmCase{Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,6 +25,8 @@ const scenarioVariable = "RTESTING_FAILING_SUITE"
 // scenario is a suite that must fail.
 type scenario struct {
 	run func(t *testing.T)
+	// args are further arguments of the process.
+	args []string
 	// want are parts of the output.
 	want []string
 	// unwanted are no parts of the output.
@@ -209,16 +212,27 @@ func TestFailingSuite(t *testing.T) {
 	scenarios[name].run(t)
 }
 
+// harnessLine matches a line about a file of the harness itself.
+// The stack of a panic is below the panic. Logs are at lines of what logs.
+var harnessLine = regexp.MustCompile(`(?m)^\s*(` + strings.Join([]string{
+	"assert", "case", "expectation", "failure", "objectmanager", "reconciler", "setup", "subreconciler", "update", "values",
+	"webhook",
+}, "|") + `)\.go:\d+: [^"]*$`)
+
 func TestFailures(t *testing.T) {
 	for name, tc := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := exec.Command(os.Args[0], "-test.run=^TestFailingSuite$", "-test.v")
+			command.Args = append(command.Args, tc.args...)
 			command.Env = append(os.Environ(), scenarioVariable+"="+name)
 			raw, err := command.CombinedOutput()
 			output := strings.ReplaceAll(string(raw), "    ", "")
 			if err == nil {
 				t.Errorf("want the suite to fail, got\n%s", output)
+			}
+			if line := harnessLine.FindString(output); line != "" {
+				t.Errorf("the failure is at a line of the harness: %s\n%s", line, output)
 			}
 			for _, want := range tc.want {
 				if want := strings.ReplaceAll(want, "%s", "TestFailingSuite"); !strings.Contains(output, want) {

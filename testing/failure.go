@@ -3,6 +3,7 @@ package testing
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,19 +40,24 @@ func (f failure) summary() string {
 	return strings.Join(lines, "\n")
 }
 
-// text returns all of the failure.
-func (f failure) text() string {
-	if f.details == "" {
-		return f.summary()
+// text returns all of the failure, with notes after its first lines.
+func (f failure) text(notes ...string) string {
+	parts := append([]string{f.summary()}, notes...)
+	if f.details != "" {
+		parts = append(parts, f.details)
 	}
-	return f.summary() + "\n" + f.details
+	return strings.Join(parts, "\n")
 }
 
 // report has what failed in a row, and what would be expected instead.
 type report struct {
 	origin   *origin
 	failures []failure
-	updates  map[fieldOfCase]update
+	// lacksError reports whether an expected error was not returned.
+	lacksError bool
+	// notes say what may be the cause of the failures.
+	notes   []string
+	updates map[fieldOfCase]update
 }
 
 // add remembers a failure until the end of the row. Without a report the test fails at once.
@@ -70,13 +76,19 @@ func (r *report) add(t *testing.T, f failure) {
 func (r *report) fail(t *testing.T) {
 	t.Helper()
 	r.update(t)
-	failures := r.failures
-	r.failures, r.updates = nil, nil
+	failures, notes := r.failures, slices.Clone(r.notes)
+	r.failures, r.notes, r.updates = nil, nil, nil
+	for i, note := range notes {
+		notes[i] = "Note: " + note
+	}
 	switch len(failures) {
 	case 0:
+		for _, note := range notes {
+			t.Log(note)
+		}
 		return
 	case 1:
-		t.Error(r.located(failures[0]).text())
+		t.Error(r.located(failures[0]).text(notes...))
 		return
 	}
 	var parts []string
@@ -86,6 +98,7 @@ func (r *report) fail(t *testing.T) {
 		}
 		parts = append(parts, f.summary())
 	}
+	parts = append(parts, notes...)
 	for _, f := range failures {
 		if f.details != "" {
 			parts = append(parts, "", f.details)

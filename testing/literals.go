@@ -255,7 +255,8 @@ func objectText(kind, namespace, name string) string {
 }
 
 func nameOfEvent(e Event) string {
-	return fmt.Sprintf("%s %s on %s: %q", e.Type, e.Reason, objectText(e.Kind, e.Namespace, e.Name), e.Message+e.Note)
+	about := objectText(e.Kind, e.Namespace, e.Name)
+	return strings.TrimSpace(fmt.Sprintf("%s %s on %s: %q", e.Type, e.Reason, about, e.Message+e.Note))
 }
 
 func nameOfTrack(r TrackRequest) string {

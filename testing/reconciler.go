@@ -130,6 +130,7 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 	if run.expect.StatusSubResourceTypes == nil {
 		run.expect.StatusSubResourceTypes = typesWithStatus(tc.GivenObjects, scheme)
 	}
+	run.request = &tc.Request
 	run.check(t)
 	ctx := run.stashAdditional(run.ctx)
 	r := factory(t, tc, run.expect.Config())
@@ -155,7 +156,8 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 
 func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
 	return caseFields[ReconcilerTestCase]{
-		origin: &tc.origin, name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		origin: &tc.origin,
+		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
 }

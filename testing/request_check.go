@@ -11,16 +11,19 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// checkRequest notes that the requested object is not given, if the reconciler looked for it. It fails a row that
-// expects nothing although other objects of the type are given, because such a row tests nothing by mistake.
+// checkRequest fails a row that passes without an expectation if the reconciler looked for the requested object, which
+// is not given, and others of its type are: such a row tests nothing by mistake.
 func (tc *ReconcilerTestCase) checkRequest(t *testing.T, c *ExpectConfig) {
 	t.Helper()
+	if t.Failed() {
+		return
+	}
 	text, others := c.missingRequest(tc.Request)
 	switch {
 	case text == "":
-	case others && !t.Failed() && !tc.statesSomething():
-		t.Errorf("%s The row expects nothing, so it tests nothing. Correct the Request, or set ExpectOrder to []string{} "+
-			"if the object must not exist.", text)
+	case others && !tc.statesSomething():
+		t.Errorf("%s. The row expects nothing, so it tests nothing. Correct the Request, or set ExpectOrder to "+
+			"[]string{} if the object must not exist.", text)
 	default:
 		t.Logf("Note: %s", text)
 	}
@@ -46,9 +49,9 @@ func (c *ExpectConfig) missingRequest(request reconcilers.Request) (text string,
 		}
 	}
 	if len(given) == 0 {
-		return text + ".", false
+		return text, false
 	}
-	return text + "; given is " + strings.Join(given, ", ") + ".", true
+	return text + "; given is " + strings.Join(given, ", "), true
 }
 
 // statesSomething reports whether the row has an expectation, in a field that is set or for another config.

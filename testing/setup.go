@@ -18,7 +18,6 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/fakemanager"
-	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
@@ -178,7 +177,7 @@ func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 		tc.Verify(t, err)
 	}
 	if err == nil {
-		tc.run(t, run.ctx, mgr)
+		tc.run(t, run.ctx, run.expect, mgr)
 	}
 	run.assert(t)
 }
@@ -194,7 +193,7 @@ func (tc *SetupTestCase) fields() caseFields[SetupTestCase] {
 var setupTimeout = 30 * time.Second
 
 // run starts the controllers, sends the events, and asserts the requests, watches and indexes.
-func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, mgr *fakemanager.Manager) {
+func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, c *ExpectConfig, mgr *fakemanager.Manager) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	stop, err := mgr.StartControllers(ctx, setupTimeout)
@@ -202,9 +201,9 @@ func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, mgr *fakemanager
 		t.Errorf("the controllers cannot be started: %s", err)
 	} else {
 		mgr.Requests.Await(ctx, len(distinct(tc.ExpectRequests)), setupTimeout)
-		assertRequests(t, "", tc.ExpectRequests, mgr.Requests.Take())
+		assertRequests(t, c, "", tc.ExpectRequests, mgr.Requests.Take())
 		for i, event := range tc.Events {
-			event.run(t, ctx, i, mgr)
+			event.run(t, ctx, c, i, mgr)
 		}
 	}
 	cancel()
@@ -224,18 +223,18 @@ func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, mgr *fakemanager
 	for _, watch := range mgr.Cache.Watched() {
 		watched = append(watched, watch.Object(scheme))
 	}
-	assertSet(t, "ExpectWatches", tc.ExpectWatches, watched, textOfType)
+	assertSet(t, c, "ExpectWatches", tc.ExpectWatches, watched, textOfType)
 	var indexed []IndexRef
 	for _, index := range mgr.Cache.Indexed() {
 		indexed = append(indexed, IndexRef{Object: index.Of.Object(scheme), Field: index.Field})
 	}
-	assertSet(t, "ExpectIndexes", tc.ExpectIndexes, indexed, func(ref IndexRef) string {
+	assertSet(t, c, "ExpectIndexes", tc.ExpectIndexes, indexed, func(ref IndexRef) string {
 		return textOfType(ref.Object) + " by " + ref.Field
 	})
 }
 
 // run sends the event and asserts the requests that it causes.
-func (e SetupEvent) run(t *testing.T, ctx context.Context, i int, mgr *fakemanager.Manager) {
+func (e SetupEvent) run(t *testing.T, ctx context.Context, c *ExpectConfig, i int, mgr *fakemanager.Manager) {
 	t.Helper()
 	happens := e.describe(mgr.GetScheme())
 	at := fmt.Sprintf("Events[%d] (%s)", i, cmp.Or(e.Name, happens, "nothing"))
@@ -257,7 +256,7 @@ func (e SetupEvent) run(t *testing.T, ctx context.Context, i int, mgr *fakemanag
 		e.Send(ctx)
 		mgr.Requests.Await(ctx, len(distinct(e.ExpectRequests)), setupTimeout)
 	}
-	assertRequests(t, at+": ", e.ExpectRequests, mgr.Requests.Take())
+	assertRequests(t, c, at+": ", e.ExpectRequests, mgr.Requests.Take())
 }
 
 // describe returns a description of the event, empty if it has nothing that happens.
@@ -283,9 +282,9 @@ func (e SetupEvent) describe(scheme *runtime.Scheme) string {
 	return strings.Join(happens, ", ")
 }
 
-func assertRequests(t *testing.T, at string, expected, actual []reconcilers.Request) {
+func assertRequests(t *testing.T, c *ExpectConfig, at string, expected, actual []reconcilers.Request) {
 	t.Helper()
-	assertSet(t, at+"ExpectRequests", distinct(expected), distinct(actual), textOfRequest)
+	assertSet(t, c, at+"ExpectRequests", distinct(expected), distinct(actual), textOfRequest)
 }
 
 // distinct returns the requests in order, each once.
@@ -297,12 +296,25 @@ func distinct(requests []reconcilers.Request) []reconcilers.Request {
 }
 
 // assertSet compares the values of a field of a case by their texts, in any order.
-func assertSet[T any](t *testing.T, field string, expected, actual []T, text func(T) string) {
+func assertSet[T any](
+	t *testing.T, c *ExpectConfig, field string, expected, actual []T, text func(T) string,
+) {
 	t.Helper()
-	if diff := gocmp.Diff(textsOf(expected, text), textsOf(actual, text), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s differs %s:\n%s\nTo expect it, set it to:\n%s,",
-			field, legend(), ColorizeDiff(diff), literal.Of(actual))
+	first := &firstDifference{}
+	diff := gocmp.Diff(textsOf(expected, text), textsOf(actual, text), cmpopts.EquateEmpty(), gocmp.Reporter(first))
+	if diff == "" {
+		return
 	}
+	w := c.from().writer()
+	var to *change
+	if !strings.Contains(field, ":") {
+		to = c.set(field, actual)
+	}
+	c.fail(t, failure{
+		headline: field + " differs", expected: short(first.expected, w), seen: short(first.actual, w),
+		details: fmt.Sprintf("%s differs %s:\n%s\n%s",
+			field, legend(), ColorizeDiff(diff), hint("To expect it, set it to:", w, actual)),
+	}, to)
 }
 
 // textsOf returns the texts of values, sorted.

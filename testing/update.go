@@ -166,7 +166,7 @@ func (u update) text(row *source.Row, field string, w *literal.Writer) string {
 		if e.keeps >= 0 && len(kept) == u.expected {
 			lines[i] = kept[e.keeps]
 		} else {
-			lines[i] = w.Of(e.value)
+			lines[i] = w.OfElement(e.value, u.listType)
 		}
 	}
 	text := typ + "{\n" + strings.Join(lines, ",\n") + ",\n}"

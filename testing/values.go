@@ -28,7 +28,7 @@ func assertValue[T any](
 	}
 	value := matching(append(literals, actual), func(v T) bool { return diff(c.differ(), v, actual) == "" })
 	w := c.from().writer()
-	f := describe(c.differ(), w, func(d Differ) string { return diff(d, expected, actual) })
+	f := describe(c.differ(), w, text, func(d Differ) string { return diff(d, expected, actual) })
 	f.headline = field + " differs"
 	if obj, ok := any(actual).(client.Object); ok {
 		f.headline += ": " + nameOfObject(obj, c.Scheme)
@@ -75,7 +75,7 @@ func assertStashed(
 		return
 	}
 	w := c.from().writer()
-	f := describe(c.differ(), w, func(d Differ) string { return d.StashedValue(want, actual, key) })
+	f := describe(c.differ(), w, text, func(d Differ) string { return d.StashedValue(want, actual, key) })
 	f.headline = fmt.Sprintf("ExpectStashedValues[%q] differs", key)
 	f.details = fmt.Sprintf("ExpectStashedValues[%q] differs %s:\n%s%s", key, legend(), ColorizeDiff(text),
 		hint(fmt.Sprintf("To expect it, set ExpectStashedValues[%q] to:", key), w, actual))

@@ -197,7 +197,8 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 
 func (tc *AdmissionWebhookTestCase) fields() caseFields[AdmissionWebhookTestCase] {
 	return caseFields[AdmissionWebhookTestCase]{
-		origin: &tc.origin, name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
+		origin: &tc.origin,
+		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 	}
 }

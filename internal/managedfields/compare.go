@@ -36,6 +36,18 @@ func (d Differences) SubsetOf(known Differences) bool {
 	return true
 }
 
+// Beyond returns the differences that are not among known, in words and sorted.
+func (d Differences) Beyond(known Differences) []string {
+	var beyond []string
+	for difference, found := range d {
+		if sum, ok := known[difference]; !ok || sum != found {
+			beyond = append(beyond, difference)
+		}
+	}
+	slices.Sort(beyond)
+	return beyond
+}
+
 // Compare returns the differences between a configuration and an object with the given content and managed fields.
 // Without managed fields it is not known who owns what; values are all there is to compare then. With ignoreForeign, a
 // field that others own is no difference though it has another value.

@@ -34,3 +34,13 @@ func dashboardCRD() (*apiextensionsv1.CustomResourceDefinition, error) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	return definition, yaml.UnmarshalStrict(dashboardManifest, definition)
 }
+
+// dashboardType returns the definition of the type, for those who read from it how the resource is called.
+func dashboardType() *apiextensionsv1.CustomResourceDefinition {
+	definition, err := dashboardCRD()
+	if err != nil {
+		// The generator returns the error.
+		return &apiextensionsv1.CustomResourceDefinition{}
+	}
+	return definition
+}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,8 +26,10 @@ func New(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1alpha1.Pl
 		SyncStatusDuringFinalization: true,
 		// A delay counts although the status was written.
 		KeepResultAfterStatusUpdate: true,
-		Reconciler: reconcilers.Sequence[*v1alpha1.Platform]{
+		// While the deletion of the installation is blocked, the platform is used, and nothing else of it goes.
+		Reconciler: reconcilers.ReverseOnDeletion[*v1alpha1.Platform]{
 			Release(),
+			Information(),
 			Installation(),
 		},
 	}
@@ -44,7 +45,7 @@ func Installation() *components.ComponentReconciler[*v1alpha1.Platform] {
 		Condition: v1alpha1.Installed,
 		Reflect:   reflectInstalled,
 		Dependents: []client.Object{
-			&apiextensionsv1.CustomResourceDefinition{},
+			dashboardType(),
 			&corev1.ServiceAccount{},
 			&rbacv1.ClusterRole{},
 			&rbacv1.ClusterRoleBinding{},

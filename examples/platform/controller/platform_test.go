@@ -2,7 +2,9 @@ package controller_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,8 +38,6 @@ func asksFor(version string, features ...v1alpha1.Feature) func(*v1alpha1.Platfo
 	return func(p *v1alpha1.Platform) { p.Spec.Version, p.Spec.Features = version, features }
 }
 
-func initialized(p *v1alpha1.Platform) { p.Status.InitializeConditions(context.Background()) }
-
 func released(p *v1alpha1.Platform) {
 	p.Status.Manage(context.Background()).MarkTrue(v1alpha1.ReleaseFound, "Found", "")
 }
@@ -46,14 +46,6 @@ func unreleased(message string) func(*v1alpha1.Platform) {
 	return func(p *v1alpha1.Platform) {
 		p.Status.Manage(context.Background()).MarkFalse(v1alpha1.ReleaseFound, "NotFound", "%s", message)
 	}
-}
-
-// observed makes the status one of the current generation.
-func observed(p *v1alpha1.Platform) {
-	for i := range p.Status.Conditions {
-		p.Status.Conditions[i].ObservedGeneration = p.Generation
-	}
-	p.Status.ObservedGeneration = p.Generation
 }
 
 const noSuchRelease = `there is no release "9.9"; there are 1.0, 1.1, 2.0`
@@ -83,9 +75,8 @@ func TestRelease(t *testing.T) {
 // TestNoRelease: nothing is installed of a platform without a release, nothing that it has is touched, and it is not reconciled again before
 // a user changes it.
 func TestNoRelease(t *testing.T) {
-	lost := platform.With(asksFor("9.9"), initialized, unreleased(noSuchRelease), observed)
-	//lint:ignore SA1019 the events of the toolkit come through the old recorder
-	updated := rtesting.NewEvent(platform, scheme, corev1.EventTypeNormal, "StatusUpdated", "Updated status")
+	lost := platform.With(asksFor("9.9"), rtesting.Initialized, unreleased(noSuchRelease), rtesting.Observed)
+	updated := rtesting.Normal(platform, "StatusUpdated", "Updated status")
 	settings := rtesting.NewFixture(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x-settings"}})
 	table := rtesting.ReconcilerTests{
 		"it is new": {
@@ -112,7 +103,7 @@ func TestReadyFollows(t *testing.T) {
 	reflect := controller.Installation().Reflect
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
 		t.Run(string(status), func(t *testing.T) {
-			p := platform.With(initialized, released).Object()
+			p := platform.With(rtesting.Initialized, released).Object()
 			for i := range p.Status.Conditions {
 				if p.Status.Conditions[i].Type == v1alpha1.Installed {
 					p.Status.Conditions[i].Status, p.Status.Conditions[i].Reason = status, "Ready"
@@ -129,4 +120,47 @@ func TestReadyFollows(t *testing.T) {
 	if len(bare.Status.Conditions) > 0 {
 		t.Errorf("there are conditions %v of nothing", bare.Status.Conditions)
 	}
+}
+
+// TestDeletionBegins: as long as the installation is not gone, the information about it stays.
+func TestDeletionBegins(t *testing.T) {
+	for name, test := range map[string]struct {
+		finalizer string
+		deletes   []string
+	}{
+		"the installation is there": {controller.Prefix + "/component", []string{"Installation"}},
+		"the installation is gone":  {"example.com/other", []string{"Installation", "Information", "Release"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := controller.New(reconcilers.Config{})
+			tree := root.Reconciler.(reconcilers.ReverseOnDeletion[*v1alpha1.Platform])
+			var ran []string
+			for i, node := range tree {
+				tree[i] = &standIn{reconcilers.Describe(node), &ran}
+			}
+			deleted := platform.Object()
+			deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			deleted.Finalizers = []string{test.finalizer}
+			if _, err := tree.Reconcile(t.Context(), deleted); err != nil || !slices.Equal(ran, test.deletes) {
+				t.Errorf("%q ran, %v", ran, err)
+			}
+		})
+	}
+}
+
+// standIn is described as a node of the tree, and does nothing.
+type standIn struct {
+	description reconcilers.Description
+	ran         *[]string
+}
+
+func (s *standIn) Describe() reconcilers.Description { return s.description }
+
+func (s *standIn) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+	return nil
+}
+
+func (s *standIn) Reconcile(context.Context, *v1alpha1.Platform) (reconcilers.Result, error) {
+	*s.ran = append(*s.ran, s.description.Name)
+	return reconcilers.Result{}, nil
 }

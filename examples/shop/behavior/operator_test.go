@@ -365,26 +365,32 @@ func (e expectation) check(shop *v1.Shop) error {
 
 func list(expectations ...expectation) []expectation { return expectations }
 
-// events waits for an event about the shop.
+// event waits for an event about the shop.
 func (o *operator) event(shop *v1.Shop, reason, message string) {
 	o.t.Helper()
 	o.eventually(func() error {
-		var events corev1.EventList
-		if err := o.List(o.t.Context(), &events, client.InNamespace(o.namespace)); err != nil {
-			return err
-		}
-		var seen []string
-		for _, event := range events.Items {
-			if event.InvolvedObject.UID != shop.UID {
-				continue
-			}
-			if event.Reason == reason && strings.Contains(event.Message, message) {
-				return nil
-			}
-			seen = append(seen, event.Reason+": "+event.Message)
+		seen := o.events(shop)
+		if slices.ContainsFunc(seen, func(e string) bool {
+			return strings.HasPrefix(e, reason+": ") && strings.Contains(e, message)
+		}) {
+			return nil
 		}
 		return fmt.Errorf("no event %s: %s among %q", reason, message, seen)
 	})
+}
+
+// events returns the reasons and messages of the events about the shop.
+func (o *operator) events(shop *v1.Shop) []string {
+	o.t.Helper()
+	var events corev1.EventList
+	o.do(o.List(o.t.Context(), &events, client.InNamespace(o.namespace)))
+	var seen []string
+	for _, event := range events.Items {
+		if event.InvolvedObject.UID == shop.UID {
+			seen = append(seen, event.Reason+": "+event.Message)
+		}
+	}
+	return seen
 }
 
 // settled waits until the operator sends no requests any more.

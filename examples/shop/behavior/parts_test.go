@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -300,6 +301,9 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 		}
 		if o.requests.Writes() > 0 {
 			t.Errorf("the operator has written after its start\n%s", o.requests)
+		}
+		if events := o.events(shop); slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Updated") }) {
+			t.Errorf("the user hears of updates though nothing has changed: %q", events)
 		}
 	})
 }

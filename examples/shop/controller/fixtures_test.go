@@ -36,9 +36,7 @@ func mustScheme() *runtime.Scheme {
 // run runs a table with the node that make returns, anew for each case.
 func run(t *testing.T, table tests, make func() node) {
 	t.Helper()
-	table.Run(t, scheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*v1.Shop], reconcilers.Config) node {
-		return make()
-	})
+	table.RunNode(t, scheme, make)
 }
 
 var shop = rtesting.NewFixture(&v1.Shop{
@@ -75,6 +73,5 @@ func childMeta(name string) metav1.ObjectMeta {
 
 // normal is an event about the shop.
 func normal(reason, message string) []rtesting.Event {
-	//lint:ignore SA1019 the events of the toolkit come through the old recorder
 	return []rtesting.Event{rtesting.NewEvent(shop, scheme, corev1.EventTypeNormal, reason, "%s", message)}
 }

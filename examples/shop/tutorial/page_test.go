@@ -48,8 +48,7 @@ func blocksOf(t *testing.T) []block {
 
 // TestPage follows the page from top to bottom, as a reader does:
 //
-//   - A go block with the name of a file is written to that file. One with "in" and a name replaces what the file has
-//     between lines like its first and its last.
+//   - A go block with the name of a file is written to that file. One with "shows" and a name is in the file already.
 //   - A sh block is run. It has to succeed, or to fail if it says so.
 //   - A text block is what the commands before it print: each of its lines has to be among that.
 //   - A sh block that says "cluster" is run with an API server, again and again until it succeeds, and one that says
@@ -81,6 +80,19 @@ func TestPage(t *testing.T) {
 	}
 	if unformatted := r.run("in the end", block{content: "gofmt -l .\n"}); unformatted != "" {
 		t.Errorf("the page has code that gofmt would change:\n%s", unformatted)
+	}
+}
+
+// TestReadme: what README.md shows as a complete controller is that of the page, which is known to work.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile(root + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range blocksOf(t) {
+		if block.argument == "controller.go" && !strings.Contains(string(readme), "```go\n"+block.content+"```\n") {
+			t.Errorf("README.md shows another controller than\n%s", block.content)
+		}
 	}
 }
 

@@ -37,9 +37,7 @@ func mustScheme() *runtime.Scheme {
 // run runs a table with the node that make returns, anew for each case.
 func run(t *testing.T, table tests, make func() node) {
 	t.Helper()
-	table.Run(t, scheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*v1alpha1.Tenant], reconcilers.Config) node {
-		return make()
-	})
+	table.RunNode(t, scheme, make)
 }
 
 var tenant = rtesting.NewFixture(&v1alpha1.Tenant{
@@ -93,10 +91,7 @@ func isUnknown(condition, reason, message string) func(*v1alpha1.Tenant) {
 	}
 }
 
-func terminating(t *v1alpha1.Tenant) {
-	t.DeletionTimestamp = &metav1.Time{Time: metav1.Unix(2000, 0).Time}
-	t.Finalizers = []string{finalizer}
-}
+var terminating = rtesting.Terminating[*v1alpha1.Tenant](finalizer)
 
 const finalizer = "tenancy.example.com/directory"
 
@@ -114,18 +109,9 @@ func childMeta(namespace, name string) metav1.ObjectMeta {
 }
 
 // normal and warning are events about the tenant.
-func normal(reason, message string) rtesting.Event {
-	return event(corev1.EventTypeNormal, reason, message)
-}
+func normal(reason, message string) rtesting.Event { return rtesting.Normal(tenant, reason, message) }
 
-func warning(reason, message string) rtesting.Event {
-	return event(corev1.EventTypeWarning, reason, message)
-}
-
-func event(kind, reason, message string) rtesting.Event {
-	//lint:ignore SA1019 the events of the toolkit come through the old recorder
-	return rtesting.NewEvent(tenant, scheme, kind, reason, "%s", message)
-}
+func warning(reason, message string) rtesting.Event { return rtesting.Warning(tenant, reason, message) }
 
 // tracks is that the tenant wants to hear about an object.
 func tracks(group, kind, namespace, name string) []rtesting.TrackRequest {

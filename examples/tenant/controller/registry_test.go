@@ -32,10 +32,7 @@ func TestRegistry(t *testing.T) {
 	list := func(data map[string]string) func(*corev1.ConfigMap) {
 		return func(c *corev1.ConfigMap) { c.Data = data }
 	}
-	event := func(reason, message string) rtesting.Event {
-		//lint:ignore SA1019 the events of the toolkit come through the old recorder
-		return rtesting.NewEvent(registry, scheme, corev1.EventTypeNormal, reason, "%s", message)
-	}
+	event := func(reason, message string) rtesting.Event { return rtesting.Normal(registry, reason, message) }
 	tracked := []rtesting.TrackRequest{{
 		Tracker:          types.NamespacedName{Namespace: "platform", Name: "tenants"},
 		TrackedReference: tracker.Reference{APIGroup: v1alpha1.GroupVersion.Group, Kind: "Tenant", Selector: labels.Everything()},

@@ -1,7 +1,6 @@
 package controller_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -27,23 +26,12 @@ var onboarded = tenant.With(
 	isTrue(v1alpha1.MembersReady, "NoMembers"),
 	isTrue(v1alpha1.NetworkReady, "Open"),
 	isTrue(v1alpha1.Registered, "Listed"),
-	observed,
+	rtesting.Observed,
 )
 
 func guarded(t *v1alpha1.Tenant) { t.Finalizers = []string{finalizer} }
 
 func isolated(t *v1alpha1.Tenant) { t.Spec.Isolated = true }
-
-// observed makes the status one of the current generation.
-func observed(t *v1alpha1.Tenant) {
-	t.Status.ObservedGeneration = t.Generation
-	for i := range t.Status.Conditions {
-		t.Status.Conditions[i].ObservedGeneration = t.Generation
-	}
-}
-
-// initialized adds the conditions that are not marked.
-func initialized(t *v1alpha1.Tenant) { t.Status.InitializeConditions(context.Background()) }
 
 func TestTenant(t *testing.T) {
 	tracked := tracks("", "ConfigMap", "platform", "defaults")
@@ -81,7 +69,7 @@ func TestTenant(t *testing.T) {
 			ExpectCreates: []object{policy},
 			ExpectEvents:  []rtesting.Event{normal("Created", `Created NetworkPolicy "isolation"`), statusUpdated},
 			ExpectStatusUpdates: []object{
-				onboarded.With(isolated, isTrue(v1alpha1.NetworkReady, "Isolated"), observed),
+				onboarded.With(isolated, isTrue(v1alpha1.NetworkReady, "Isolated"), rtesting.Observed),
 			},
 		},
 		"it was isolated": {
@@ -95,7 +83,7 @@ func TestTenant(t *testing.T) {
 			ExpectTracks: tracked,
 			ExpectEvents: []rtesting.Event{statusUpdated},
 			ExpectStatusUpdates: []object{onboarded.With(
-				isFalse(v1alpha1.DefaultsResolved, "NotFound", "there is no ConfigMap platform/defaults"), observed)},
+				isFalse(v1alpha1.DefaultsResolved, "NotFound", "there is no ConfigMap platform/defaults"), rtesting.Observed)},
 		},
 		"the namespace belongs to somebody else: nothing is put there": {
 			GivenObjects:    []object{tenant.With(guarded), defaults, namespace.With(foreign[*corev1.Namespace])},
@@ -108,11 +96,11 @@ func TestTenant(t *testing.T) {
 			},
 			ExpectStatusUpdates: []object{tenant.With(
 				guarded,
-				initialized,
+				rtesting.Initialized,
 				isTrue(v1alpha1.DefaultsResolved, "Resolved"),
 				isFalse(v1alpha1.NamespaceReady, "NotOurs", `namespaces "acme" already exists and does not belong to this tenant`),
 				isUnknown(v1alpha1.Registered, "NoNamespace", "a tenant is listed when it has its namespace"),
-				observed,
+				rtesting.Observed,
 			)},
 		},
 		"it is being deleted: what is in the namespace goes with it": {
@@ -133,7 +121,7 @@ func TestTenantWithMembers(t *testing.T) {
 	staffed := team("guest").With(func(t *v1alpha1.Tenant) {
 		t.ObjectMeta, t.Status = onboarded.Object().ObjectMeta, onboarded.Object().Status
 	})
-	bound := staffed.With(isTrue(v1alpha1.MembersReady, "Bound"), observed)
+	bound := staffed.With(isTrue(v1alpha1.MembersReady, "Bound"), rtesting.Observed)
 	dir := directoryOf(t, []directory.Entry{{Tenant: "acme", UID: "acme-uid"}})
 
 	runTenants(t, rtesting.ReconcilerTests{
@@ -154,7 +142,7 @@ func TestTenantWithMembers(t *testing.T) {
 func TestTenantWithoutDirectory(t *testing.T) {
 	tracked := tracks("", "ConfigMap", "platform", "defaults")
 	again := reconcilers.Result{RequeueAfter: 30 * time.Second}
-	unlisted := onboarded.With(unavailable, observed)
+	unlisted := onboarded.With(unavailable, rtesting.Observed)
 	dir := directoryOf(t, []directory.Entry{{Tenant: "acme", UID: "acme-uid"}})
 	dir.SetOutage(true)
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -37,7 +38,8 @@ func generate(root string) error {
 	if err != nil {
 		return err
 	}
-	guides = append([]guide{{path.Base(annotationsFile), annotationsTitle}}, guides...)
+	guides = append(guides, guide{path.Base(annotationsFile), annotationsTitle})
+	slices.SortStableFunc(guides, func(a, b guide) int { return cmp.Compare(a.position(), b.position()) })
 	pages := map[string]string{
 		indexFile:       v.index(guides),
 		annotationsFile: annotations.page(v),
@@ -54,6 +56,19 @@ func generate(root string) error {
 // guide is a page beside the index.
 type guide struct {
 	file, title string
+}
+
+// readingOrder are the guides in the order in which a newcomer needs them. Others come last.
+var readingOrder = []string{
+	"getting-started.md", "short-form.md", "testing.md", "conditions.md", "components.md", "annotations.md", "embedding.md",
+	"troubleshooting.md", "migration.md", "compatibility.md", "releasing.md",
+}
+
+func (g guide) position() int {
+	if i := slices.Index(readingOrder, g.file); i >= 0 {
+		return i
+	}
+	return len(readingOrder)
 }
 
 // readGuides finds the pages beside the index that are written by hand. Their first headings are their titles.

@@ -43,6 +43,13 @@ func (v *vocabulary) index(guides []guide) string {
 		wrapped("A controller is a tree of nodes. Each node of "+v.names()+" has a page with its contract, its fields "+
 			"and an example that runs as a test.", textWidth),
 	}
+	var items []string
+	for _, g := range guides {
+		items = append(items, "- ["+g.title+"]("+g.file+")")
+	}
+	if len(items) > 0 {
+		parts = append(parts, "## Guides", strings.Join(items, "\n"))
+	}
 	for _, g := range groups {
 		var items []string
 		for _, n := range v.nodes {
@@ -53,13 +60,6 @@ func (v *vocabulary) index(guides []guide) string {
 		if len(items) > 0 {
 			parts = append(parts, "## "+g.title, g.about, strings.Join(items, "\n"))
 		}
-	}
-	var items []string
-	for _, g := range guides {
-		items = append(items, "- ["+g.title+"]("+g.file+")")
-	}
-	if len(items) > 0 {
-		parts = append(parts, "## More", strings.Join(items, "\n"))
 	}
 	return strings.Join(parts, "\n\n") + "\n"
 }

@@ -39,6 +39,7 @@ var espalier = table{
 		{"internal/*", derived},
 		{"reconcilers", 5},
 		{".", 6},
+		{"generate", 6},
 		{"components", 6},
 		{"components/*", 7}, // tests alone
 		{"testing", 7},

@@ -108,6 +108,8 @@ type Executor struct {
 // Result is the outcome of an operation.
 type Result struct {
 	Operation plan.Operation
+	// Wave is that of the stage.
+	Wave string
 	// Object is the object as the API server returned it; nil if no answer contains it. If a create found an object of
 	// that name, it is that object, and Err has the type [ExistsError]. With [Executor.Seen] it is nil.
 	Object *unstructured.Unstructured
@@ -132,7 +134,7 @@ func (e *Executor) Run(ctx context.Context, stage plan.Stage) []Result {
 	results := make([]Result, len(stage.Operations))
 	var guarded, others []int
 	for i := range results {
-		results[i].Operation = stage.Operations[i]
+		results[i].Operation, results[i].Wave = stage.Operations[i], stage.Wave
 		if e.isGuarded(&results[i].Operation) {
 			guarded = append(guarded, i)
 		} else {

@@ -311,7 +311,7 @@ func (b *builder) finish() {
 	b.collect(b.desired)
 	b.collect(b.undesired)
 	if len(b.plan.Next.Operations) > 0 {
-		b.plan.Next.Title = b.title()
+		b.plan.Next.Title, b.plan.Next.Wave = b.title(), b.waveName()
 	}
 	b.plan.Inventory = b.inventory()
 }
@@ -349,8 +349,16 @@ func (b *builder) title() string {
 		return fmt.Sprintf("purge after wave %d of %d", b.next.wave+1, len(b.waves))
 	default:
 		names := [...]string{"", ", aggregated APIs", ", instances of managed types"}
-		return fmt.Sprintf("wave %d of %d%s", b.next.wave+1, len(b.waves), names[b.next.stage])
+		return b.waveName() + names[b.next.stage]
 	}
+}
+
+// waveName names the wave of the next operations if they apply objects, and is empty otherwise.
+func (b *builder) waveName() string {
+	if b.in.Deleting || b.next.section == sectionRemove || b.next.section == sectionPurge {
+		return ""
+	}
+	return fmt.Sprintf("wave %d of %d", b.next.wave+1, len(b.waves))
 }
 
 // inventory returns the records that stay, in canonical order for deletion.

@@ -170,7 +170,7 @@ func (p *Planner) advance() Plan {
 		}
 		if len(next.Next.Operations) == 0 && len(c.next) > 0 {
 			p.b.next, next.Next.Operations = c.rank, c.next
-			next.Next.Title = p.b.title()
+			next.Next.Title, next.Next.Wave = p.b.title(), p.b.waveName()
 		}
 		next.Obstacles = append(next.Obstacles, c.obstacles...)
 		next.Reapply, next.Recheck = earlier(next.Reapply, c.reapply), earlier(next.Recheck, c.recheck)

@@ -264,7 +264,9 @@ type Operation struct {
 // Stage has operations that may run at the same time, in canonical order.
 type Stage struct {
 	// Title names the wave, and the part of it.
-	Title      string
+	Title string
+	// Wave names the wave if objects are applied in it; else it is empty.
+	Wave       string
 	Operations []Operation
 }
 

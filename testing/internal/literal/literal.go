@@ -65,6 +65,15 @@ func (w *Writer) OfValue(v reflect.Value) string {
 	return b.String()
 }
 
+// OfElement is Of for an element of a list of the type, in which structs are written without their type.
+func (w *Writer) OfElement(v any, list reflect.Type) string {
+	text := w.Of(v)
+	if list.Elem().Kind() == reflect.Struct && reflect.TypeOf(v) == list.Elem() {
+		return strings.TrimPrefix(text, w.nameOf(list.Elem()))
+	}
+	return text
+}
+
 // Short returns a value on one line, a constant without its type.
 func (w *Writer) Short(v reflect.Value) string {
 	var want reflect.Type

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,11 +53,16 @@ func KindOf(obj runtime.Object, scheme *runtime.Scheme) (schema.GroupVersionKind
 	if own := obj.GetObjectKind().GroupVersionKind(); !own.Empty() {
 		return own, nil
 	}
-	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %s: %w", obj, Register(obj), err)
+	return kind, fmt.Errorf("the kind of %T is neither in the scheme nor set on the object: %s: %w",
+		obj, Register(obj), err)
 }
 
-// Register says how the type of obj gets into a scheme.
+// Register says how the type of obj gets into a scheme, or how obj gets a kind without one.
 func Register(obj runtime.Object) string {
+	switch obj.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return "set its apiVersion and kind"
+	}
 	t := reflect.TypeOf(obj)
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

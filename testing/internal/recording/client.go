@@ -44,6 +44,9 @@ type Client struct {
 	reactors  []clientgotesting.Reactor
 	generated int
 	reads     []Read
+	// offered are the calls that were offered to the reactors; failing reports whether a reactor failed one.
+	offered []string
+	failing bool
 }
 
 // Options are the parts of a [Client].
@@ -113,6 +116,7 @@ func (c *Client) PrependReactor(verb, kind string, reaction clientgotesting.Reac
 func (c *Client) react(action clientgotesting.Action) (answer runtime.Object, err error) {
 	c.mu.Lock()
 	reactors := slices.Clone(c.reactors)
+	c.offered = append(c.offered, action.GetVerb()+" "+action.GetResource().Resource)
 	c.mu.Unlock()
 	for _, reactor := range reactors {
 		if !reactor.Handles(action) {
@@ -123,6 +127,9 @@ func (c *Client) react(action clientgotesting.Action) (answer runtime.Object, er
 			continue
 		}
 		if err != nil {
+			c.mu.Lock()
+			c.failing = true
+			c.mu.Unlock()
 			return nil, err
 		}
 		if !objects.IsNil(obj) {

@@ -27,6 +27,16 @@ func (c *Client) recordRead(resource schema.GroupVersionResource, key client.Obj
 	c.reads = append(c.reads, Read{Kind: kind, Key: key, Missed: apierrors.IsNotFound(err)})
 }
 
+// Offered returns the calls that were offered to the reactors, by verb and kind, each once and in order, and whether a
+// reactor made one fail.
+func (c *Client) Offered() (calls []string, failed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	calls = slices.Clone(c.offered)
+	slices.Sort(calls)
+	return slices.Compact(calls), c.failing
+}
+
 // Reads returns the reads of single objects that the server has answered, in their order.
 func (c *Client) Reads() []Read {
 	c.mu.Lock()

@@ -22,8 +22,10 @@ type File struct {
 	syntax  *ast.File
 
 	// mu guards the fields below.
-	mu      sync.Mutex
-	edits   map[span]string
+	mu    sync.Mutex
+	edits map[span]string
+	// added are the fields that a row gets in addition.
+	added   map[*ast.CompositeLit]map[string]string
 	imports map[string]string
 }
 
@@ -42,7 +44,8 @@ func Read(path string) (*File, error) {
 		return nil, err
 	}
 	f := &File{
-		path: path, content: content, set: token.NewFileSet(), edits: map[span]string{}, imports: map[string]string{},
+		path: path, content: content, set: token.NewFileSet(), edits: map[span]string{},
+		added: map[*ast.CompositeLit]map[string]string{}, imports: map[string]string{},
 	}
 	if f.syntax, err = parser.ParseFile(f.set, path, content, parser.ParseComments); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -163,7 +164,8 @@ func (r *Row) sharesStatement(function *ast.FuncDecl, line int) bool {
 	}
 	for _, statement := range function.Body.List {
 		if statement.Pos() <= r.start && r.start < statement.End() {
-			return r.file.set.Position(statement.Pos()).Line <= line && line <= r.file.set.Position(statement.End()).Line
+			first, last := r.file.set.Position(statement.Pos()), r.file.set.Position(statement.End())
+			return first.Line <= line && line <= last.Line
 		}
 	}
 	return false
@@ -232,7 +234,6 @@ func (r *Row) Set(fields map[string]string, imports map[string]string) error {
 	for name, importPath := range imports {
 		f.imports[name] = importPath
 	}
-	var added []string
 	for name, expression := range fields {
 		switch pair := fieldOf(r.literal, name); {
 		case pair != nil && expression == "":
@@ -240,14 +241,25 @@ func (r *Row) Set(fields map[string]string, imports map[string]string) error {
 		case pair != nil:
 			f.edit(pair.Value.Pos(), pair.Value.End(), expression)
 		case expression != "":
-			added = append(added, name+": "+expression)
+			r.add(name, expression)
 		}
 	}
-	if len(added) > 0 {
-		slices.Sort(added)
-		f.edit(r.literal.Rbrace, r.literal.Rbrace, r.separator()+strings.Join(added, ",\n")+",\n")
-	}
 	return f.write()
+}
+
+// add adds a field at the end of the row, after those that were added before.
+func (r *Row) add(name, expression string) {
+	added := r.file.added[r.literal]
+	if added == nil {
+		added = map[string]string{}
+		r.file.added[r.literal] = added
+	}
+	added[name] = expression
+	text := r.separator()
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		text += name + ": " + added[name] + ",\n"
+	}
+	r.file.edit(r.literal.Rbrace, r.literal.Rbrace, text)
 }
 
 // separator returns what goes between the fields of a row and another one.

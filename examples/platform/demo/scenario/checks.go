@@ -27,6 +27,7 @@ func theType() client.Object {
 func configMap(name string) client.Object { return demo.Named[corev1.ConfigMap](namespace, name) }
 func settings() client.Object             { return configMap(controller.SettingsName(name)) }
 func migration() client.Object            { return configMap(controller.MigrationName(name)) }
+func information() client.Object          { return configMap(controller.InformationName(name)) }
 func portal() client.Object               { return configMap(controller.PortalName(name)) }
 
 func viewer() client.Object {

@@ -157,7 +157,9 @@ func (s *scenario) upgrades() []demo.Step {
 }
 
 func (s *scenario) deletion() []demo.Step {
-	parts := []client.Object{theType(), viewer(), viewerRole(), viewerBinding(), settings(), overview()}
+	parts := []client.Object{
+		theType(), viewer(), viewerRole(), viewerBinding(), settings(), overview(), information(),
+	}
 	return []demo.Step{
 		{
 			Title: "The platform is deleted",
@@ -168,7 +170,7 @@ func (s *scenario) deletion() []demo.Step {
 			Checks: []demo.Check{
 				{Text: "that is blocked: the condition names the dashboard that would go along", Show: s.message,
 					Holds: s.reports(v1alpha1.Installed, metav1.ConditionUnknown, "DeletionBlocked", inUse)},
-				{Text: "no object was deleted", Holds: s.Untouched},
+				{Text: "no object was deleted, neither of the release nor the information about it", Holds: s.Untouched},
 			},
 		},
 		{

@@ -1,0 +1,247 @@
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// flappingQueue is a queue for a child whose data is made in each request. It returns the recorder of its events.
+func flappingQueue(manager reconcilers.ObjectManager[*corev1.ConfigMap], data func(now time.Time) map[string]string, given ...client.Object) (*virtualQueue, *record.FakeRecorder) {
+	node := statusChild()
+	node.ChildObjectManager = manager
+	q, _ := newVirtualQueue(node, append([]client.Object{steadyWidget}, given...))
+	node.DesiredChild = func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-child"}, Data: data(q.now)}, nil
+	}
+	recorder := record.NewFakeRecorder(100_000)
+	q.root.(*widgetRoot).Config.Recorder = recorder
+	return q, recorder
+}
+
+// writes returns how often the child was written.
+func (q *virtualQueue) writes() int {
+	n := 0
+	for _, call := range q.calls.calls {
+		if strings.HasSuffix(call, " ConfigMap") {
+			n++
+		}
+	}
+	return n
+}
+
+// What is desired depends on the time, or on chance. It is written a few times at once, and then a few times a minute.
+func TestFlappingChildIsWrittenWithDelays(t *testing.T) {
+	managers := map[string]func() reconcilers.ObjectManager[*corev1.ConfigMap]{
+		"updated": func() reconcilers.ObjectManager[*corev1.ConfigMap] {
+			return &configMaps{MergeBeforeUpdate: mergeConfigMap}
+		},
+		"applied": func() reconcilers.ObjectManager[*corev1.ConfigMap] { return &configMapManager{FieldManager: "widgets"} },
+	}
+	chance := rand.New(rand.NewPCG(1, 2))
+	for name, data := range map[string]func(time.Time) map[string]string{
+		"the time": func(now time.Time) map[string]string {
+			return map[string]string{"color": "blue", "at": now.Format(time.RFC3339Nano)}
+		},
+		"chance": func(time.Time) map[string]string {
+			return map[string]string{"color": "blue", "at": fmt.Sprint(chance.Int())}
+		},
+		"the order of a map": func(time.Time) map[string]string {
+			return map[string]string{"color": "blue", "at": fmt.Sprint(chance.Perm(9))}
+		},
+	} {
+		for kind, manager := range managers {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				q, recorder := flappingQueue(manager(), data)
+				q.run(t, 8*time.Second)
+				if n := q.writes(); n < 4 || n > 7 {
+					t.Errorf("%d writes in eight seconds, at %v", n, q.at)
+				}
+				before := q.writes()
+				q.run(t, 10*time.Minute)
+				if n := q.writes() - before; n < 2 || n > 10 {
+					t.Errorf("%d writes in the next ten minutes", n)
+				}
+				if n := q.count("update Widget/status"); n != 2 {
+					t.Errorf("the status was written %d times, at %v", n, q.at)
+				}
+				condition := q.widget(t).Status.GetCondition(resources.WidgetChildReady)
+				want := "what is desired of ConfigMap default/gadget-child keeps changing although the resource stays the same: " +
+					"it differs in .data.at; it is written with delays, and must not depend on time, chance or the order of a map"
+				if condition.Message != want {
+					t.Errorf("the condition says %q", condition.Message)
+				}
+				flapping := 0
+				for range len(recorder.Events) {
+					if event := <-recorder.Events; event == "Warning NondeterministicChild "+want {
+						flapping++
+					}
+				}
+				if flapping != 1 {
+					t.Errorf("%d events say that it is flapping", flapping)
+				}
+			})
+		}
+	}
+}
+
+// A child that stays the same again is as good as any, also where no event brings the resource back.
+func TestFlappingEnds(t *testing.T) {
+	for name, mend := range map[string]func(t *testing.T, q *virtualQueue, stable *bool){
+		"by itself": func(_ *testing.T, q *virtualQueue, stable *bool) { *stable = true },
+		"by a change of the resource": func(t *testing.T, q *virtualQueue, stable *bool) {
+			*stable = true
+			w := q.widget(t)
+			w.Generation++
+			if err := q.client.Update(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			q.wake(latency)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stable := false
+			q, _ := flappingQueue(&configMaps{MergeBeforeUpdate: mergeConfigMap}, func(now time.Time) map[string]string {
+				if stable {
+					return map[string]string{"color": "green"}
+				}
+				return map[string]string{"at": now.Format(time.RFC3339Nano)}
+			})
+			q.run(t, time.Minute)
+			mend(t, q, &stable)
+			start := q.now
+			ready := func() bool {
+				return q.widget(t).Status.GetCondition(resources.WidgetChildReady).Status == metav1.ConditionTrue
+			}
+			for !ready() && q.now.Sub(start) < time.Hour {
+				q.run(t, time.Second)
+			}
+			if took := q.now.Sub(start); took > 3*time.Minute || name != "by itself" && took > 2*time.Second {
+				t.Errorf("ready after %v", took)
+			}
+			requests := len(q.at)
+			q.run(t, time.Hour)
+			if len(q.at) > requests+1 {
+				t.Errorf("%d requests when all is as desired", len(q.at)-requests)
+			}
+		})
+	}
+}
+
+// Changes that have a reason are written at once, however many there are.
+func TestChangesWithAReasonAreWrittenAtOnce(t *testing.T) {
+	tracked := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tracked", UID: "tracked-uid"}}
+	key := types.NamespacedName{Namespace: "default", Name: "tracked"}
+	reads := map[string]func(context.Context, reconcilers.Config) (string, error){
+		"tracked": func(ctx context.Context, config reconcilers.Config) (string, error) {
+			from := &corev1.ConfigMap{}
+			err := config.TrackAndGet(ctx, key, from)
+			return from.Data["color"], err
+		},
+		"listed": func(ctx context.Context, config reconcilers.Config) (string, error) {
+			var list corev1.ConfigMapList
+			if err := config.TrackAndList(ctx, &list, client.InNamespace("default"), client.MatchingLabels{"tracked": "true"}); err != nil {
+				return "", err
+			}
+			return list.Items[0].Data["color"], nil
+		},
+		"the resource": func(ctx context.Context, config reconcilers.Config) (string, error) {
+			w := &resources.Widget{}
+			err := config.Get(ctx, widgetKey, w)
+			return w.Labels["color"], err
+		},
+		// Such a read is not known, so only some changes are written at once.
+		"untracked": func(ctx context.Context, config reconcilers.Config) (string, error) {
+			from := &corev1.ConfigMap{}
+			err := config.Get(ctx, key, from)
+			return from.Data["color"], err
+		},
+	}
+	for name, read := range reads {
+		t.Run(name, func(t *testing.T) {
+			node := statusChild()
+			node.DesiredChild = func(ctx context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+				color, err := read(ctx, reconcilers.RetrieveConfigOrDie(ctx))
+				return &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-child"}, Data: map[string]string{"color": color},
+				}, err
+			}
+			tracked := tracked.DeepCopy()
+			tracked.Labels = map[string]string{"tracked": "true"}
+			q, _ := newVirtualQueue(node, []client.Object{steadyWidget, tracked})
+			changes := 20
+			if name == "untracked" {
+				changes = 3
+			}
+			for i := range changes {
+				color := fmt.Sprint("color-", i)
+				var source client.Object
+				if name == "the resource" {
+					w := q.widget(t)
+					w.Labels = map[string]string{"color": color}
+					source = w
+				} else {
+					from := &corev1.ConfigMap{}
+					if err := q.client.Get(t.Context(), key, from); err != nil {
+						t.Fatal(err)
+					}
+					from.Data = map[string]string{"color": color}
+					source = from
+				}
+				if err := q.client.Update(t.Context(), source); err != nil {
+					t.Fatal(err)
+				}
+				q.wake(0)
+				q.run(t, time.Second)
+				child := &corev1.ConfigMap{}
+				if err := q.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "gadget-child"}, child); err != nil || child.Data["color"] != color {
+					t.Fatalf("change %d: the child is %v, %v", i, child.Data, err)
+				}
+				if condition := q.widget(t).Status.GetCondition(resources.WidgetChildReady); condition.Status != metav1.ConditionTrue {
+					t.Fatalf("change %d: the condition is %v", i, condition)
+				}
+			}
+		})
+	}
+}
+
+// The path of a flapping field is said, the values of a Secret are not.
+func TestValuesOfAFlappingSecretAreNotSaid(t *testing.T) {
+	node := &reconcilers.ChildReconciler[*resources.Widget, *corev1.Secret, *corev1.SecretList]{
+		MergeBeforeUpdate: func(current, desired *corev1.Secret) { current.Data = desired.Data },
+		ReflectChildStatusOnParent: func(ctx context.Context, w *resources.Widget, _ *corev1.Secret, err error) {
+			if err != nil {
+				w.Status.MarkChildNotReady(ctx, "Failed", err.Error())
+			}
+		},
+	}
+	q, _ := newVirtualQueue(node, []client.Object{steadyWidget})
+	i := 0
+	node.DesiredChild = func(_ context.Context, w *resources.Widget) (*corev1.Secret, error) {
+		i++
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-child"},
+			Data:       map[string][]byte{"tls.key": fmt.Append(nil, "hidden-", i)},
+		}, nil
+	}
+	for range 10 {
+		q.wake(latency)
+		q.run(t, time.Second)
+	}
+	message := q.widget(t).Status.GetCondition(resources.WidgetChildReady).Message
+	if !strings.Contains(message, "it differs in .data[tls.key];") || strings.Contains(message, "hidden") {
+		t.Errorf("the condition says %q", message)
+	}
+}

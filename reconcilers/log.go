@@ -1,0 +1,128 @@
+package reconcilers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
+
+	"github.com/go-logr/logr"
+	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What is logged, and how:
+//
+//   - Each change of an object is one line: what was done, the object, and the reason. A request that changes nothing
+//     logs nothing.
+//   - Objects and their differences are logged from verbosity 2 on.
+//   - A returned error is not logged, because the controller logs what a root returns. An error that is reflected on
+//     the resource is one line without a stack trace, which is not repeated while the error stays the same.
+const detailed = 2
+
+// maxLogged limits how many fields or conditions a line names.
+const maxLogged = 5
+
+// logChange logs what was done to obj. The reason is made only if it is logged.
+func logChange(ctx context.Context, done string, obj client.Object, reason func() string) {
+	if log := logr.FromContextOrDiscard(ctx); log.Enabled() {
+		log.Info(done, "object", describeObject(obj), "reason", reason())
+	}
+}
+
+// because returns a reason that is known.
+func because(reason string) func() string {
+	return func() string { return reason }
+}
+
+// changedFields names the fields in which after differs from before, as JSON pointers. It returns nothing if nothing is
+// logged.
+func changedFields(ctx context.Context, before, after client.Object) string {
+	if !logr.FromContextOrDiscard(ctx).Enabled() {
+		return ""
+	}
+	from, fromErr := json.Marshal(before)
+	to, toErr := json.Marshal(after)
+	operations, err := jsonpatch.CreatePatch(from, to)
+	if fromErr != nil || toErr != nil || err != nil {
+		return "it differs"
+	}
+	return "it differs in " + fieldsOf(operations)
+}
+
+// fieldsOf names the fields that a patch changes.
+func fieldsOf(operations []jsonpatch.Operation) string {
+	var fields []string
+	for _, operation := range operations {
+		fields = append(fields, operation.Path)
+	}
+	slices.Sort(fields)
+	return message.List(slices.Compact(fields), maxLogged)
+}
+
+// changedConditions says which conditions differ, and how.
+func changedConditions(before, after []metav1.Condition) string {
+	var changes []string
+	for _, condition := range after {
+		old := meta.FindStatusCondition(before, condition.Type)
+		switch {
+		case old == nil, old.Status != condition.Status, old.Reason != condition.Reason:
+			changes = append(changes, fmt.Sprintf("%s is %s (%s)", condition.Type, condition.Status, condition.Reason))
+		case old.Message != condition.Message:
+			changes = append(changes, condition.Type+" has another message")
+		}
+	}
+	if len(changes) == 0 {
+		return "fields other than conditions differ"
+	}
+	return message.List(changes, maxLogged)
+}
+
+// logOnce logs a fact about object, unless the request before logged the same. Outside of a root it always logs.
+func logOnce(ctx context.Context, fact, object, reason string) {
+	if state := stateOf(ctx); state != nil {
+		logged := resourcestate.LoadOrStore(state, loggedFactsKey{}, func() *loggedFacts { return &loggedFacts{} })
+		if !logged.isNew(loggedFact{path: RetrievePath(ctx), fact: fact, object: object}, reason) {
+			return
+		}
+	}
+	logr.FromContextOrDiscard(ctx).Info(fact, "object", object, "reason", reason)
+}
+
+type loggedFactsKey struct{}
+
+type loggedFact struct{ path, fact, object string }
+
+// loggedFacts are the facts about one resource that this request and the one before logged, with their reasons.
+type loggedFacts struct {
+	mu         sync.Mutex
+	this, last map[loggedFact]string
+}
+
+var _ resourcestate.Evictor = (*loggedFacts)(nil)
+
+func (l *loggedFacts) isNew(fact loggedFact, reason string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.this == nil {
+		l.this = map[loggedFact]string{}
+	}
+	l.this[fact] = reason
+	last, known := l.last[fact]
+	return !known || last != reason
+}
+
+// Evict implements [resourcestate.Evictor].
+func (l *loggedFacts) Evict(time.Time) (empty bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.this, l.last = nil, l.this
+	return len(l.last) == 0
+}

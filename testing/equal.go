@@ -1,0 +1,233 @@
+package testing
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// comparison finds out quickly that two values are equal by the options that it stands for. Most values of a row are
+// equal, and go-cmp takes most of the time of a row to say so. Where it is not certain, go-cmp decides.
+type comparison struct {
+	// ignoreUnexported is reconcilers.IgnoreAllUnexported, equateEmpty is cmpopts.EquateEmpty, and the others are the
+	// options of this package of these names.
+	ignoreUnexported, equateEmpty                        bool
+	ignoreTypeMeta, ignoreServerFields, ignoreTransition bool
+}
+
+// maxDepth is how deep values are compared; values that refer to themselves are deeper.
+const maxDepth = 100
+
+// certain reports that two values are equal. False means that they may differ.
+func (c comparison) certain(x, y any) bool {
+	return c.equal(reflect.ValueOf(x), reflect.ValueOf(y), step{}, 0)
+}
+
+// step is where a value was found: in the named field of a struct, or under the key of a map, or neither.
+type step struct{ field, key string }
+
+func (c comparison) equal(x, y reflect.Value, at step, depth int) bool {
+	if !x.IsValid() || !y.IsValid() {
+		return x.IsValid() == y.IsValid()
+	}
+	if x.Type() != y.Type() || depth > maxDepth {
+		return false
+	}
+	shape := shapeOf(x.Type())
+	if shape.hasEqual {
+		return equalByMethod(x, y)
+	}
+	switch x.Kind() {
+	case reflect.Pointer:
+		if x.IsNil() || y.IsNil() {
+			return x.IsNil() == y.IsNil()
+		}
+		return c.equal(x.Elem(), y.Elem(), step{}, depth+1)
+	case reflect.Interface:
+		if x.IsNil() || y.IsNil() {
+			return x.IsNil() == y.IsNil()
+		}
+		return c.equal(x.Elem(), y.Elem(), step{key: at.key}, depth+1)
+	case reflect.Struct:
+		return c.structs(x, y, shape, at, depth)
+	case reflect.Map:
+		return c.maps(x, y, at, depth)
+	case reflect.Slice, reflect.Array:
+		return c.lists(x, y, depth)
+	default:
+		return equalBasics(x, y)
+	}
+}
+
+// structs compares structs of one type.
+func (c comparison) structs(x, y reflect.Value, shape *shape, at step, depth int) bool {
+	for i, field := range shape.fields {
+		switch {
+		case !field.exported:
+			if !c.ignoreUnexported {
+				return false
+			}
+		case c.ignoresField(at.field, field.name):
+		case !c.equal(x.Field(i), y.Field(i), step{field: field.name}, depth+1):
+			return false
+		}
+	}
+	return true
+}
+
+func (c comparison) ignoresField(of, name string) bool {
+	switch {
+	case c.ignoreTypeMeta && of == "TypeMeta":
+		return name == "APIVersion" || name == "Kind"
+	case c.ignoreServerFields && of == "ObjectMeta" && (name == "CreationTimestamp" || name == "ResourceVersion"):
+		return true
+	default:
+		return c.ignoreTransition && strings.HasSuffix(name, "LastTransitionTime")
+	}
+}
+
+// maps compares maps of one type. A key that is ignored may be in one of them only.
+func (c comparison) maps(x, y reflect.Value, at step, depth int) bool {
+	if x.IsNil() != y.IsNil() && !(c.equateEmpty && x.Len() == y.Len()) {
+		return false
+	}
+	compared, others := 0, 0
+	for keys := x.MapRange(); keys.Next(); {
+		key := keys.Key()
+		if c.ignoresKey(at.key, key) {
+			continue
+		}
+		compared++
+		value := y.MapIndex(key)
+		if !value.IsValid() || !c.equal(keys.Value(), value, stepTo(key), depth+1) {
+			return false
+		}
+	}
+	for keys := y.MapRange(); keys.Next(); {
+		if !c.ignoresKey(at.key, keys.Key()) {
+			others++
+		}
+	}
+	return compared == others
+}
+
+func (c comparison) ignoresKey(of string, key reflect.Value) bool {
+	if key.Kind() != reflect.String {
+		return false
+	}
+	switch key.String() {
+	case "lastTransitionTime":
+		return c.ignoreTransition
+	case "creationTimestamp", "resourceVersion":
+		return c.ignoreServerFields && of == "metadata"
+	}
+	return false
+}
+
+func stepTo(key reflect.Value) step {
+	if key.Kind() == reflect.String {
+		return step{key: key.String()}
+	}
+	return step{}
+}
+
+// lists compares slices or arrays of one type.
+func (c comparison) lists(x, y reflect.Value, depth int) bool {
+	if x.Len() != y.Len() || x.Kind() == reflect.Slice && x.IsNil() != y.IsNil() && !c.equateEmpty {
+		return false
+	}
+	for i := range x.Len() {
+		if !c.equal(x.Index(i), y.Index(i), step{}, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// equalBasics compares values without parts. Two functions are certain to be equal only if both are nil.
+func equalBasics(x, y reflect.Value) bool {
+	switch x.Kind() {
+	case reflect.String:
+		return x.String() == y.String()
+	case reflect.Bool:
+		return x.Bool() == y.Bool()
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return x.Int() == y.Int()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return x.Uint() == y.Uint()
+	case reflect.Float32, reflect.Float64:
+		return x.Float() == y.Float()
+	case reflect.Func:
+		return x.IsNil() && y.IsNil()
+	case reflect.Chan:
+		return x.Pointer() == y.Pointer()
+	default:
+		return false
+	}
+}
+
+// equalByMethod compares values of a type with a method Equal, which go-cmp calls. The methods of other types are not
+// called, for go-cmp checks them.
+func equalByMethod(x, y reflect.Value) bool {
+	if !x.CanInterface() || !y.CanInterface() {
+		return false
+	}
+	switch x := x.Interface().(type) {
+	case time.Time:
+		return x.Equal(y.Interface().(time.Time))
+	case *metav1.Time:
+		return x.Equal(y.Interface().(*metav1.Time))
+	case *metav1.MicroTime:
+		return x.Equal(y.Interface().(*metav1.MicroTime))
+	case resource.Quantity:
+		return x.Equal(y.Interface().(resource.Quantity))
+	default:
+		return false
+	}
+}
+
+// shape is what is asked of a type again and again.
+type shape struct {
+	// hasEqual reports whether go-cmp calls a method Equal of the type.
+	hasEqual bool
+	fields   []fieldShape
+}
+
+type fieldShape struct {
+	name     string
+	exported bool
+}
+
+var shapes sync.Map // of *shape by reflect.Type
+
+func shapeOf(t reflect.Type) *shape {
+	if known, ok := shapes.Load(t); ok {
+		return known.(*shape)
+	}
+	s := &shape{}
+	if method, ok := t.MethodByName("Equal"); ok {
+		s.hasEqual = isEqualMethod(t, method.Type)
+	}
+	if t.Kind() == reflect.Struct {
+		for i := range t.NumField() {
+			field := t.Field(i)
+			s.fields = append(s.fields, fieldShape{field.Name, field.IsExported()})
+		}
+	}
+	shapes.Store(t, s)
+	return s
+}
+
+// isEqualMethod reports whether a method of t, or of an interface t, has the signature that go-cmp looks for.
+func isEqualMethod(t, method reflect.Type) bool {
+	first := 1
+	if t.Kind() == reflect.Interface {
+		first = 0
+	}
+	return method.NumIn() == first+1 && !method.IsVariadic() && t.AssignableTo(method.In(first)) &&
+		method.NumOut() == 1 && method.Out(0) == reflect.TypeFor[bool]()
+}

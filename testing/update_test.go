@@ -1,0 +1,174 @@
+package testing_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// newModule returns the directory of a module of its own with a copy of a directory. It has the dependencies of this
+// module.
+func newModule(t *testing.T, from string) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	definition, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const module = "github.com/espalier-dev/espalier"
+	text := regexp.MustCompile(`(?m)^module .*$`).ReplaceAllString(string(definition), "module example.com/shop")
+	text += "\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"go.mod": []byte(text), "go.sum": sums} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// goTool runs the go command in a directory.
+func goTool(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", args...)
+	command.Dir = dir
+	command.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+// pageFile returns the Go file of docs/testing.md, and the texts that it prints. Pieces of rows are not part of the file.
+func pageFile(t *testing.T) (file string, rows, texts []string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "docs", "testing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?ms)^```(go|text)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		switch {
+		case block[1] == "text":
+			texts = append(texts, block[2])
+		case strings.HasPrefix(block[2], "\t"):
+			rows = append(rows, block[2])
+		default:
+			file += block[2] + "\n"
+		}
+	}
+	return file, rows, texts
+}
+
+// lines returns a text with each line trimmed.
+func lines(text string) string {
+	trimmed := strings.Split(text, "\n")
+	for i := range trimmed {
+		trimmed[i] = strings.TrimSpace(trimmed[i])
+	}
+	return strings.Join(trimmed, "\n")
+}
+
+// The page about tests prints what it says, and its rows pass once they are updated.
+func testPage(t *testing.T, dir string) {
+	file, rows, texts := pageFile(t)
+	page := filepath.Join(dir, "quota", "page_test.go")
+	if err := errors.Join(os.Mkdir(filepath.Dir(page), 0o700), os.WriteFile(page, []byte(file), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := goTool(t, dir, "test", "-c", "-ldflags=-s -w", "-o", "quota", "./quota"); err != nil {
+		t.Fatalf("the page does not compile: %v\n%s\n%s", err, output, file)
+	}
+	run := func(args ...string) (string, error) {
+		command := exec.CommandContext(t.Context(), filepath.Join(dir, "quota", "quota.test"), args...)
+		command.Dir = filepath.Dir(page)
+		output, err := command.CombinedOutput()
+		return string(output), err
+	}
+	output, err := run()
+	if err == nil {
+		t.Error("want a row of the page to fail")
+	}
+	for _, want := range texts[:2] {
+		if !strings.Contains(lines(output), lines(want)) {
+			t.Errorf("want\n%s\nin\n%s", want, output)
+		}
+	}
+	if output, err := run("-rtesting.update"); err != nil {
+		t.Errorf("the rows of the page are not updated: %v\n%s", err, output)
+	}
+	updated, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range rows {
+		if !strings.Contains(string(updated), want) {
+			t.Errorf("want\n%s\nin\n%s", want, updated)
+		}
+	}
+}
+
+// The literals of all kinds of expectations compile, and rows that have them pass.
+func TestUpdatedRowsPass(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a module twice")
+	}
+	dir := newModule(t, filepath.Join("testdata", "update"))
+	t.Run("page", func(t *testing.T) { testPage(t, dir) })
+	if output, err := goTool(t, dir, "test", "-vet=off", "-ldflags=-s -w", ".", "-rtesting.update"); err != nil {
+		t.Fatalf("rows are not updated: %v\n%s", err, output)
+	}
+	read := func(name string) string {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	inside, outside := read("shop_test.go"), read("outside_test.go")
+	if output, err := goTool(t, dir, "test", "-ldflags=-s -w", ".", "-rtesting.update"); err != nil {
+		t.Errorf("updated rows do not pass: %v\n%s\n%s\n%s", err, output, inside, outside)
+	}
+	if inside != read("shop_test.go") || outside != read("outside_test.go") {
+		t.Error("an updated file is updated again")
+	}
+	flat := strings.Join(strings.Fields(inside+outside), " ")
+	for _, want := range []string{
+		// Options that were seen.
+		`ExpectDeletes: []rtesting.DeleteRef{ { Kind: "ConfigMap",`,
+		`Preconditions: &metav1.Preconditions{UID: new(types.UID("settings-uid")), ResourceVersion: new("999")}`,
+		`PropagationPolicy: new(metav1.DeletionPropagation("Foreground"))`,
+		`FieldOwner: "me", Force: new(true),`,
+		`rtesting.WriteOptions{FieldOwner: "me", DryRun: new(true)}`,
+		// Go types for what was sent without.
+		`rtesting.Applied(&appsv1.Deployment{`,
+		`EmptyDir: &core.EmptyDirVolumeSource{}`,
+		// The package itself, and others.
+		`Seen: &Visit{By: "ann"}`,
+		`Seen: &shop.Visit{By: "bob"}`,
+		// Times only where they are compared.
+		`LastTransitionTime: metav1.Unix(1000, 0),`,
+		// What was right stays.
+		`ExpectCreates: []client.Object{ named("one"), &core.ConfigMap{`,
+		`ExpectedResult: reconcilers.Result{RequeueAfter: 90 * time.Second, Priority: new(3)}`,
+		`AdditionalConfigs: map[string]rtesting.ExpectConfig{"elsewhere": {Scheme: scheme, ExpectCreates:`,
+	} {
+		if !strings.Contains(flat, want) {
+			t.Errorf("want %q in\n%s\n%s", want, inside, outside)
+		}
+	}
+	if n := strings.Count(flat, "LastTransitionTime: metav1.Unix("); n != 1 {
+		t.Errorf("want one transition time, got %d", n)
+	}
+}
