@@ -24,8 +24,8 @@ func NewConfig(mgr reconcilers.Manager) reconcilers.Config {
 //
 // It differs from a literal in what it reports: the condition Ready sums up the conditions of the nodes, and shows an
 // error that the tree returned; the status is also written while the resource is terminating, so that it says what the
-// deletion waits for; writes of the status and of finalizers record no events, which would take the place of others; and
-// a delay that a node asked for is kept when the status was written.
+// deletion waits for; writes of the status and of finalizers record no events, which would take the place of others;
+// and a delay that a node asked for is kept when the status was written.
 func For[Type client.Object](
 	config reconcilers.Config, nodes ...reconcilers.SubReconciler[Type],
 ) *reconcilers.ResourceReconciler[Type] {

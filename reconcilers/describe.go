@@ -35,8 +35,8 @@ type Description struct {
 	Conditions []string
 	// Uses lists what the node itself does with the API. The nodes nested in it have their own.
 	Uses []Access
-	// Finalizers are the finalizers that the node itself puts on the resource. The nodes nested in it have their own. See
-	// [ReverseOnDeletion].
+	// Finalizers are the finalizers that the node itself puts on the resource. The nodes nested in it have their own.
+	// See [ReverseOnDeletion].
 	Finalizers []string
 	// Nodes are the nested nodes, in the order in which they run.
 	Nodes []Description

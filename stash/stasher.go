@@ -75,7 +75,8 @@ func (s stasher[T]) RetrieveOrError(ctx context.Context) (T, error) {
 	}
 	typed, ok := value.(T)
 	if !ok {
-		return empty, fmt.Errorf("%w: %s has type %T, not %s", ErrValueNotAssignable, s.key, value, reflect.TypeFor[T]())
+		return empty, fmt.Errorf("%w: %s has type %T, not %s",
+			ErrValueNotAssignable, s.key, value, reflect.TypeFor[T]())
 	}
 	return typed, nil
 }
