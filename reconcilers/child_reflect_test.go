@@ -102,7 +102,6 @@ func TestChildReconcilerErrors(t *testing.T) {
 		test.ExpectCreates = []client.Object{
 			configMap.With(func(c *corev1.ConfigMap) { c.Name, c.GenerateName = "", "gadget-" }),
 		}
-		//lint:ignore SA1019 the recorder that trees use
 		message := test.ExpectEvents[0].Message
 		test.ExpectEvents = []rtesting.Event{warning("CreationFailed", strings.Replace(message, `"gadget"`, `""`, 1))}
 		return test

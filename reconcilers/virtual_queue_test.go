@@ -65,8 +65,9 @@ func (q *virtualQueue) run(t *testing.T, while time.Duration) {
 		result, err := q.root.Reconcile(rtime.StashNow(t.Context(), q.now), widgetRequest)
 		q.next = time.Time{}
 		//lint:ignore SA1019 the queue still knows it
+		requeue := result.Requeue
 		switch {
-		case err != nil, result.RequeueAfter <= 0 && result.Requeue:
+		case err != nil, result.RequeueAfter <= 0 && requeue:
 			q.next = q.now.Add(q.backoff.When(widgetRequest))
 		case result.RequeueAfter > 0:
 			q.backoff.Forget(widgetRequest)

@@ -137,7 +137,7 @@ func TestStasherMeetsWhatItDoesNotExpect(t *testing.T) {
 			if got := stasher.RetrieveOrEmpty(ctx); got != "" {
 				t.Errorf("RetrieveOrEmpty: want an empty value, got %q", got)
 			}
-			died, _ := recovered(func() { stasher.RetrieveOrDie(ctx) }).(error)
+			died := recovered(func() { stasher.RetrieveOrDie(ctx) })
 			if !errors.Is(died, tc.want) || died != nil && died.Error() != tc.text {
 				t.Errorf("RetrieveOrDie: want panic %q, got %v", tc.text, died)
 			}
