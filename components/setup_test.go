@@ -137,8 +137,7 @@ func TestComponentsThatGetInEachOthersWayAreRefusedAtSetUp(t *testing.T) {
 		"one prefix": {guarded(component("A", "a.example.com", first)), guarded(component("B", "a.example.com", second)),
 			`ComponentReconciler "B" must define another Prefix than "a.example.com", which pairResourceReconciler/0/A has`},
 		"one prefix, and so one finalizer": {component("A", "a.example.com", first), component("B", "a.example.com", second),
-			`ResourceReconciler "pairResourceReconciler" must have different finalizers at pairResourceReconciler/0/A and ` +
-				`pairResourceReconciler/1/B, not "a.example.com/component" for both: each would remove that of the other`},
+			`ComponentReconciler "B" must define another Prefix than "a.example.com", which pairResourceReconciler/0/A has`},
 		"one status": {component("A", "a.example.com", first), component("B", "b.example.com", first),
 			`ComponentReconciler "B" must define another Status than that of pairResourceReconciler/0/A`},
 	} {

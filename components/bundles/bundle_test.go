@@ -185,9 +185,9 @@ func (b *bundle) heals() {
 	b.log("recreate")
 
 	for _, object := range b.thatStay() {
-		if err := b.damage(object); err != nil {
-			b.Fatalf("%s %s cannot be damaged: %v", object.GetKind(), object.GetName(), err)
-		}
+		what := fmt.Sprintf("%s %s is damaged", object.GetKind(), object.GetName())
+		// A webhook refuses it as long as the server, which was deleted above, does not run again.
+		eventually(b, what, func(context.Context) error { return b.damage(object) })
 	}
 	b.isAsDesired()
 	b.log("heal")

@@ -98,7 +98,7 @@ func TestRegistration(t *testing.T) {
 		run(t, tests{
 			"at the beginning": {
 				Resource: shop.With(withHost, guarded).Object(),
-				ExpectResource: shop.With(withHost, guarded, is(v1.Registered, metav1.ConditionFalse, "Retry",
+				ExpectResource: shop.With(withHost, guarded, is(v1.Registered, metav1.ConditionFalse, "Failed",
 					"unable to register the shop: the registry is down")).Object(),
 				ShouldErr: true,
 			},
