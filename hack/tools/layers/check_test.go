@@ -41,7 +41,6 @@ func TestCheck(t *testing.T) {
 			name:     "a package without a layer",
 			packages: []string{"util:", "stash/more:", ".:"},
 			want: []string{
-				". is a package that has no layer",
 				"stash/more is a package that has no layer",
 				"util is a package that has no layer",
 			},
