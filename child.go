@@ -84,6 +84,16 @@ func (c *Child[Type, ChildType]) reflect(
 	return result, nil
 }
 
+// SetupWithManager is that of the [reconcilers.ChildReconciler]. It also checks that the resource can have conditions.
+func (c *Child[Type, ChildType]) SetupWithManager(
+	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
+) error {
+	if err := checkStatus(ctx, "Owns", c.Name, c.condition); err != nil {
+		return err
+	}
+	return c.ChildReconciler.SetupWithManager(ctx, mgr, bldr)
+}
+
 // Describe returns what the node does with the child's type, and the condition that it reports.
 func (c *Child[Type, ChildType]) Describe() reconcilers.Description {
 	description := c.ChildReconciler.Describe()

@@ -40,7 +40,8 @@ func OwnsEach[Type, ChildType client.Object](
 }
 
 // Reports has the node report its children by a condition of that type: like the first child, in the order of the
-// names, that is not ready, see [Child.Reports]. The message has the number of children that are ready.
+// names, that is not ready, see [Child.Reports], with the number of children that are ready. Errors come first, those of
+// all children in one message. If an error is returned, the condition stays as it was.
 func (c *Children[Type, ChildType]) Reports(conditionType string) *Children[Type, ChildType] {
 	c.condition = conditionType
 	return c
@@ -68,7 +69,17 @@ type withheldKey struct{}
 // Reconcile makes the children as they should be, see [OwnsEach].
 func (c *Children[Type, ChildType]) Reconcile(ctx context.Context, resource Type) (reconcilers.Result, error) {
 	ctx = context.WithValue(ctx, withheldKey{}, &withheld{})
-	return c.ChildSetReconciler.Reconcile(ctx, resource)
+	before := reconcilers.GetCondition(resource, c.condition)
+	result, err := c.ChildSetReconciler.Reconcile(ctx, resource)
+	if err != nil && c.condition != "" {
+		// Not all children are among those that were reflected.
+		if before == nil {
+			reconcilers.RemoveCondition(resource, c.condition)
+		} else {
+			reconcilers.SetCondition(ctx, resource, *before)
+		}
+	}
+	return result, err
 }
 
 // desire calls the function of the author. A set reflects no error of its DesiredChildren, so a NotReadyError becomes
@@ -76,7 +87,9 @@ func (c *Children[Type, ChildType]) Reconcile(ctx context.Context, resource Type
 func (c *Children[Type, ChildType]) desire(ctx context.Context, resource Type) ([]ChildType, error) {
 	desired, err := c.desired(ctx, resource)
 	if notReady := asNotReady(err); notReady != nil {
-		ctx.Value(withheldKey{}).(*withheld).err = notReady
+		if kept, ok := ctx.Value(withheldKey{}).(*withheld); ok {
+			kept.err = notReady
+		}
 		return nil, reconcilers.OnlyReconcileChildStatus
 	}
 	return desired, err
@@ -89,8 +102,8 @@ func (c *Children[Type, ChildType]) reflect(
 		return reconcilers.Result{}, nil
 	}
 	err := result.AggregateError()
-	if notReady := ctx.Value(withheldKey{}).(*withheld).err; notReady != nil {
-		err = notReady
+	if kept, ok := ctx.Value(withheldKey{}).(*withheld); ok && kept.err != nil {
+		err = kept.err
 	}
 	delay := reconcilers.Result{RequeueAfter: delayOf(err)}
 	if c.condition == "" {
@@ -110,6 +123,17 @@ func (c *Children[Type, ChildType]) reflect(
 	condition.Type = c.condition
 	reconcilers.SetCondition(ctx, resource, condition)
 	return delay, nil
+}
+
+// SetupWithManager is that of the [reconcilers.ChildSetReconciler]. It also checks that the resource can have
+// conditions.
+func (c *Children[Type, ChildType]) SetupWithManager(
+	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
+) error {
+	if err := checkStatus(ctx, "OwnsEach", c.Name, c.condition); err != nil {
+		return err
+	}
+	return c.ChildSetReconciler.SetupWithManager(ctx, mgr, bldr)
 }
 
 // Describe returns what the node does with the children's type, and the condition that it reports.

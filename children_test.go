@@ -112,6 +112,16 @@ func TestOwnsEach(t *testing.T) {
 				`Failed to create Deployment "two": deployments "two" is forbidden: boom`),
 			ExpectResource: reported("False", "Forbidden", `deployments "two" is forbidden: boom`),
 		},
+		"a write fails": {
+			Resource:      widget.With(is("PartsReady", "False", "InProgress", "")).Object(),
+			GivenObjects:  []object{readyPart("one")},
+			WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "Deployment")},
+			ExpectCreates: []object{part("two")},
+			ExpectEvents: event(corev1.EventTypeWarning, "CreationFailed",
+				`Failed to create Deployment "two": inducing failure for create Deployment`),
+			ExpectResource: reported("False", "InProgress", ""),
+			ShouldErr:      true,
+		},
 		"the resource is terminating": {
 			Resource:      terminating.Object(),
 			GivenObjects:  []object{readyPart("one")},

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
+	"regexp"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -37,6 +40,8 @@ const (
 	ReasonNotFound = "NotFound"
 	// ReasonSucceeded means that the function of a step returned no error.
 	ReasonSucceeded = "Succeeded"
+	// ReasonNotReady takes the place of a reason of [NotReady] that is none for the API server.
+	ReasonNotReady = "NotReady"
 	// ReasonWaiting means that the node did not run, because it waits for the condition that the message names.
 	ReasonWaiting = "Waiting"
 )
@@ -56,6 +61,21 @@ func ReflectChild[Type, ChildType client.Object](
 	}
 }
 
+// maxReason and validReason say what the API server accepts as a reason, see [metav1.Condition].
+const maxReason = 1024
+
+var validReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+
+// checkStatus returns an error if a node reports a condition that the status of the resource cannot have.
+func checkStatus(ctx context.Context, kind, name, condition string) error {
+	resource := reconcilers.RetrieveResourceType(ctx)
+	if condition == "" || resource == nil || statusfield.CanHaveConditions(reflect.TypeOf(resource)) {
+		return nil
+	}
+	return fmt.Errorf("%s %q reports the condition %s, so %T must have a status with Conditions of type "+
+		"[]metav1.Condition", kind, name, condition, resource)
+}
+
 // conditionOfError returns the condition that says that err happened. It has no type.
 func conditionOfError(err error) metav1.Condition {
 	if err == nil {
@@ -64,7 +84,10 @@ func conditionOfError(err error) metav1.Condition {
 	// A text that is another one each time would wake the controller for ever.
 	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: objectstatus.StableMessage(err.Error())}
 	if notReady := asNotReady(err); notReady != nil {
-		condition.Reason, condition.Message = notReady.Reason, notReady.Message
+		condition.Reason, condition.Message = ReasonNotReady, notReady.Message
+		if len(notReady.Reason) <= maxReason && validReason.MatchString(notReady.Reason) {
+			condition.Reason = notReady.Reason
+		}
 		return condition
 	}
 	condition.Reason = cmp.Or(string(apierrs.ReasonForError(err)), ReasonFailed)

@@ -2,14 +2,17 @@ package espalier_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	rtesting "github.com/espalier-dev/espalier/testing"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,9 +69,10 @@ func TestReads(t *testing.T) {
 	}, func() node { return read() })
 	run(t, tests{
 		"an optional object is missing": {
-			Resource:       widget.Object(),
-			ExpectTracks:   tracks,
-			ExpectResource: widget.With(missing).Object(),
+			Resource:     widget.Object(),
+			ExpectTracks: tracks,
+			ExpectResource: widget.With(is("Found", metav1.ConditionTrue, "NotFound",
+				"ConfigMap default/settings does not exist")).Object(),
 		},
 	}, func() node { return read().Optional() })
 }
@@ -242,4 +246,32 @@ func TestWhenOnDeletion(t *testing.T) {
 		never := func(context.Context, *resources.Widget) bool { return false }
 		return espalier.When("Never", never, espalier.Owns("ConfigMap", desiredConfigMap))
 	})
+}
+
+// A text that differs in each request must not wake the controller for ever.
+func TestRunsKeepsTheTextOfAnError(t *testing.T) {
+	attempts := 0
+	n := espalier.Runs("Registration", func(context.Context, *resources.Widget) error {
+		attempts++
+		return fmt.Errorf("attempt %d failed", attempts)
+	}).Reports("Registered")
+	w := widget.Object()
+	config := (&rtesting.ExpectConfig{Scheme: scheme, GivenObjects: []object{widget}}).Config()
+	start := time.Now()
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{0, "attempt 1 failed"}, {time.Second, "attempt 1 failed"}, {59 * time.Second, "attempt 1 failed"},
+		{61 * time.Second, "attempt 4 failed"},
+	} {
+		ctx := apis.StashGeneration(rtime.StashNow(t.Context(), start.Add(step.after)), w.Generation)
+		ctx = reconcilers.StashOriginalConfig(reconcilers.StashConfig(ctx, config), config)
+		if _, err := n.Reconcile(ctx, w); err == nil {
+			t.Error("no error is returned")
+		}
+		if got := reconcilers.GetCondition(w, "Registered").Message; got != step.want {
+			t.Errorf("after %v the condition says %q, expected %q", step.after, got, step.want)
+		}
+	}
 }

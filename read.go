@@ -46,7 +46,8 @@ func (r *Read[Type, ObjectType]) Reports(conditionType string) *Read[Type, Objec
 	return r
 }
 
-// Optional has the nodes after this one run even if the object does not exist.
+// Optional has the nodes after this one run even if the object does not exist. The condition is then True, with the
+// reason NotFound.
 func (r *Read[Type, ObjectType]) Optional() *Read[Type, ObjectType] {
 	r.optional = true
 	return r
@@ -58,6 +59,9 @@ func (r *Read[Type, ObjectType]) SetupWithManager(
 ) error {
 	ctx = reconcilers.Enter(ctx, r.name)
 	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	if err := checkStatus(ctx, "Reads", r.name, r.condition); err != nil {
 		return err
 	}
 	return reconcilers.WatchTracked(ctx, bldr, empty[ObjectType]())
@@ -99,11 +103,12 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 	object := empty[ObjectType]()
 	switch err := config.TrackAndGet(ctx, key, object); {
 	case apierrs.IsNotFound(err):
-		r.report(ctx, resource, metav1.ConditionFalse, ReasonNotFound,
-			fmt.Sprintf("%s %s does not exist", kindName[ObjectType](), key))
+		message := fmt.Sprintf("%s %s does not exist", kindName[ObjectType](), key)
 		if r.optional {
+			r.report(ctx, resource, metav1.ConditionTrue, ReasonNotFound, message)
 			return none, nil
 		}
+		r.report(ctx, resource, metav1.ConditionFalse, ReasonNotFound, message)
 		return none, reconcilers.ErrHaltSubReconcilers
 	case err != nil:
 		object.SetNamespace(key.Namespace)

@@ -119,3 +119,52 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+// What the status cannot show would be lost.
+func TestSetupRefusesConditionsThatCannotBeShown(t *testing.T) {
+	nothing := func(context.Context, *corev1.ConfigMap) error { return nil }
+	ctx := reconcilers.StashResourceType(t.Context(), &corev1.ConfigMap{})
+	for name, n := range map[string]reconcilers.SubReconciler[*corev1.ConfigMap]{
+		"Owns": espalier.Owns("A", func(context.Context, *corev1.ConfigMap) (*corev1.Secret, error) {
+			return nil, nil
+		}).Reports("Shown"),
+		"OwnsEach": espalier.OwnsEach("A", func(context.Context, *corev1.ConfigMap) ([]*corev1.Secret, error) {
+			return nil, nil
+		}).Reports("Shown"),
+		"Reads": espalier.Reads("A", settings, func(context.Context, *corev1.ConfigMap) types.NamespacedName {
+			return types.NamespacedName{}
+		}).Reports("Shown"),
+		"Runs": espalier.Runs("A", nothing).Reports("Shown"),
+	} {
+		want := name + ` "A" reports the condition Shown, so *v1.ConfigMap must have a status with Conditions of type ` +
+			`[]metav1.Condition`
+		if err := n.SetupWithManager(ctx, nil, nil); err == nil || err.Error() != want {
+			t.Errorf("the error is %v, expected %s", err, want)
+		}
+	}
+}
+
+// The second of two nodes that set one condition would hide what the first says.
+func TestOneNodeForEachCondition(t *testing.T) {
+	nothing := func(context.Context, *resources.Widget) error { return nil }
+	root := espalier.For(reconcilers.Config{},
+		espalier.Runs("A", nothing).Reports("Done"),
+		espalier.Runs("B", nothing).Reports("Done"))
+	const want = `ResourceReconciler "Widget" sums up the condition Done, so only one of the nodes 0/A and 1/B may set it`
+	if err := root.Validate(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("the error is %v, expected %s", err, want)
+	}
+}
+
+func TestReasonsThatTheAPIServerRefuses(t *testing.T) {
+	run(t, tests{
+		"a sentence": {
+			Resource:       widget.Object(),
+			ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "NotReady", "later")).Object(),
+		},
+	}, func() node {
+		return espalier.Runs("A", func(context.Context, *resources.Widget) error {
+			return espalier.NotReady("not yet", "later")
+		}).Reports("Done")
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,9 @@ type Run[Type client.Object] struct {
 	interval  time.Duration
 	finalizer string
 	finalize  func(ctx context.Context, resource Type) error
+
+	// reported is when the text of an error in the condition changed last.
+	reported reconcilers.ResourceState[*time.Time]
 }
 
 // Runs returns a node that calls a function, for work that is no child: a service outside the cluster, a value for the
@@ -60,7 +64,11 @@ func (r *Run[Type]) Finalizes(finalizer string, finalize func(ctx context.Contex
 
 // SetupWithManager validates.
 func (r *Run[Type]) SetupWithManager(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) error {
-	return r.Validate(ctx)
+	ctx = reconcilers.Enter(ctx, r.name)
+	if err := r.Validate(ctx); err != nil {
+		return err
+	}
+	return checkStatus(ctx, "Runs", r.name, r.condition)
 }
 
 // Validate checks that the functions are set, and that the finalizer is.
@@ -107,13 +115,13 @@ func (r *Run[Type]) reconcileDeletion(ctx context.Context, resource Type) (recon
 		return none, nil
 	}
 	err := r.finalize(ctx, resource)
-	switch {
-	case err == nil:
+	if err == nil {
 		return none, reconcilers.ClearFinalizer(ctx, resource, r.finalizer)
-	case asNotReady(err) == nil:
-		return none, reconcilers.Failed(ctx, nil, err)
 	}
 	r.report(ctx, resource, err)
+	if asNotReady(err) == nil {
+		return none, reconcilers.Failed(ctx, nil, err)
+	}
 	if delay := delayOf(err); delay > 0 {
 		return reconcilers.Result{RequeueAfter: delay}, nil
 	}
@@ -125,11 +133,34 @@ func (r *Run[Type]) report(ctx context.Context, resource Type, err error) {
 		return
 	}
 	condition := conditionOfError(err)
-	if err == nil {
+	switch {
+	case err == nil:
 		condition = metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonSucceeded}
+	case asNotReady(err) == nil:
+		condition.Message = r.steadyText(ctx, resource, condition)
 	}
 	condition.Type = r.condition
 	reconcilers.SetCondition(ctx, resource, condition)
+}
+
+// textInterval is how long the text of an error stays in the condition if nothing but the text changes. A text that is
+// another one each time would wake the controller for ever.
+const textInterval = time.Minute
+
+// steadyText returns the message for a condition that shows an error: its own, or that of the condition before.
+func (r *Run[Type]) steadyText(ctx context.Context, resource Type, condition metav1.Condition) string {
+	changed := r.reported.Of(ctx, resource, func() *time.Time { return &time.Time{} })
+	before, now := reconcilers.GetCondition(resource, r.condition), rtime.RetrieveNow(ctx)
+	if before != nil && before.Status == condition.Status && before.Reason == condition.Reason {
+		if before.Message == condition.Message {
+			return before.Message
+		}
+		if before.ObservedGeneration == resource.GetGeneration() && now.Sub(*changed) < textInterval {
+			return before.Message
+		}
+	}
+	*changed = now
+	return condition.Message
 }
 
 // Describe returns the finalizer, and the condition that the node reports.
@@ -143,7 +174,6 @@ func (r *Run[Type]) Describe() reconcilers.Description {
 	if r.finalizer != "" {
 		description.Finalizers = []string{r.finalizer}
 		description.Uses = []reconcilers.Access{{Verbs: []string{"patch"}}}
-		description.Finalizers = []string{r.finalizer}
 	}
 	return description
 }

@@ -183,7 +183,7 @@ func TestChildReconcilerLogs(t *testing.T) {
 				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap",
 					rtesting.InduceFailureOpts{Error: apierrs.NewAlreadyExists(configMapResource, "gadget")})},
 			},
-			lines: []string{"the child is refused"},
+			lines: []string{"the child is not as desired"},
 		},
 	}
 	for name, test := range tests {

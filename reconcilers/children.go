@@ -422,7 +422,7 @@ func (k *children[T, CT, CLT]) classify(
 	}
 	defer func() {
 		if reflected != nil {
-			logOnce(ctx, "the child is refused", k.describe(desired), reflected.Error())
+			logOnce(ctx, "the child is not as desired", k.describe(desired), reflected.Error())
 		}
 	}()
 	var none CT

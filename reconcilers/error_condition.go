@@ -89,15 +89,24 @@ func (r *ResourceReconciler[T]) checkConditions(parts *rootParts[T]) error {
 	if r.ErrorCondition != "" && !statusfield.CanHaveConditions(reflect.TypeOf(r.Type)) {
 		return parts.errorf("must have a status with Conditions of type []metav1.Condition to define ErrorCondition")
 	}
-	var err error
-	Describe(r.Reconciler).Walk(func(path string, d Description) {
-		for _, condition := range d.Conditions {
-			if err == nil && condition != "" && (condition == r.ErrorCondition || condition == r.SummaryCondition) {
-				err = parts.errorf("sets the condition %s, so node %s must set another one", condition, path)
+	places := placesOf(Describe(r.Reconciler))
+	for i, p := range places {
+		for _, condition := range p.Conditions {
+			if condition == "" {
+				continue
+			}
+			if condition == r.ErrorCondition || condition == r.SummaryCondition {
+				return parts.errorf("sets the condition %s, so node %s must set another one", condition, p.path)
+			}
+			for _, earlier := range places[:i] {
+				if r.SummaryCondition != "" && !earlier.excludes(p) && slices.Contains(earlier.Conditions, condition) {
+					return parts.errorf("sums up the condition %s, so only one of the nodes %s and %s may set it",
+						condition, earlier.path, p.path)
+				}
 			}
 		}
-	})
-	return err
+	}
+	return nil
 }
 
 // showError sets the error condition of resource after the tree returned err. Original is the resource as it was read.

@@ -192,7 +192,7 @@ func TestLogsAReflectedErrorUntilItChanges(t *testing.T) {
 	l := newLogbook(t, widgetSequence{child}, refuseNamed("refused"))
 	l.root.SkipStatusUpdate = true
 	line := func(name string) string {
-		return fmt.Sprintf("the child is refused ConfigMap default/%[1]s-refused: "+
+		return fmt.Sprintf("the child is not as desired ConfigMap default/%[1]s-refused: "+
 			`ConfigMap "%[1]s-refused" is invalid: data: Invalid value: "many": must have at most 10 entries`, name)
 	}
 	set := func(image string) {
@@ -222,7 +222,7 @@ func TestLogsAReflectedErrorOutsideOfARoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(strings.Join(heard.heard, "\n"), "the child is refused"); n != 2 {
+	if n := strings.Count(strings.Join(heard.heard, "\n"), "the child is not as desired"); n != 2 {
 		t.Errorf("%d lines are logged: %q", n, heard.heard)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -61,8 +62,10 @@ func (k *children[T, CT, CLT]) recreate(
 		// No event may tell that it is gone.
 		s.state.wakeAfter(time.Second)
 	}
-	// It counts as the child until it is gone.
-	return actual, nil
+	// It counts as the child until it is gone, and is no longer one that may be ready.
+	deleted := copyOf(actual)
+	deleted.SetDeletionTimestamp(new(metav1.NewTime(now)))
+	return deleted, nil
 }
 
 // recreations are the children of one node that were deleted to be created again, or that could not be. A root keeps

@@ -21,8 +21,9 @@ import (
 func trackedChild(name string) widgetNode {
 	node := configMapChild(name)
 	node.Finalizer = "test.espalier.dev/" + name
-	node.ListOptions = func(context.Context, *resources.Widget) []client.ListOption {
-		return []client.ListOption{client.MatchingLabels{"part": name}}
+	node.ListOptions = func(_ context.Context, w *resources.Widget) []client.ListOption {
+		// The tests share an API server, and past the cache a node would take the children of others for its own.
+		return []client.ListOption{client.InNamespace(w.Namespace), client.MatchingLabels{"part": name}}
 	}
 	return node
 }
