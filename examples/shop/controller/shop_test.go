@@ -103,7 +103,9 @@ func TestRegistration(t *testing.T) {
 				ShouldErr: true,
 			},
 			"in the end": {
-				Resource:  shop.With(withHost, terminating).Object(),
+				Resource: shop.With(withHost, terminating).Object(),
+				ExpectResource: shop.With(withHost, terminating, is(v1.Registered, metav1.ConditionFalse, "Failed",
+					"unable to unregister the shop: the registry is down")).Object(),
 				ShouldErr: true,
 			},
 		}, registrationIn(hosts))
