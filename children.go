@@ -40,8 +40,8 @@ func OwnsEach[Type, ChildType client.Object](
 }
 
 // Reports has the node report its children by a condition of that type: like the first child, in the order of the
-// names, that is not ready, see [Child.Reports], with the number of children that are ready. Errors come first, those of
-// all children in one message. If an error is returned, the condition stays as it was.
+// names, that is not ready, see [Child.Reports], with the number of children that are ready. Errors come first, those
+// of all children in one message. If an error is returned, the condition stays as it was.
 func (c *Children[Type, ChildType]) Reports(conditionType string) *Children[Type, ChildType] {
 	c.condition = conditionType
 	return c
