@@ -41,7 +41,7 @@ func networkPolicy(
 		Name:         name,
 		DesiredChild: desired,
 		MergeBeforeUpdate: func(current, desired *networkingv1.NetworkPolicy) {
-			mergeLabels(current, desired)
+			reconcilers.MergeLabels(current, desired)
 			current.Spec = desired.Spec
 		},
 		ReflectChildStatusOnParent: reflected[*networkingv1.NetworkPolicy](v1alpha1.NetworkReady, "Isolated", "Open"),

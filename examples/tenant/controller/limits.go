@@ -27,7 +27,7 @@ func Limits() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 			}, nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.LimitRange) {
-			mergeLabels(current, desired)
+			reconcilers.MergeLabels(current, desired)
 			current.Spec = desired.Spec
 		},
 		ReflectChildStatusOnParent: reflected[*corev1.LimitRange](v1alpha1.LimitsReady, "InForce", "Unlimited"),

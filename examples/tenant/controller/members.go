@@ -34,7 +34,7 @@ func Members() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 		},
 		IdentifyChild: identityOf,
 		MergeBeforeUpdate: func(current, desired *rbacv1.RoleBinding) {
-			mergeLabels(current, desired)
+			reconcilers.MergeLabels(current, desired)
 			current.Subjects = desired.Subjects
 		},
 		ReflectChildrenStatusOnParent: reflectMembers,

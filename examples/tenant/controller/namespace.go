@@ -24,7 +24,7 @@ func Namespace(reserved []string) reconcilers.SubReconciler[*v1alpha1.Tenant] {
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name, Labels: labelsOf(tenant)}}, nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.Namespace) {
-			mergeLabels(current, desired)
+			reconcilers.MergeLabels(current, desired)
 		},
 		ReflectChildStatusOnParent: reflectNamespace,
 	}

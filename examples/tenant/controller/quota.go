@@ -32,7 +32,7 @@ func Quota() reconcilers.SubReconciler[*v1alpha1.Tenant] {
 			}, nil
 		},
 		MergeBeforeUpdate: func(current, desired *corev1.ResourceQuota) {
-			mergeLabels(current, desired)
+			reconcilers.MergeLabels(current, desired)
 			current.Spec = desired.Spec
 		},
 		ReflectChildStatusOnParent: reflected[*corev1.ResourceQuota](v1alpha1.QuotaReady, "InForce", "Unlimited"),
