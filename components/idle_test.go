@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,6 +38,9 @@ type restingOperator struct {
 	// last is the last step.
 	last string
 
+	// running is held by a request, because a controller runs no two requests for one resource at a time, and the test
+	// makes requests of its own.
+	running sync.Mutex
 	// extra, policy and reference are inputs of the component that are not in the resource.
 	extra             atomic.Bool
 	policy, reference atomic.Value
@@ -73,6 +77,16 @@ func newRestingOperator(t *testing.T, kind string, deterministic bool) *restingO
 	o.root = &reconcilers.ResourceReconciler[*resources.Assembly]{
 		Config:                      reconcilers.NewConfig(mgr, &resources.Assembly{}, time.Hour),
 		KeepResultAfterStatusUpdate: true, SyncStatusDuringFinalization: true, SkipStatusEvents: true,
+		BeforeReconcile: func(ctx context.Context, _ reconcilers.Request) (context.Context, reconcilers.Result, error) {
+			o.running.Lock()
+			return ctx, reconcilers.Result{}, nil
+		},
+		AfterReconcile: func(
+			_ context.Context, _ reconcilers.Request, result reconcilers.Result, err error,
+		) (reconcilers.Result, error) {
+			o.running.Unlock()
+			return result, err
+		},
 		Reconciler: reconcilers.Sequence[*resources.Assembly]{
 			&reconcilers.SyncReconciler[*resources.Assembly]{Sync: func(ctx context.Context, a *resources.Assembly) error {
 				components.CountObserves(ctx, node, a, &o.observes)
@@ -117,7 +131,7 @@ func (o *restingOperator) rests(t *testing.T) {
 	what := o.last
 	eventually(t, "it is not ready after "+what, func(ctx context.Context) error {
 		before := o.requests.Total() + int(o.observes.Load())
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond)
 		if n := o.requests.Total() + int(o.observes.Load()); n != before {
 			return fmt.Errorf("%d requests and observations", n-before)
 		}
