@@ -179,9 +179,13 @@ func deadLinks(t *testing.T, folder, page, content string) []string {
 	return dead
 }
 
+// punctuation is what the anchor of a heading lacks.
+var punctuation = regexp.MustCompile(`[^\pL\pN _-]`)
+
 func hasHeading(content, anchor string) bool {
 	for _, match := range headings.FindAllStringSubmatch(content, -1) {
-		if strings.ReplaceAll(strings.ToLower(match[1]), " ", "-") == anchor {
+		heading := punctuation.ReplaceAllString(strings.ToLower(match[1]), "")
+		if strings.ReplaceAll(heading, " ", "-") == anchor {
 			return true
 		}
 	}
