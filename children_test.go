@@ -63,11 +63,12 @@ func TestOwnsEach(t *testing.T) {
 	}
 	run(t, tests{
 		"one is there and one is not": {
-			Resource:       widget.Object(),
-			GivenObjects:   []object{readyPart("one")},
-			ExpectCreates:  []object{part("two")},
-			ExpectEvents:   event(corev1.EventTypeNormal, "Created", `Created Deployment "two"`),
-			ExpectResource: reported("False", "InProgress", "1 of 2 ready, Deployment default/two: 0 of 3 replicas available"),
+			Resource:      widget.Object(),
+			GivenObjects:  []object{readyPart("one")},
+			ExpectCreates: []object{part("two")},
+			ExpectEvents:  event(corev1.EventTypeNormal, "Created", `Created Deployment "two"`),
+			ExpectResource: reported("False", "InProgress",
+				"1 of 2 ready, Deployment default/two: 0 of 3 replicas available"),
 		},
 		"all are ready": {
 			Resource:       widget.Object(),
@@ -75,9 +76,10 @@ func TestOwnsEach(t *testing.T) {
 			ExpectResource: reported("True", "Ready", ""),
 		},
 		"one is not ready": {
-			Resource:       widget.Object(),
-			GivenObjects:   []object{startingPart("one"), readyPart("two")},
-			ExpectResource: reported("False", "InProgress", "1 of 2 ready, Deployment default/one: 1 of 3 replicas available"),
+			Resource:     widget.Object(),
+			GivenObjects: []object{startingPart("one"), readyPart("two")},
+			ExpectResource: reported("False", "InProgress",
+				"1 of 2 ready, Deployment default/one: 1 of 3 replicas available"),
 		},
 		"another one is not desired any more": {
 			Resource:       widget.Object(),

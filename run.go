@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/errortext"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -23,8 +24,7 @@ type Run[Type client.Object] struct {
 	finalizer string
 	finalize  func(ctx context.Context, resource Type) error
 
-	// reported is when the text of an error in the condition changed last.
-	reported reconcilers.ResourceState[*time.Time]
+	text reconcilers.ResourceState[*errortext.Text]
 }
 
 // Runs returns a node that calls a function, for work that is no child: a service outside the cluster, a value for the
@@ -137,30 +137,12 @@ func (r *Run[Type]) report(ctx context.Context, resource Type, err error) {
 	case err == nil:
 		condition = metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonSucceeded}
 	case asNotReady(err) == nil:
-		condition.Message = r.steadyText(ctx, resource, condition)
+		text := r.text.Of(ctx, resource, func() *errortext.Text { return &errortext.Text{} })
+		previous := reconcilers.GetCondition(resource, r.condition)
+		condition.Message = text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
 	}
 	condition.Type = r.condition
 	reconcilers.SetCondition(ctx, resource, condition)
-}
-
-// textInterval is how long the text of an error stays in the condition if nothing but the text changes. A text that is
-// another one each time would wake the controller for ever.
-const textInterval = time.Minute
-
-// steadyText returns the message for a condition that shows an error: its own, or that of the condition before.
-func (r *Run[Type]) steadyText(ctx context.Context, resource Type, condition metav1.Condition) string {
-	changed := r.reported.Of(ctx, resource, func() *time.Time { return &time.Time{} })
-	before, now := reconcilers.GetCondition(resource, r.condition), rtime.RetrieveNow(ctx)
-	if before != nil && before.Status == condition.Status && before.Reason == condition.Reason {
-		if before.Message == condition.Message {
-			return before.Message
-		}
-		if before.ObservedGeneration == resource.GetGeneration() && now.Sub(*changed) < textInterval {
-			return before.Message
-		}
-	}
-	*changed = now
-	return condition.Message
 }
 
 // Describe returns the finalizer, and the condition that the node reports.

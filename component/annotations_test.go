@@ -143,7 +143,8 @@ func TestReadSettingsErrors(t *testing.T) {
 	}
 }
 
-// A key that is nearly the one of a setting is a mistake, and would be one that nobody notices. Under the shared prefix each unknown key is.
+// A key that is nearly the one of a setting is a mistake, and would be one that nobody notices. Under the shared prefix
+// each unknown key is.
 func TestReadSettingsRefusesUnknownKeys(t *testing.T) {
 	const own, shared = prefix + "/", component.SharedPrefix + "/"
 	for key, nearest := range map[string]string{

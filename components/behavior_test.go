@@ -96,7 +96,8 @@ func TestAnnotationsOfOthers(t *testing.T) {
 	}
 }
 
-// TestPreDeleteHooks: hooks before a deletion do not run while it is blocked, and then once, however many requests it takes.
+// TestPreDeleteHooks: hooks before a deletion do not run while it is blocked, and then once, however many requests it
+// takes.
 func TestPreDeleteHooks(t *testing.T) {
 	definition := resources.CRD()
 	definition.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
@@ -204,8 +205,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestMessagesNameObjects: the condition names the objects that are waited for, and says why; there is one event for each sort of
-// operation, not for each object.
+// TestMessagesNameObjects: the condition names the objects that are waited for, and says why; there is one event for
+// each sort of operation, not for each object.
 func TestMessagesNameObjects(t *testing.T) {
 	objects := []client.Object{&appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
@@ -250,8 +251,8 @@ func TestMessagesNameObjects(t *testing.T) {
 	}
 }
 
-// TestOwnersOfTwoKinds: two kinds of one operator whose resources have the same namespace, name and even UID do not own each other's
-// objects.
+// TestOwnersOfTwoKinds: two kinds of one operator whose resources have the same namespace, name and even UID do not own
+// each other's objects.
 func TestOwnersOfTwoKinds(t *testing.T) {
 	house, walls, roof := newHouse()
 	o := newOperated(t, assembling(), house, nil)
@@ -375,7 +376,8 @@ func TestL8SameRequests(t *testing.T) {
 	}
 }
 
-// TestL9SecretThatCannotBeWritten: what is in a Secret is not shown, not even if the API server quotes it as it refuses it (invariant L9).
+// TestL9SecretThatCannotBeWritten: what is in a Secret is not shown, not even if the API server quotes it as it refuses
+// it (invariant L9).
 func TestL9SecretThatCannotBeWritten(t *testing.T) {
 	const confidential = "hunter2"
 	secret := &corev1.Secret{

@@ -31,10 +31,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// BenchmarkComponent takes components of ConfigMaps through their lives on a real API server: rolled out, one object changed, the operator
-// restarted, deleted. The floor is the same objects, with the same labels and annotations, created and deleted as JSON by a bare loop of
-// 16 workers in the same run. The ratios are ours to the floor; the requests are all that the operator made, except for watches. A metric
-// that ends in "-target" is the most that is allowed for the metric without that.
+// BenchmarkComponent takes components of ConfigMaps through their lives on a real API server: rolled out, one object
+// changed, the operator restarted, deleted. The floor is the same objects, with the same labels and annotations,
+// created and deleted as JSON by a bare loop of 16 workers in the same run. The ratios are ours to the floor; the
+// requests are all that the operator made, except for watches. A metric that ends in "-target" is the most that is
+// allowed for the metric without that.
 //
 //	rollout/floor, delete/floor  time from the request of the user to the end, by that of the floor
 //	rollout-us/object            the same for one object
@@ -315,8 +316,8 @@ func (l *componentLife) start(b *testing.B, namespace string) *componentOperator
 	return op
 }
 
-// warmUp deploys a component of nothing: that a process starts, and an API server serves a type for the first time, is no part of a
-// roll-out.
+// warmUp deploys a component of nothing: that a process starts, and an API server serves a type for the first time, is
+// no part of a roll-out.
 func (op *componentOperator) warmUp(b *testing.B, c client.Client, namespace string) {
 	b.Helper()
 	nothing := resources.NewAssembly(namespace, "nothing")
@@ -433,8 +434,8 @@ func peakHeap() (stop func() uint64) {
 	}
 }
 
-// BenchmarkComponentUnchanged is a request for a component that is as desired, over the watches of a running manager, by the number of its
-// objects.
+// BenchmarkComponentUnchanged is a request for a component that is as desired, over the watches of a running manager,
+// by the number of its objects.
 func BenchmarkComponentUnchanged(b *testing.B) {
 	for _, objects := range []int{100, 1_000, 10_000} {
 		b.Run("objects="+strconv.Itoa(objects), func(b *testing.B) {

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestOneObjectChanged: a change of one object costs its write and that of the inventory, however many objects there are.
+// TestOneObjectChanged: a change of one object costs its write and that of the inventory, however many objects there
+// are.
 func TestOneObjectChanged(t *testing.T) {
 	t.Parallel()
 	const limit = 3

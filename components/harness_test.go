@@ -106,7 +106,8 @@ func houseFinalizers(house client.Object, version, finalizers string) rtesting.P
 	}
 }
 
-// houseEvents expects events about the house, each a reason and a message. A reason that ends in Error, and Error itself, warn.
+// houseEvents expects events about the house, each a reason and a message. A reason that ends in Error, and Error
+// itself, warn.
 func houseEvents(house client.Object, reasonsAndMessages ...string) []rtesting.Event {
 	var events []rtesting.Event
 	for i := 0; i < len(reasonsAndMessages); i += 2 {

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A component that brought a type is not deleted while another owner has an instance, and fences the type off before it goes.
+// A component that brought a type is not deleted while another owner has an instance, and fences the type off before it
+// goes.
 func TestComponentRowsOfTypes(t *testing.T) {
 	definition := resources.CRD()
 	definition.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}

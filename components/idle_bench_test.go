@@ -66,7 +66,8 @@ type restingComponent struct {
 	before uint64
 }
 
-// startResting returns a component of ConfigMaps whose inventory is in Secrets, once it is ready and no request is made any more.
+// startResting returns a component of ConfigMaps whose inventory is in Secrets, once it is ready and no request is made
+// any more.
 func startResting(b *testing.B, c client.Client, namespace string, objects int, deterministic bool) *restingComponent {
 	b.Helper()
 	config, requests := controlplane.CountRequests(plane.Config(b))

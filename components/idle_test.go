@@ -151,7 +151,8 @@ func (o *restingOperator) reconcile(t *testing.T, now time.Time) (result reconci
 	return result, o.observes.Load() - before
 }
 
-// compare makes a request that does not look at the objects and one that does, and expects that both do the same: nothing.
+// compare makes a request that does not look at the objects and one that does, and expects that both do the same:
+// nothing.
 func (o *restingOperator) compare(t *testing.T) {
 	t.Helper()
 	now := time.Now()
@@ -182,7 +183,8 @@ func (o *restingOperator) compare(t *testing.T) {
 	}
 }
 
-// A component at rest is not looked at, whatever brings it back, until something has changed; then what has changed is seen.
+// A component at rest is not looked at, whatever brings it back, until something has changed; then what has changed is
+// seen.
 func TestRestEndsWithEachChange(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"", "Secret"} {
@@ -225,7 +227,8 @@ type restStep struct {
 	until  func(ctx context.Context) error
 	// looks says whether the objects have to be looked at.
 	looks bool
-	// only says where the inventory is that it is about, empty for all; random, that the generator is not deterministic.
+	// only says where the inventory is that it is about, empty for all; random, that the generator is not
+	// deterministic.
 	only   string
 	random bool
 }

@@ -70,7 +70,8 @@ func TestComponentEventsArePerWave(t *testing.T) {
 	}
 }
 
-// A component logs a line for each object that it changes, and nothing if it changes none. No line has a value of a Secret.
+// A component logs a line for each object that it changes, and nothing if it changes none. No line has a value of a
+// Secret.
 func TestComponentLogs(t *testing.T) {
 	walls := partOf("default", "walls", "0")
 	secret := &corev1.Secret{

@@ -25,7 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unsteady is a component whose generator may return something else in each call, in virtual time. Each write brings it back.
+// unsteady is a component whose generator may return something else in each call, in virtual time. Each write brings it
+// back.
 type unsteady struct {
 	*testing.T
 	*operated

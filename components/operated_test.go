@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// operated is a component that a root as of NewComponentRoot reconciles in memory, from request to request, and what became of that.
+// operated is a component that a root as of NewComponentRoot reconciles in memory, from request to request, and what
+// became of that.
 type operated struct {
 	client client.Client
 	root   *reconcilers.ResourceReconciler[*resources.Assembly]

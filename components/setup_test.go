@@ -29,7 +29,8 @@ func setUpTree[T client.Object](t *testing.T, empty T, nodes ...reconcilers.SubR
 	return root.SetupWithManager(t.Context(), mgr)
 }
 
-// A component whose resource has no status of a component would do nothing, so it is refused at set-up, with the words that help.
+// A component whose resource has no status of a component would do nothing, so it is refused at set-up, with the words
+// that help.
 func TestComponentWithoutStatusIsRefusedAtSetUp(t *testing.T) {
 	node := &components.ComponentReconciler[*resources.Widget]{
 		Name: "Parts", Prefix: componentPrefix, Generator: resources.AssemblyGenerator(),
@@ -112,7 +113,8 @@ type pair struct {
 
 func (p *pair) DeepCopyObject() runtime.Object { copied := *p; return &copied }
 
-// Two components of one resource would take each other's objects or records, so they need a prefix and a status each. Both are named.
+// Two components of one resource would take each other's objects or records, so they need a prefix and a status each.
+// Both are named.
 func TestComponentsThatGetInEachOthersWayAreRefusedAtSetUp(t *testing.T) {
 	component := func(name, prefix string, status func(*pair) *apis.ComponentStatus) *components.ComponentReconciler[*pair] {
 		return &components.ComponentReconciler[*pair]{

@@ -182,7 +182,8 @@ func TestL1ApplyingObjectManagerIsSteady(t *testing.T) {
 	d = manage(s, "what is read", m, fresh(s, d), s.webDeployment())
 	d = manage(s, "after a foreign write of the status", m, s.reportStatus(d), s.webDeployment())
 	restart()
-	// Which fields of the create are defaults is known from its answer only. They are migrated once in the life of an object.
+	// Which fields of the create are defaults is known from its answer only. They are migrated once in the life of an
+	// object.
 	d = manage(s, "after a restart", m, fresh(s, d), s.webDeployment(), "patch", "patch")
 	if writers := (managedfields.Owner{Name: "widgets"}).Writers(d.ManagedFields); len(writers) > 0 || d.Generation != 1 {
 		t.Errorf("plain writes of %v are left, the generation is %d", writers, d.Generation)

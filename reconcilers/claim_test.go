@@ -9,7 +9,8 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// The first node of a tree that claims a key has it, wherever the other node stands. Another tree has claims of its own.
+// The first node of a tree that claims a key has it, wherever the other node stands. Another tree has claims of its
+// own.
 func TestClaim(t *testing.T) {
 	type color string
 	type size string

@@ -48,8 +48,8 @@ func (r *handWritten) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	return result, errors.Join(err, r.Status().Patch(ctx, widget, client.MergeFrom(before)))
 }
 
-// Nodes in a hand-written reconciler get all that a root gives them: their children are created once, come back, and are deleted
-// with the resource; what they track wakes the resource; what they remember goes with the resource.
+// Nodes in a hand-written reconciler get all that a root gives them: their children are created once, come back, and
+// are deleted with the resource; what they track wakes the resource; what they remember goes with the resource.
 func TestEmbedInAHandWrittenReconciler(t *testing.T) {
 	t.Parallel()
 	namespace := plane.Namespace(t)

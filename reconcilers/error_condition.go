@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/espalier-dev/espalier/internal/errortext"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/statusfield"
@@ -20,13 +20,8 @@ import (
 // reasonReconciled is the reason of an error condition while there is no error.
 const reasonReconciled = "Reconciled"
 
-const (
-	// maxErrorMessage limits the message of an error condition, in bytes.
-	maxErrorMessage = 1024
-	// errorTextInterval is how long the text of an error stays in the condition, if only the text changes. A text that
-	// differs in each request would wake the controller for ever.
-	errorTextInterval = time.Minute
-)
+// maxErrorMessage limits the message of an error condition, in bytes.
+const maxErrorMessage = 1024
 
 // errorCondition returns what a condition says of the error of a tree; its type is left unset. Locate tells where an
 // error came up. It returns false if the condition stays as it is, because the error is quiet or a conflict.
@@ -122,38 +117,10 @@ func (r *ResourceReconciler[T]) showError(ctx context.Context, p *requestState, 
 	}
 	condition.Type = r.ErrorCondition
 	if ok && condition.Status == metav1.ConditionFalse {
-		text := resourcestate.LoadOrStore(p.resource, errorTextKey{}, func() *errorText { return &errorText{} })
-		was := cmp.Or(previous, &metav1.Condition{})
-		condition.Message = text.next(*was, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
+		text := resourcestate.LoadOrStore(p.resource, errorTextKey{}, func() *errortext.Text { return &errortext.Text{} })
+		condition.Message = text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
 	}
 	SetCondition(ctx, resource, condition)
 }
 
 type errorTextKey struct{}
-
-// errorText is when the text of an error condition changed last.
-type errorText struct {
-	changed time.Time
-}
-
-var _ resourcestate.Evictor = (*errorText)(nil)
-
-// next returns the message for a condition that was previous: its own, or that of previous if only the message differs
-// and has changed shortly before.
-func (e *errorText) next(previous, condition metav1.Condition, generation int64, now time.Time) string {
-	sameError := previous.Status == condition.Status && previous.Reason == condition.Reason &&
-		previous.ObservedGeneration == generation
-	switch {
-	case previous.Message == condition.Message && sameError:
-	case sameError && now.Sub(e.changed) < errorTextInterval:
-		return previous.Message
-	default:
-		e.changed = now
-	}
-	return condition.Message
-}
-
-// Evict implements [resourcestate.Evictor].
-func (e *errorText) Evict(now time.Time) (empty bool) {
-	return now.Sub(e.changed) >= errorTextInterval
-}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A returned error is seen on the resource, does not keep the controller busy although its text differs each time, and is
-// gone from the resource when the tree recovers.
+// A returned error is seen on the resource, does not keep the controller busy although its text differs each time, and
+// is gone from the resource when the tree recovers.
 func TestErrorConditionOnAnAPIServer(t *testing.T) {
 	t.Parallel()
 	c := live(t)

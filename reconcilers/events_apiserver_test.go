@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Clients of Kubernetes drop events of an object that had 25 in a short time. Those of the status and of finalizers must
-// not use that up.
+// Clients of Kubernetes drop events of an object that had 25 in a short time. Those of the status and of finalizers
+// must not use that up.
 func TestEventsAreNotUsedUpByTheStatus(t *testing.T) {
 	t.Parallel()
 	tree := func(config reconcilers.Config) *widgetRoot {

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Announcement is a node as a package of your own would have it: it records an event when a ConfigMap that all resources share has
-// changed since the resource was reconciled last.
+// Announcement is a node as a package of your own would have it: it records an event when a ConfigMap that all
+// resources share has changed since the resource was reconciled last.
 type Announcement struct {
 	Name   string
 	Source types.NamespacedName
@@ -77,8 +77,8 @@ func announcementTree(config reconcilers.Config) *widgetRoot {
 	}
 }
 
-// A node of another package has a path in logs and errors, remembers something of each resource, and appears in the tree and in its
-// RBAC rules.
+// A node of another package has a path in logs and errors, remembers something of each resource, and appears in the
+// tree and in its RBAC rules.
 func Example_nodeOfAnotherPackage() {
 	widget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gadget", UID: "u"}}
 	news := &corev1.ConfigMap{
@@ -188,7 +188,8 @@ func ExampleEnter() {
 	// Widgets/Quota
 }
 
-// ResourceState keeps a value for each resource. Here a hand-written reconciler calls the node, so the node drops it by Forget.
+// ResourceState keeps a value for each resource. Here a hand-written reconciler calls the node, so the node drops it by
+// Forget.
 func ExampleResourceState() {
 	var counts reconcilers.ResourceState[*int]
 	ctx := context.Background()

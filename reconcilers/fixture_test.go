@@ -160,8 +160,8 @@ func (s *step) Reconcile(context.Context, *resources.Widget) (reconcilers.Result
 	return s.result, s.err
 }
 
-// nodeTest is a case of the harness together with the node that it is about and the calls that this must make, in order. Calls
-// are not compared if they are nil.
+// nodeTest is a case of the harness together with the node that it is about and the calls that this must make, in
+// order. Calls are not compared if they are nil.
 type nodeTest struct {
 	widgetCase
 	node  func(calls *trace) widgetNode
@@ -255,7 +255,8 @@ func returns(expected error) rtesting.VerifyFunc {
 	}
 }
 
-// returnsBoth checks the error that a node returned and the result that came with it, which the harness does not compare.
+// returnsBoth checks the error that a node returned and the result that came with it, which the harness does not
+// compare.
 func returnsBoth(expected error, result reconcilers.Result) rtesting.VerifyFunc {
 	return func(t *testing.T, actual reconcilers.Result, err error) {
 		t.Helper()

@@ -35,8 +35,8 @@ func limitConfigMaps(t *testing.T, c client.Client, quota *corev1.ResourceQuota,
 	}
 }
 
-// A child that a quota forbids is created once the quota is raised, although no event of the resource or of its children
-// says so.
+// A child that a quota forbids is created once the quota is raised, although no event of the resource or of its
+// children says so.
 func TestForbiddenChildIsCreatedWhenTheQuotaIsRaised(t *testing.T) {
 	t.Parallel()
 	c := live(t)

@@ -220,7 +220,8 @@ func genericLocalTypeKey[T any]() (stash.Key, func(context.Context)) {
 	return keyOver[local]()
 }
 
-// keyOver returns the key of the cursor over the type, and what runs a loop over one item of it, which must find itself.
+// keyOver returns the key of the cursor over the type, and what runs a loop over one item of it, which must find
+// itself.
 func keyOver[Item any]() (stash.Key, func(context.Context)) {
 	stasher := reconcilers.CursorStasher[Item]()
 	return stasher.Key(), func(ctx context.Context) {

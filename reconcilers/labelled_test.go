@@ -215,8 +215,8 @@ func TestTwoNodesDoNotWriteOneChildForEver(t *testing.T) {
 	}
 }
 
-// A child that was made before its node labelled children is labelled and kept, beside the child of another node. Nothing
-// is written once all is as desired.
+// A child that was made before its node labelled children is labelled and kept, beside the child of another node.
+// Nothing is written once all is as desired.
 func TestLabelledChildrenOfOneTypeLiveTogether(t *testing.T) {
 	t.Parallel()
 	c := live(t)

@@ -35,9 +35,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// The log of a busy hour must be readable. Two resources with seven nodes each, of which one is refused by the API server
-// and one fails and is caught, are reconciled as often as their children, their spec and their status change in minutes of
-// use. The controller and the loggers are those of controller-runtime.
+// The log of a busy hour must be readable. Two resources with seven nodes each, of which one is refused by the API
+// server and one fails and is caught, are reconciled as often as their children, their spec and their status change in
+// minutes of use. The controller and the loggers are those of controller-runtime.
 func TestLogVolume(t *testing.T) {
 	const requests, limit = 28, 60_000
 	for name, development := range map[string]bool{"production": false, "development": true} {
@@ -181,8 +181,8 @@ func (o *logged) request(t *testing.T, name types.NamespacedName) {
 	}
 }
 
-// change is what happens to a resource from outside: a rollout of its Deployment in each 2nd step, and another image in each
-// 10th.
+// change is what happens to a resource from outside: a rollout of its Deployment in each 2nd step, and another image in
+// each 10th.
 func (o *logged) change(t *testing.T, name types.NamespacedName, step int) {
 	t.Helper()
 	if step%10 == 9 {

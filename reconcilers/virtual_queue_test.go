@@ -20,8 +20,8 @@ import (
 // latency is how long the event of a write takes to bring the resource back.
 const latency = 5 * time.Millisecond
 
-// virtualQueue makes the requests for one resource as the queue of controller-runtime would, in virtual time: after each
-// event of the resource and of its ConfigMaps, after the delay of a result, and with the default back-off.
+// virtualQueue makes the requests for one resource as the queue of controller-runtime would, in virtual time: after
+// each event of the resource and of its ConfigMaps, after the delay of a result, and with the default back-off.
 type virtualQueue struct {
 	root    reconcile.Reconciler
 	client  client.Client
@@ -34,7 +34,8 @@ type virtualQueue struct {
 	next time.Time
 }
 
-// newVirtualQueue returns a queue for a root over the nodes, in a cluster with given objects in which reactors answer first.
+// newVirtualQueue returns a queue for a root over the nodes, in a cluster with given objects in which reactors answer
+// first.
 func newVirtualQueue(node widgetNode, given []client.Object, reactors ...rtesting.ReactionFunc) (*virtualQueue, *rtesting.ExpectConfig) {
 	q := &virtualQueue{
 		calls: &trace{}, now: requestTime, next: requestTime,

@@ -127,8 +127,8 @@ func clusterOf(t *testing.T, namespace string) cluster.Cluster {
 	return other
 }
 
-// The way to hear of another cluster that the documentation of WithConfig shows: the namespace that is tracked is out of sight for
-// the manager.
+// The way to hear of another cluster that the documentation of WithConfig shows: the namespace that is tracked is out
+// of sight for the manager.
 func TestWithConfigOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	elsewhere := plane.Namespace(t)

@@ -39,8 +39,8 @@ var configMapRules = []rbacv1.PolicyRule{{
 	Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
 }}
 
-// A node that works as another user who may not list its objects fails with an error that says so. All other nodes, and the other
-// resources, are reconciled as ever. Once the user has the right, the node works.
+// A node that works as another user who may not list its objects fails with an error that says so. All other nodes, and
+// the other resources, are reconciled as ever. Once the user has the right, the node works.
 func TestWithConfigOfAUserWhoMayNotList(t *testing.T) {
 	for name, nested := range map[string]func() widgetNode{
 		"a child":        func() widgetNode { return configMapChild("a") },

@@ -51,7 +51,8 @@ func goTool(t *testing.T, dir string, args ...string) (string, error) {
 	return string(output), err
 }
 
-// pageFile returns the Go file of docs/testing.md, and the texts that it prints. Pieces of rows are not part of the file.
+// pageFile returns the Go file of docs/testing.md, and the texts that it prints. Pieces of rows are not part of the
+// file.
 func pageFile(t *testing.T) (file string, rows, texts []string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "docs", "testing.md"))

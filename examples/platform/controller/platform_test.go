@@ -72,8 +72,8 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// TestNoRelease: nothing is installed of a platform without a release, nothing that it has is touched, and it is not reconciled again before
-// a user changes it.
+// TestNoRelease: nothing is installed of a platform without a release, nothing that it has is touched, and it is not
+// reconciled again before a user changes it.
 func TestNoRelease(t *testing.T) {
 	lost := platform.With(asksFor("9.9"), rtesting.Initialized, unreleased(noSuchRelease), rtesting.Observed)
 	updated := rtesting.Normal(platform, "StatusUpdated", "Updated status")

@@ -96,8 +96,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// expectLines fails the test if a line is not among what a command has printed. Indentation does not count, "..." is for
-// what is left out.
+// expectLines fails the test if a line is not among what a command has printed. Indentation does not count, "..." is
+// for what is left out.
 func expectLines(t *testing.T, at, want, printed string) {
 	t.Helper()
 	lines := map[string]bool{"": true, "...": true}

@@ -284,7 +284,8 @@ func TestDefinitionIsReplaced(t *testing.T) {
 
 var errDown = errors.New("the connection is lost")
 
-// failing fails the n-th request, before it is sent or after it was answered, and each that follows: the process is gone.
+// failing fails the n-th request, before it is sent or after it was answered, and each that follows: the process is
+// gone.
 func failing(n int64, after bool) (interceptor.Funcs, *atomic.Int64) {
 	count := &atomic.Int64{}
 	call := func(do func() error) error {

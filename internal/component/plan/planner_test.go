@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// rollingOut returns an input of which only writes follow: everything that is recorded is desired, and nothing is purged.
+// rollingOut returns an input of which only writes follow: everything that is recorded is desired, and nothing is
+// purged.
 func (d *dice) rollingOut() plan.Input {
 	in := d.input()
 	in.Deleting = false
@@ -39,7 +40,8 @@ func (d *dice) rollingOut() plan.Input {
 	return in
 }
 
-// happens changes the input as if the operations of a stage were carried out, or failed, and as if something else happened besides.
+// happens changes the input as if the operations of a stage were carried out, or failed, and as if something else
+// happened besides.
 func (d *dice) happens(in *plan.Input, stage plan.Stage) (outcomes []plan.Outcome, others []plan.Key) {
 	for _, o := range stage.Operations {
 		outcome := plan.Outcome{Operation: o}
