@@ -117,7 +117,8 @@ func (r *ResourceReconciler[T]) showError(ctx context.Context, p *requestState, 
 	}
 	condition.Type = r.ErrorCondition
 	if ok && condition.Status == metav1.ConditionFalse {
-		text := resourcestate.LoadOrStore(p.resource, errorTextKey{}, func() *errortext.Text { return &errortext.Text{} })
+		empty := func() *errortext.Text { return &errortext.Text{} }
+		text := resourcestate.LoadOrStore(p.resource, errorTextKey{}, empty)
 		condition.Message = text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
 	}
 	SetCondition(ctx, resource, condition)
