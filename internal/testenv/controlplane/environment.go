@@ -37,6 +37,9 @@ type Environment struct {
 	stopped bool
 	// down is set between StopAPIServer and StartAPIServer.
 	down bool
+
+	// users makes additions of users take turns: envtest numbers their certificates without a lock.
+	users sync.Mutex
 }
 
 // Start runs a control plane and returns when its API server answers and serves the definitions. The caller calls Stop
@@ -172,6 +175,8 @@ func (e *Environment) User(name string, groups ...string) (*rest.Config, error) 
 		config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: groups}
 		return config, nil
 	}
+	e.users.Lock()
+	defer e.users.Unlock()
 	user, err := e.envtest.AddUser(envtest.User{Name: name, Groups: groups}, withoutRateLimit(&rest.Config{}))
 	if err != nil {
 		return nil, fmt.Errorf("could not add the user %s: %w", name, err)

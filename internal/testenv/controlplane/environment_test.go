@@ -2,11 +2,13 @@ package controlplane_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -88,6 +90,21 @@ func TestUserMayDoWhatRBACAllows(t *testing.T) {
 }
 
 // TestLifeOfAnEnvironment goes through everything that cannot be done to a shared one.
+// The race detector notices users whose certificates are made at once.
+func TestUsersAreAddedAtOnce(t *testing.T) {
+	env := plane.Environment(t)
+	var group errgroup.Group
+	for i := range 8 {
+		group.Go(func() error {
+			_, err := env.User(fmt.Sprint("user-", i))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLifeOfAnEnvironment(t *testing.T) {
 	controlplanetest.SkipIfShort(t)
 	leaks := goleak.IgnoreCurrent()
