@@ -84,7 +84,7 @@ func (c *Child[Type, ChildType]) reflect(
 	return result, nil
 }
 
-// SetupWithManager is that of the [reconcilers.ChildReconciler]. It also checks that the resource can have conditions.
+// SetupWithManager sets up the [reconcilers.ChildReconciler]. It also checks that the resource can have conditions.
 func (c *Child[Type, ChildType]) SetupWithManager(
 	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
 ) error {

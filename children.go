@@ -125,7 +125,7 @@ func (c *Children[Type, ChildType]) reflect(
 	return delay, nil
 }
 
-// SetupWithManager is that of the [reconcilers.ChildSetReconciler]. It also checks that the resource can have
+// SetupWithManager sets up the [reconcilers.ChildSetReconciler]. It also checks that the resource can have
 // conditions.
 func (c *Children[Type, ChildType]) SetupWithManager(
 	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,

@@ -36,7 +36,7 @@ func TestOneObjectChanged(t *testing.T) {
 			}
 			isReady := func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) }
 			eventually(t, "it is not deployed", isReady)
-			settle(requests)
+			waitUntilIdle(requests)
 
 			changed := partOf(namespace, "part-3", "1")
 			changed.Data["name"] = "changed"
@@ -50,7 +50,7 @@ func TestOneObjectChanged(t *testing.T) {
 				return c.Update(ctx, assembly)
 			})
 			eventually(t, "the change is not deployed", isReady)
-			settle(requests)
+			waitUntilIdle(requests)
 			if n := requests.Total(); n > limit {
 				t.Errorf("the change cost %d requests, and not at most %d:\n%s", n, limit, requests)
 			}
@@ -58,7 +58,7 @@ func TestOneObjectChanged(t *testing.T) {
 			// What the object itself shows need not be in the inventory, and is not added after a restart.
 			operator.stop()
 			requests = startComponents(t, plane.Config(t), namespace, options).requests
-			settle(requests)
+			waitUntilIdle(requests)
 			if n := requests.Writes(); n > 0 || requests.Total() == 0 {
 				t.Errorf("%d writes after a restart:\n%s", n, requests)
 			}
@@ -66,8 +66,8 @@ func TestOneObjectChanged(t *testing.T) {
 	}
 }
 
-// settle waits until no more requests come.
-func settle(requests *controlplane.Requests) {
+// waitUntilIdle waits until no more requests come.
+func waitUntilIdle(requests *controlplane.Requests) {
 	for before := -1; requests.Total() != before; time.Sleep(300 * time.Millisecond) {
 		before = requests.Total()
 	}

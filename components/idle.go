@@ -107,7 +107,7 @@ func (j *job[T]) desired(
 	}
 	if resting && cache.Unchanged(generated, &options) {
 		if j.state.variation.last != nil {
-			j.state.variation.settle(j.now)
+			j.state.variation.expire(j.now)
 		}
 		return nil, nil
 	}

@@ -62,7 +62,7 @@ func (j *job[T]) observeVariation(
 	}
 	changed := j.state.engine.Manifests.ChangedSince(before)
 	if len(changed) == 0 {
-		v.settle(j.now)
+		v.expire(j.now)
 		return
 	}
 	v.repetition = v.repetition.Again(changed[0].String(), j.now)
@@ -76,8 +76,8 @@ func (j *job[T]) observeVariation(
 	}
 }
 
-// settle forgets the outputs that differed if none has for long enough.
-func (v *variation) settle(now time.Time) {
+// expire forgets the outputs that differed if none has for long enough.
+func (v *variation) expire(now time.Time) {
 	if v.repetition.Forgotten(now) {
 		*v = variation{input: v.input}
 	}

@@ -32,8 +32,8 @@ func desiring(changes ...func(*widgetChild)) *widgetChild {
 	return node
 }
 
-// settles is a suite with one row for a child node.
-func settles(tc widgetCase, changes ...func(*widgetChild)) func(t *testing.T) {
+// childSuite is a suite with one row for a child node.
+func childSuite(tc widgetCase, changes ...func(*widgetChild)) func(t *testing.T) {
 	tc.Resource = widget.Object()
 	return func(t *testing.T) {
 		rtesting.SubReconcilerTests[*resources.Widget]{"case": tc}.Run(t, widgets,
@@ -65,21 +65,21 @@ func init() {
 	generated := settings.With(func(c *corev1.ConfigMap) { c.Name = "settings-x7z" })
 	for name, failing := range map[string]scenario{
 		"child without an owner": {
-			run: settles(widgetCase{GivenObjects: []client.Object{pod, settings}, ExpectUpdates: updates}),
+			run: childSuite(widgetCase{GivenObjects: []client.Object{pod, settings}, ExpectUpdates: updates}),
 			want: []string{
 				"GivenObjects[1], ConfigMap default/settings, has the name of an object that is created, " +
 					"but Widget default/gadget does not control it: if it is to be found, " + mark,
 			},
 		},
 		"child of another owner": {
-			run: settles(widgetCase{GivenObjects: []client.Object{stranger}, ExpectUpdates: updates}),
+			run: childSuite(widgetCase{GivenObjects: []client.Object{stranger}, ExpectUpdates: updates}),
 			want: []string{
 				"GivenObjects[0], ConfigMap default/settings, has the name of an object that is created, " +
 					`but is controlled by Widget gadget of UID "two", not by Widget gadget of UID "one"`, mark,
 			},
 		},
 		"generated child without an owner": {
-			run: settles(widgetCase{GivenObjects: []client.Object{generated}}, func(r *widgetChild) {
+			run: childSuite(widgetCase{GivenObjects: []client.Object{generated}}, func(r *widgetChild) {
 				r.DesiredChild = func(context.Context, *resources.Widget) (*corev1.ConfigMap, error) {
 					return settings.With(func(c *corev1.ConfigMap) { c.Name, c.GenerateName = "", "settings-" }).Object(), nil
 				}
@@ -87,7 +87,7 @@ func init() {
 			want: []string{"GivenObjects[0], ConfigMap default/settings-x7z, has the name of an object that is created", mark},
 		},
 		"child that is not recognised": {
-			run: settles(widgetCase{GivenObjects: []client.Object{settings}}, func(r *widgetChild) {
+			run: childSuite(widgetCase{GivenObjects: []client.Object{settings}}, func(r *widgetChild) {
 				r.SkipOwnerReference = true
 				r.ListOptions = func(context.Context, *resources.Widget) []client.ListOption { return nil }
 				r.OurChild = func(*resources.Widget, *corev1.ConfigMap) bool { return false }
@@ -99,7 +99,7 @@ func init() {
 			unwanted: []string{mark},
 		},
 		"child with its owner": {
-			run:      settles(widgetCase{GivenObjects: []client.Object{owned}}),
+			run:      childSuite(widgetCase{GivenObjects: []client.Object{owned}}),
 			want:     []string{"Unexpected Update observed"},
 			unwanted: []string{"GivenObjects[0]"},
 		},

@@ -82,7 +82,7 @@ func (s *subject) generalRules() (result Result, decided bool) {
 	return Result{}, false
 }
 
-// NeverObserved is the observed generation of an object of which it is known that it will have one, and that has none
+// NeverObserved is the observed generation of an object that will have one and has none
 // yet.
 const NeverObserved = int64(-1)
 

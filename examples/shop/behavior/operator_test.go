@@ -393,8 +393,8 @@ func (o *operator) events(shop *v1.Shop) []string {
 	return seen
 }
 
-// settled waits until the operator sends no requests any more.
-func (o *operator) settled() {
+// waitUntilIdle waits until the operator sends no requests any more.
+func (o *operator) waitUntilIdle() {
 	o.t.Helper()
 	total, since := -1, time.Now()
 	o.eventually(func() error {

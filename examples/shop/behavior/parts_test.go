@@ -279,7 +279,7 @@ func TestAdditionsOfOthersStay(t *testing.T) {
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	forEach(t, func(t *testing.T, o *operator) {
 		shop := o.running("web")
-		o.settled()
+		o.waitUntilIdle()
 		o.requests.Reset()
 		o.reconciled(func() {
 			change(o, shop, func(shop *v1.Shop) { shop.Annotations = map[string]string{"touched": "yes"} })
@@ -287,7 +287,7 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 		o.reconciled(func() {
 			change(o, o.settings(""), func(settings *corev1.ConfigMap) { settings.Labels = map[string]string{"touched": "yes"} })
 		})
-		o.settled()
+		o.waitUntilIdle()
 		if o.requests.Writes() > 0 {
 			t.Errorf("the operator has written\n%s", o.requests)
 		}
@@ -297,7 +297,7 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 		for range 2 {
 			o.stop()
 			o.reconciled(o.start)
-			o.settled()
+			o.waitUntilIdle()
 		}
 		if o.requests.Writes() > 0 {
 			t.Errorf("the operator has written after its start\n%s", o.requests)
