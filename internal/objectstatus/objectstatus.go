@@ -82,8 +82,7 @@ func (s *subject) generalRules() (result Result, decided bool) {
 	return Result{}, false
 }
 
-// NeverObserved is the observed generation of an object that will have one and has none
-// yet.
+// NeverObserved is the observed generation of an object that will have one and has none yet.
 const NeverObserved = int64(-1)
 
 var current = Result{Status: apis.ObjectCurrent}
