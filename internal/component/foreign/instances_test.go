@@ -132,16 +132,17 @@ func TestNamesAreTaken(t *testing.T) {
 	}
 }
 
-// A client that maps the kind to another resource would list the wrong instances.
+// A client that maps the kind to another resource would list the wrong instances. The kind is not namespaced, so that
+// it does not stand in the way of the tests that list a namespace at the same time.
 func TestKindStandsForAnotherResource(t *testing.T) {
 	t.Parallel()
-	crd := install(t, crdOf("Vise"))
+	crd := install(t, crdOf("Vise", clusterScoped))
 	g := newGuard(t, plane.Config(t))
 	use, err := checkOne(t.Context(), g, keyOf(crd), false)
 	assertUse(t, use, err, none)
 	uninstall(t, crd)
 	assertGone(t, crd)
-	other := install(t, crdOf("Vise", func(crd *apiextensionsv1.CustomResourceDefinition) {
+	other := install(t, crdOf("Vise", clusterScoped, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Names.Plural = "visen"
 		crd.Name = "visen." + smithy
 	}))
