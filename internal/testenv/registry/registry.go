@@ -1,0 +1,90 @@
+// Package registry says what an API server does to an object before it stores it: how it completes the object, and what
+// it refuses. Each kind has a [Strategy], as in k8s.io/apiserver/pkg/registry/rest, whose terms are used here.
+//
+// Everything here is pure: there is no client, no clock and no store. What concerns the metadata of all kinds alike
+// (UID, versions, names to generate, deletion) is the store's, see package store.
+package registry
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Scope says whether the objects of a kind are in namespaces.
+type Scope int
+
+const (
+	// AnyScope is the scope of a Go type without a definition: nothing says what it is. Objects with and without a
+	// namespace are accepted.
+	AnyScope Scope = iota
+	// Namespaced objects are in a namespace.
+	Namespaced
+	// Cluster has the objects that are in no namespace.
+	Cluster
+)
+
+// Type is a kind as an API server serves it.
+type Type struct {
+	Kind schema.GroupKind
+	// Resource is the plural name in URLs, such as configmaps.
+	Resource string
+	Scope    Scope
+	// Versions are served. Objects of any of them are converted to another by changing their apiVersion. There is at
+	// least one; the first is the version that is stored.
+	Versions []Version
+}
+
+// Version is one served version of a [Type].
+type Version struct {
+	Name string
+	Strategy
+}
+
+// Strategy is what an API server does to the objects of one version of one kind.
+//
+// The subresource is "" or "status". Objects have the Go type that New returns.
+type Strategy interface {
+	// New returns an empty object of the Go type in which the objects are stored: that of k8s.io/api for a built-in
+	// kind, that of the scheme for a kind without a definition, and Unstructured for one with a definition.
+	New() client.Object
+	// HasStatus reports whether the status is a subresource.
+	HasStatus() bool
+	// PrepareForCreate completes an object to be created, in place: it sets defaults and the generation, removes
+	// unknown fields, and drops the status if it is a subresource.
+	PrepareForCreate(obj client.Object)
+	// PrepareForUpdate completes an object to be updated, in place: it sets defaults, removes unknown fields, keeps
+	// from old what the request may not write (the status, or all but the status), and raises the generation if
+	// something else than metadata and status changed.
+	PrepareForUpdate(obj, old client.Object, subresource string)
+	// Validate returns what is wrong with a completed object to be created, name and labels included.
+	Validate(obj client.Object) field.ErrorList
+	// ValidateUpdate returns what is wrong with a completed object to be updated.
+	ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList
+	// Converter has the merge schema for server-side apply.
+	Converter() managedfields.TypeConverter
+}
+
+// BuiltIn returns a kind that each API server has.
+func BuiltIn(kind schema.GroupVersionKind) (Type, bool) { panic("TODO") }
+
+// FromDefinition returns the kind that a definition defines, with those of its versions that are served. The error says
+// what is wrong with the definition, as an API server would, with the path of the field.
+func FromDefinition(definition *apiextensionsv1.CustomResourceDefinition) (Type, error) {
+	panic("TODO")
+}
+
+// FromGoType returns a kind of the scheme that is neither built in nor defined. Its objects are neither completed nor
+// validated, but for their metadata. It has a status subresource if the Go type has a field Status and hasStatus says
+// so.
+func FromGoType(kind schema.GroupVersionKind, scheme *runtime.Scheme, hasStatus bool) (Type, bool) {
+	panic("TODO")
+}
+
+// FromResource returns a kind of which nothing is known but its discovery. Its objects are unstructured, and neither
+// completed nor validated, but for their metadata.
+func FromResource(version schema.GroupVersion, resource metav1.APIResource) Type { panic("TODO") }
