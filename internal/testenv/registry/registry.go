@@ -6,7 +6,6 @@
 package registry
 
 import (
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -65,10 +64,4 @@ type Strategy interface {
 	ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList
 	// Converter has the merge schema for server-side apply.
 	Converter() managedfields.TypeConverter
-}
-
-// FromDefinition returns the kind that a definition defines, with those of its versions that are served. The error says
-// what is wrong with the definition, as an API server would, with the path of the field.
-func FromDefinition(definition *apiextensionsv1.CustomResourceDefinition) (Type, error) {
-	panic("TODO")
 }
