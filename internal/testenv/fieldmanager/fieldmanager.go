@@ -82,7 +82,17 @@ func (m *Manager) Updated(live, next client.Object, fields *Fields, w Write) *Fi
 	if fields == nil && w.Sent == nil && untracked(live) {
 		return nil
 	}
-	return pendingFields(&update{manager: m, live: live, next: next, fields: fields, write: w})
+	return lazy(func() managed {
+		before := fields.or(w)
+		if len(before.fields) == 0 && untracked(live) {
+			return before
+		}
+		after, err := m.updated(live, next, before, w)
+		if err != nil {
+			return fields.value()
+		}
+		return after
+	})
 }
 
 // untracked reports whether the fields of an object are left alone if it has no managed fields: it is not new.
@@ -111,28 +121,28 @@ func (m *Manager) Applied(
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to create typed live object (%s): %w", m.name(live), err)
 	}
-	known := fields.managed()
-	if len(known.fields) == 0 && live != nil {
+	managers := fields.value()
+	if len(managers.fields) == 0 && live != nil {
 		first := w
 		first.Manager = BeforeFirstApply
-		if known, err = m.updated(nil, live, known, first); err != nil {
+		if managers, err = m.updated(nil, live, managers, first); err != nil {
 			return nil, nil, fmt.Errorf("failed to create manager for existing fields: %w", err)
 		}
 	}
 	owner := ownerOf(w, metav1.ManagedFieldsOperationApply, m.version)
-	merged, managers, err := m.updater.Apply(before, applied, m.version, known.fields, owner, force)
+	merged, owned, err := m.updater.Apply(before, applied, m.version, managers.fields, owner, force)
 	if err != nil {
 		return nil, nil, asStatus(err)
 	}
-	strip(managers, owner)
+	strip(owned, owner)
 	if merged == nil {
-		return m.orEmpty(live), fields.unless(known.becomes(managers, owner, nil)), nil
+		return m.orEmpty(live), fields.unless(managers.becomes(owned, owner, nil)), nil
 	}
 	result, err := m.object(merged)
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to convert the applied object (%s): %w", m.name(config), err)
 	}
-	return result, computedFields(known.becomes(managers, owner, w.time())), nil
+	return result, known(managers.becomes(owned, owner, w.time())), nil
 }
 
 // updated returns the managed fields after a write that changed live, nil for a create, to next.

@@ -1,6 +1,7 @@
 package fieldmanager_test
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -52,6 +53,7 @@ var testKinds = map[string]testKind{
 			"spec.template.spec.containers.side.resources.limits.cpu": {"1", "1000m", "2"},
 			"spec.template.spec.containers.side.env": {
 				list(object{"name": "A", "value": "1"}), list(object{"name": "B"}),
+				list(object{"name": "A", "value": "1"}, object{"name": "A", "value": "2"}), // Duplicates cannot be applied.
 			},
 			"spec.template.spec.containers.web.ports": {
 				list(object{"containerPort": int64(80)}),
@@ -70,6 +72,16 @@ var testKinds = map[string]testKind{
 			"status.ready": {true, false}, "status.phase": {"Up"}, "metadata.labels.a": {"1", "2"},
 		},
 	},
+}
+
+func init() {
+	// A kind with many fields can have many managers.
+	wide := testKinds["ConfigMap"]
+	wide.values = map[string][]any{}
+	for i := range 30 {
+		wide.values[fmt.Sprintf("data.%d", i)] = []any{"1", "2"}
+	}
+	testKinds["wide ConfigMap"] = wide
 }
 
 // itemKeys are the fields that identify the items of lists, by the name of the list.
@@ -152,13 +164,13 @@ func (k testKind) randomStep(random *rand.Rand, live client.Object, managers int
 	if random.IntN(20) == 0 {
 		s.write.Manager = ""
 	}
-	content := k.identity()
+	content, share := k.identity(), min(0.5, 5/float64(len(k.values)))
 	if random.IntN(2) == 0 {
-		k.randomValues(random, content, s.write.Subresource, 0.5)
+		k.randomValues(random, content, s.write.Subresource, share)
 		s.config, s.force = &unstructured.Unstructured{Object: content}, random.IntN(3) == 0
 		return s
 	}
-	if live != nil && (s.write.Subresource != "" || random.IntN(2) == 0) {
+	if live != nil && (s.write.Subresource != "" || random.IntN(4) > 0) {
 		var err error
 		if content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(live.DeepCopyObject()); err != nil {
 			panic(err)
@@ -166,7 +178,7 @@ func (k testKind) randomStep(random *rand.Rand, live client.Object, managers int
 		content["apiVersion"], content["kind"] = k.GroupVersion().String(), k.Kind
 		delete(content["metadata"].(object), "managedFields")
 	}
-	k.randomValues(random, content, s.write.Subresource, 0.3)
+	k.randomValues(random, content, s.write.Subresource, share/2)
 	s.next = k.asObject(content)
 	if live != nil {
 		s.next.SetUID(live.GetUID())
