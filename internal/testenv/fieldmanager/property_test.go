@@ -44,7 +44,7 @@ func TestManagedFieldsAreThoseOfAnAPIServer(t *testing.T) {
 }
 
 func compareSequence(t *testing.T, kind testKind, random *rand.Rand) {
-	theirs := &reference{kind: kind}
+	theirs := newReference(kind)
 	ours := fieldmanager.New(kind.GroupVersionKind, fieldmanager.BuiltInOrDeduced(), kind.create)
 	var expected, live client.Object
 	var fields *fieldmanager.Fields
@@ -135,16 +135,26 @@ func writeOurs(
 
 // reference is the field manager of an API server, which keeps managed fields in the object.
 type reference struct {
-	kind testKind
+	kind     testKind
+	managers map[string]*managedfields.FieldManager
+}
+
+func newReference(kind testKind) *reference {
+	r := &reference{kind, map[string]*managedfields.FieldManager{}}
+	for _, subresource := range []string{"", "status"} {
+		converter, gvk := fieldmanager.BuiltInOrDeduced(), kind.GroupVersionKind
+		m, err := managedfields.NewDefaultFieldManager(
+			converter, conversion{kind: kind}, r, r, gvk, gvk.GroupVersion(), subresource, nil)
+		if err != nil {
+			panic(err)
+		}
+		r.managers[subresource] = m
+	}
+	return r
 }
 
 func (r *reference) write(live client.Object, s step) (client.Object, error) {
-	converter, gvk := fieldmanager.BuiltInOrDeduced(), r.kind.GroupVersionKind
-	m, err := managedfields.NewDefaultFieldManager(
-		converter, conversion{kind: r.kind}, r, r, gvk, gvk.GroupVersion(), s.write.Subresource, nil)
-	if err != nil {
-		return nil, err
-	}
+	m, gvk := r.managers[s.write.Subresource], r.kind.GroupVersionKind
 	if live == nil {
 		live = r.empty()
 	}
