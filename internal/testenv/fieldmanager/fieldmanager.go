@@ -12,6 +12,7 @@ package fieldmanager
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/merge"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // BeforeFirstApply is the manager of the fields of an object that has no managed fields when something is applied to it
@@ -123,7 +125,7 @@ func (m *Manager) Applied(
 		}
 	}
 	owner := ownerOf(w, metav1.ManagedFieldsOperationApply, m.version)
-	merged, owned, err := m.updater.Apply(before, applied, m.version, managers.fields, owner, force)
+	merged, owned, err := m.merge(before, applied, managers.fields, owner, force)
 	if err != nil {
 		return nil, nil, asStatus(err)
 	}
@@ -136,6 +138,26 @@ func (m *Manager) Applied(
 		return nil, nil, fmt.Errorf("failed to convert the applied object (%s): %w", m.schema.describe(config), err)
 	}
 	return result, known(managers.becomes(owned, owner, w.time())), nil
+}
+
+// merge merges what an owner applies. Merged is nil if no value changes.
+//
+// To find what the owner no longer applies takes half the time of an apply. Nothing is to be found if it still applies
+// all that it owns, which is only known after a merge. So the first merge takes the owner for a new one.
+func (m *Manager) merge(
+	live, config *typed.TypedValue, managers fieldpath.ManagedFields, owner string, force bool,
+) (merged *typed.TypedValue, owned fieldpath.ManagedFields, err error) {
+	last, ok := managers[owner]
+	if !ok || last.APIVersion() != m.version {
+		return m.updater.Apply(live, config, m.version, managers, owner, force)
+	}
+	others := maps.Clone(managers)
+	delete(others, owner)
+	merged, owned, err = m.updater.Apply(live, config, m.version, others, owner, force)
+	if now, ok := owned[owner]; err == nil && ok && last.Set().Difference(now.Set()).Empty() {
+		return merged, owned, nil
+	}
+	return m.updater.Apply(live, config, m.version, managers, owner, force)
 }
 
 // updated returns the managed fields after a write that changed live, nil for a create, to next.

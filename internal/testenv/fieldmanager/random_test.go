@@ -173,7 +173,9 @@ func (k testKind) randomStep(random *rand.Rand, live client.Object, managers int
 	if random.IntN(2) == 0 {
 		k.randomValues(random, content, s.write.Subresource, share)
 		if random.IntN(30) == 0 {
-			content["typo"] = "1" // In most schemas there is no such field.
+			// In most schemas there is no such field. Which one of several errors is found is up to chance.
+			content = k.identity()
+			content["typo"] = "1"
 		}
 		s.config, s.force = &unstructured.Unstructured{Object: content}, random.IntN(3) == 0
 		return s
