@@ -55,7 +55,7 @@ func (s *Store) patch(
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decodePatched(patched, p)
+	next, sent, err := r.decodePatched(patched, p, w)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +67,16 @@ func (s *Store) patch(
 
 // decodePatched is decode for the content after a patch.
 func (r *resource) decodePatched(
-	content map[string]any, p patchRequest,
+	content map[string]any, p patchRequest, w write,
 ) (client.Object, []metav1.ManagedFieldsEntry, error) {
 	u := &unstructured.Unstructured{Object: content}
 	if gvk := u.GroupVersionKind(); gvk != r.gvk {
 		return nil, nil, invalidPatch(p, fmt.Errorf("the object is of kind %v, not %v", gvk, r.gvk))
+	}
+	if w.strict {
+		if err := r.checkFields(content); err != nil {
+			return nil, nil, invalidPatch(p, err)
+		}
 	}
 	obj, err := r.fromJSON(content)
 	if err != nil {

@@ -21,6 +21,8 @@ type write struct {
 	manager     string
 	subresource string
 	dryRun      bool
+	// strict refuses unknown fields.
+	strict bool
 }
 
 // create stores a new object.
@@ -31,7 +33,7 @@ func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decode(obj)
+	next, sent, err := r.decodeRequest(obj, w)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decode(obj)
+	next, sent, err := r.decodeRequest(obj, w)
 	if err != nil {
 		return nil, err
 	}
@@ -197,6 +199,16 @@ func (s *Store) commit(before, after *record, manager string) error {
 
 func (s *Store) fieldWrite(w write, sent []metav1.ManagedFieldsEntry) fieldmanager.Write {
 	return fieldmanager.Write{Manager: w.manager, Subresource: w.subresource, Time: s.options.Now(), Sent: sent}
+}
+
+// decodeRequest is decode for the body of a request.
+func (r *resource) decodeRequest(obj client.Object, w write) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && w.strict {
+		if err := r.checkFields(u.Object); err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	return r.decode(obj)
 }
 
 // decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart.
