@@ -6,9 +6,6 @@
 package registry
 
 import (
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -68,23 +65,3 @@ type Strategy interface {
 	// Converter has the merge schema for server-side apply.
 	Converter() managedfields.TypeConverter
 }
-
-// BuiltIn returns a kind that each API server has.
-func BuiltIn(kind schema.GroupVersionKind) (Type, bool) { panic("TODO") }
-
-// FromDefinition returns the kind that a definition defines, with those of its versions that are served. The error says
-// what is wrong with the definition, as an API server would, with the path of the field.
-func FromDefinition(definition *apiextensionsv1.CustomResourceDefinition) (Type, error) {
-	panic("TODO")
-}
-
-// FromGoType returns a kind of the scheme that is neither built in nor defined. Its objects are neither completed nor
-// validated, but for their metadata. It has a status subresource if the Go type has a field Status and hasStatus says
-// so.
-func FromGoType(kind schema.GroupVersionKind, scheme *runtime.Scheme, hasStatus bool) (Type, bool) {
-	panic("TODO")
-}
-
-// FromResource returns a kind of which nothing is known but its discovery. Its objects are unstructured, and neither
-// completed nor validated, but for their metadata.
-func FromResource(version schema.GroupVersion, resource metav1.APIResource) Type { panic("TODO") }

@@ -1,0 +1,59 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// FromDefinition returns the kind that a definition defines, with those of its versions that are served. The error says
+// what is wrong with the definition, as an API server would, with the path of the field.
+//
+// It takes milliseconds, and is done once for all definitions with the same spec.
+func FromDefinition(definition *apiextensionsv1.CustomResourceDefinition) (Type, error) {
+	spec := completeSpec(&definition.Spec)
+	errs := validateDefinitionMetadata(definition, spec)
+	compiled := compiledDefinitions.get(spec)
+	errs = append(errs, compiled.errs...)
+	if len(errs) > 0 {
+		return Type{}, fmt.Errorf("CustomResourceDefinition %s: %w", definition.Name, errs.ToAggregate())
+	}
+	return compiled.defined, nil
+}
+
+// completeSpec returns a copy with defaults.
+func completeSpec(spec *apiextensionsv1.CustomResourceDefinitionSpec) *apiextensionsv1.CustomResourceDefinitionSpec {
+	definition := apiextensionsv1.CustomResourceDefinition{Spec: *spec.DeepCopy()}
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&definition)
+	return &definition.Spec
+}
+
+// compileDefinition compiles a spec with defaults.
+func compileDefinition(spec *apiextensionsv1.CustomResourceDefinitionSpec) compiledDefinition {
+	defined := Type{
+		Kind:     schema.GroupKind{Group: spec.Group, Kind: spec.Names.Kind},
+		Resource: spec.Names.Plural,
+		Scope:    Cluster,
+	}
+	if spec.Scope == apiextensionsv1.NamespaceScoped {
+		defined.Scope = Namespaced
+	}
+	path := field.NewPath("spec")
+	errs := validateDefinitionSpec(spec, path)
+	for i := range spec.Versions {
+		version := &spec.Versions[i]
+		resource, versionErrs := newCustomResource(defined, version, path.Child("versions").Index(i))
+		errs = append(errs, versionErrs...)
+		if version.Served {
+			at := len(defined.Versions)
+			if version.Storage {
+				at = 0
+			}
+			defined.Versions = slices.Insert(defined.Versions, at, Version{version.Name, resource})
+		}
+	}
+	return compiledDefinition{defined, errs}
+}
