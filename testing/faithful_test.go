@@ -31,8 +31,8 @@ func configMap(name string, data ...string) *corev1.ConfigMap {
 	return cm
 }
 
-// owned returns an object with the resource of a row as its controller, as the row writes it.
-func owned(obj *corev1.ConfigMap) *corev1.ConfigMap {
+// controlled returns an object with the resource of a row as its controller, as the row writes it.
+func controlled(obj *corev1.ConfigMap) *corev1.ConfigMap {
 	obj.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "v1", Kind: "ConfigMap", Name: settings.GetName(),
 		Controller: new(true), BlockOwnerDeletion: new(true),
@@ -77,13 +77,13 @@ func TestNodeTests(t *testing.T) {
 		"children are created": {
 			Resource:      settings.Object(),
 			Metadata:      both,
-			ExpectCreates: []client.Object{owned(configMap("one")), owned(configMap("two"))},
+			ExpectCreates: []client.Object{controlled(configMap("one")), controlled(configMap("two"))},
 		},
 		"children are not created again": {
 			Resource:      settings.Object(),
 			Metadata:      both,
 			Until:         rtesting.Rest(),
-			ExpectCreates: []client.Object{owned(configMap("one")), owned(configMap("two"))},
+			ExpectCreates: []client.Object{controlled(configMap("one")), controlled(configMap("two"))},
 		},
 		"the resource has an identity": {
 			Resource: settings.Object(),
