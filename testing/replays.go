@@ -34,6 +34,8 @@ type replayed struct {
 	expect     *ExpectConfig
 	additional map[string]*ExpectConfig
 	request    reconcilers.Request
+	// ofNode says that the row is one of a node, which always has its resource; prepares, that it has a Prepare.
+	ofNode, prepares bool
 	// begin begins a run.
 	begin func(ctx context.Context) (*attempt, error)
 
@@ -61,6 +63,7 @@ func replaysOf[Case any, P testCase[Case]](
 	r := &replayed{
 		faithfulFields: f.faithful, row: given, name: *f.name, origin: *f.origin, now: *f.now, expect: expect,
 		additional: additionalConfigs(f.additional, expect.Scheme, *f.differ),
+		prepares:   f.prepare != nil,
 	}
 	expect.faithful = true
 	for _, c := range r.additional {
@@ -131,7 +134,7 @@ func (r *replayed) run(t *testing.T) {
 		defer cancel()
 	}
 	defer r.endRun(t)
-	program, err := r.program(t, r.expect.GivenObjects, r.expect.APIGivenObjects)
+	program, err := r.program(t, *r.expect)
 	if err != nil {
 		t.Fatalf("the row cannot be replayed: %s", err)
 	}
@@ -167,8 +170,8 @@ func (r *replayed) runPinned(t *testing.T, ctx context.Context, program replay.P
 	}
 }
 
-// program returns what is replayed, with some of the given objects.
-func (r *replayed) program(t *testing.T, given, apiGiven []client.Object) (replay.Program, error) {
+// program returns what is replayed, with the given objects of a config.
+func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, error) {
 	clusters := map[string]replay.Cluster{}
 	var problems []string
 	add := func(name string, c ExpectConfig) {
@@ -176,8 +179,6 @@ func (r *replayed) program(t *testing.T, given, apiGiven []client.Object) (repla
 		clusters[name] = replay.Cluster{Store: s, Hidden: hidden}
 		problems = append(problems, wrong...)
 	}
-	own := *r.expect
-	own.GivenObjects, own.APIGivenObjects = given, apiGiven
 	add("", own)
 	for name, c := range r.additional {
 		add(name, *c)

@@ -39,6 +39,7 @@ func (tc *SubReconcilerTestCase[Type]) replays(
 			Reconciler: stashing[Type]{node, tc.GivenStashedValues},
 		}, nil
 	})
+	r.ofNode = true
 	r.request.NamespacedName = client.ObjectKeyFromObject(prepared.Resource)
 	switch {
 	case prepared.ShouldErr || prepared.ExpectedErr != nil:
