@@ -10,12 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/reconcilers"
-	rtime "github.com/espalier-dev/espalier/time"
 )
 
 // VerifyFunc checks the outcome of a reconcile where the fields of a test case are not enough.
@@ -134,18 +132,6 @@ func begin[Case any, P testCase[Case]](
 		c.origin, c.report = r.report.origin, r.report
 	}
 	return r
-}
-
-// newContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
-func newContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
-	ctx := rtime.StashNow(context.Background(), now)
-	ctx = logr.NewContext(ctx, newLogger(t, scheme))
-	if deadline, ok := t.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline)
-		t.Cleanup(cancel)
-	}
-	return ctx
 }
 
 // additionalConfigs returns the additional configs of a case, with its scheme and differ where they have none.

@@ -90,7 +90,7 @@ func (c *cluster[Type]) resource() (Type, error) {
 // namespace and name.
 func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var keys []objectKey
-	server := c.expect.made().servers[0]
+	server := c.expect.made().server
 	for _, resource := range server.Resources() {
 		for _, obj := range server.All(resource) {
 			if key := c.keyOf(obj); key != c.key {

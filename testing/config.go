@@ -1,22 +1,16 @@
 package testing
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/espalier-dev/espalier/duck"
-	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/testing/internal/apiresources"
-	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
@@ -109,15 +103,11 @@ type ExpectConfig struct {
 
 // parts are the parts of a config, and the problems in making it.
 type parts struct {
-	config reconcilers.Config
-	// fake is the fake client behind client, which records; nil with a Server.
-	fake     client.Client
-	client   *recording.Client
-	servers  []*memserver.Server
-	events   *eventList
-	tracker  *recording.Tracker
-	journal  *recording.Journal
-	problems []string
+	backend
+	config  reconcilers.Config
+	events  *eventList
+	tracker *recording.Tracker
+	journal *recording.Journal
 	// failures are the messages of failed assertions.
 	failures []string
 }
@@ -141,75 +131,27 @@ func (c *ExpectConfig) made() *parts {
 }
 
 func (c *ExpectConfig) make() *parts {
-	mapper, problems := apiresources.NewMapper(c.GivenAPIResources)
-	p := &parts{journal: &recording.Journal{}, problems: problems}
-	var reader *recording.Client
-	var server *memserver.Server
-	if c.Server != nil {
-		p.client, reader = c.newLiveClient(p.journal), c.newLiveClient(nil)
-		objs := append(objects.CopyAll(c.GivenObjects), objects.CopyAll(c.APIGivenObjects)...)
-		if err := createGiven(context.Background(), p.client.Client, objs); err != nil {
-			p.problems = append(p.problems, err.Error())
-		}
-	} else {
-		server = memserver.New(c.Scheme, apiresources.AddServedTypes(mapper))
-		apiServer := memserver.New(c.Scheme)
-		p.servers = []*memserver.Server{server, apiServer}
-		p.client, p.fake = c.newClient(server, c.GivenObjects, mapper, p.journal)
-		reader, _ = c.newClient(apiServer, c.APIGivenObjects, mapper, nil)
-	}
-	p.tracker = recording.NewTracker(c.Scheme, p.journal)
+	journal := &recording.Journal{}
+	return c.assemble(journal, c.newBackend(journal))
+}
+
+// assemble returns the parts of a config that works with an API server.
+func (c *ExpectConfig) assemble(journal *recording.Journal, b backend) *parts {
+	p := &parts{backend: b, journal: journal}
+	p.tracker = recording.NewTracker(c.Scheme, journal)
 	if err := giveTracks(p.tracker, c.GivenTracks); err != nil {
 		p.problems = append(p.problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
 	}
-	p.events = &eventList{scheme: c.Scheme, journal: p.journal}
+	p.events = &eventList{scheme: c.Scheme, journal: journal}
 	p.config = reconcilers.Config{
 		Client:        p.client,
-		APIReader:     reader,
-		Discovery:     apiresources.NewDiscovery(c.GivenAPIResources, server),
+		APIReader:     p.reader,
+		Discovery:     p.discovery,
 		Recorder:      oldRecorder{p.events},
 		EventRecorder: newRecorder{p.events},
 		Tracker:       p.tracker,
 	}
 	return p
-}
-
-// newClient returns a recording client of a server that has the objects, and the fake client behind it.
-func (c *ExpectConfig) newClient(
-	server *memserver.Server, objs []client.Object, mapper meta.RESTMapper, journal *recording.Journal,
-) (*recording.Client, client.Client) {
-	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(mapper)
-	for _, obj := range c.StatusSubResourceTypes {
-		builder = builder.WithStatusSubresource(mustBeGiven(obj, c.Scheme))
-	}
-	for _, obj := range objs {
-		stored := mustBeGiven(obj, c.Scheme)
-		builder = builder.WithObjects(stored)
-		if len(stored.GetManagedFields()) > 0 {
-			builder = builder.WithReturnManagedFields()
-		}
-	}
-	if c.WithClientBuilder != nil {
-		builder = c.WithClientBuilder(builder)
-	}
-	built, behind := server.Build(builder)
-	inner := duck.NewDuckAwareClientWrapper(built)
-	options := recording.Options{Add: addGiven(inner, nil), Journal: journal}
-	if behind {
-		options.Add = addGiven(inner, server)
-	}
-	r := recording.NewClient(inner, options)
-	c.addReactors(r)
-	r.AddReactor("create", "*", apiresources.RefuseFenced(server))
-	return r, built
-}
-
-// newLiveClient returns a recording client of the Server.
-func (c *ExpectConfig) newLiveClient(journal *recording.Journal) *recording.Client {
-	inner := duck.NewDuckAwareClientWrapper(c.Server)
-	r := recording.NewClient(inner, recording.Options{Add: addGiven(inner, nil), Live: true, Journal: journal})
-	c.addReactors(r)
-	return r
 }
 
 func (c *ExpectConfig) addReactors(r *recording.Client) {

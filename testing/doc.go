@@ -139,8 +139,8 @@
 //
 //   - The table (subreconciler.go, reconciler.go, webhook.go, setup.go) runs each row as a subtest. In case.go, begin
 //     makes its context, calls Prepare, and copies the fields of the row into an [ExpectConfig].
-//   - config.go makes the config of the row: clients of internal/testenv/memserver with the given objects
-//     (given_objects.go), discovery and a REST mapper (internal/apiresources), a tracker and two recorders (events.go).
+//   - config.go makes the config of the row: clients of an API server with the given objects (backend.go: compat.go and
+//     live.go), discovery and a REST mapper (internal/apiresources), a tracker and two recorders (events.go).
 //     A set-up has internal/fakemanager on top.
 //   - The factory returns the code under test, which validates itself, if it can, and is called once.
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make

@@ -1,44 +1,265 @@
-// Package fieldmanager computes the managed fields of objects, and merges what is applied, as an API server does. The
-// work is done by k8s.io/apimachinery/pkg/util/managedfields; this package saves what would make it slow.
+// Package fieldmanager computes the managed fields of objects, and merges what is applied, as an API server does, see
+// "Server-Side Apply" in the Kubernetes documentation. The results are those of
+// k8s.io/apimachinery/pkg/util/managedfields. The merge itself is done by sigs.k8s.io/structured-merge-diff.
 //
-// Everything here is pure, and no object that is passed in is changed.
+// Managed fields are kept apart from their object, as [Fields], for two reasons. Most objects are never applied, and what
+// nobody asks for is not computed: an update costs one allocation. And what was computed is not decoded again for the
+// next write.
+//
+// Everything here is safe for concurrent use. No object that is passed in is changed, and none may be changed later by
+// the caller: the managed fields of a write are computed from it when they are wanted.
 package fieldmanager
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/merge"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// BeforeFirstApply is the manager of the fields of an object that has no managed fields. API servers use this name.
+// BeforeFirstApply is the manager of the fields of an object that has no managed fields when something is applied to it
+// for the first time. API servers use this name.
 const BeforeFirstApply = "before-first-apply"
 
 // Write says who writes, where and when.
 type Write struct {
+	// Manager is the field manager. Empty is "unknown".
 	Manager string
 	// Subresource is "" or "status".
 	Subresource string
-	Time        time.Time
+	// Time is kept in seconds.
+	Time time.Time
+	// Sent are the managed fields in an update request; nil if it has none. They take the place of those of the object,
+	// and so hand fields to another manager. A list that is empty, or has one empty entry, resets them. They are ignored
+	// if they are invalid, and for a subresource.
+	Sent []metav1.ManagedFieldsEntry
 }
 
-// Manager has the schema of one version of one kind. It is safe for concurrent use.
-type Manager struct{}
+func (w Write) time() *metav1.Time { return &metav1.Time{Time: w.Time.UTC().Truncate(time.Second)} }
 
-// New returns the manager of a kind. It keeps what it costs to make one for the next call with the same arguments.
-func New(
-	kind schema.GroupVersionKind, converter managedfields.TypeConverter, create func() client.Object,
-) (*Manager, error) {
-	panic("TODO")
+// Manager computes the managed fields of the objects of one version of one kind.
+type Manager struct {
+	kind      schema.GroupVersionKind
+	version   fieldpath.APIVersion
+	converter managedfields.TypeConverter
+	create    func() client.Object
+	updater   *merge.Updater
 }
 
-// Updated returns a copy of next with the managed fields that a write which changes live to next leaves behind. Live is
-// nil for a create. Managed fields that next was sent with count as on an API server: an empty list resets them.
-func (m *Manager) Updated(live, next client.Object, w Write) (client.Object, error) { panic("TODO") }
-
-// Applied returns the object after config was applied to live, with its managed fields. Live is nil if it does not
-// exist. A conflict is the error of an API server, of type StatusError.
-func (m *Manager) Applied(live, config client.Object, force bool, w Write) (client.Object, error) {
-	panic("TODO")
+// New returns the manager of a kind, with its merge schema and a function that returns an empty object of its Go type.
+// It costs next to nothing.
+//
+// An entry of another version than that of kind, written by way of that version, is kept if the converter knows that
+// version. It takes the object for the same in all versions.
+func New(kind schema.GroupVersionKind, converter managedfields.TypeConverter, create func() client.Object) *Manager {
+	return &Manager{
+		kind:      kind,
+		version:   fieldpath.APIVersion(kind.GroupVersion().String()),
+		converter: converter,
+		create:    create,
+		updater:   (&merge.UpdaterBuilder{Converter: versions{converter}}).BuildUpdater(),
+	}
 }
+
+// Updated returns the managed fields of next, to which a write changed live, which has the given ones. For a create live
+// and fields are nil. Next is what is stored: it differs from live in nothing that this write may not change. An object
+// of which nothing is known, with nil fields, stays so until something is applied to it.
+//
+// They are computed when they are wanted. If next does not fit the schema they are those of live, as on an API server.
+func (m *Manager) Updated(live, next client.Object, fields *Fields, w Write) *Fields {
+	if fields == nil && w.Sent == nil && untracked(live) {
+		return nil
+	}
+	return lazy(func() managed {
+		before := fields.or(w)
+		if len(before.fields) == 0 && untracked(live) {
+			return before
+		}
+		after, err := m.updated(live, next, before, w)
+		if err != nil {
+			return fields.value()
+		}
+		return after
+	})
+}
+
+// untracked reports whether the fields of an object are left alone if it has no managed fields: it is not new.
+func untracked(live client.Object) bool { return live != nil && live.GetUID() != "" }
+
+// Applied returns the object after config was applied to live, which has the given managed fields, and its managed
+// fields. Live and fields are nil if the object does not exist. Config has what was sent, without what this request may
+// not write, such as the status if it is a subresource. The object is neither completed nor validated. It is live
+// itself if no value changes; the fields are the same pointer if nothing changes at all.
+//
+// A conflict with other managers is the error of an API server, of type StatusError.
+func (m *Manager) Applied(
+	live client.Object, fields *Fields, config client.Object, force bool, w Write,
+) (client.Object, *Fields, error) {
+	if kind := config.GetObjectKind().GroupVersionKind(); kind != m.kind {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", kind))
+	}
+	if config.GetManagedFields() != nil {
+		return nil, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
+	}
+	applied, err := m.converter.ObjectToTyped(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to create typed patch object (%s): %w", m.name(config), err)
+	}
+	before, err := m.typed(live)
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to create typed live object (%s): %w", m.name(live), err)
+	}
+	managers := fields.value()
+	if len(managers.fields) == 0 && live != nil {
+		first := w
+		first.Manager = BeforeFirstApply
+		if managers, err = m.updated(nil, live, managers, first); err != nil {
+			return nil, nil, fmt.Errorf("failed to create manager for existing fields: %w", err)
+		}
+	}
+	owner := ownerOf(w, metav1.ManagedFieldsOperationApply, m.version)
+	merged, owned, err := m.updater.Apply(before, applied, m.version, managers.fields, owner, force)
+	if err != nil {
+		return nil, nil, asStatus(err)
+	}
+	strip(owned, owner)
+	if merged == nil {
+		return m.orEmpty(live), fields.unless(managers.becomes(owned, owner, nil)), nil
+	}
+	result, err := m.object(merged)
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to convert the applied object (%s): %w", m.name(config), err)
+	}
+	return result, known(managers.becomes(owned, owner, w.time())), nil
+}
+
+// updated returns the managed fields after a write that changed live, nil for a create, to next.
+func (m *Manager) updated(live, next client.Object, before managed, w Write) (managed, error) {
+	from, err := m.typed(live)
+	if err != nil {
+		return managed{}, err
+	}
+	to, err := m.converter.ObjectToTyped(m.identified(next), typed.AllowDuplicates)
+	if err != nil {
+		return managed{}, err
+	}
+	// What this write takes is computed under the name of nobody, so that it shows whether it took something.
+	const nobody = "current-operation"
+	_, managers, err := m.updater.Update(from, to, m.version, before.fields, nobody)
+	if err != nil {
+		return managed{}, err
+	}
+	strip(managers, nobody)
+	taken, ok := managers[nobody]
+	if !ok {
+		return before.becomes(managers, "", nil).capped(), nil
+	}
+	delete(managers, nobody)
+	owner, set := ownerOf(w, metav1.ManagedFieldsOperationUpdate, m.version), taken.Set()
+	if previous, ok := managers[owner]; ok {
+		set = set.Union(previous.Set())
+	}
+	managers[owner] = fieldpath.NewVersionedSet(set, m.version, false)
+	return before.becomes(managers, owner, w.time()).capped(), nil
+}
+
+// typed returns an object with its schema. Nil is an empty object. Lists in it may have duplicates: it is stored.
+func (m *Manager) typed(obj client.Object) (*typed.TypedValue, error) {
+	return m.converter.ObjectToTyped(m.identified(m.orEmpty(obj)), typed.AllowDuplicates)
+}
+
+func (m *Manager) orEmpty(obj client.Object) client.Object {
+	if obj == nil {
+		return m.create()
+	}
+	return obj
+}
+
+// identified returns the object with its kind, which stored objects of Go types often do not have.
+func (m *Manager) identified(obj client.Object) client.Object {
+	if obj.GetObjectKind().GroupVersionKind() == m.kind {
+		return obj
+	}
+	obj = shallowCopy(obj)
+	obj.GetObjectKind().SetGroupVersionKind(m.kind)
+	return obj
+}
+
+// shallowCopy returns a copy of which kind and version may be set.
+func shallowCopy(obj client.Object) client.Object {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	}
+	value := reflect.ValueOf(obj).Elem()
+	c := reflect.New(value.Type())
+	c.Elem().Set(value)
+	return c.Interface().(client.Object)
+}
+
+// object returns a value in the Go type of the kind.
+func (m *Manager) object(value *typed.TypedValue) (client.Object, error) {
+	obj, err := m.converter.TypedToObject(value)
+	if err != nil {
+		return nil, err
+	}
+	result := m.create()
+	content, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%T is not unstructured", obj)
+	}
+	if _, ok := result.(*unstructured.Unstructured); ok {
+		return content.DeepCopy(), nil // It has parts of the objects that were merged.
+	}
+	return result, runtime.DefaultUnstructuredConverter.FromUnstructured(content.Object, result)
+}
+
+func (m *Manager) name(obj client.Object) string {
+	if obj == nil {
+		return m.kind.Kind
+	}
+	return fmt.Sprintf("%s %s", m.kind.Kind, client.ObjectKeyFromObject(obj))
+}
+
+// versions converts objects between versions that differ in nothing but their name.
+type versions struct {
+	converter managedfields.TypeConverter
+}
+
+var errMissingVersion = errors.New("missing version")
+
+// Convert implements [merge.Converter].
+func (v versions) Convert(object *typed.TypedValue, version fieldpath.APIVersion) (*typed.TypedValue, error) {
+	apiVersion, ok := object.AsValue().AsMap().Get("apiVersion")
+	if ok && apiVersion.AsString() == string(version) {
+		return object, nil
+	}
+	obj, err := v.converter.TypedToObject(object)
+	if err != nil {
+		return nil, err
+	}
+	other, ok := obj.DeepCopyObject().(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%T is not unstructured", obj)
+	}
+	other.SetAPIVersion(string(version))
+	converted, err := v.converter.ObjectToTyped(other, typed.AllowDuplicates)
+	if err != nil {
+		return nil, errMissingVersion
+	}
+	return converted, nil
+}
+
+// IsMissingVersionError implements [merge.Converter].
+func (versions) IsMissingVersionError(err error) bool { return errors.Is(err, errMissingVersion) }

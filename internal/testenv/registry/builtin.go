@@ -32,6 +32,8 @@ var builtIn = sync.OnceValue(func() map[schema.GroupKind]Type {
 			types[kind.GroupKind()] = t
 		}
 	}
+	definitions := customResourceDefinitions()
+	types[definitions.Kind] = definitions
 	return types
 })
 

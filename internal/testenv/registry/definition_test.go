@@ -10,7 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestFromDefinitionServedVersions shows which versions a defined kind has: those that are served, the stored one first.
+// TestFromDefinitionServedVersions shows which versions a kind has: those that are served, the stored one first.
 func TestFromDefinitionServedVersions(t *testing.T) {
 	t.Parallel()
 	crd := resources.CRD()

@@ -1,9 +1,10 @@
 package replay
 
 import (
+	"cmp"
 	"context"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"fmt"
+	"slices"
 )
 
 // Options are how a program is explored.
@@ -13,12 +14,15 @@ type Options struct {
 	Requests int
 	// Skip leaves faults out; nil none.
 	Skip func(Fault) bool
-	// Ignore reports differences at the end that do not matter, by object and field path, such as
-	// "ConfigMap ns/one: data.attempts"; nil none.
+	// Ignore reports differences at the end that do not matter, by object and path, such as "ConfigMap ns/one" and
+	// "data.attempts"; nil none. The path is that of a field; "" if the object is missing or left over; "created" or
+	// "deleted" if that happened more or less often; "written" if the object is foreign; and "overwritten" if what
+	// somebody else wrote was lost. For a call that is still made at rest, the object is the call and the path "rest".
+	// Externals are "external", or "external 1", "external 2" if there are several, with the path of a field.
 	Ignore func(object, path string) bool
 	// Share explores each n-th fault only; 0 and 1 all.
 	Share int
-	// Pairs explores two faults in one run too.
+	// Pairs explores two faults in one run too: pairs of a sample of those that find nothing alone.
 	Pairs bool
 }
 
@@ -35,26 +39,190 @@ type Report struct {
 // Finding is a run that ended in another way than the run without a fault.
 type Finding struct {
 	Faults []Fault
-	// Story has the requests of the run in one line: "get App a · create ConfigMap one · † · get App a · rest".
+	// Story has the requests of the run in one line: "get App a · create ConfigMap one · † · get App a · rest". Of each
+	// request it has the first call, the writes, and what went wrong. Namespaces are left out if there is one only.
 	Story string
-	// Differences say what is wrong at the end, a line each: "missing: ConfigMap ns/two".
+	// Differences say what is wrong at the end, a line each: "missing: ConfigMap ns/two". What a Secret has is not
+	// printed.
 	Differences []string
 }
 
-// Explore runs a program without a fault and with each.
-func Explore(ctx context.Context, program Program, options Options) (Report, error) { panic("TODO") }
-
-// Run runs a program once with the faults, and compares the end with that of a run without them. Nil says that they end
-// alike.
-func Run(ctx context.Context, program Program, faults []Fault, options Options) (*Finding, error) {
-	panic("TODO")
+// Explore runs a program without a fault and with each. The error says that the code did not start without a fault, or
+// that the context is done; what was found until then is returned with it.
+func Explore(ctx context.Context, program Program, options Options) (Report, error) {
+	e := &explorer{program: program, options: options}
+	reference, err := e.twice(ctx)
+	if err != nil || e.report.NotReplayed != "" {
+		return e.report, err
+	}
+	var harmless []Fault
+	for _, fault := range e.points(reference) {
+		found := len(e.report.Findings)
+		if err := e.replay(ctx, fault); err != nil {
+			return e.report, err
+		}
+		if len(e.report.Findings) == found {
+			harmless = append(harmless, fault)
+		}
+	}
+	if !options.Pairs {
+		return e.report, nil
+	}
+	for _, pair := range pairs(harmless) {
+		if err := e.replay(ctx, pair...); err != nil {
+			return e.report, err
+		}
+	}
+	return e.report, nil
 }
 
-// Shrink returns the fewest of the given objects with which a finding is still found, and the finding then. Build makes
-// the program with some of the objects; a program that cannot be made shows nothing.
-func Shrink(
-	ctx context.Context, given []client.Object, build func([]client.Object) (Program, error),
-	finding Finding, options Options,
-) ([]client.Object, Finding) {
-	panic("TODO")
+// Run runs a program once with the faults, and compares the end with that of a run without them. Nil says that they end
+// alike. The error says that the code did not start, that the run without a fault does not come to rest, or that a
+// fault did not happen.
+func Run(ctx context.Context, program Program, faults []Fault, options Options) (*Finding, error) {
+	e := &explorer{program: program, options: options}
+	reference, err := e.once(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e.report.NotReplayed != "" {
+		return nil, fmt.Errorf("cannot be replayed: %s", e.report.NotReplayed)
+	}
+	finding, r, err := e.run(ctx, faults)
+	if err != nil {
+		return nil, err
+	}
+	for _, fault := range faults {
+		if !r.happened[fault] {
+			return nil, fmt.Errorf("%s did not happen; the calls without a fault are %q", fault, names(reference.calls()))
+		}
+	}
+	return finding, nil
+}
+
+// explorer has what is known of a program.
+type explorer struct {
+	program Program
+	options Options
+	// end is that of the run without a fault.
+	end    *end
+	report Report
+}
+
+// replay makes a run with faults, and reports what it finds. A run in which they do not happen does not count.
+func (e *explorer) replay(ctx context.Context, faults ...Fault) error {
+	finding, r, err := e.run(ctx, faults)
+	if err != nil || len(r.happened) < len(faults) {
+		return err
+	}
+	e.report.Replays++
+	if finding != nil {
+		e.report.Findings = append(e.report.Findings, *finding)
+	}
+	return nil
+}
+
+// run makes a run with faults, and compares how it ended.
+func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, error) {
+	r := newRun(e.program, faults)
+	rested, err := r.toRest(ctx, 2*e.requests())
+	if err != nil {
+		return nil, nil, err
+	}
+	differences := compare(r.end(rested), e.end, e.options.Ignore)
+	if len(differences) == 0 {
+		return nil, r, nil
+	}
+	return &Finding{Faults: faults, Story: story(r.requests, rested), Differences: differences}, r, nil
+}
+
+// once makes a run without a fault.
+func (e *explorer) once(ctx context.Context) (*run, error) {
+	r := newRun(e.program, nil)
+	rested, err := r.toRest(ctx, e.requests())
+	if err != nil {
+		return nil, err
+	}
+	e.end = r.end(rested)
+	if !rested {
+		e.report.NotReplayed = "without a fault it is not at rest after " + e.end.restless
+	}
+	return r, nil
+}
+
+// twice makes two runs without a fault, and returns the first. They must be alike.
+func (e *explorer) twice(ctx context.Context) (*run, error) {
+	first, err := e.once(ctx)
+	if err != nil || e.report.NotReplayed != "" {
+		return nil, err
+	}
+	end := e.end
+	second, err := e.once(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if difference := unlike(first.requests, second.requests); difference != "" {
+		e.report.NotReplayed = "two runs without a fault make different calls: " + difference
+	} else if differences := compare(e.end, end, e.options.Ignore); len(differences) > 0 {
+		e.report.NotReplayed = "two runs without a fault end differently: " + differences[0]
+	}
+	return first, nil
+}
+
+// unlike returns a difference between the calls of two runs; they may be in any order within a request.
+func unlike(a, b []*request) string {
+	if len(a) != len(b) {
+		return fmt.Sprintf("%d and %d requests", len(a), len(b))
+	}
+	for i := range a {
+		this, other := names(a[i].calls), names(b[i].calls)
+		slices.Sort(this)
+		slices.Sort(other)
+		for _, call := range append(beyond(this, other), beyond(other, this)...) {
+			return fmt.Sprintf("%s is not in both in request %d", call, i+1)
+		}
+	}
+	return ""
+}
+
+func (e *explorer) requests() int { return cmp.Or(e.options.Requests, 20) }
+
+// points returns the faults to run, one at a time.
+func (e *explorer) points(r *run) []Fault {
+	var faults []Fault
+	for _, fault := range points(r.calls(), r.journal()) {
+		if e.options.Skip == nil || !e.options.Skip(fault) {
+			faults = append(faults, fault)
+		}
+	}
+	return share(faults, e.options.Share)
+}
+
+// share returns each n-th fault.
+func share(faults []Fault, n int) []Fault {
+	if n <= 1 {
+		return faults
+	}
+	var some []Fault
+	for i := 0; i < len(faults); i += n {
+		some = append(some, faults[i])
+	}
+	return some
+}
+
+// sample is how many faults are paired at most.
+const sample = 16
+
+// pairs returns the pairs of a sample of faults, which are in the order of their calls. One call has one fault.
+func pairs(faults []Fault) [][]Fault {
+	faults = share(faults, (len(faults)+sample-1)/sample)
+	var all [][]Fault
+	for i, first := range faults {
+		for _, second := range faults[i+1:] {
+			if first.Call != second.Call || first.Occurrence != second.Occurrence {
+				all = append(all, []Fault{first, second})
+			}
+		}
+	}
+	return all
 }

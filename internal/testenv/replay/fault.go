@@ -1,22 +1,26 @@
 package replay
 
+import "fmt"
+
 // Sort is what goes wrong at a call.
 type Sort string
 
 // The sorts of faults. The first two end the instance: its other calls return context.Canceled and have no effect, and
-// a new instance starts, which knows nothing of the old one.
+// a new instance starts, which knows nothing of the old one. With the others the instance goes on.
 const (
 	// DiesBefore ends the process before a call.
 	DiesBefore Sort = "DiesBefore"
 	// DiesAfter ends the process after a call, before the answer arrives.
 	DiesAfter Sort = "DiesAfter"
-	// Fails lets a call fail without an effect.
+	// Fails lets a call fail without an effect, with an internal error of the API server.
 	Fails Sort = "Fails"
-	// LosesAnswer lets a call fail that had its effect.
+	// LosesAnswer lets a call fail that had its effect. The error wraps context.DeadlineExceeded.
 	LosesAnswer Sort = "LosesAnswer"
-	// Conflicts lets somebody else write the object just before an update, a patch, an apply or a delete.
+	// Conflicts lets somebody else write an annotation of the object just before an update, a patch, an apply or a
+	// delete.
 	Conflicts Sort = "Conflicts"
 	// Stale answers a read from a cache that has not seen the last change of the kind, as long as the request goes on.
+	// What a cache has shown once it shows from then on.
 	Stale Sort = "Stale"
 )
 
@@ -31,4 +35,14 @@ type Fault struct {
 
 // String returns the fault as in Go source of a table row: DiesAfter("create ConfigMap ns/one"), or
 // DiesAfter("create ConfigMap ns/one", 2).
-func (f Fault) String() string { panic("TODO") }
+func (f Fault) String() string {
+	if f.Occurrence > 1 {
+		return fmt.Sprintf("%s(%q, %d)", f.Sort, f.Call, f.Occurrence)
+	}
+	return fmt.Sprintf("%s(%q)", f.Sort, f.Call)
+}
+
+// at reports whether the fault is at a call.
+func (f Fault) at(c *call) bool {
+	return f.Call == c.name && max(f.Occurrence, 1) == c.occurrence
+}

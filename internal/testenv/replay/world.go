@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +18,8 @@ type Program struct {
 	// Now is the time of the first request.
 	Now time.Time
 	// Start makes an instance of the code, when a run begins and after each death. The instance works with the clients
-	// of the world alone. An error ends the exploration.
+	// of the world alone; it has no other. An error ends a run without a fault; in another it counts as a death. The context
+	// lives as long as the instance.
 	Start func(ctx context.Context, w *World) (Instance, error)
 	// Externals are what the code works with beside the clusters.
 	Externals []External
@@ -29,7 +31,8 @@ type Cluster struct {
 	Hidden []store.Key
 }
 
-// Instance makes one request. The context has the time of the world.
+// Instance makes one request. The context has the time of the world, unless a time was pinned in the context that the
+// exploration was started with; it is cancelled when the instance dies. A panic is an error of the request.
 type Instance func(ctx context.Context) (reconcile.Result, error)
 
 // External is something outside of the clusters, such as a service in the cloud.
@@ -37,26 +40,79 @@ type External struct {
 	// Reset brings it to its state before the first request.
 	Reset func()
 	// End returns its state, to be compared with that at the end of another run; anything that can be encoded as JSON.
+	// It is also called after requests that made a call with World.Do: a state that changed keeps the run going.
 	End func() any
 }
 
-// World is where one run takes place. It is safe for concurrent use.
-type World struct{}
+// World is where one run takes place, as one instance of the code sees it. It is safe for concurrent use.
+//
+// Once the instance is dead, and once the run is over, calls with this world return context.Canceled and have no
+// effect, also those of goroutines that the instance left behind.
+type World struct {
+	run      *run
+	instance *instance
+}
 
-// Client returns the client of a cluster, which reads from a cache. Its calls are calls of the run.
-func (w *World) Client(cluster string) client.WithWatch { panic("TODO") }
+// Client returns the client of a cluster, which reads from a cache. Its calls are calls of the run. It panics if the
+// program has no such cluster.
+func (w *World) Client(cluster string) client.WithWatch {
+	c := w.run.cluster(cluster)
+	return c.store.Client(store.ClientOptions{View: c.view, Intercept: w.intercept(c)})
+}
 
 // APIReader is Client without the cache.
-func (w *World) APIReader(cluster string) client.Reader { panic("TODO") }
+func (w *World) APIReader(cluster string) client.Reader {
+	c := w.run.cluster(cluster)
+	return c.store.Client(store.ClientOptions{Intercept: w.intercept(c)})
+}
 
-// As returns a client for somebody else. Its calls are not calls of the run.
-func (w *World) As(cluster, manager string) client.WithWatch { panic("TODO") }
+// As returns a client for somebody else. Its calls are not calls of the run, and go on when the instance is dead.
+func (w *World) As(cluster, manager string) client.WithWatch {
+	return w.run.cluster(cluster).store.Client(store.ClientOptions{
+		FieldManager: manager,
+		Intercept: func(_ context.Context, _ store.Call, do func() error) error {
+			w.run.mu.Lock()
+			defer w.run.mu.Unlock()
+			return do()
+		},
+	})
+}
 
-// Do makes a call to something outside of the clusters, as a call of the run.
-func (w *World) Do(ctx context.Context, call string, do func() error) error { panic("TODO") }
+// Do makes a call to something outside of the clusters, as a call of the run. The call is its name.
+func (w *World) Do(ctx context.Context, call string, do func() error) error {
+	return w.run.doExternal(ctx, w.instance, call, do)
+}
 
 // Now is the time in the world.
-func (w *World) Now() time.Time { panic("TODO") }
+func (w *World) Now() time.Time { return *w.run.now.Load() }
 
-// Calls are the names of the calls made so far.
-func (w *World) Calls() []string { panic("TODO") }
+// Calls are the names of the calls made so far, by all instances. The name of a call to another cluster than "" ends
+// with the name of the cluster: "create ConfigMap ns/one in remote".
+func (w *World) Calls() []string {
+	w.run.mu.Lock()
+	defer w.run.mu.Unlock()
+	return names(w.run.calls())
+}
+
+func (w *World) intercept(c *cluster) store.Intercept {
+	return func(ctx context.Context, call store.Call, do func() error) error {
+		return w.run.do(ctx, w.instance, c, call, do)
+	}
+}
+
+// cluster returns a cluster of the run.
+func (r *run) cluster(name string) *cluster {
+	c, ok := r.clusters[name]
+	if !ok {
+		panic(fmt.Sprintf("the program has no cluster %q", name))
+	}
+	return c
+}
+
+// in is the end of the name of what is in the cluster.
+func (c *cluster) in() string {
+	if c == nil || c.name == "" {
+		return ""
+	}
+	return " in " + c.name
+}

@@ -1,9 +1,9 @@
 package store
 
 import (
+	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,25 +20,63 @@ type Options struct {
 	Resources []*metav1.APIResourceList
 	// Now is the time of writes; nil is the real time.
 	Now func() time.Time
-	// ManagedFields says that objects are always answered with their managed fields. By default they are once something
-	// was applied, or an object was given with managed fields: to compute them costs more than anything else.
+	// ManagedFields says that objects are always answered with their managed fields. By default an object is once
+	// something was applied to it, or if it was given with managed fields: to compute them costs more than anything
+	// else.
 	ManagedFields bool
 }
 
 // Store has the objects of a cluster. It is safe for concurrent use.
-type Store struct{}
+type Store struct {
+	options Options
+	types   *types
+
+	mu       sync.RWMutex
+	state    state
+	watchers map[*watcher]struct{}
+}
 
 // New returns an empty store, in which the namespaces default, kube-system, kube-public and kube-node-lease exist.
-func New(options Options) *Store { panic("TODO") }
+func New(options Options) *Store {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	s := &Store{
+		options: options,
+		types:   newTypes(options),
+		state:   newState(),
+	}
+	for _, name := range immortalNamespaces {
+		s.giveNamespace(name)
+	}
+	return s
+}
 
 // Fork returns a copy. What happens in one of the two does not concern the other.
-func (s *Store) Fork() *Store { panic("TODO") }
+func (s *Store) Fork() *Store {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return &Store{options: s.options, types: s.types, state: s.state.fork()}
+}
+
+// At sets the time of the writes that follow; nil is the real time.
+func (s *Store) At(now func() time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now == nil {
+		now = time.Now
+	}
+	s.options.Now = now
+}
 
 // Key names an object.
 type Key struct {
 	Kind            schema.GroupKind
 	Namespace, Name string
 }
+
+// String returns the kind, without its group, and the name, such as "ConfigMap ns/one".
+func (k Key) String() string { return k.Kind.Kind + " " + slashed(k.Namespace, k.Name) }
 
 // Change is one change of a store.
 type Change struct {
@@ -53,27 +91,42 @@ type Change struct {
 }
 
 // Revision is that of the last change. It is never 0.
-func (s *Store) Revision() int64 { panic("TODO") }
+func (s *Store) Revision() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.state.revision
+}
 
 // Changes returns what happened after a revision, oldest first.
-func (s *Store) Changes(since int64) []Change { panic("TODO") }
-
-// Give stores objects as if they had always been there, without completing or validating what they have. It gives them
-// what they lack of the metadata that a server sets: UID, resource version (lower than Revision), generation and
-// creation time. An owner reference without a UID gets that of the object with its kind and name in the same call or in
-// the store. Namespaces that they are in are made. The error names the object.
-func (s *Store) Give(objs ...client.Object) error { panic("TODO") }
+func (s *Store) Changes(since int64) []Change {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	changes := s.state.since(since)
+	public := make([]Change, len(changes))
+	for i, c := range changes {
+		public[i] = Change{Revision: c.revision, Key: c.key(), Manager: c.manager}
+		if c.before != nil {
+			public[i].Before = c.before.object
+		}
+		if c.after != nil {
+			public[i].After = c.after.object
+		}
+	}
+	return public
+}
 
 // Objects returns all objects as they are stored, ordered by kind, namespace and name. They must not be changed.
-func (s *Store) Objects() []client.Object { panic("TODO") }
+func (s *Store) Objects() []client.Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var objects []client.Object
+	for _, kind := range s.state.kinds() {
+		for _, r := range s.state.tables[kind] {
+			objects = append(objects, r.object)
+		}
+	}
+	return objects
+}
 
-// RESTMapper knows the kinds that are served now.
-func (s *Store) RESTMapper() meta.RESTMapper { panic("TODO") }
-
-// Resources returns the resources that are served now, as discovery lists them.
-func (s *Store) Resources() []*metav1.APIResourceList { panic("TODO") }
-
-// CollectGarbage does what the controllers of the control plane do in the end: it deletes dependents whose owners are
-// gone, ends foreground and orphan deletions, empties and removes terminating namespaces, and deletes the instances of
-// definitions that are being deleted. It reports whether something changed. An object with a finalizer stays.
-func (s *Store) CollectGarbage() (changed bool) { panic("TODO") }
+// now is the time of a write, in whole seconds as objects have it.
+func (s *Store) now() metav1.Time { return metav1.NewTime(s.options.Now().Truncate(time.Second)) }

@@ -1,0 +1,151 @@
+package registry
+
+import (
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	applyconfiguration "k8s.io/apiextensions-apiserver/pkg/client/applyconfiguration"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// customResourceDefinitions returns the kind of definitions.
+func customResourceDefinitions() Type {
+	version := apiextensionsv1.SchemeGroupVersion
+	return Type{
+		Kind:     version.WithKind("CustomResourceDefinition").GroupKind(),
+		Resource: "customresourcedefinitions",
+		Scope:    Cluster,
+		Versions: []Version{{version.Version, definitionStrategy{}}},
+	}
+}
+
+// definitionStrategy is the [Strategy] of CustomResourceDefinition.
+type definitionStrategy struct{}
+
+// New implements [Strategy].
+func (definitionStrategy) New() client.Object { return &apiextensionsv1.CustomResourceDefinition{} }
+
+// HasStatus implements [Strategy].
+func (definitionStrategy) HasStatus() bool { return true }
+
+// PrepareForCreate implements [Strategy]. The definition is established at once. On a real server a controller does
+// that some milliseconds later.
+func (definitionStrategy) PrepareForCreate(obj client.Object) {
+	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
+	definition.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(definition)
+	definition.Generation = 1
+	establish(definition)
+}
+
+// PrepareForUpdate implements [Strategy].
+func (definitionStrategy) PrepareForUpdate(obj, old client.Object, subresource string) {
+	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
+	previous := old.(*apiextensionsv1.CustomResourceDefinition)
+	if subresource != "" {
+		definition.Spec = *previous.Spec.DeepCopy()
+		keepMetadata(obj, old)
+		return
+	}
+	definition.Status = *previous.Status.DeepCopy()
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(definition)
+	definition.Generation = previous.Generation
+	if !equality.Semantic.DeepEqual(&definition.Spec, completeSpec(&previous.Spec)) {
+		definition.Generation++
+	}
+	establish(definition)
+}
+
+// establish sets the status that the controllers of an API server set when no other definition claims the names. The
+// time of a condition is that of the creation: there is no clock here, and a definition stays established.
+func establish(definition *apiextensionsv1.CustomResourceDefinition) {
+	status := &definition.Status
+	for _, version := range definition.Spec.Versions {
+		if version.Storage && !slices.Contains(status.StoredVersions, version.Name) {
+			status.StoredVersions = append(status.StoredVersions, version.Name)
+		}
+	}
+	status.AcceptedNames = *definition.Spec.Names.DeepCopy()
+	for _, condition := range []apiextensionsv1.CustomResourceDefinitionCondition{
+		{Type: apiextensionsv1.NamesAccepted, Reason: "NoConflicts", Message: "no conflicts found"},
+		{
+			Type: apiextensionsv1.Established, Reason: "InitialNamesAccepted",
+			Message: "the initial names have been accepted",
+		},
+	} {
+		condition.Status = apiextensionsv1.ConditionTrue
+		condition.LastTransitionTime = definition.CreationTimestamp
+		condition.ObservedGeneration = definition.Generation
+		same := func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == condition.Type }
+		if i := slices.IndexFunc(status.Conditions, same); i >= 0 {
+			if status.Conditions[i].Status == condition.Status {
+				condition.LastTransitionTime = status.Conditions[i].LastTransitionTime
+			}
+			status.Conditions[i] = condition
+		} else {
+			status.Conditions = append(status.Conditions, condition)
+		}
+	}
+}
+
+// PrepareForDelete implements [DeletePreparer]. The finalizer keeps the definition until its instances are gone.
+func (definitionStrategy) PrepareForDelete(obj client.Object) {
+	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
+	if !slices.Contains(definition.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		definition.Finalizers = append(definition.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
+	}
+	terminating := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: "InstanceDeletionPending",
+		Message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+	}
+	if definition.DeletionTimestamp != nil {
+		terminating.LastTransitionTime = *definition.DeletionTimestamp
+	}
+	definition.Status.Conditions = append(definition.Status.Conditions, terminating)
+}
+
+// Validate implements [Strategy].
+func (definitionStrategy) Validate(obj client.Object) field.ErrorList {
+	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
+	errs := validateDefinitionMetadata(definition, &definition.Spec)
+	errs = append(errs, compiledDefinitions.get(&definition.Spec).errs...)
+	return append(errs, validateStoredVersions(definition)...)
+}
+
+// ValidateUpdate implements [Strategy].
+func (definitionStrategy) ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList {
+	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
+	previous := old.(*apiextensionsv1.CustomResourceDefinition)
+	errs := validateMetadataUpdate(obj, old, Cluster, subdomainName)
+	if subresource != "" {
+		return errs
+	}
+	errs = append(errs, compiledDefinitions.get(&definition.Spec).errs...)
+	errs = append(errs, validateDefinitionUpdate(&definition.Spec, &previous.Spec)...)
+	return append(errs, validateStoredVersions(definition)...)
+}
+
+// Converter implements [Strategy].
+func (definitionStrategy) Converter() managedfields.TypeConverter { return publishedDefinition() }
+
+var publishedDefinition = sync.OnceValue(func() managedfields.TypeConverter {
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		return deduced
+	}
+	return applyconfiguration.NewTypeConverter(scheme)
+})
+
+// DeletePreparer is implemented by a [Strategy] whose objects change when their deletion begins, apart from the
+// metadata that the store sets.
+type DeletePreparer interface {
+	// PrepareForDelete changes an object in place. Its deletion timestamp is set already.
+	PrepareForDelete(obj client.Object)
+}
+
+var _ DeletePreparer = definitionStrategy{}

@@ -1,0 +1,78 @@
+package replay
+
+import (
+	"github.com/espalier-dev/espalier/internal/testenv/store"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// call is a call of a run.
+type call struct {
+	store.Call
+	// cluster is nil for a call to something outside of the clusters.
+	cluster *cluster
+
+	name       string
+	occurrence int
+	// before and after are the states of the world around the call.
+	before, after state
+	// revision is that of the cluster before the call.
+	revision int64
+	// changes are those that the call made in its cluster.
+	changes []store.Change
+	// err is the answer of the cluster, not that of a fault.
+	err error
+	// fault is what went wrong; empty if nothing did.
+	fault Sort
+}
+
+// state tells two moments of a run apart, but for what the instance has in memory and the time.
+type state struct {
+	// revision is the sum of those of all clusters.
+	revision int64
+	// externals is how many calls were made to something outside of the clusters.
+	externals int
+}
+
+// effective reports whether the call had an effect.
+func (c *call) effective() bool { return len(c.changes) > 0 || c.external() && c.after != c.before }
+
+func (c *call) external() bool { return c.cluster == nil }
+
+// cached reports whether the call is a read that a cache answers.
+func (c *call) cached() bool {
+	return !c.external() && !c.Live && (c.Verb == store.Get || c.Verb == store.List)
+}
+
+// demands reports whether the call costs an API server, or something outside of the clusters, work.
+func (c *call) demands() bool { return c.external() || c.Live || c.Writes() }
+
+// rewrites reports whether the call writes an object that existed.
+func (c *call) rewrites() bool {
+	switch c.Verb {
+	case store.Update, store.Patch, store.Apply, store.Delete:
+	default:
+		return false
+	}
+	if c.external() || c.DryRun || c.err != nil {
+		return false
+	}
+	return len(c.changes) == 0 || c.changes[0].Before != nil
+}
+
+func (c *call) kind() kindOf { return kindOf{c.cluster, c.Kind.GroupKind()} }
+
+// kindOf is a kind of a cluster.
+type kindOf struct {
+	cluster *cluster
+	schema.GroupKind
+}
+
+// names are those of calls.
+func names(calls []*call) []string {
+	var all []string
+	for _, c := range calls {
+		all = append(all, c.name)
+	}
+	return all
+}

@@ -1,0 +1,128 @@
+package replay
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// content returns what must be the same in an object at the end of all runs, as JSON. It has no metadata that a server
+// sets, and not what the fault Conflicts wrote. Times in the status say that there is one, and so does the time of the
+// deletion. The observed generation says whether it is current, and is left out where it may be that of another object.
+func content(obj client.Object, m *mask) map[string]any {
+	if obj == nil {
+		return nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return map[string]any{"cannot be encoded": err.Error()}
+	}
+	for _, field := range []string{"apiVersion", "kind"} {
+		delete(fields, field)
+	}
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		maskMetadata(metadata)
+	}
+	if status, ok := fields["status"].(map[string]any); ok {
+		fields["status"] = maskStatus(status, obj.GetGeneration())
+	}
+	masked, _ := maskTexts(fields, m).(map[string]any)
+	return masked
+}
+
+func maskMetadata(metadata map[string]any) {
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink",
+		"deletionGracePeriodSeconds",
+	} {
+		delete(metadata, field)
+	}
+	if metadata["deletionTimestamp"] != nil {
+		metadata["deletionTimestamp"] = aTime
+	}
+	if annotations, ok := metadata["annotations"].(map[string]any); ok {
+		if delete(annotations, somebodyElseAnnotation); len(annotations) == 0 {
+			delete(metadata, "annotations")
+		}
+	}
+}
+
+const (
+	aTime              = "a time"
+	observedGeneration = "observedGeneration"
+)
+
+// maskStatus changes a status, of an object of a generation.
+func maskStatus(status map[string]any, current int64) map[string]any {
+	own := []map[string]any{status}
+	conditions, _ := status["conditions"].([]any)
+	for _, condition := range conditions {
+		if fields, ok := condition.(map[string]any); ok {
+			own = append(own, fields)
+		}
+	}
+	observed := make([]any, len(own))
+	for i, fields := range own {
+		observed[i] = fields[observedGeneration]
+	}
+	maskTimes(status)
+	for i, fields := range own {
+		if observed[i] != nil {
+			fields[observedGeneration] = "outdated"
+			if observed[i] == current {
+				fields[observedGeneration] = "current"
+			}
+		}
+	}
+	return status
+}
+
+// maskTimes masks times and removes observed generations, in place.
+func maskTimes(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		delete(value, observedGeneration)
+		for key, field := range value {
+			value[key] = maskTimes(field)
+		}
+	case []any:
+		for i, item := range value {
+			value[i] = maskTimes(item)
+		}
+	case string:
+		if isTime(value) {
+			return aTime
+		}
+	}
+	return value
+}
+
+func isTime(s string) bool {
+	if len(s) < len("2006-01-02T15:04:05Z") || s[4] != '-' {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339, s)
+	return err == nil
+}
+
+// maskTexts returns a value without what is named by chance, also in keys.
+func maskTexts(value any, m *mask) any {
+	switch value := value.(type) {
+	case map[string]any:
+		masked := make(map[string]any, len(value))
+		for key, field := range value {
+			masked[m.text(key)] = maskTexts(field, m)
+		}
+		return masked
+	case []any:
+		masked := make([]any, len(value))
+		for i, item := range value {
+			masked[i] = maskTexts(item, m)
+		}
+		return masked
+	case string:
+		return m.text(value)
+	}
+	return value
+}

@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
+)
+
+// The field manager of the writes of Conflicts, and the annotation that they set.
+const (
+	somebodyElse           = "somebody-else"
+	somebodyElseAnnotation = "espalier.dev/somebody-else"
+)
+
+// do makes a call to a cluster for an instance, with what goes wrong.
+func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call, do func() error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	call := &call{Call: made, cluster: c, name: made.String() + c.in()}
+	if err := r.begin(ctx, in, call); err != nil {
+		return err
+	}
+	switch {
+	case call.fault == Conflicts && !r.somebodyElseWrites(ctx, call), call.fault == Stale && !r.hold(call):
+		r.miss(call)
+	}
+	call.before, call.revision = r.state(), c.store.Revision()
+	call.err = do()
+	if c.store.Revision() != call.revision {
+		call.changes = c.store.Changes(call.revision)
+	}
+	return r.finish(in, call)
+}
+
+// doExternal makes a call to something outside of the clusters. The lock is not held meanwhile: what is called may call
+// a cluster.
+func (r *run) doExternal(ctx context.Context, in *instance, name string, do func() error) error {
+	call := &call{name: name}
+	if err := r.beginExternal(ctx, in, call); err != nil {
+		return err
+	}
+	call.err = do()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.externals++
+	return r.finish(in, call)
+}
+
+func (r *run) beginExternal(ctx context.Context, in *instance, call *call) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begin(ctx, in, call)
+}
+
+// begin notes a call. With an error it is not made.
+func (r *run) begin(ctx context.Context, in *instance, call *call) error {
+	if in.calls++; in.calls > maxCalls {
+		runtime.Goexit()
+	}
+	if in.dead {
+		return context.Canceled
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.occurrences[call.name]++
+	call.occurrence = r.occurrences[call.name]
+	call.before = r.state()
+	call.after = call.before
+	last := r.requests[len(r.requests)-1]
+	last.calls = append(last.calls, call)
+	for _, fault := range r.faults {
+		if fault.at(call) && !r.happened[fault] {
+			r.happened[fault] = true
+			call.fault = fault.Sort
+			break
+		}
+	}
+	switch call.fault {
+	case DiesBefore:
+		in.die()
+		return context.Canceled
+	case Fails:
+		return call.failure()
+	}
+	return nil
+}
+
+// finish notes what a call led to, and returns the answer that arrives.
+func (r *run) finish(in *instance, call *call) error {
+	call.after = r.state()
+	switch call.fault {
+	case DiesAfter:
+		in.die()
+	case LosesAnswer:
+		return fmt.Errorf("%s: the answer is lost: %w", call.name, context.DeadlineExceeded)
+	}
+	if in.dead {
+		return context.Canceled
+	}
+	return call.err
+}
+
+// failure is an error as an API server answers it, or another if something else is called.
+func (c *call) failure() error {
+	err := errors.New(c.name + " fails in this replay")
+	if c.external() {
+		return err
+	}
+	return apierrors.NewInternalError(err)
+}
+
+// miss notes that the fault of a call did not happen after all.
+func (r *run) miss(call *call) {
+	for _, fault := range r.faults {
+		if fault.at(call) && fault.Sort == call.fault {
+			delete(r.happened, fault)
+		}
+	}
+	call.fault = ""
+}
+
+// somebodyElseWrites writes the object of a call, and reports whether there is one.
+func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(call.Kind)
+	obj.Namespace, obj.Name = call.Namespace, call.Name
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, somebodyElseAnnotation, call.cluster.store.Revision())
+	somebody := call.cluster.store.Client(store.ClientOptions{FieldManager: somebodyElse})
+	return somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
+}
+
+// hold has the cache of a call hide the last change of the kind, and reports whether there was one.
+func (r *run) hold(call *call) bool {
+	c := call.cluster
+	last := int64(0)
+	for _, change := range c.store.Changes(c.base) {
+		if change.Key.Kind == call.kind().GroupKind {
+			last = change.Revision
+		}
+	}
+	if last > 0 {
+		c.view.HoldAt(call.kind().GroupKind, last-1)
+	}
+	return last > 0
+}
+
+// overwrites reports whether the call removed what somebody else wrote just before it.
+func (c *call) overwrites() bool {
+	if c.fault != Conflicts || len(c.changes) == 0 {
+		return false
+	}
+	before, after := c.changes[0].Before, c.changes[len(c.changes)-1].After
+	if before == nil || after == nil || before.GetUID() != after.GetUID() {
+		return false
+	}
+	_, kept := after.GetAnnotations()[somebodyElseAnnotation]
+	return !kept
+}

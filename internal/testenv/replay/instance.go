@@ -1,0 +1,126 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	rtime "github.com/espalier-dev/espalier/time"
+)
+
+// maxCalls is how many calls one request may make. A loop that ignores its context would never end otherwise: a dead
+// client always returns an error.
+const maxCalls = 10_000
+
+var errEndless = fmt.Errorf("the request did not return after %d calls", maxCalls)
+
+// instance is one process of the code. Its fields but the last belong to the lock of the run.
+type instance struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	dead   bool
+	calls  int
+
+	request Instance
+}
+
+func newInstance(ctx context.Context) *instance {
+	in := &instance{}
+	in.ctx, in.cancel = context.WithCancel(ctx)
+	return in
+}
+
+// die ends the instance.
+func (in *instance) die() {
+	in.dead = true
+	in.cancel()
+}
+
+// end is die for those who do not have the lock.
+func (in *instance) end(mu sync.Locker) {
+	if in == nil {
+		return
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	in.die()
+}
+
+// request is one request of a run, or the attempt to start an instance.
+type request struct {
+	calls  []*call
+	result reconcile.Result
+	err    error
+	// died is set if the instance ended.
+	died bool
+	// moved is set if something changed, or a cache has seen something new.
+	moved bool
+}
+
+// make starts the instance if that was not done yet, and makes a request. The error is that of the start.
+func (in *instance) make(r *run, q *request) error {
+	var failed error
+	q.err = guarded(func() (err error) {
+		ctx := rtime.StashNow(in.ctx, *r.now.Load())
+		if in.request == nil {
+			if in.request, failed = r.program.Start(ctx, &World{run: r, instance: in}); failed != nil {
+				failed = fmt.Errorf("start the code: %w", failed)
+				return failed
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		q.result, err = in.request(ctx)
+		return err
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	in.calls = 0
+	return failed
+}
+
+// guarded calls a function, which may panic or end its goroutine.
+func guarded(call func() error) (err error) {
+	done := make(chan struct{})
+	err = errEndless
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v", p)
+			}
+		}()
+		err = call()
+	}()
+	<-done
+	return err
+}
+
+// quiet reports whether nothing calls for another request, but for a delay.
+func (q *request) quiet() bool {
+	if q.died || q.moved {
+		return false
+	}
+	if q.err != nil {
+		return errors.Is(q.err, reconcile.TerminalError(nil))
+	}
+	//lint:ignore SA1019 Code under test may still set it.
+	return !q.result.Requeue || q.result.RequeueAfter > 0
+}
+
+// delay is how long the next request waits. After an error it does not.
+func (q *request) delay() time.Duration {
+	if q.died || q.err != nil {
+		return 0
+	}
+	return max(q.result.RequeueAfter, 0)
+}
+
+// external reports whether something outside of the clusters was called.
+func (q *request) external() bool { return slices.ContainsFunc(q.calls, (*call).external) }

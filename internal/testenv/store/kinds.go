@@ -1,0 +1,234 @@
+package store
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
+	"github.com/espalier-dev/espalier/internal/testenv/registry"
+)
+
+// resource is one served version of a kind.
+type resource struct {
+	registry.Strategy
+	gvk schema.GroupVersionKind
+	// stored is the version in which objects are stored.
+	stored   schema.GroupVersionKind
+	resource schema.GroupResource
+	scope    registry.Scope
+	goType   reflect.Type
+	fields   *fieldmanager.Manager
+	// definition is nil for a kind without one.
+	definition *apiextensionsv1.CustomResourceDefinition
+	// generation is set for a kind whose objects have one.
+	generation bool
+}
+
+// newResources returns the served versions of a type by their names.
+func newResources(t registry.Type, definition *apiextensionsv1.CustomResourceDefinition) map[string]*resource {
+	resources := make(map[string]*resource, len(t.Versions))
+	for _, v := range t.Versions {
+		gvk := t.Kind.WithVersion(v.Name)
+		empty := v.New()
+		r := &resource{
+			Strategy: v.Strategy, gvk: gvk, stored: t.Kind.WithVersion(t.Versions[0].Name),
+			resource: schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource}, scope: t.Scope,
+			goType: reflect.TypeOf(empty), definition: definition,
+			fields: fieldmanager.New(gvk, v.Converter(), v.New),
+		}
+		v.PrepareForCreate(empty)
+		r.generation = empty.GetGeneration() > 0
+		resources[v.Name] = r
+	}
+	return resources
+}
+
+// namespace returns the namespace of an object for which a caller gave one.
+func (r *resource) namespace(given string) string {
+	if r.scope == registry.Cluster {
+		return ""
+	}
+	return given
+}
+
+// mapping is what a REST mapper says of it.
+func (r *resource) mapping() *meta.RESTMapping {
+	mapping := &meta.RESTMapping{
+		Resource: r.resource.WithVersion(r.gvk.Version), GroupVersionKind: r.gvk, Scope: meta.RESTScopeNamespace,
+	}
+	if r.scope == registry.Cluster {
+		mapping.Scope = meta.RESTScopeRoot
+	}
+	return mapping
+}
+
+// definition is what is known of a kind that was defined.
+type definition struct {
+	// name is that of the object that defines the kind.
+	name     string
+	versions map[string]*resource
+}
+
+// types has the kinds that need no definition. They never change, so forks share them.
+type types struct {
+	scheme        *runtime.Scheme
+	withoutStatus map[schema.GroupKind]bool
+	listed        map[schema.GroupKind]registry.Type
+	known         sync.Map // of schema.GroupKind to map[string]*resource, empty for a kind that is not served
+}
+
+func newTypes(options Options) *types {
+	t := &types{
+		scheme:        options.Scheme,
+		withoutStatus: map[schema.GroupKind]bool{},
+		listed:        map[schema.GroupKind]registry.Type{},
+	}
+	for _, kind := range options.WithoutStatus {
+		t.withoutStatus[kind] = true
+	}
+	for _, list := range options.Resources {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			t.list(version, r)
+		}
+	}
+	return t
+}
+
+// list adds a kind of discovery. One that has several versions is stored in the first.
+func (t *types) list(version schema.GroupVersion, r metav1.APIResource) {
+	if slices.Contains([]byte(r.Name), '/') {
+		return
+	}
+	listed := registry.FromResource(version, r)
+	if before, ok := t.listed[listed.Kind]; ok {
+		listed.Versions = append(before.Versions, listed.Versions...)
+	}
+	t.listed[listed.Kind] = listed
+}
+
+// versions returns the served versions of a kind; it is empty if there are none.
+func (t *types) versions(kind schema.GroupKind) map[string]*resource {
+	if known, ok := t.known.Load(kind); ok {
+		return known.(map[string]*resource)
+	}
+	served := map[string]*resource{}
+	if found, ok := t.find(kind); ok {
+		served = newResources(found, nil)
+	}
+	known, _ := t.known.LoadOrStore(kind, served)
+	return known.(map[string]*resource)
+}
+
+func (t *types) find(kind schema.GroupKind) (registry.Type, bool) {
+	if found, ok := registry.BuiltIn(kind.WithVersion("")); ok {
+		return found, true
+	}
+	if kind == definitionKind {
+		found, ok := registry.FromGoType(kind.WithVersion(""), definitionScheme(), true)
+		found.Scope = registry.Cluster
+		return found, ok
+	}
+	if found, ok := t.listed[kind]; ok {
+		return found, true
+	}
+	return registry.FromGoType(kind.WithVersion(""), t.scheme, !t.withoutStatus[kind])
+}
+
+// all are the kinds of the scheme and of discovery.
+func (t *types) all() map[schema.GroupKind]bool {
+	kinds := map[schema.GroupKind]bool{definitionKind: true}
+	for kind := range t.scheme.AllKnownTypes() {
+		if kind.Version != runtime.APIVersionInternal {
+			kinds[kind.GroupKind()] = true
+		}
+	}
+	for kind := range t.listed {
+		kinds[kind] = true
+	}
+	return kinds
+}
+
+var (
+	definitionKind   = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind()
+	definitionScheme = sync.OnceValue(func() *runtime.Scheme {
+		scheme := runtime.NewScheme()
+		utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+		return scheme
+	})
+)
+
+// versions returns the served versions of a kind. The caller holds the lock.
+func (s *Store) versions(kind schema.GroupKind) map[string]*resource {
+	if d, ok := s.state.definitions[kind]; ok {
+		if d == nil {
+			return nil
+		}
+		return d.versions
+	}
+	return s.types.versions(kind)
+}
+
+// resource returns what serves a kind, or the error of a REST mapper. The caller holds the lock.
+func (s *Store) resource(gvk schema.GroupVersionKind) (*resource, error) {
+	if r, ok := s.versions(gvk.GroupKind())[gvk.Version]; ok {
+		return r, nil
+	}
+	return nil, noMatch(gvk.GroupKind(), gvk.Version)
+}
+
+func noMatch(kind schema.GroupKind, versions ...string) error {
+	return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+}
+
+// define serves, or no longer serves, what the definition defines. The caller holds the lock.
+func (s *Store) define(before, after client.Object) error {
+	definitions := maps.Clone(s.state.definitions)
+	if definitions == nil {
+		definitions = map[schema.GroupKind]*definition{}
+	}
+	if d, ok := before.(*apiextensionsv1.CustomResourceDefinition); ok {
+		definitions[definedBy(d)] = nil
+	}
+	if d, ok := after.(*apiextensionsv1.CustomResourceDefinition); ok {
+		defined, err := registry.FromDefinition(d)
+		if err != nil {
+			return err
+		}
+		definitions[definedBy(d)] = &definition{name: d.Name, versions: newResources(defined, d)}
+	}
+	s.state.definitions = definitions
+	return nil
+}
+
+func definedBy(d *apiextensionsv1.CustomResourceDefinition) schema.GroupKind {
+	return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
+}
+
+// served are the kinds that are served now. The caller holds the lock.
+func (s *Store) served() []map[string]*resource {
+	kinds := s.types.all()
+	for kind := range s.state.definitions {
+		kinds[kind] = true
+	}
+	var served []map[string]*resource
+	for kind := range kinds {
+		if versions := s.versions(kind); len(versions) > 0 {
+			served = append(served, versions)
+		}
+	}
+	return served
+}

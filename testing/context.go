@@ -1,0 +1,61 @@
+package testing
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	rtime "github.com/espalier-dev/espalier/time"
+)
+
+// newContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
+func newContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
+	ctx := rtime.StashNow(context.Background(), now)
+	ctx = logr.NewContext(ctx, newLogger(t, scheme))
+	if deadline, ok := deadlineOf(t); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		t.Cleanup(cancel)
+	}
+	return ctx
+}
+
+// deadlineOf returns the deadline of a test. A test in a bubble of testing/synctest has none: its time is another one,
+// and Deadline panics.
+func deadlineOf(t *testing.T) (deadline time.Time, ok bool) {
+	defer func() { _ = recover() }()
+	return t.Deadline()
+}
+
+// inVirtualTime runs a row in a bubble of testing/synctest if it is to run in virtual time, else as it is.
+func inVirtualTime(t *testing.T, virtual bool, run func(t *testing.T)) {
+	t.Helper()
+	if !virtual {
+		run(t)
+		return
+	}
+	synctest.Test(t, run)
+}
+
+// overlay is a context whose values are those of over, then those of the context itself.
+type overlay struct {
+	context.Context
+	over context.Context
+}
+
+// Value implements [context.Context].
+func (o overlay) Value(key any) any {
+	if value := o.over.Value(key); value != nil {
+		return value
+	}
+	return o.Context.Value(key)
+}
+
+// at returns ctx with another time.
+func at(ctx context.Context, now time.Time) context.Context {
+	return overlay{Context: ctx, over: rtime.StashNow(context.Background(), now)}
+}
