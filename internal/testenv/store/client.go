@@ -178,7 +178,11 @@ func (c *Client) answer(
 	if _, ok := body.(runtime.Unstructured); !ok && verb == Create {
 		kept = schema.GroupVersionKind{}
 	}
-	if err := answer.copyTo(body, gvk.GroupVersion()); err != nil {
+	version := gvk.GroupVersion()
+	if answer.gvk.Kind != gvk.Kind { // It is that of a subresource.
+		version = answer.gvk.GroupVersion()
+	}
+	if err := answer.copyTo(body, version); err != nil {
 		return err
 	}
 	body.GetObjectKind().SetGroupVersionKind(kept)

@@ -41,11 +41,14 @@ func (s *Store) patch(
 	if err != nil {
 		return nil, err
 	}
-	if p.isApply() {
+	if p.isApply() && w.subresource != scaleSubresource {
 		return s.apply(r, live, key, p, w)
 	}
 	if live == nil {
 		return nil, apierrors.NewNotFound(r.resource, key.Name)
+	}
+	if w.subresource == scaleSubresource {
+		return s.patchScale(r, live, p, w)
 	}
 	content, err := live.content(gvk.GroupVersion())
 	if err != nil {

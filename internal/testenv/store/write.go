@@ -16,8 +16,12 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
 
+// controlPlane is the field manager of the control plane itself.
+const controlPlane = "kube-controller-manager"
+
 // write says who writes, and how.
 type write struct {
+	// manager is empty for the control plane.
 	manager     string
 	subresource string
 	dryRun      bool
@@ -111,8 +115,8 @@ func (s *Store) writable(r *resource, namespace, name, subresource string) (*rec
 	if err := r.checkName(namespace, name); err != nil {
 		return nil, err
 	}
-	if subresource == "status" && !r.HasStatus() {
-		return nil, noSubresource(r, name)
+	if err := r.checkSubresource(subresource, name); err != nil {
+		return nil, err
 	}
 	return s.state.find(Key{r.gvk.GroupKind(), r.namespace(namespace), name}), nil
 }
@@ -198,6 +202,9 @@ func (s *Store) commit(before, after *record, manager string) error {
 }
 
 func (s *Store) fieldWrite(w write, sent []metav1.ManagedFieldsEntry) fieldmanager.Write {
+	if w.manager == "" {
+		w.manager = controlPlane
+	}
 	return fieldmanager.Write{Manager: w.manager, Subresource: w.subresource, Time: s.options.Now(), Sent: sent}
 }
 
@@ -223,6 +230,7 @@ func (r *resource) decode(obj client.Object) (client.Object, []metav1.ManagedFie
 		next = converted
 	}
 	next = next.DeepCopyObject().(client.Object)
+	truncateTimes(reflect.ValueOf(next))
 	next.GetObjectKind().SetGroupVersionKind(r.gvk)
 	next.SetManagedFields(nil)
 	if u, ok := next.(*unstructured.Unstructured); ok {
