@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -39,16 +38,6 @@ func newInstance(ctx context.Context) *instance {
 func (in *instance) die() {
 	in.dead = true
 	in.cancel()
-}
-
-// end is die for those who do not have the lock.
-func (in *instance) end(mu sync.Locker) {
-	if in == nil {
-		return
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	in.die()
 }
 
 // request is one request of a run, or the attempt to start an instance.

@@ -146,7 +146,7 @@ func TestACacheLagsUntilTheRequestEnds(t *testing.T) {
 		return ignoreExists(p.Create(ctx, configMap("one")))
 	})
 	// The first three are the request that creates, and the others follow.
-	run(t, program, replay.Fault{Sort: replay.Stale, Call: "get ConfigMap ns/one", Occurrence: 4})
+	run(t, program, replay.Fault{Sort: replay.Stale, Call: "get ConfigMap ns/one", Occurrence: 3})
 	reference := 6
 	want := []bool{false, false, false, false, true, false, true, true, true}
 	if got := seen[reference:]; !slices.Equal(got, want) {
