@@ -224,6 +224,19 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 			},
 			want: []string{"missing: ConfigMap ns/one"},
 		},
+		"a status that says what went wrong for a while": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				w, err := p.widget(ctx)
+				if err != nil || !failed {
+					return err
+				}
+				if err := p.note(ctx, w, "error", "no"); err != nil {
+					return err
+				}
+				w.Status.Fields = nil
+				return p.Status().Update(ctx, w)
+			},
+		},
 		"what somebody else does": {
 			given: []client.Object{configMap("one")},
 			do: func(ctx context.Context, p *process, failed bool) error {

@@ -94,7 +94,8 @@ func Run(ctx context.Context, program Program, faults []Fault, options Options) 
 	}
 	for _, fault := range faults {
 		if !r.happened[fault] {
-			return nil, fmt.Errorf("%s did not happen; the calls without a fault are %q", fault, names(reference.calls()))
+			calls := names(reference.calls())
+			return nil, fmt.Errorf("%s did not happen; the calls without a fault are %q", fault, calls)
 		}
 	}
 	return finding, nil

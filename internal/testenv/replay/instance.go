@@ -16,7 +16,10 @@ import (
 // client always returns an error.
 const maxCalls = 10_000
 
-var errEndless = fmt.Errorf("the request did not return after %d calls", maxCalls)
+var (
+	errEndless = fmt.Errorf("the request makes more than %d calls", maxCalls)
+	errExited  = errors.New("the request ended its goroutine")
+)
 
 // instance is one process of the code. Its fields but the last belong to the lock of the run.
 type instance struct {
@@ -70,6 +73,9 @@ func (in *instance) make(r *run, q *request) error {
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if in.calls > maxCalls {
+		q.err = errEndless
+	}
 	in.calls = 0
 	return failed
 }
@@ -77,7 +83,7 @@ func (in *instance) make(r *run, q *request) error {
 // guarded calls a function, which may panic or end its goroutine.
 func guarded(call func() error) (err error) {
 	done := make(chan struct{})
-	err = errEndless
+	err = errExited
 	go func() {
 		defer close(done)
 		defer func() {
@@ -103,9 +109,9 @@ func (q *request) quiet() bool {
 	return !q.result.Requeue || q.result.RequeueAfter > 0
 }
 
-// delay is how long the next request waits. After an error it does not.
+// delay is how long the next request waits. It does not if something else calls for it.
 func (q *request) delay() time.Duration {
-	if q.died || q.err != nil {
+	if q.died || q.moved || q.err != nil {
 		return 0
 	}
 	return max(q.result.RequeueAfter, 0)

@@ -18,8 +18,8 @@ type Program struct {
 	// Now is the time of the first request.
 	Now time.Time
 	// Start makes an instance of the code, when a run begins and after each death. The instance works with the clients
-	// of the world alone; it has no other. An error ends a run without a fault; in another it counts as a death. The context
-	// lives as long as the instance.
+	// of this world alone. An error ends a run without a fault; in another it counts as a death. The context lives as
+	// long as the instance.
 	Start func(ctx context.Context, w *World) (Instance, error)
 	// Externals are what the code works with beside the clusters.
 	Externals []External
