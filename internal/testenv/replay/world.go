@@ -62,7 +62,7 @@ func (w *World) Client(cluster string) client.WithWatch {
 }
 
 // APIReader is Client without the cache.
-func (w *World) APIReader(cluster string) client.Reader {
+func (w *World) APIReader(cluster string) client.WithWatch {
 	return w.client(cluster, false)
 }
 
@@ -88,6 +88,9 @@ func (w *World) As(cluster, manager string) client.WithWatch {
 		},
 	})
 }
+
+// Store is the state of a cluster. What is done to it is no call of the run.
+func (w *World) Store(cluster string) *store.Store { return w.run.cluster(cluster).store }
 
 // Do makes a call to something outside of the clusters, as a call of the run. The call is its name.
 func (w *World) Do(ctx context.Context, call string, do func() error) error {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,7 +78,14 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 		return errCreatePartial
 	}
 	options := (&client.CreateOptions{}).ApplyOptions(opts)
-	w := write{manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun)}
+	errs := validation.ValidateCreateOptions(options.AsCreateOptions())
+	if err := invalidOptions("CreateOptions", errs); err != nil {
+		return err
+	}
+	w := write{
+		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
+		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	}
 	return c.write(ctx, Create, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.create(gvk, obj, w)
 	})
@@ -88,7 +97,14 @@ func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.U
 		return errUpdatePartial
 	}
 	options := (&client.UpdateOptions{}).ApplyOptions(opts)
-	w := write{manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun)}
+	errs := validation.ValidateUpdateOptions(options.AsUpdateOptions())
+	if err := invalidOptions("UpdateOptions", errs); err != nil {
+		return err
+	}
+	w := write{
+		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
+		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	}
 	return c.write(ctx, Update, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.update(gvk, obj, w)
 	})
@@ -99,7 +115,10 @@ func (c *Client) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
 ) error {
 	options := (&client.PatchOptions{}).ApplyOptions(opts)
-	w := write{manager: options.FieldManager, dryRun: isDryRun(options.DryRun)}
+	w := write{
+		manager: options.FieldManager, dryRun: isDryRun(options.DryRun),
+		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	}
 	return c.patch(ctx, obj, obj, patch, options.Force, w)
 }
 
@@ -114,9 +133,10 @@ func (c *Client) patch(
 	request, verb := patchRequest{patchType: p.Type(), data: data, force: force != nil && *force}, Patch
 	if request.isApply() {
 		verb = Apply
-		if w.manager == "" && c.options.FieldManager == "" {
-			return errNoManager
-		}
+	}
+	sent := &metav1.PatchOptions{Force: force, FieldManager: cmp.Or(w.manager, c.options.FieldManager)}
+	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(sent, p.Type())); err != nil {
+		return err
 	}
 	w.manager = c.manager(w.manager)
 	key := client.ObjectKeyFromObject(obj)
@@ -158,7 +178,11 @@ func (c *Client) answer(
 	if _, ok := body.(runtime.Unstructured); !ok && verb == Create {
 		kept = schema.GroupVersionKind{}
 	}
-	if err := answer.copyTo(body, gvk.GroupVersion()); err != nil {
+	version := gvk.GroupVersion()
+	if answer.gvk.Kind != gvk.Kind { // It is that of a subresource.
+		version = answer.gvk.GroupVersion()
+	}
+	if err := answer.copyTo(body, version); err != nil {
 		return err
 	}
 	body.GetObjectKind().SetGroupVersionKind(kept)

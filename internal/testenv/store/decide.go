@@ -1,10 +1,12 @@
 package store
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
+	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,16 +48,12 @@ func decideCreate(r *resource, obj client.Object, id identity) error {
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")
-	obj.SetGeneration(0)
 	r.PrepareForCreate(obj)
 	if errs := r.Validate(obj); len(errs) > 0 {
 		return apierrors.NewInvalid(r.gvk.GroupKind(), obj.GetName(), errs)
 	}
 	if version != "" && version != "0" {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-			Message: "resourceVersion should not be set on objects to be created",
-		}}
+		return unknown(errors.New("resourceVersion should not be set on objects to be created"))
 	}
 	return nil
 }
@@ -94,7 +92,11 @@ func decideUpdate(r *resource, live, next client.Object, subresource string) (ve
 
 // checkVersion refuses an update of another version than the live one.
 func checkVersion(r *resource, live, next client.Object) error {
-	switch version := next.GetResourceVersion(); {
+	version := next.GetResourceVersion()
+	if _, err := strconv.ParseUint(version, 10, 64); err != nil && version != "" {
+		return unknown(err)
+	}
+	switch {
 	case version == live.GetResourceVersion():
 		return nil
 	case version != "" && version != "0":
@@ -127,9 +129,14 @@ func conflict(r *resource, name, format string, args ...any) error {
 
 // ends reports whether an update ends a deletion: nothing holds the object any more.
 func ends(next, live client.Object) bool {
+	if live.GetDeletionTimestamp() == nil || len(next.GetFinalizers()) > 0 {
+		return false
+	}
+	if ns, ok := next.(*corev1.Namespace); ok {
+		return len(ns.Spec.Finalizers) == 0
+	}
 	grace := live.GetDeletionGracePeriodSeconds()
-	return live.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 && (grace == nil || *grace == 0) &&
-		live.GetObjectKind().GroupVersionKind().GroupKind() != namespaceKind
+	return grace == nil || *grace == 0
 }
 
 // same reports whether two objects of the same version have the same contents. Managed fields do not count.

@@ -7,6 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,11 +16,17 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
 
+// controlPlane is the field manager of the control plane itself.
+const controlPlane = "kube-controller-manager"
+
 // write says who writes, and how.
 type write struct {
+	// manager is empty for the control plane.
 	manager     string
 	subresource string
 	dryRun      bool
+	// strict refuses unknown fields.
+	strict bool
 }
 
 // create stores a new object.
@@ -29,7 +37,7 @@ func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decode(obj)
+	next, sent, err := r.decodeRequest(obj, w)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +86,7 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decode(obj)
+	next, sent, err := r.decodeRequest(obj, w)
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +94,14 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
+	if live == nil && (!createOnUpdate[gvk.GroupKind()] || w.subresource != "") {
+		return nil, apierrors.NewNotFound(r.resource, next.GetName())
+	}
 	if err := checkUID(r, live, next); err != nil {
 		return nil, err
 	}
-	switch {
-	case live != nil:
+	if live != nil {
 		return s.replace(r, live, next, w, sent)
-	case !createOnUpdate[gvk.GroupKind()] || w.subresource != "":
-		return nil, apierrors.NewNotFound(r.resource, next.GetName())
 	}
 	next.SetResourceVersion("")
 	return s.createDecoded(r, next, w, func() *fieldmanager.Fields {
@@ -107,8 +115,8 @@ func (s *Store) writable(r *resource, namespace, name, subresource string) (*rec
 	if err := r.checkName(namespace, name); err != nil {
 		return nil, err
 	}
-	if subresource == "status" && !r.HasStatus() {
-		return nil, noSubresource(r, name)
+	if err := r.checkSubresource(subresource, name); err != nil {
+		return nil, err
 	}
 	return s.state.find(Key{r.gvk.GroupKind(), r.namespace(namespace), name}), nil
 }
@@ -194,7 +202,20 @@ func (s *Store) commit(before, after *record, manager string) error {
 }
 
 func (s *Store) fieldWrite(w write, sent []metav1.ManagedFieldsEntry) fieldmanager.Write {
+	if w.manager == "" {
+		w.manager = controlPlane
+	}
 	return fieldmanager.Write{Manager: w.manager, Subresource: w.subresource, Time: s.options.Now(), Sent: sent}
+}
+
+// decodeRequest is decode for the body of a request.
+func (r *resource) decodeRequest(obj client.Object, w write) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && w.strict {
+		if err := r.checkFields(u.Object); err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	return r.decode(obj)
 }
 
 // decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart.
@@ -209,10 +230,37 @@ func (r *resource) decode(obj client.Object) (client.Object, []metav1.ManagedFie
 		next = converted
 	}
 	next = next.DeepCopyObject().(client.Object)
+	truncateTimes(reflect.ValueOf(next))
 	next.GetObjectKind().SetGroupVersionKind(r.gvk)
 	next.SetManagedFields(nil)
+	if u, ok := next.(*unstructured.Unstructured); ok {
+		if err := coerceMetadata(u.Object); err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
 	next.SetNamespace(r.namespace(next.GetNamespace()))
 	return next, sent, nil
+}
+
+// coerceMetadata gives metadata the form that its Go type has: unknown fields and empty ones go.
+func coerceMetadata(content map[string]any) error {
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	known := &metav1.ObjectMeta{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, known); err != nil {
+		return err
+	}
+	metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(known)
+	if err != nil {
+		return err
+	}
+	if metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	content["metadata"] = metadata
+	return nil
 }
 
 func (r *resource) fromContent(obj client.Object) (client.Object, error) {
