@@ -136,18 +136,28 @@ func (r *report) externals(gotEnd, wantEnd *end) {
 		return
 	}
 	got, want := gotEnd.decodedExternals(), wantEnd.decodedExternals()
+	names := externalNames(want)
 	for i := range min(len(got), len(want)) {
-		name := "external"
-		if len(want) > 1 {
-			name = fmt.Sprintf("external %d", i+1)
-		}
 		for _, d := range diff("", got[i], want[i]) {
-			if d.path == "" {
-				d.path = "the end"
-			}
-			r.add(name, d.path, name+": "+d.String())
+			d.path = cmp.Or(d.path, "the end")
+			r.add(names[i], d.path, names[i]+": "+d.String())
 		}
 	}
+}
+
+// externalNames numbers what is outside of the clusters, if several have a state.
+func externalNames(states []any) []string {
+	names, n := make([]string, len(states)), 0
+	for i, state := range states {
+		if state != nil {
+			n++
+		}
+		names[i] = fmt.Sprint("external ", n)
+	}
+	if n > 1 {
+		return names
+	}
+	return slices.Repeat([]string{"external"}, len(states))
 }
 
 func (e *end) decodedExternals() []any {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/replay"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 )
 
 // differences runs code that knows whether its first call failed once, and compares how that ends.
@@ -262,5 +263,43 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				t.Errorf("got %q, and ignored %v", got, ignored)
 			}
 		})
+	}
+}
+
+func TestWhatIsOutsideOfTheClustersIsCompared(t *testing.T) {
+	t.Parallel()
+	for _, several := range []bool{false, true} {
+		service, other, nothing := &counter{}, &counter{}, replay.External{Reset: func() {}, End: func() any { return nil }}
+		program := programOf(given(t, widget()), charge(func(service *counter, _ *resources.Widget) {
+			service.calls["order"]++
+		})(service), nothing, service.external())
+		name := "external"
+		if several {
+			program.Externals = append(program.Externals, other.external())
+			name = "external 1"
+		}
+		found := shortest(t, explore(t, program, replay.Options{}))
+		if want := []string{name + ": order is 2, not 1"}; !slices.Equal(found.Differences, want) {
+			t.Errorf("got %q, want %q", found.Differences, want)
+		}
+		ignore := func(object, path string) bool { return object == name && path == "order" }
+		if report := explore(t, program, replay.Options{Ignore: ignore}); len(report.Findings) > 0 {
+			t.Errorf("got %s", told(report.Findings[0]))
+		}
+	}
+}
+
+func TestAnExternalThatChangesKeepsARunGoing(t *testing.T) {
+	t.Parallel()
+	service := &counter{}
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		return p.world.Do(ctx, "PUT /steps", func() error {
+			service.calls["steps"] = min(service.calls["steps"]+1, 3)
+			return nil
+		})
+	}, service.external())
+	report := explore(t, program, replay.Options{})
+	if len(report.Findings) > 0 || service.calls["steps"] != 3 {
+		t.Errorf("got %v, with %v", report.Findings, service.calls)
 	}
 }

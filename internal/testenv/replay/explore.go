@@ -18,7 +18,7 @@ type Options struct {
 	// "data.attempts"; nil none. The path is that of a field; "" if the object is missing or left over; "created" or
 	// "deleted" if that happened more or less often; "written" if the object is foreign; and "overwritten" if what
 	// somebody else wrote was lost. For a call that is still made at rest, the object is the call and the path "rest".
-	// Externals are "external", or "external 1", "external 2" if there are several, with the path of a field.
+	// Externals are "external", or "external 1", "external 2" if several have a state, with the path of a field.
 	Ignore func(object, path string) bool
 	// Share explores each n-th fault only; 0 and 1 all.
 	Share int

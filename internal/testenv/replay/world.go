@@ -41,7 +41,8 @@ type Instance func(ctx context.Context) (reconcile.Result, error)
 type External struct {
 	// Reset brings it to its state before the first request.
 	Reset func()
-	// End returns its state, to be compared with that at the end of another run; anything that can be encoded as JSON.
+	// End returns its state, to be compared with that at the end of another run; anything that can be encoded as JSON,
+	// or nil if there is none.
 	// It is also called after requests that made a call with World.Do: a state that changed keeps the run going.
 	End func() any
 }
