@@ -1,7 +1,6 @@
 package fieldmanager_test
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -77,16 +76,6 @@ var testKinds = map[string]testKind{
 			"status.ready": {true, false}, "status.phase": {"Up"}, "metadata.labels.a": {"1", "2"},
 		},
 	},
-}
-
-func init() {
-	// A kind with many fields can have many managers.
-	wide := testKinds["ConfigMap"]
-	wide.values = map[string][]any{}
-	for i := range 30 {
-		wide.values[fmt.Sprintf("data.%d", i)] = []any{"1", "2"}
-	}
-	testKinds["wide ConfigMap"] = wide
 }
 
 // itemKeys are the fields that identify the items of lists, by the name of the list.

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"net/netip"
+
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,8 +16,14 @@ type nameRule = apivalidation.ValidateNameFunc
 var (
 	subdomainName nameRule = apivalidation.NameIsDNSSubdomain
 	labelName     nameRule = apivalidation.NameIsDNSLabel
-	serviceName   nameRule = apivalidation.NameIsDNS1035Label
+	serviceName   nameRule = apivalidation.NameIsDNSLabel
 	segmentName   nameRule = path.ValidatePathSegmentName
+	addressName   nameRule = func(name string, _ bool) []string {
+		if addr, err := netip.ParseAddr(name); err != nil || addr.String() != name {
+			return []string{"must be a valid IP address in canonical form"}
+		}
+		return nil
+	}
 )
 
 var metadata = field.NewPath("metadata")

@@ -11,19 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 )
-
-// errNoManager is the error for an apply without a field manager.
-var errNoManager = apierrors.NewInvalid(
-	schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}, "", field.ErrorList{
-		field.Required(field.NewPath("fieldManager"), "is required for apply patch"),
-	})
 
 // Apply implements [client.Client].
 func (c *Client) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -97,7 +89,7 @@ func (s *Store) apply(
 	}
 	next, fields, err := r.fields.Applied(before, live.fields, config, p.force, s.fieldWrite(w, nil))
 	if err != nil {
-		return nil, err
+		return nil, asStatus(err)
 	}
 	if next == before {
 		next = before.DeepCopyObject().(client.Object)
@@ -124,9 +116,10 @@ func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force b
 	}
 	next, fields, err := r.fields.Applied(nil, nil, config, force, s.fieldWrite(w, nil))
 	if err != nil {
-		return nil, err
+		return nil, asStatus(err)
 	}
 	next.SetManagedFields(nil)
+	next.SetResourceVersion("")
 	return s.createDecoded(r, next, w, func() *fieldmanager.Fields { return fields }, true)
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,6 +78,10 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 		return errCreatePartial
 	}
 	options := (&client.CreateOptions{}).ApplyOptions(opts)
+	errs := validation.ValidateCreateOptions(options.AsCreateOptions())
+	if err := invalidOptions("CreateOptions", errs); err != nil {
+		return err
+	}
 	w := write{manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun)}
 	return c.write(ctx, Create, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.create(gvk, obj, w)
@@ -88,6 +94,10 @@ func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.U
 		return errUpdatePartial
 	}
 	options := (&client.UpdateOptions{}).ApplyOptions(opts)
+	errs := validation.ValidateUpdateOptions(options.AsUpdateOptions())
+	if err := invalidOptions("UpdateOptions", errs); err != nil {
+		return err
+	}
 	w := write{manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun)}
 	return c.write(ctx, Update, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.update(gvk, obj, w)
@@ -114,9 +124,10 @@ func (c *Client) patch(
 	request, verb := patchRequest{patchType: p.Type(), data: data, force: force != nil && *force}, Patch
 	if request.isApply() {
 		verb = Apply
-		if w.manager == "" && c.options.FieldManager == "" {
-			return errNoManager
-		}
+	}
+	sent := &metav1.PatchOptions{Force: force, FieldManager: cmp.Or(w.manager, c.options.FieldManager)}
+	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(sent, p.Type())); err != nil {
+		return err
 	}
 	w.manager = c.manager(w.manager)
 	key := client.ObjectKeyFromObject(obj)

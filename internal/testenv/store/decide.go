@@ -1,9 +1,10 @@
 package store
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,16 +47,12 @@ func decideCreate(r *resource, obj client.Object, id identity) error {
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")
-	obj.SetGeneration(0)
 	r.PrepareForCreate(obj)
 	if errs := r.Validate(obj); len(errs) > 0 {
 		return apierrors.NewInvalid(r.gvk.GroupKind(), obj.GetName(), errs)
 	}
 	if version != "" && version != "0" {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-			Message: "resourceVersion should not be set on objects to be created",
-		}}
+		return unknown(errors.New("resourceVersion should not be set on objects to be created"))
 	}
 	return nil
 }
@@ -94,7 +91,11 @@ func decideUpdate(r *resource, live, next client.Object, subresource string) (ve
 
 // checkVersion refuses an update of another version than the live one.
 func checkVersion(r *resource, live, next client.Object) error {
-	switch version := next.GetResourceVersion(); {
+	version := next.GetResourceVersion()
+	if _, err := strconv.ParseUint(version, 10, 64); err != nil && version != "" {
+		return unknown(err)
+	}
+	switch {
 	case version == live.GetResourceVersion():
 		return nil
 	case version != "" && version != "0":

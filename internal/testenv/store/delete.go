@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +20,9 @@ func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.D
 		return err
 	}
 	options := (&client.DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions()
+	if err := invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options)); err != nil {
+		return err
+	}
 	key := client.ObjectKeyFromObject(obj)
 	call := c.call(Delete, gvk, key)
 	call.DryRun = isDryRun(options.DryRun)
@@ -47,7 +51,7 @@ func (c *Client) deleteCollection(gvk schema.GroupVersionKind, options *client.D
 	if err != nil {
 		return err
 	}
-	if r.scope == registry.Namespaced && options.Namespace == "" {
+	if r.scope == registry.Namespaced && options.Namespace == "" || gvk.GroupKind() == namespaceKind {
 		return apierrors.NewMethodNotSupported(r.resource, "delete")
 	}
 	live := *c

@@ -6,7 +6,10 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
@@ -30,6 +33,36 @@ func (r *resource) checkName(namespace, name string) error {
 		return errNoNamespace
 	}
 	return nil
+}
+
+// unknown is the error for what an API server did not expect: it says nothing but the text.
+func unknown(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
+	}}
+}
+
+// asStatus returns an error that says what is wrong as it is, and any other as [unknown].
+func asStatus(err error) error {
+	if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+		return err
+	}
+	return unknown(err)
+}
+
+// invalidOptions is the error for options of a call that an API server refuses; nil if there is nothing wrong.
+func invalidOptions(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
+// invalidPatch is the error for a patch after which an object is none of its kind.
+func invalidPatch(p patchRequest, err error) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+		field.Invalid(field.NewPath("patch"), string(p.data), err.Error()),
+	})
 }
 
 // noSubresource is the error for a path that is not served.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,11 +55,7 @@ func (s *Store) patch(
 	if err != nil {
 		return nil, err
 	}
-	obj, err := r.fromJSON(patched)
-	if err != nil {
-		return nil, err
-	}
-	next, sent, err := r.decode(obj)
+	next, sent, err := r.decodePatched(patched, p)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +63,21 @@ func (s *Store) patch(
 		return nil, err
 	}
 	return s.replace(r, live, next, w, sent)
+}
+
+// decodePatched is decode for the content after a patch.
+func (r *resource) decodePatched(
+	content map[string]any, p patchRequest,
+) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	u := &unstructured.Unstructured{Object: content}
+	if gvk := u.GroupVersionKind(); gvk != r.gvk {
+		return nil, nil, invalidPatch(p, fmt.Errorf("the object is of kind %v, not %v", gvk, r.gvk))
+	}
+	obj, err := r.fromJSON(content)
+	if err != nil {
+		return nil, nil, invalidPatch(p, err)
+	}
+	return r.decode(obj)
 }
 
 // sameName refuses a body with another name than the request.
@@ -115,9 +128,7 @@ func jsonPatched(content map[string]any, data []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := jsonpatch.NewApplyOptions()
-	options.EnsurePathExistsOnAdd, options.AllowMissingPathOnRemove = false, false
-	document, err = patch.ApplyWithOptions(document, options)
+	document, err = patch.Apply(document)
 	if err != nil {
 		return nil, apierrors.NewGenericServerResponse(
 			http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
@@ -160,8 +171,7 @@ func (r *resource) strategicallyPatched(content map[string]any, data []byte) (ma
 	}
 	merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content), patch, empty)
 	if err != nil {
-		return nil, apierrors.NewGenericServerResponse(
-			http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return nil, unknown(err)
 	}
 	return merged, nil
 }

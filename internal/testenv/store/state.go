@@ -110,12 +110,16 @@ func (st *state) remove(r *record) {
 	st.ended = ended
 }
 
-// table has the records of a kind, ordered by namespace and name. It is replaced, never changed.
+// table has the records of a kind in the order of their keys, namespace/name, as an API server lists them. It is
+// replaced, never changed.
 type table []*record
 
 func (t table) search(namespace, name string) (int, bool) {
 	return slices.BinarySearchFunc(t, struct{}{}, func(r *record, _ struct{}) int {
-		return cmp.Or(strings.Compare(r.namespace, namespace), strings.Compare(r.name, name))
+		if r.namespace != namespace {
+			return strings.Compare(r.namespace+"/", namespace+"/")
+		}
+		return strings.Compare(r.name, name)
 	})
 }
 

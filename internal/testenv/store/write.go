@@ -7,6 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -86,14 +88,14 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
+	if live == nil && (!createOnUpdate[gvk.GroupKind()] || w.subresource != "") {
+		return nil, apierrors.NewNotFound(r.resource, next.GetName())
+	}
 	if err := checkUID(r, live, next); err != nil {
 		return nil, err
 	}
-	switch {
-	case live != nil:
+	if live != nil {
 		return s.replace(r, live, next, w, sent)
-	case !createOnUpdate[gvk.GroupKind()] || w.subresource != "":
-		return nil, apierrors.NewNotFound(r.resource, next.GetName())
 	}
 	next.SetResourceVersion("")
 	return s.createDecoded(r, next, w, func() *fieldmanager.Fields {
@@ -211,8 +213,34 @@ func (r *resource) decode(obj client.Object) (client.Object, []metav1.ManagedFie
 	next = next.DeepCopyObject().(client.Object)
 	next.GetObjectKind().SetGroupVersionKind(r.gvk)
 	next.SetManagedFields(nil)
+	if u, ok := next.(*unstructured.Unstructured); ok {
+		if err := coerceMetadata(u.Object); err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
 	next.SetNamespace(r.namespace(next.GetNamespace()))
 	return next, sent, nil
+}
+
+// coerceMetadata gives metadata the form that its Go type has: unknown fields and empty ones go.
+func coerceMetadata(content map[string]any) error {
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	known := &metav1.ObjectMeta{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, known); err != nil {
+		return err
+	}
+	metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(known)
+	if err != nil {
+		return err
+	}
+	if metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	content["metadata"] = metadata
+	return nil
 }
 
 func (r *resource) fromContent(obj client.Object) (client.Object, error) {

@@ -2,23 +2,16 @@ package registry_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -98,90 +91,6 @@ func eventually(t *testing.T, condition func(context.Context) bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// answer is what an API server says to a write, without what it only says in messages of another version.
-type answer struct {
-	// Object is the content with the generation.
-	Object map[string]any
-	Causes []cause
-}
-
-type cause struct{ Type, Field, Message string }
-
-// refusal returns what an error list says.
-func refusal(errs field.ErrorList) answer {
-	var a answer
-	for _, err := range errs {
-		// A server answers so for an error without a field.
-		a.Causes = append(a.Causes, cause{string(err.Type), err.Field, err.ErrorBody()})
-	}
-	return a
-}
-
-// serverAnswer returns what a real server has answered.
-func serverAnswer(t *testing.T, obj *unstructured.Unstructured, err error) answer {
-	t.Helper()
-	if err == nil {
-		return answer{Object: contentOf(obj)}
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		t.Fatal(err)
-	}
-	var a answer
-	for _, c := range status.Status().Details.Causes {
-		a.Causes = append(a.Causes, cause{string(c.Type), c.Field, c.Message})
-	}
-	if len(a.Causes) == 0 {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// contentOf returns an object without its metadata, but for the generation.
-func contentOf(obj *unstructured.Unstructured) map[string]any {
-	content := runtime.DeepCopyJSON(obj.Object)
-	content["metadata"] = map[string]any{"generation": obj.GetGeneration()}
-	return content
-}
-
-func diffAnswers(want, got answer) string {
-	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.SortSlices(func(a, b cause) int {
-		return strings.Compare(a.Field+a.Type+a.Message, b.Field+b.Type+b.Message)
-	}))
-}
-
-// inMemory makes the calls of a table with a strategy, as a store would.
-type inMemory struct {
-	registry.Strategy
-	stored *unstructured.Unstructured
-}
-
-func (m *inMemory) create(obj *unstructured.Unstructured) answer {
-	obj = obj.DeepCopy()
-	obj.SetUID("uid")
-	obj.SetResourceVersion("1")
-	obj.SetCreationTimestamp(metav1.Unix(1, 0))
-	m.PrepareForCreate(obj)
-	if errs := m.Validate(obj); len(errs) > 0 {
-		return refusal(errs)
-	}
-	m.stored = obj
-	return answer{Object: contentOf(obj)}
-}
-
-func (m *inMemory) update(obj *unstructured.Unstructured, subresource string) answer {
-	old := m.stored.DeepCopy()
-	m.PrepareForUpdate(obj, m.stored, subresource)
-	if errs := m.ValidateUpdate(obj, m.stored, subresource); len(errs) > 0 {
-		return refusal(errs)
-	}
-	if diff := cmp.Diff(old, m.stored); diff != "" {
-		panic("the stored object has changed:\n" + diff)
-	}
-	m.stored = obj
-	return answer{Object: contentOf(obj)}
 }
 
 // withContent returns a copy of an object with other contents than its metadata.
