@@ -80,7 +80,6 @@ func establish(definition *apiextensionsv1.CustomResourceDefinition) {
 	} {
 		condition.Status = apiextensionsv1.ConditionTrue
 		condition.LastTransitionTime = definition.CreationTimestamp
-		condition.ObservedGeneration = definition.Generation
 		same := func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == condition.Type }
 		if i := slices.IndexFunc(status.Conditions, same); i >= 0 {
 			if status.Conditions[i].Status == condition.Status {

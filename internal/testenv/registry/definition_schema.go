@@ -26,13 +26,22 @@ type objectSchema struct {
 	rules *cel.Validator
 }
 
-// newObjectSchema compiles a schema in which validateSchema has found nothing.
-func newObjectSchema(s *apiextensions.JSONSchemaProps, path *field.Path) (*objectSchema, field.ErrorList) {
+func newObjectSchema(
+	s *apiextensions.JSONSchemaProps, hasStatus bool, path *field.Path,
+) (*objectSchema, field.ErrorList) {
+	errs := validateSchema(s, hasStatus, path)
 	structural, err := structuralschema.NewStructural(s)
 	if err != nil {
-		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
+		if len(errs) == 0 {
+			errs = append(errs, field.Invalid(path, "", err.Error()))
+		}
+		return nil, errs
 	}
-	if errs := validateStructural(structural, path); len(errs) > 0 {
+	errs = append(errs, validateStructural(structural, path)...)
+	if len(errs) == 0 {
+		errs = validateRules(structural, path)
+	}
+	if len(errs) > 0 {
 		return nil, errs
 	}
 	compiled := &objectSchema{structural: structural}

@@ -69,8 +69,12 @@ func validateVersions(versions []apiextensionsv1.CustomResourceDefinitionVersion
 		}
 		names[version.Name] = true
 		if problems := utilvalidation.IsDNS1035Label(version.Name); len(problems) > 0 {
-			path := path.Index(i).Child("name")
-			errs = append(errs, field.Invalid(path, version.Name, strings.Join(problems, ",")))
+			detail := strings.Join(problems, ",")
+			errs = append(errs, field.Invalid(path.Index(i).Child("name"), version.Name, detail))
+			if i == 0 {
+				// The internal version has the name of the first version a second time.
+				errs = append(errs, field.Invalid(field.NewPath("spec", "version"), version.Name, detail))
+			}
 		}
 	}
 	if len(names) < len(versions) {
