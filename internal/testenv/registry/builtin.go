@@ -41,6 +41,8 @@ var builtIn = sync.OnceValue(func() map[schema.GroupKind]Type {
 			types[kind.GroupKind()] = t
 		}
 	}
+	definitions := customResourceDefinitions()
+	types[definitions.Kind] = definitions
 	return types
 })
 
@@ -138,12 +140,13 @@ func (s builtInStrategy) PrepareForUpdate(obj, old client.Object, subresource st
 
 // Validate implements [Strategy].
 func (s builtInStrategy) Validate(obj client.Object) field.ErrorList {
-	return append(validateMetadata(obj, s.scope, s.name), s.rules.validate(obj, nil)...)
+	errs := append(validateMetadata(obj, s.scope, s.name), validateFinalizers(obj)...)
+	return append(errs, s.rules.validate(obj, nil)...)
 }
 
 // ValidateUpdate implements [Strategy].
 func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList {
-	errs := validateMetadataUpdate(obj, old, s.scope, s.name)
+	errs := append(validateMetadataUpdate(obj, old, s.scope, s.name), validateFinalizers(obj)...)
 	if subresource != "" {
 		return errs
 	}

@@ -1,6 +1,9 @@
 package registry
 
 import (
+	"encoding/json"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -40,8 +43,12 @@ func validateSecret(s, old *corev1.Secret) field.ErrorList {
 		errs = append(errs, field.TooLong(data, "", corev1.MaxSecretSize))
 	}
 	for _, key := range requiredKeys[s.Type] {
-		if _, ok := s.Data[key]; !ok {
+		value, ok := s.Data[key]
+		switch {
+		case !ok:
 			errs = append(errs, field.Required(data.Key(key), ""))
+		case strings.HasPrefix(key, ".docker") && !json.Valid(value):
+			errs = append(errs, field.Invalid(data.Key(key), "<secret contents redacted>", "must be valid JSON"))
 		}
 	}
 	if s.Type == corev1.SecretTypeBasicAuth {

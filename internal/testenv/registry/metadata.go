@@ -2,9 +2,11 @@ package registry
 
 import (
 	"net/netip"
+	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -41,6 +43,21 @@ func keepMetadata(obj, old client.Object) {
 func validateMetadata(obj client.Object, scope Scope, name nameRule) field.ErrorList {
 	namespaced := scope == Namespaced || scope == AnyScope && obj.GetNamespace() != ""
 	return apivalidation.ValidateObjectMetaAccessor(obj, namespaced, name, metadata)
+}
+
+// validateFinalizers requires the finalizers of a built-in kind to be those of Kubernetes, or to have a prefix, see
+// "Finalizers" in its documentation.
+func validateFinalizers(obj client.Object) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range obj.GetFinalizers() {
+		switch {
+		case strings.Contains(name, "/"):
+		case name != metav1.FinalizerOrphanDependents && name != metav1.FinalizerDeleteDependents && name != "kubernetes":
+			errs = append(errs, field.Invalid(metadata.Child("finalizers").Index(i), name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
 }
 
 func validateMetadataUpdate(obj, old client.Object, scope Scope, name nameRule) field.ErrorList {

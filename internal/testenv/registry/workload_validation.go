@@ -92,11 +92,10 @@ func validateSelected(
 	selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, at *field.Path,
 ) field.ErrorList {
 	path := at.Child("selector")
-	if selector == nil {
-		return field.ErrorList{field.Required(path, "")}
-	}
 	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
-	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+	if selector == nil {
+		errs = append(errs, field.Required(path, "")) // It selects nothing, so the labels do not match either.
+	} else if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		errs = append(errs, field.Invalid(path, selector, "empty selector is invalid"))
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)

@@ -71,11 +71,11 @@ func noSubresource(r *resource, name string) error {
 		http.StatusNotFound, "", r.resource, name, "", 0, true)
 }
 
+var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
+
 // refuseTerminating is the error for the creation of an object whose definition is being deleted.
-func refuseTerminating(r *resource) error {
-	err := apierrors.NewMethodNotSupported(r.resource, "create")
-	err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
-	return err
+func refuseTerminating(r *resource, name string) error {
+	return apierrors.NewForbidden(r.resource, name, errTerminating)
 }
 
 // terminating reports whether the definition of the kind is being deleted.

@@ -51,7 +51,7 @@ func (s *Store) createDecoded(
 	r *resource, next client.Object, w write, fields func() *fieldmanager.Fields, shown bool,
 ) (*record, error) {
 	if r.terminating() {
-		return nil, refuseTerminating(r)
+		return nil, refuseTerminating(r, next.GetName())
 	}
 	if err := s.checkNamespace(r, next.GetNamespace(), next.GetName()); err != nil {
 		return nil, err
