@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/memserver"
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
@@ -20,6 +21,9 @@ type backend struct {
 	// compatible one.
 	fake   client.Client
 	server *memserver.Server
+	// store is the faithful back end, and view what its client sees of it. They are nil in others.
+	store *store.Store
+	view  *store.View
 	// close ends the use.
 	close func(ctx context.Context) error
 	// problems are what is wrong with the given state.
@@ -30,6 +34,9 @@ type backend struct {
 func (c *ExpectConfig) newBackend(journal *recording.Journal) backend {
 	if c.Server != nil {
 		return c.newLive(journal)
+	}
+	if c.faithful {
+		return c.newFaithful(journal)
 	}
 	return c.newCompat(journal)
 }
