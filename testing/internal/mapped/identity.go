@@ -119,11 +119,11 @@ func (s *Server) serverUID(row string) (uid string, known bool) {
 }
 
 // Pair says that an object in the answer of a client of s is the same as an object of another store, in the same state.
-// From then on its UID and resource version are those of the other.
-func (s *Server) Pair(answer, other client.Object) error {
+// From then on its UID and resource version are those of the other. It returns the key of the object.
+func (s *Server) Pair(answer, other client.Object) (store.Key, error) {
 	kind, err := s.inner.GroupVersionKindFor(answer)
 	if err != nil {
-		return err
+		return store.Key{}, err
 	}
 	key := store.Key{Kind: kind.GroupKind(), Namespace: answer.GetNamespace(), Name: answer.GetName()}
 	s.mu.Lock()
@@ -135,7 +135,7 @@ func (s *Server) Pair(answer, other client.Object) error {
 	if version, ok := s.versions[versionOf{key, answer.GetResourceVersion()}]; ok && other.GetResourceVersion() != "" {
 		s.pairVersions(key, other.GetResourceVersion(), version)
 	}
-	return nil
+	return key, nil
 }
 
 // give says what the row knows a given object by, which the API server has made.
