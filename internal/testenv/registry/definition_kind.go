@@ -80,7 +80,6 @@ func establish(definition *apiextensionsv1.CustomResourceDefinition) {
 	} {
 		condition.Status = apiextensionsv1.ConditionTrue
 		condition.LastTransitionTime = definition.CreationTimestamp
-		condition.ObservedGeneration = definition.Generation
 		same := func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == condition.Type }
 		if i := slices.IndexFunc(status.Conditions, same); i >= 0 {
 			if status.Conditions[i].Status == condition.Status {
@@ -112,7 +111,7 @@ func (definitionStrategy) PrepareForDelete(obj client.Object) {
 // Validate implements [Strategy].
 func (definitionStrategy) Validate(obj client.Object) field.ErrorList {
 	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
-	errs := validateDefinitionMetadata(definition, &definition.Spec)
+	errs := validateDefinitionMetadata(definition)
 	errs = append(errs, compiledDefinitions.get(&definition.Spec).errs...)
 	return append(errs, validateStoredVersions(definition)...)
 }

@@ -82,7 +82,10 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	if err := invalidOptions("CreateOptions", errs); err != nil {
 		return err
 	}
-	w := write{manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun)}
+	w := write{
+		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
+		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	}
 	return c.write(ctx, Create, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.create(gvk, obj, w)
 	})
@@ -98,7 +101,10 @@ func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.U
 	if err := invalidOptions("UpdateOptions", errs); err != nil {
 		return err
 	}
-	w := write{manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun)}
+	w := write{
+		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
+		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	}
 	return c.write(ctx, Update, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.update(gvk, obj, w)
 	})
@@ -109,7 +115,10 @@ func (c *Client) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
 ) error {
 	options := (&client.PatchOptions{}).ApplyOptions(opts)
-	w := write{manager: options.FieldManager, dryRun: isDryRun(options.DryRun)}
+	w := write{
+		manager: options.FieldManager, dryRun: isDryRun(options.DryRun),
+		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	}
 	return c.patch(ctx, obj, obj, patch, options.Force, w)
 }
 
@@ -169,7 +178,11 @@ func (c *Client) answer(
 	if _, ok := body.(runtime.Unstructured); !ok && verb == Create {
 		kept = schema.GroupVersionKind{}
 	}
-	if err := answer.copyTo(body, gvk.GroupVersion()); err != nil {
+	version := gvk.GroupVersion()
+	if answer.gvk.Kind != gvk.Kind { // It is that of a subresource.
+		version = answer.gvk.GroupVersion()
+	}
+	if err := answer.copyTo(body, version); err != nil {
 		return err
 	}
 	body.GetObjectKind().SetGroupVersionKind(kept)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,9 +129,14 @@ func conflict(r *resource, name, format string, args ...any) error {
 
 // ends reports whether an update ends a deletion: nothing holds the object any more.
 func ends(next, live client.Object) bool {
+	if live.GetDeletionTimestamp() == nil || len(next.GetFinalizers()) > 0 {
+		return false
+	}
+	if ns, ok := next.(*corev1.Namespace); ok {
+		return len(ns.Spec.Finalizers) == 0
+	}
 	grace := live.GetDeletionGracePeriodSeconds()
-	return live.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 && (grace == nil || *grace == 0) &&
-		live.GetObjectKind().GroupVersionKind().GroupKind() != namespaceKind
+	return grace == nil || *grace == 0
 }
 
 // same reports whether two objects of the same version have the same contents. Managed fields do not count.

@@ -19,6 +19,7 @@ import (
 func (s *Store) Give(objs ...client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.state.collected = 0
 	given := make([]*record, len(objs))
 	for _, definitions := range []bool{true, false} {
 		for i, obj := range objs {

@@ -41,11 +41,14 @@ func (s *Store) patch(
 	if err != nil {
 		return nil, err
 	}
-	if p.isApply() {
+	if p.isApply() && w.subresource != scaleSubresource {
 		return s.apply(r, live, key, p, w)
 	}
 	if live == nil {
 		return nil, apierrors.NewNotFound(r.resource, key.Name)
+	}
+	if w.subresource == scaleSubresource {
+		return s.patchScale(r, live, p, w)
 	}
 	content, err := live.content(gvk.GroupVersion())
 	if err != nil {
@@ -55,7 +58,7 @@ func (s *Store) patch(
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decodePatched(patched, p)
+	next, sent, err := r.decodePatched(patched, p, w)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +70,16 @@ func (s *Store) patch(
 
 // decodePatched is decode for the content after a patch.
 func (r *resource) decodePatched(
-	content map[string]any, p patchRequest,
+	content map[string]any, p patchRequest, w write,
 ) (client.Object, []metav1.ManagedFieldsEntry, error) {
 	u := &unstructured.Unstructured{Object: content}
 	if gvk := u.GroupVersionKind(); gvk != r.gvk {
 		return nil, nil, invalidPatch(p, fmt.Errorf("the object is of kind %v, not %v", gvk, r.gvk))
+	}
+	if w.strict {
+		if err := r.checkFields(content); err != nil {
+			return nil, nil, invalidPatch(p, err)
+		}
 	}
 	obj, err := r.fromJSON(content)
 	if err != nil {

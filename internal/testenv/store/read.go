@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -173,7 +171,7 @@ func (c *Client) fill(list client.ObjectList, gvk schema.GroupVersionKind, found
 	if len(items) == 0 {
 		emptyItems(list)
 	}
-	list.SetResourceVersion(strconv.FormatInt(found.revision, 10))
+	list.SetResourceVersion(found.version)
 	list.SetContinue(found.next)
 	list.SetRemainingItemCount(found.remaining)
 	return nil
@@ -207,27 +205,4 @@ func itemOf(list client.ObjectList) (func() client.Object, error) {
 		return nil, fmt.Errorf("the items of %T are no objects", list)
 	}
 	return func() client.Object { return reflect.New(item).Interface().(client.Object) }, nil
-}
-
-// page is what is answered to a list.
-type page struct {
-	records   []*record
-	revision  int64
-	next      string
-	remaining *int64
-}
-
-// page returns what a list sees.
-func (c *Client) page(gvk schema.GroupVersionKind, options *client.ListOptions) (page, error) {
-	seen, err := c.see(gvk)
-	if err != nil {
-		return page{}, err
-	}
-	selects, err := c.selector(seen.resource, options)
-	if err != nil {
-		return page{}, err
-	}
-	selected := slices.DeleteFunc(slices.Clone(seen.table.in(seen.resource.namespace(options.Namespace))),
-		func(r *record) bool { return seen.view.hides(r.key()) || !selects(r) })
-	return page{records: selected, revision: seen.revision}, nil
 }

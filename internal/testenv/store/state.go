@@ -20,6 +20,8 @@ type state struct {
 	given int64
 	// generated counts the names that were generated.
 	generated int
+	// collected is the revision at which there was no garbage; 0 if that is not known.
+	collected int64
 	tables    map[schema.GroupKind]table
 	// ended counts the objects of a name that are gone. The map is replaced, never changed.
 	ended map[Key]int
@@ -159,6 +161,12 @@ func (t table) in(namespace string) table {
 		end++
 	}
 	return t[start:end]
+}
+
+// from returns the records that do not come before a name.
+func (t table) from(namespace, name string) table {
+	i, _ := t.search(namespace, name)
+	return t[i:]
 }
 
 // slashed returns namespace/name, or the name alone.

@@ -2,11 +2,15 @@ package store
 
 import (
 	"context"
-	"errors"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -24,18 +28,31 @@ type subresourceClient struct {
 	name   string
 }
 
-// Get implements [client.SubResourceReader].
+// Get implements [client.SubResourceReader]. There are status and scale.
 func (c *subresourceClient) Get(
 	ctx context.Context, obj, subresource client.Object, _ ...client.SubResourceGetOption,
 ) error {
-	return errors.ErrUnsupported
+	w := write{subresource: c.name}
+	key := client.ObjectKeyFromObject(obj)
+	return c.client.answer(ctx, Get, obj, subresource, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		return c.client.store.getSubresource(gvk, key, c.name)
+	})
 }
 
-// Create implements [client.SubResourceWriter].
+// Create implements [client.SubResourceWriter]. There are the eviction of a Pod, which respects no disruption budget, and
+// the token of a ServiceAccount.
 func (c *subresourceClient) Create(
 	ctx context.Context, obj, subresource client.Object, opts ...client.SubResourceCreateOption,
 ) error {
-	return errors.ErrUnsupported
+	options := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
+	w := write{
+		manager:     c.client.manager(options.FieldManager),
+		subresource: c.name, dryRun: isDryRun(options.DryRun),
+	}
+	name(subresource, obj)
+	return c.client.answer(ctx, Create, obj, subresource, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		return c.client.store.createSubresource(gvk, client.ObjectKeyFromObject(obj), subresource, w)
+	})
 }
 
 // Update implements [client.SubResourceWriter].
@@ -56,6 +73,9 @@ func (c *subresourceClient) Update(
 		subresource: c.name, dryRun: isDryRun(options.DryRun),
 	}
 	return c.client.answer(ctx, Update, obj, body, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		if c.name == scaleSubresource {
+			return c.client.store.updateScale(gvk, body, w)
+		}
 		return c.client.store.update(gvk, body, w)
 	})
 }
@@ -93,4 +113,116 @@ func name(body, obj client.Object) {
 	if body.GetNamespace() == "" {
 		body.SetNamespace(obj.GetNamespace())
 	}
+}
+
+// getSubresource returns what a subresource has.
+func (s *Store) getSubresource(gvk schema.GroupVersionKind, key client.ObjectKey, name string) (*record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r, err := s.resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+	live, err := s.writable(r, key.Namespace, key.Name, name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case live == nil:
+		return nil, apierrors.NewNotFound(r.resource, key.Name)
+	case name == scaleSubresource:
+		return r.scaleOf(live)
+	}
+	return live, nil
+}
+
+// createSubresource makes a request to a subresource that is an action.
+func (s *Store) createSubresource(
+	gvk schema.GroupVersionKind, key client.ObjectKey, body client.Object, w write,
+) (*record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+	live, err := s.writable(r, key.Namespace, key.Name, w.subresource)
+	switch {
+	case err != nil:
+		return nil, err
+	case live == nil:
+		return nil, apierrors.NewNotFound(r.resource, key.Name)
+	case w.subresource == "eviction":
+		return s.evict(r, live, body, w)
+	}
+	return s.issueToken(live, body)
+}
+
+// evict deletes a Pod.
+func (s *Store) evict(r *resource, live *record, body client.Object, w write) (*record, error) {
+	eviction := &policyv1.Eviction{}
+	if err := decodeBody(body, eviction); err != nil {
+		return nil, err
+	}
+	options := eviction.DeleteOptions
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	if w.dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	if err := s.deleteRecord(r, live, options, w.manager); err != nil {
+		return nil, err
+	}
+	return newRecord(policyv1.SchemeGroupVersion.WithKind("Eviction"), eviction), nil
+}
+
+// issueToken returns a token of a ServiceAccount, which nobody accepts.
+func (s *Store) issueToken(live *record, body client.Object) (*record, error) {
+	request := &authenticationv1.TokenRequest{}
+	if err := decodeBody(body, request); err != nil {
+		return nil, err
+	}
+	seconds := ptr.Deref(request.Spec.ExpirationSeconds, int64(time.Hour/time.Second))
+	request.Spec.ExpirationSeconds = &seconds
+	now := s.now()
+	request.CreationTimestamp = now
+	request.Status = authenticationv1.TokenRequestStatus{
+		Token:               "token-of-" + live.namespace + "-" + live.name,
+		ExpirationTimestamp: metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)),
+	}
+	return newRecord(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), request), nil
+}
+
+// decodeBody makes target what was sent.
+func decodeBody(body, target client.Object) error {
+	content, err := contentOf(body)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, target); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// checkSubresource refuses a subresource that the kind lacks.
+func (r *resource) checkSubresource(subresource, name string) error {
+	served := false
+	switch subresource {
+	case "":
+		return nil
+	case "status":
+		served = r.HasStatus()
+	case scaleSubresource:
+		_, served = r.scalePaths()
+	case "eviction":
+		served = r.gvk.GroupKind() == schema.GroupKind{Kind: "Pod"}
+	case "token":
+		served = r.gvk.GroupKind() == schema.GroupKind{Kind: "ServiceAccount"}
+	}
+	if served {
+		return nil
+	}
+	return noSubresource(r, name)
 }

@@ -1,14 +1,11 @@
 package store
 
 import (
-	"reflect"
 	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,11 +13,17 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
 
+// controlPlane is the field manager of the control plane itself.
+const controlPlane = "kube-controller-manager"
+
 // write says who writes, and how.
 type write struct {
+	// manager is empty for the control plane.
 	manager     string
 	subresource string
 	dryRun      bool
+	// strict refuses unknown fields.
+	strict bool
 }
 
 // create stores a new object.
@@ -31,7 +34,7 @@ func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decode(obj)
+	next, sent, err := r.decodeRequest(obj, w)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +48,7 @@ func (s *Store) createDecoded(
 	r *resource, next client.Object, w write, fields func() *fieldmanager.Fields, shown bool,
 ) (*record, error) {
 	if r.terminating() {
-		return nil, refuseTerminating(r)
+		return nil, refuseTerminating(r, next.GetName())
 	}
 	if err := s.checkNamespace(r, next.GetNamespace(), next.GetName()); err != nil {
 		return nil, err
@@ -80,7 +83,7 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decode(obj)
+	next, sent, err := r.decodeRequest(obj, w)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +112,8 @@ func (s *Store) writable(r *resource, namespace, name, subresource string) (*rec
 	if err := r.checkName(namespace, name); err != nil {
 		return nil, err
 	}
-	if subresource == "status" && !r.HasStatus() {
-		return nil, noSubresource(r, name)
+	if err := r.checkSubresource(subresource, name); err != nil {
+		return nil, err
 	}
 	return s.state.find(Key{r.gvk.GroupKind(), r.namespace(namespace), name}), nil
 }
@@ -196,59 +199,10 @@ func (s *Store) commit(before, after *record, manager string) error {
 }
 
 func (s *Store) fieldWrite(w write, sent []metav1.ManagedFieldsEntry) fieldmanager.Write {
+	if w.manager == "" {
+		w.manager = controlPlane
+	}
 	return fieldmanager.Write{Manager: w.manager, Subresource: w.subresource, Time: s.options.Now(), Sent: sent}
-}
-
-// decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart.
-func (r *resource) decode(obj client.Object) (client.Object, []metav1.ManagedFieldsEntry, error) {
-	sent := obj.GetManagedFields()
-	next := obj
-	if reflect.TypeOf(obj) != r.goType {
-		converted, err := r.fromContent(obj)
-		if err != nil {
-			return nil, nil, err
-		}
-		next = converted
-	}
-	next = next.DeepCopyObject().(client.Object)
-	next.GetObjectKind().SetGroupVersionKind(r.gvk)
-	next.SetManagedFields(nil)
-	if u, ok := next.(*unstructured.Unstructured); ok {
-		if err := coerceMetadata(u.Object); err != nil {
-			return nil, nil, apierrors.NewBadRequest(err.Error())
-		}
-	}
-	next.SetNamespace(r.namespace(next.GetNamespace()))
-	return next, sent, nil
-}
-
-// coerceMetadata gives metadata the form that its Go type has: unknown fields and empty ones go.
-func coerceMetadata(content map[string]any) error {
-	metadata, ok := content["metadata"].(map[string]any)
-	if !ok {
-		return nil
-	}
-	known := &metav1.ObjectMeta{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, known); err != nil {
-		return err
-	}
-	metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(known)
-	if err != nil {
-		return err
-	}
-	if metadata["creationTimestamp"] == nil {
-		delete(metadata, "creationTimestamp")
-	}
-	content["metadata"] = metadata
-	return nil
-}
-
-func (r *resource) fromContent(obj client.Object) (client.Object, error) {
-	content, err := contentOf(obj)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return r.fromJSON(content)
 }
 
 // isDefinition reports whether a record is a definition.
