@@ -25,7 +25,7 @@ type Comparison struct {
 	mu sync.Mutex
 	// versions are the last resource versions in memory that the row has seen, by object.
 	versions    map[store.Key]string
-	differences []string
+	differences []Difference
 }
 
 // New returns a comparison with a server.
@@ -33,12 +33,44 @@ func New(server *mapped.Server) *Comparison {
 	return &Comparison{server: server, versions: map[store.Key]string{}}
 }
 
-// Differences returns what was different, a line for each call, in the order of the calls. After the first one the two
-// servers may have different states, so the others may be its consequences.
-func (c *Comparison) Differences() []string {
+// Difference is what was different about a call.
+type Difference struct {
+	// Call is the call; zero for what was before all calls.
+	Call store.Call
+	// Text says what is different, as far as possible as the rule that one of the servers lacks.
+	Text string
+}
+
+// String returns the call and the text.
+func (d Difference) String() string {
+	if d.Call.Verb == "" {
+		return d.Text
+	}
+	return d.Call.String() + ": " + d.Text
+}
+
+// Rule is String for all objects of the kind.
+func (d Difference) Rule() string {
+	d.Call.Namespace, d.Call.Name = "", ""
+	return d.String()
+}
+
+// First returns the first difference. After it the two servers may have different states, so that others may be its
+// consequences.
+func (c *Comparison) First() (first Difference, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]string(nil), c.differences...)
+	if len(c.differences) == 0 {
+		return first, false
+	}
+	return c.differences[0], true
+}
+
+// Note notes why a row cannot be compared.
+func (c *Comparison) Note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.differences = append(c.differences, Difference{Text: "the server does not take what is given: " + err.Error()})
 }
 
 // Client returns a client that makes each call with memory, and then with server. Watches are those of memory.

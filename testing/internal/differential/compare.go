@@ -22,7 +22,7 @@ import (
 func (c *Comparison) compare(of call, inMemory, onServer error) {
 	add := func(difference string) {
 		if difference != "" {
-			c.differences = append(c.differences, of.String()+": "+difference)
+			c.differences = append(c.differences, Difference{of.Call, difference})
 		}
 	}
 	if inMemory != nil || onServer != nil {
