@@ -183,10 +183,13 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 	for name, c := range r.additional {
 		add(name, *c)
 	}
-	externals := []replay.External{{Reset: func() { r.endRun(t) }, End: func() any { return nil }}}
-	for _, external := range r.externals {
-		externals = append(externals, replay.External(external))
+	externals := []replay.External{{Reset: func() {}, End: func() any { return nil }}}
+	for i, external := range r.externals {
+		externals = append(externals[:i], replay.External(external))
 	}
+	// A run begins when the externals are reset.
+	reset := externals[0].Reset
+	externals[0].Reset = func() { r.endRun(t); reset() }
 	if len(problems) > 0 {
 		return replay.Program{}, errors.New(strings.Join(problems, "; "))
 	}

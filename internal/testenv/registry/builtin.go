@@ -140,21 +140,24 @@ func (s builtInStrategy) PrepareForUpdate(obj, old client.Object, subresource st
 
 // Validate implements [Strategy].
 func (s builtInStrategy) Validate(obj client.Object) field.ErrorList {
-	errs := append(validateMetadata(obj, s.scope, s.name), validateFinalizers(obj)...)
-	return append(errs, s.rules.validate(obj, nil)...)
+	return append(validateMetadata(obj, s.scope, s.name), s.validateContents(obj, nil)...)
 }
 
-// ValidateUpdate implements [Strategy].
+// ValidateUpdate implements [Strategy]. What was wrong with old already is accepted.
 func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList {
-	errs := append(validateMetadataUpdate(obj, old, s.scope, s.name), validateFinalizers(obj)...)
+	errs := validateMetadataUpdate(obj, old, s.scope, s.name)
 	if subresource != "" {
 		return errs
 	}
-	contents := s.rules.validate(obj, old)
+	contents := s.validateContents(obj, old)
 	if len(contents) > 0 {
-		contents = ratchet(contents, s.rules.validate(old, nil))
+		contents = ratchet(contents, s.validateContents(old, nil))
 	}
 	return append(errs, contents...)
+}
+
+func (s builtInStrategy) validateContents(obj, old client.Object) field.ErrorList {
+	return append(validateFinalizers(obj), s.rules.validate(obj, old)...)
 }
 
 // Converter implements [Strategy].

@@ -2,7 +2,7 @@ package registry
 
 import (
 	"encoding/json"
-	"strings"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -43,12 +43,14 @@ func validateSecret(s, old *corev1.Secret) field.ErrorList {
 		errs = append(errs, field.TooLong(data, "", corev1.MaxSecretSize))
 	}
 	for _, key := range requiredKeys[s.Type] {
-		value, ok := s.Data[key]
-		switch {
-		case !ok:
+		if _, ok := s.Data[key]; !ok {
 			errs = append(errs, field.Required(data.Key(key), ""))
-		case strings.HasPrefix(key, ".docker") && !json.Valid(value):
-			errs = append(errs, field.Invalid(data.Key(key), "<secret contents redacted>", "must be valid JSON"))
+		}
+	}
+	for _, key := range []string{corev1.DockerConfigKey, corev1.DockerConfigJsonKey} {
+		value, ok := s.Data[key]
+		if ok && slices.Contains(requiredKeys[s.Type], key) && !json.Valid(value) {
+			errs = append(errs, field.Invalid(data.Key(key), "<secret contents redacted>", "must be JSON"))
 		}
 	}
 	if s.Type == corev1.SecretTypeBasicAuth {

@@ -15,9 +15,8 @@ import (
 //
 // It takes milliseconds, and is done once for all definitions with the same spec.
 func FromDefinition(definition *apiextensionsv1.CustomResourceDefinition) (Type, error) {
-	spec := completeSpec(&definition.Spec)
-	errs := validateDefinitionMetadata(definition, spec)
-	compiled := compiledDefinitions.get(spec)
+	errs := validateDefinitionMetadata(definition)
+	compiled := compiledDefinitions.get(&definition.Spec)
 	errs = append(errs, compiled.errs...)
 	if len(errs) > 0 {
 		return Type{}, fmt.Errorf("CustomResourceDefinition %s: %w", definition.Name, errs.ToAggregate())

@@ -99,7 +99,7 @@ func eventually(ctx context.Context, t *testing.T, condition func(context.Contex
 }
 
 // withContent returns a copy of an object with other contents than its metadata.
-func withContent(t *testing.T, obj *unstructured.Unstructured, content string) *unstructured.Unstructured {
+func withContent(t testing.TB, obj *unstructured.Unstructured, content string) *unstructured.Unstructured {
 	t.Helper()
 	var fields map[string]any
 	if err := yaml.Unmarshal([]byte(content), &fields); err != nil {

@@ -111,7 +111,7 @@ func (definitionStrategy) PrepareForDelete(obj client.Object) {
 // Validate implements [Strategy].
 func (definitionStrategy) Validate(obj client.Object) field.ErrorList {
 	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
-	errs := validateDefinitionMetadata(definition, &definition.Spec)
+	errs := validateDefinitionMetadata(definition)
 	errs = append(errs, compiledDefinitions.get(&definition.Spec).errs...)
 	return append(errs, validateStoredVersions(definition)...)
 }

@@ -15,21 +15,16 @@ import (
 // here are the rules for conversion webhooks, printer columns, selectable fields, the scale subresource, and API
 // groups that are protected.
 
-func validateDefinitionMetadata(
-	definition *apiextensionsv1.CustomResourceDefinition, spec *apiextensionsv1.CustomResourceDefinitionSpec,
-) field.ErrorList {
-	return validateMetadata(definition, Cluster, definitionName(spec))
-}
-
-// definitionName requires the name that the spec implies.
-func definitionName(spec *apiextensionsv1.CustomResourceDefinitionSpec) nameRule {
-	return func(name string, prefix bool) []string {
-		problems := validation.NameIsDNSSubdomain(name, prefix)
-		if name != spec.Names.Plural+"."+spec.Group {
+// validateDefinitionMetadata requires the name that the spec implies.
+func validateDefinitionMetadata(definition *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	names, group := definition.Spec.Names, definition.Spec.Group
+	return validateMetadata(definition, Cluster, func(name string, prefix bool) []string {
+		problems := subdomainName(name, prefix)
+		if name != names.Plural+"."+group {
 			problems = append(problems, `must be spec.names.plural+"."+spec.group`)
 		}
 		return problems
-	}
+	})
 }
 
 // validateDefinitionSpec returns what is wrong with a spec with defaults, but for the schemas.

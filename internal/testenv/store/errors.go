@@ -2,15 +2,12 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
@@ -23,6 +20,8 @@ var (
 	errUpdatePartial   = errors.New("cannot update using only metadata -- did you mean to patch?")
 	errStatusOfPartial = errors.New("cannot update subresource using only metadata -- did you mean to patch?")
 )
+
+var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
 
 // checkName refuses what names no object.
 func (r *resource) checkName(namespace, name string) error {
@@ -71,8 +70,6 @@ func noSubresource(r *resource, name string) error {
 		http.StatusNotFound, "", r.resource, name, "", 0, true)
 }
 
-var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
-
 // refuseTerminating is the error for the creation of an object whose definition is being deleted.
 func refuseTerminating(r *resource, name string) error {
 	return apierrors.NewForbidden(r.resource, name, errTerminating)
@@ -81,18 +78,4 @@ func refuseTerminating(r *resource, name string) error {
 // terminating reports whether the definition of the kind is being deleted.
 func (r *resource) terminating() bool {
 	return r.definition != nil && r.definition.DeletionTimestamp != nil
-}
-
-// fromJSON returns the content in the Go type of the kind. They may share parts.
-func (r *resource) fromJSON(content map[string]any) (client.Object, error) {
-	obj := r.New()
-	if u, ok := obj.(runtime.Unstructured); ok {
-		u.SetUnstructuredContent(content)
-		return obj, nil
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
-			r.gvk.Kind, r.gvk.Version, r.gvk.Kind, err))
-	}
-	return obj, nil
 }

@@ -59,8 +59,8 @@ func (s *Store) Fork() *Store {
 	return &Store{options: s.options, catalog: s.catalog, state: s.state.fork()}
 }
 
-// At sets the time of the writes that follow; nil is the real time.
-func (s *Store) At(now func() time.Time) {
+// SetNow sets the time of the writes that follow, such as that of a run in a fork; nil is the real time.
+func (s *Store) SetNow(now func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now == nil {
