@@ -52,7 +52,7 @@ func newRun(program Program, faults []Fault) *run {
 	r.now.Store(&program.Now)
 	for name, given := range program.Clusters {
 		c := &cluster{name: name, options: given.Options, store: given.Store.Fork(), view: store.NewView()}
-		c.store.At(func() time.Time { return *r.now.Load() })
+		c.store.SetNow(func() time.Time { return *r.now.Load() })
 		c.base = c.store.Revision()
 		c.view.Hide(given.Hidden...)
 		r.clusters[name] = c

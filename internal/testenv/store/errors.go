@@ -21,8 +21,6 @@ var (
 	errStatusOfPartial = errors.New("cannot update subresource using only metadata -- did you mean to patch?")
 )
 
-var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
-
 // checkName refuses what names no object.
 func (r *resource) checkName(namespace, name string) error {
 	switch {
