@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 const answersFile = "testdata/answers.txt"
 
 var checks = slices.Concat(identityChecks, deletionChecks, namespaceChecks, schemaChecks, builtInChecks, callChecks,
-	applyChecks, watchChecks)
+	applyChecks, watchChecks, operatorChecks)
 
 // answers are what checks answered, by their names.
 type answers map[string]string
