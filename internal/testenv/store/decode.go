@@ -1,43 +1,33 @@
 package store
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 )
 
-// decodeRequest is decode for the body of a request.
-func (r *resource) decodeRequest(obj client.Object, w write) (client.Object, []metav1.ManagedFieldsEntry, error) {
-	obj, err := asJSON(obj)
-	if err != nil {
-		return nil, nil, apierrors.NewBadRequest(err.Error())
-	}
-	if u, ok := obj.(*unstructured.Unstructured); ok && w.strict {
-		if err := r.checkFields(u.Object); err != nil {
-			return nil, nil, apierrors.NewBadRequest(err.Error())
-		}
-	}
-	return r.decode(obj)
-}
-
-// decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart.
-func (r *resource) decode(obj client.Object) (client.Object, []metav1.ManagedFieldsEntry, error) {
+// decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart. Strict
+// refuses fields that the kind does not have.
+func (r *resource) decode(obj client.Object, strict bool) (client.Object, []metav1.ManagedFieldsEntry, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		content, err := jsonmerge.Normalize(u.Object)
 		if err != nil {
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		}
 		obj = &unstructured.Unstructured{Object: content}
+		if strict {
+			err = r.checkFields(content)
+		}
+		if err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
 	}
 	sent := obj.GetManagedFields()
 	next := obj
@@ -59,39 +49,6 @@ func (r *resource) decode(obj client.Object) (client.Object, []metav1.ManagedFie
 	}
 	next.SetNamespace(r.namespace(next.GetNamespace()))
 	return next, sent, nil
-}
-
-// asJSON returns an object as it is after it was sent. What callers put into an unstructured object may have types, such
-// as int, with which it cannot be copied.
-func asJSON(obj client.Object) (client.Object, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok || isJSON(u.Object) {
-		return obj, nil
-	}
-	document, err := json.Marshal(u.Object)
-	if err != nil {
-		return nil, err
-	}
-	sent := &unstructured.Unstructured{}
-	return sent, utiljson.Unmarshal(document, &sent.Object)
-}
-
-// isJSON reports whether a value consists of the types that unstructured objects have.
-func isJSON(value any) bool {
-	switch value := value.(type) {
-	case nil, string, bool, int64, float64:
-		return true
-	case map[string]any:
-		for _, field := range value {
-			if !isJSON(field) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		return !slices.ContainsFunc(value, func(item any) bool { return !isJSON(item) })
-	}
-	return false
 }
 
 // coerceMetadata gives metadata the form that its Go type has: unknown fields and empty ones go.

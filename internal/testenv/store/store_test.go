@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -204,4 +206,49 @@ func work(t *testing.T, s *store.Store, name string) {
 	s.Objects()
 	s.Resources()
 	<-w.ResultChan()
+}
+
+// TestRecordsNeverChange makes all kinds of changes, and looks whether what was stored before is what it was.
+func TestRecordsNeverChange(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, widgets(), held(widget("one")), held(app("one")), held(configMap("one")))
+	must(t, s.Client(store.ClientOptions{}).Create(t.Context(), deployment("one")))
+	type kept struct{ object, before client.Object }
+	var all []kept
+	keep := func() {
+		for _, obj := range s.Objects() {
+			all = append(all, kept{obj, obj.DeepCopyObject().(client.Object)})
+		}
+	}
+	c := s.Client(store.ClientOptions{FieldManager: "me"})
+	status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"ready":true}}`))
+	for _, change := range []func() error{
+		func() error { return c.Apply(t.Context(), applied(t, widget("one")), client.ForceOwnership) },
+		func() error { return c.Status().Patch(t.Context(), widget("one"), status) },
+		func() error { return c.Status().Patch(t.Context(), app("one"), status) },
+		func() error {
+			scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))
+			return c.SubResource("scale").Patch(t.Context(), deployment("one"), scale,
+				client.WithSubResourceBody(&autoscalingv1.Scale{}))
+		},
+		func() error {
+			beta := widget("one")
+			beta.SetAPIVersion("example.com/v1beta1")
+			labels := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+			return c.Patch(t.Context(), beta, labels)
+		},
+		func() error { return c.Delete(t.Context(), configMap("one"), client.PropagationPolicy(orphan)) },
+		func() error { return c.DeleteAllOf(t.Context(), widget(""), client.InNamespace("ns")) },
+		func() error { return c.Delete(t.Context(), namespace("ns")) },
+		func() error { return c.Delete(t.Context(), definitionObject(t)) },
+		func() error { s.CollectGarbage(); return nil },
+	} {
+		keep()
+		must(t, change())
+	}
+	for _, k := range all {
+		if diff := cmp.Diff(k.before, k.object); diff != "" {
+			t.Errorf("%T %s was changed (-before, +after):\n%s", k.object, k.object.GetName(), diff)
+		}
+	}
 }

@@ -34,7 +34,7 @@ func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decodeRequest(obj, w)
+	next, sent, err := r.decode(obj, w.strict)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decodeRequest(obj, w)
+	next, sent, err := r.decode(obj, w.strict)
 	if err != nil {
 		return nil, err
 	}
