@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
@@ -138,11 +137,6 @@ func (c *catalog) find(kind schema.GroupKind) (registry.Type, bool) {
 	if found, ok := registry.BuiltIn(kind.WithVersion("")); ok {
 		return found, true
 	}
-	if kind == definitionKind {
-		found, ok := registry.FromGoType(kind.WithVersion(""), definitionScheme(), true)
-		found.Scope = registry.Cluster
-		return found, ok
-	}
 	if found, ok := c.listed[kind]; ok {
 		return found, true
 	}
@@ -163,14 +157,7 @@ func (c *catalog) all() map[schema.GroupKind]bool {
 	return kinds
 }
 
-var (
-	definitionKind   = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind()
-	definitionScheme = sync.OnceValue(func() *runtime.Scheme {
-		scheme := runtime.NewScheme()
-		utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
-		return scheme
-	})
-)
+var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind()
 
 // versions returns the served versions of a kind. The caller holds the lock.
 func (s *Store) versions(kind schema.GroupKind) map[string]*resource {
@@ -242,5 +229,5 @@ func (s *Store) served() []map[string]*resource {
 
 func builtIn(kind schema.GroupKind) bool {
 	_, ok := registry.BuiltIn(kind.WithVersion(""))
-	return ok || kind == definitionKind
+	return ok
 }
