@@ -173,6 +173,24 @@ func TestRESTMapper(t *testing.T) {
 	}
 }
 
+// TestScopeOfAGoType asks for the scope of a kind that nothing but its objects says.
+func TestScopeOfAGoType(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	c := s.Client(store.ClientOptions{})
+	for _, test := range []struct {
+		given client.Object
+		want  bool
+	}{{app("namespaced"), true}, {&App{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}, false}} {
+		give(t, s, test.given)
+		got, err := c.IsObjectNamespaced(&App{})
+		must(t, err)
+		if got != test.want {
+			t.Errorf("with %s: namespaced is %t", test.given.GetName(), got)
+		}
+	}
+}
+
 func TestFurtherResources(t *testing.T) {
 	t.Parallel()
 	s := store.New(store.Options{Scheme: newScheme(), Resources: []*metav1.APIResourceList{{

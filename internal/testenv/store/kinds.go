@@ -61,22 +61,16 @@ func (r *resource) namespace(given string) string {
 	return given
 }
 
-// mapping is what a REST mapper says of it.
-func (r *resource) mapping() *meta.RESTMapping {
+// mapping is what a REST mapper says of it, given the objects of the kind. If nothing says what the scope is, it is that of
+// the objects.
+func (r *resource) mapping(objects table) *meta.RESTMapping {
 	mapping := &meta.RESTMapping{
 		Resource: r.resource.WithVersion(r.gvk.Version), GroupVersionKind: r.gvk, Scope: meta.RESTScopeNamespace,
 	}
-	if r.scope == registry.Cluster {
+	if r.scope == registry.Cluster || r.scope == registry.AnyScope && len(objects) > 0 && objects[0].namespace == "" {
 		mapping.Scope = meta.RESTScopeRoot
 	}
 	return mapping
-}
-
-// definition is what is known of a kind that was defined.
-type definition struct {
-	// name is that of the object that defines the kind.
-	name     string
-	versions map[string]*resource
 }
 
 // catalog has the kinds that need no definition. They never change, so forks share them.
@@ -161,11 +155,8 @@ var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResource
 
 // versions returns the served versions of a kind. The caller holds the lock.
 func (s *Store) versions(kind schema.GroupKind) map[string]*resource {
-	if d, ok := s.state.definitions[kind]; ok {
-		if d == nil {
-			return nil
-		}
-		return d.versions
+	if versions, ok := s.state.definitions[kind]; ok {
+		return versions
 	}
 	return s.catalog.versions(kind)
 }
@@ -186,7 +177,7 @@ func noMatch(kind schema.GroupKind, versions ...string) error {
 func (s *Store) define(before, after *record) error {
 	definitions := maps.Clone(s.state.definitions)
 	if definitions == nil {
-		definitions = map[schema.GroupKind]*definition{}
+		definitions = map[schema.GroupKind]map[string]*resource{}
 	}
 	if before != nil {
 		if d, ok := before.object.(*apiextensionsv1.CustomResourceDefinition); ok {
@@ -202,7 +193,7 @@ func (s *Store) define(before, after *record) error {
 		if err != nil {
 			return err
 		}
-		definitions[definedBy(d)] = &definition{name: d.Name, versions: newResources(defined, d)}
+		definitions[definedBy(d)] = newResources(defined, d)
 	}
 	s.state.definitions = definitions
 	return nil
