@@ -61,8 +61,8 @@ func (r *resource) namespace(given string) string {
 	return given
 }
 
-// mapping is what a REST mapper says of it, given the objects of the kind. If nothing says what the scope is, it is that of
-// the objects.
+// mapping is what a REST mapper says of it, given the objects of the kind. If nothing says what the scope is, it is
+// that of the objects.
 func (r *resource) mapping(objects table) *meta.RESTMapping {
 	mapping := &meta.RESTMapping{
 		Resource: r.resource.WithVersion(r.gvk.Version), GroupVersionKind: r.gvk, Scope: meta.RESTScopeNamespace,
