@@ -79,7 +79,6 @@ func raisesGeneration(kind schema.GroupKind, obj, old client.Object) bool {
 
 // conditionalUpdate are the kinds whose updates need a resource version.
 var conditionalUpdate = set(map[string][]string{
-	"": {"Pod"},
 	"admissionregistration.k8s.io": {
 		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
@@ -94,7 +93,7 @@ var conditionalUpdate = set(map[string][]string{
 var createOnUpdate = set(map[string][]string{
 	"":                          {"Endpoints", "Event", "LimitRange", "Service"},
 	"coordination.k8s.io":       {"Lease"},
-	"networking.k8s.io":         {"IPAddress"},
+	"events.k8s.io":             {"Event"},
 	"node.k8s.io":               {"RuntimeClass"},
 	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
 })
