@@ -57,7 +57,7 @@ func (k testKind) config(content object, count int) *unstructured.Unstructured {
 func BenchmarkApply(b *testing.B) {
 	for _, name := range []string{"ConfigMap", "Gadget", "Deployment"} {
 		kind, content := testKinds[name], contents()[name]
-		m := fieldmanager.New(kind.GroupVersionKind, fieldmanager.BuiltInOrDeduced(), kind.create)
+		m := fieldmanager.New(kind.GroupVersionKind, kind.converter, kind.create)
 		other := &unstructured.Unstructured{Object: kind.identity()}
 		set(other.Object, "metadata.annotations.other", "1")
 		create := func(b *testing.B) (obj, managed step) {
@@ -117,7 +117,7 @@ func BenchmarkApply(b *testing.B) {
 // BenchmarkUpdate measures an update whose managed fields nobody asks for, and one whose managed fields are wanted.
 func BenchmarkUpdate(b *testing.B) {
 	kind := testKinds["Deployment"]
-	m := fieldmanager.New(kind.GroupVersionKind, fieldmanager.BuiltInOrDeduced(), kind.create)
+	m := fieldmanager.New(kind.GroupVersionKind, kind.converter, kind.create)
 	w := fieldmanager.Write{Manager: "a", Time: time.Now()}
 	live := kind.asObject(kind.config(contents()["Deployment"], 0).Object)
 	next := kind.asObject(kind.config(contents()["Deployment"], 1).Object)

@@ -14,7 +14,7 @@ import (
 )
 
 // BuiltIn returns the converter of the built-in kinds, which has their published schemas. It is the same for all
-// callers. The first object that is converted pays for parsing the schemas.
+// callers. The first call parses the schemas, which takes a while.
 var BuiltIn = sync.OnceValue(func() managedfields.TypeConverter {
 	builtIn := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(builtIn))

@@ -29,7 +29,7 @@ func TestManagedFieldsAreThoseOfAnAPIServer(t *testing.T) {
 	if testing.Short() {
 		sequences = 10
 	}
-	fieldmanager.BuiltInOrDeduced() // Outside of the bubbles.
+	fieldmanager.BuiltIn() // Outside of the bubbles.
 	for name, kind := range testKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +45,7 @@ func TestManagedFieldsAreThoseOfAnAPIServer(t *testing.T) {
 
 func compareSequence(t *testing.T, kind testKind, random *rand.Rand) {
 	theirs := newReference(kind)
-	ours := fieldmanager.New(kind.GroupVersionKind, fieldmanager.BuiltInOrDeduced(), kind.create)
+	ours := fieldmanager.New(kind.GroupVersionKind, kind.converter, kind.create)
 	var expected, live client.Object
 	var fields *fieldmanager.Fields
 	if random.IntN(4) == 0 {
@@ -142,7 +142,7 @@ type reference struct {
 func newReference(kind testKind) *reference {
 	r := &reference{kind, map[string]*managedfields.FieldManager{}}
 	for _, subresource := range []string{"", "status"} {
-		converter, gvk := fieldmanager.BuiltInOrDeduced(), kind.GroupVersionKind
+		converter, gvk := kind.converter(), kind.GroupVersionKind
 		m, err := managedfields.NewDefaultFieldManager(
 			converter, conversion{kind: kind}, r, r, gvk, gvk.GroupVersion(), subresource, nil)
 		if err != nil {

@@ -1,7 +1,6 @@
 package fieldmanager_test
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
@@ -22,8 +22,9 @@ import (
 // testKind is a kind with values for some of its fields, by path. A path through a list has the key of the item.
 type testKind struct {
 	schema.GroupVersionKind
-	create func() client.Object
-	values map[string][]any
+	converter func() managedfields.TypeConverter
+	create    func() client.Object
+	values    map[string][]any
 }
 
 type object = map[string]any
@@ -33,6 +34,7 @@ func list(items ...any) []any { return append([]any{}, items...) }
 var testKinds = map[string]testKind{
 	"ConfigMap": {
 		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+		converter:        fieldmanager.BuiltIn,
 		create:           func() client.Object { return &corev1.ConfigMap{} },
 		values: map[string][]any{
 			"data.a": {"1", "2"}, "data.b": {"1", "2"}, "data.c": {""}, "immutable": {false},
@@ -42,6 +44,7 @@ var testKinds = map[string]testKind{
 	},
 	"Deployment": {
 		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		converter:        fieldmanager.BuiltIn,
 		create:           func() client.Object { return &appsv1.Deployment{} },
 		values: map[string][]any{
 			"spec.replicas": {int64(1), int64(2)}, "spec.selector.matchLabels.a": {"1", "2"},
@@ -65,6 +68,7 @@ var testKinds = map[string]testKind{
 	},
 	"Gadget": {
 		GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"},
+		converter:        managedfields.NewDeducedTypeConverter,
 		create:           func() client.Object { return &unstructured.Unstructured{Object: object{}} },
 		values: map[string][]any{
 			"spec.a": {"1", int64(2), true}, "spec.b.c": {"1", "2"}, "spec.empty": {object{}, list()},
@@ -72,16 +76,6 @@ var testKinds = map[string]testKind{
 			"status.ready": {true, false}, "status.phase": {"Up"}, "metadata.labels.a": {"1", "2"},
 		},
 	},
-}
-
-func init() {
-	// A kind with many fields can have many managers.
-	wide := testKinds["ConfigMap"]
-	wide.values = map[string][]any{}
-	for i := range 30 {
-		wide.values[fmt.Sprintf("data.%d", i)] = []any{"1", "2"}
-	}
-	testKinds["wide ConfigMap"] = wide
 }
 
 // itemKeys are the fields that identify the items of lists, by the name of the list.
@@ -167,6 +161,11 @@ func (k testKind) randomStep(random *rand.Rand, live client.Object, managers int
 	content, share := k.identity(), min(0.5, 5/float64(len(k.values)))
 	if random.IntN(2) == 0 {
 		k.randomValues(random, content, s.write.Subresource, share)
+		if random.IntN(30) == 0 {
+			// In most schemas there is no such field. Which one of several errors is found is up to chance.
+			content = k.identity()
+			content["typo"] = "1"
+		}
 		s.config, s.force = &unstructured.Unstructured{Object: content}, random.IntN(3) == 0
 		return s
 	}
