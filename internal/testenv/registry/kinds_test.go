@@ -202,7 +202,8 @@ func servedKinds(t *testing.T) map[schema.GroupVersionKind]traits {
 		version, _ := schema.ParseGroupVersion(list.GroupVersion)
 		for _, r := range list.APIResources {
 			kind := version.WithKind(r.Kind)
-			if strings.Contains(r.Name, "/") || !clientgoscheme.Scheme.Recognizes(kind) || r.Kind == crd {
+			if strings.Contains(r.Name, "/") || !clientgoscheme.Scheme.Recognizes(kind) ||
+				r.Kind == "CustomResourceDefinition" {
 				continue
 			}
 			served[kind] = traits{Resource: r.Name, Namespaced: r.Namespaced,
@@ -215,9 +216,6 @@ func servedKinds(t *testing.T) map[schema.GroupVersionKind]traits {
 	}
 	return served
 }
-
-// crd is a kind that has definitions of its own.
-const crd = "CustomResourceDefinition"
 
 // traitsOnServer creates an object, and sees what an API server answers to requests that store nothing.
 func traitsOnServer(t *testing.T, c client.Client, got traits, obj client.Object) traits {
