@@ -83,10 +83,14 @@ var conditionalUpdate = set(map[string][]string{
 		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
 	},
-	"coordination.k8s.io": {"Lease"},
-	"node.k8s.io":         {"RuntimeClass"},
-	"policy":              {"PodDisruptionBudget"},
-	"storage.k8s.io":      {"CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment"},
+	"certificates.k8s.io":       {"ClusterTrustBundle", "PodCertificateRequest"},
+	"coordination.k8s.io":       {"Lease", "LeaseCandidate"},
+	"internal.apiserver.k8s.io": {"StorageVersion"},
+	"node.k8s.io":               {"RuntimeClass"},
+	"policy":                    {"PodDisruptionBudget"},
+	"resource.k8s.io":           {"ResourcePoolStatusRequest"},
+	"storage.k8s.io":            {"CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment"},
+	"storagemigration.k8s.io":   {"StorageVersionMigration"},
 })
 
 // createOnUpdate are the kinds of which an update creates an object that does not exist.
