@@ -11,9 +11,10 @@ import (
 )
 
 // FromDefinition returns the kind that a definition defines, with those of its versions that are served. The error says
-// what is wrong with the definition, as an API server would, with the path of the field.
+// what is wrong with the definition, as an API server would, with the path of the field. A kind of which no version is
+// served has none.
 //
-// It takes milliseconds, and is done once for all definitions with the same spec.
+// To compile a schema takes milliseconds. It is done once for all definitions with the same spec.
 func FromDefinition(definition *apiextensionsv1.CustomResourceDefinition) (Type, error) {
 	errs := validateDefinitionMetadata(definition)
 	compiled := compiledDefinitions.get(&definition.Spec)
