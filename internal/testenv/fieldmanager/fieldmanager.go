@@ -149,7 +149,7 @@ func (m *Manager) merge(
 	live, config *typed.TypedValue, managers fieldpath.ManagedFields, owner string, force bool,
 ) (merged *typed.TypedValue, owned fieldpath.ManagedFields, err error) {
 	last, ok := managers[owner]
-	if !ok || last.APIVersion() != m.version {
+	if !ok {
 		return m.updater.Apply(live, config, m.version, managers, owner, force)
 	}
 	others := maps.Clone(managers)
