@@ -91,7 +91,12 @@ func (c *ExpectConfig) AssertClientDeleteExpectations(t *testing.T) {
 		field: "ExpectDeletes", kind: "Delete",
 		name:     func(r DeleteRef) string { return objectText(r.Kind, r.Namespace, r.Name) },
 		observed: DeleteRef.observed, found: NewDeleteRef,
-		diff:     Differ.DeleteRef,
+		diff: func(d Differ, expected, actual DeleteRef) string {
+			if c.faithful {
+				actual = deleteWithoutServerSet(expected, actual)
+			}
+			return d.DeleteRef(expected, actual)
+		},
 		literals: func(action DeleteAction) []DeleteRef { return deleteLiterals(action, c.Server != nil) },
 	}.assert(c, t, c.ExpectDeletes, c.made().client.DeleteActions)
 }
@@ -215,6 +220,10 @@ func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected 
 			if a, ok := expected.ApplyConfiguration.(applied); ok {
 				expected.ApplyConfiguration = a.like(actual.ApplyConfiguration)
 			}
+			if c.faithful {
+				actual.ApplyConfiguration = appliedWithoutServerSet(
+					expected.ApplyConfiguration, actual.ApplyConfiguration)
+			}
 			return d.ApplyRef(expected, actual)
 		},
 		literals: func(action ApplyAction) []ApplyRef { return applyLiterals(action, c.Scheme) },
@@ -229,7 +238,12 @@ func (c *ExpectConfig) assertPatches(t *testing.T, field, kind string, expected 
 		field: field, kind: kind,
 		name:     func(r PatchRef) string { return objectText(r.Kind, r.Namespace, r.Name) },
 		observed: PatchRef.observed, found: NewPatchRef,
-		diff:     Differ.PatchRef,
+		diff: func(d Differ, expected, actual PatchRef) string {
+			if c.faithful {
+				actual = patchWithoutServerSet(expected, actual)
+			}
+			return d.PatchRef(expected, actual)
+		},
 		literals: patchLiterals,
 	}.assert(c, t, expected, actions)
 }
@@ -243,12 +257,17 @@ func assertObjects[A CreateAction](
 	if t != nil {
 		t.Helper()
 	}
-	if c.Server != nil {
-		compare := diff
+	compare := diff
+	switch {
+	case c.Server != nil:
 		diff = func(d Differ, expected, actual client.Object) string {
 			expected = objects.Copy(expected)
 			withServerFields(expected, actual)
 			return compare(d, expected, actual)
+		}
+	case c.faithful:
+		diff = func(d Differ, expected, actual client.Object) string {
+			return compare(d, expected, withoutServerSet(expected, actual))
 		}
 	}
 	expectation[client.Object, A]{
@@ -258,11 +277,21 @@ func assertObjects[A CreateAction](
 		observed: func(expected client.Object, action A) client.Object {
 			return inTypeOf(expected, action.GetObject().(client.Object))
 		},
-		diff:        diff,
-		literals:    func(action A) []client.Object { return literals(action.GetObject().(client.Object), c.Scheme) },
+		diff: diff,
+		literals: func(action A) []client.Object {
+			return c.asWritten(literals(action.GetObject().(client.Object), c.Scheme))
+		},
 		options:     func(i int, action A) string { return optionsOf(expected[i]).diff(action) },
 		withOptions: func(value any, action A) any { return withOptionsOf(value, action) },
 	}.assert(c, t, objects.CopyAll(expected), actions)
+}
+
+// asWritten returns literals with the shortest one first: without what only a faithful server sets.
+func (c *ExpectConfig) asWritten(literals []client.Object) []client.Object {
+	if _, kept := literals[0].(*Inventory); !c.faithful || kept {
+		return literals
+	}
+	return append([]client.Object{withoutAnyServerSet(literals[0])}, literals...)
 }
 
 func (c *ExpectConfig) differ() Differ {

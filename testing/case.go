@@ -36,6 +36,7 @@ type caseFields[Case any] struct {
 	additional  map[string]ExpectConfig
 	prepare     func(*testing.T, context.Context, *Case) (context.Context, error)
 	cleanUp     func(*testing.T, context.Context, *Case) error
+	faithful    faithfulFields
 }
 
 // runTests runs cases by name as subtests.
@@ -85,6 +86,8 @@ type caseRun struct {
 	request *reconcilers.Request
 	// report has what fails, until the end of the case.
 	report *report
+	// clock is the time of a faithful row.
+	clock *clock
 }
 
 // begin prepares a case. Call end when it is over.
@@ -105,21 +108,21 @@ func begin[Case any, P testCase[Case]](
 	if *f.origin == nil {
 		*f.origin = here(*f.name, reflect.TypeFor[Case]())
 	}
+	if problem := f.faithful.problem(); problem != "" {
+		t.Fatal(problem)
+	}
+	f.faithful.reset()
 	r := &caseRun{ctx: newContext(t, *f.now, scheme), report: &report{origin: *f.origin}}
 	for _, with := range contexts {
 		r.ctx = with(r.ctx)
 	}
-	if f.prepare != nil {
-		prepared, err := f.prepare(t, r.ctx, tc)
-		if err != nil {
-			t.Fatalf("error during prepare: %s", err)
-		}
-		if prepared != nil {
-			r.ctx = prepared
-		}
+	var err error
+	if r.ctx, err = prepare(t, r.ctx, tc); err != nil {
+		t.Fatal(err)
 	}
 	// Prepare may have changed the case.
 	f = tc.fields()
+	r.clock = &clock{at: *f.now, virtual: f.faithful.virtual}
 	if *f.differ == nil {
 		*f.differ = DefaultDiffer
 	}
@@ -130,8 +133,32 @@ func begin[Case any, P testCase[Case]](
 	r.additional = additionalConfigs(f.additional, scheme, *f.differ)
 	for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
 		c.origin, c.report = r.report.origin, r.report
+		c.faithful = f.faithful.faithful && c.WithClientBuilder == nil
+		c.reconciled, c.now = -1, r.clock.now
+		if c.faithful {
+			if err := c.chooseServer(f.faithful.fault.isZero()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	return r
+}
+
+// prepare calls the Prepare of a case, and returns the context to go on with.
+func prepare[Case any, P testCase[Case]](t *testing.T, ctx context.Context, tc P) (context.Context, error) {
+	t.Helper()
+	f := tc.fields()
+	if f.prepare == nil {
+		return ctx, nil
+	}
+	prepared, err := f.prepare(t, ctx, tc)
+	if err != nil {
+		return nil, fmt.Errorf("error during prepare: %w", err)
+	}
+	if prepared == nil {
+		return ctx, nil
+	}
+	return prepared, nil
 }
 
 // additionalConfigs returns the additional configs of a case, with its scheme and differ where they have none.
@@ -190,6 +217,7 @@ func (r *caseRun) end(t *testing.T) {
 	r.report.fail(t)
 	defer func() {
 		t.Helper()
+		r.reportDifferences(t)
 		for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
 			if err := c.Release(context.Background()); err != nil {
 				t.Errorf("error during clean up: %s", err)
@@ -244,8 +272,10 @@ func errorFailure(call string, err, expected error, should bool) (failure, bool)
 
 // outcome has the results of a reconcile and the expected ones.
 type outcome struct {
-	result         reconcilers.Result
-	err            error
+	result reconcilers.Result
+	err    error
+	// unrest says that the requests go on.
+	unrest         error
 	expectedResult reconcilers.Result
 	shouldErr      bool
 	expectedErr    error
@@ -255,6 +285,9 @@ type outcome struct {
 
 func (o outcome) assert(t *testing.T, c *ExpectConfig) {
 	t.Helper()
+	if o.unrest != nil {
+		c.fail(t, failure{headline: o.unrest.Error()}, nil)
+	}
 	if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
 		c.fail(t, f, nil)
 		c.report.lacksError = o.err == nil

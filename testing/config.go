@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -93,6 +94,15 @@ type ExpectConfig struct {
 	//
 	// Nil is any order; empty is no write at all.
 	ExpectOrder []string
+
+	// faithful says that the API server in memory is a faithful one, see [NodeTests].
+	faithful bool
+	// reconciled is the index of the resource to reconcile among the GivenObjects, negative if it is not given.
+	reconciled int
+	// real is the real API server on which a faithful config works; nil for none.
+	real *realServer
+	// now is the time of writes to a faithful API server; nil is the real time.
+	now func() time.Time
 
 	// parts are made by Config, and nil before. A copy of a used ExpectConfig shares them.
 	parts *parts

@@ -41,21 +41,21 @@ func inVirtualTime(t *testing.T, virtual bool, run func(t *testing.T)) {
 	synctest.Test(t, run)
 }
 
-// overlay is a context whose values are those of over, then those of the context itself.
-type overlay struct {
+// merged is a context with the values of two others: those of first, then those of second.
+type merged struct {
 	context.Context
-	over context.Context
+	first, second context.Context
 }
 
 // Value implements [context.Context].
-func (o overlay) Value(key any) any {
-	if value := o.over.Value(key); value != nil {
+func (m merged) Value(key any) any {
+	if value := m.first.Value(key); value != nil {
 		return value
 	}
-	return o.Context.Value(key)
+	return m.second.Value(key)
 }
 
 // at returns ctx with another time.
 func at(ctx context.Context, now time.Time) context.Context {
-	return overlay{Context: ctx, over: rtime.StashNow(context.Background(), now)}
+	return merged{Context: ctx, first: rtime.StashNow(context.Background(), now), second: ctx}
 }

@@ -55,9 +55,9 @@ func (c *ExpectConfig) Release(ctx context.Context) error {
 	return p.close(ctx)
 }
 
-// fetch fills obj from the Server. Without a Server it does nothing.
+// fetch fills obj from the Server, or a faithful one. In a compatible config it does nothing.
 func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
-	if c.Server == nil {
+	if c.Server == nil && !c.faithful {
 		return nil
 	}
 	return c.made().client.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)

@@ -2,6 +2,7 @@ package testing
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -89,6 +90,25 @@ type ReconcilerTestCase struct {
 	// ShouldErr, and ExpectedResult is compared too. Nil expects no particular error.
 	ExpectedErr error
 
+	// The fields below are for rows of NodeTests and RootTests. In other tables they are an error.
+
+	// Fault replays the row with this fault alone, instead of one at each call: see what a replay has found, and keep it
+	// as a row. The row fails as long as the fault makes it end in another way. If the row has no expectation, its own
+	// run is not compared with any.
+	Fault Fault
+	// Replays says how the row is replayed; the zero value is all that a row needs.
+	Replays Replays
+	// Externals are what the code under test works with beside the cluster. They are reset before each run.
+	Externals []External
+	// Until says when the row has made enough requests; the zero value is after one. See Rest.
+	Until Until
+
+	// VirtualTime runs the row and its replays in a bubble of testing/synctest, where waiting takes no time. All that
+	// waits has to be made in the bubble, by Prepare or by the factory.
+	VirtualTime bool
+
+	// faithful says that the row is one of NodeTests or RootTests.
+	faithful bool
 	// origin is where the table of the case is run.
 	origin *origin
 }
@@ -124,34 +144,59 @@ func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory 
 // reconciles.
 func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
+	inVirtualTime(t, tc.VirtualTime, func(t *testing.T) {
+		t.Helper()
+		given := *tc
+		tc.runOnce(t, scheme, factory)
+		if tc.faithful && !t.Failed() {
+			given.origin = tc.origin
+			given.replays(t, tc, scheme, factory).run(t)
+		}
+	})
+}
+
+// runOnce is Run without replays.
+func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
+	t.Helper()
 	defer failOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
 	if run.expect.StatusSubResourceTypes == nil {
 		run.expect.StatusSubResourceTypes = typesWithStatus(tc.GivenObjects, scheme)
 	}
+	tc.give(run.expect)
 	run.request = &tc.Request
 	run.check(t)
-	ctx := run.stashAdditional(run.ctx)
 	r := factory(t, tc, run.expect.Config())
 	if isNothing(r) {
 		t.Fatal("the factory returned no reconciler")
 	}
 
-	ctx = validation.WithRecursive(ctx)
+	ctx := validation.WithRecursive(run.stashAdditional(run.ctx))
 	if v, ok := r.(validation.Validator); ok {
 		if err := v.Validate(ctx); err != nil {
 			t.Fatalf("reconciler validation failed: %s", err)
 		}
 	}
-	result, err := r.Reconcile(ctx, tc.Request)
+	result, err, unrest := run.requests(tc.Until, tc.ShouldErr || tc.ExpectedErr != nil, ctx,
+		func(ctx context.Context) (reconcilers.Result, error) { return r.Reconcile(ctx, tc.Request) })
+	if tc.isPinned() {
+		return
+	}
 
 	outcome{
-		result: result, err: err, expectedResult: tc.ExpectedResult,
+		result: result, err: err, expectedResult: tc.ExpectedResult, unrest: unrest,
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t, run.expect)
 	run.assert(t)
 	tc.checkRequest(t, run.expect)
+}
+
+// give says which of the given objects the request is for.
+func (tc *ReconcilerTestCase) give(c *ExpectConfig) {
+	c.reconciled = slices.IndexFunc(tc.GivenObjects, func(obj client.Object) bool {
+		return client.ObjectKeyFromObject(obj) == tc.Request.NamespacedName
+	})
 }
 
 func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
@@ -159,5 +204,8 @@ func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
 		origin: &tc.origin,
 		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
+		faithful: faithfulFields{
+			tc.faithful, tc.VirtualTime, tc.Fault, tc.Replays, tc.Externals, tc.Until,
+		},
 	}
 }

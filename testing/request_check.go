@@ -56,20 +56,37 @@ func (c *ExpectConfig) missingRequest(request reconcilers.Request) (text string,
 
 // statesSomething reports whether the row has an expectation, in a field that is set or for another config.
 func (tc *ReconcilerTestCase) statesSomething() bool {
-	row := reflect.ValueOf(tc).Elem()
-	for i := range row.NumField() {
-		name := row.Type().Field(i).Name
-		if (strings.HasPrefix(name, "Expect") || name == "ShouldErr" || name == "Verify") && !row.Field(i).IsZero() {
+	if expectsSomething(tc) {
+		return true
+	}
+	for _, c := range tc.AdditionalConfigs {
+		if expectsSomething(&c) {
 			return true
 		}
 	}
-	for _, c := range tc.AdditionalConfigs {
-		config := reflect.ValueOf(&c).Elem()
-		for i := range config.NumField() {
-			if strings.HasPrefix(config.Type().Field(i).Name, "Expect") && !config.Field(i).IsZero() {
-				return true
-			}
+	return false
+}
+
+// expectsSomething reports whether an expectation is set in a case or a config, a pointer to a struct.
+func expectsSomething(tc any) bool {
+	row := reflect.ValueOf(tc).Elem()
+	for i := range row.NumField() {
+		if isExpectation(row.Type().Field(i).Name) && !row.Field(i).IsZero() {
+			return true
 		}
 	}
 	return false
+}
+
+// isExpectation reports whether a field of a case is an expectation.
+func isExpectation(name string) bool {
+	return strings.HasPrefix(name, "Expect") || name == "ShouldErr" || name == "ShouldPanic" || name == "Verify"
+}
+
+// isPinned reports whether the row is there for its fault alone.
+func (tc *ReconcilerTestCase) isPinned() bool { return !tc.Fault.isZero() && !expectsSomething(tc) }
+
+// isPinned reports whether the row is there for its fault alone.
+func (tc *SubReconcilerTestCase[Type]) isPinned() bool {
+	return !tc.Fault.isZero() && !expectsSomething(tc)
 }

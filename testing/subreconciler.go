@@ -107,6 +107,27 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// ShouldErr, and ExpectedResult is compared too. Nil expects no particular error.
 	ExpectedErr error
 
+	// The fields below are for rows of NodeTests and RootTests. In other tables they are an error.
+
+	// Fault replays the row with this fault alone, instead of one at each call: see what a replay has found, and keep it
+	// as a row. The row fails as long as the fault makes it end in another way. If the row has no expectation, its own
+	// run is not compared with any.
+	Fault Fault
+	// Replays says how the row is replayed; the zero value is all that a row needs.
+	Replays Replays
+	// Externals are what the code under test works with beside the cluster. They are reset before each run.
+	Externals []External
+	// Until says when the row has made enough requests; the zero value is after one. See Rest.
+	Until Until
+
+	// VirtualTime runs the row and its replays in a bubble of testing/synctest, where waiting takes no time. All that
+	// waits has to be made in the bubble, by Prepare or by the factory. Such a row has no AdditionalReconciles.
+	VirtualTime bool
+
+	// faithful says that the row is one of NodeTests or RootTests.
+	faithful bool
+	// continues says that the row is one of the AdditionalReconciles of another.
+	continues bool
 	// origin is where the table of the case is run.
 	origin *origin
 }
@@ -148,14 +169,29 @@ func (ts SubReconcilerTestSuite[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 // that is nested in it, before it reconciles. SetupWithManager is not called.
 func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
+	inVirtualTime(t, tc.VirtualTime, func(t *testing.T) {
+		t.Helper()
+		given := *tc
+		tc.runOnce(t, scheme, factory)
+		if tc.faithful && !t.Failed() {
+			given.origin = tc.origin
+			given.replays(t, tc, scheme, factory).run(t)
+		}
+	})
+}
+
+// runOnce is Run without replays.
+func (tc *SubReconcilerTestCase[Type]) runOnce(
+	t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type],
+) {
+	t.Helper()
 	defer failOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext)
 	defer run.end(t)
 	if objects.IsNil(tc.Resource) {
 		t.Fatal("Resource field is required")
 	}
-	run.expect.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
-	run.expect.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
+	tc.give(run.expect)
 	run.resource = tc.Resource
 	run.check(t)
 	r := factory(t, tc, run.expect.Config())
@@ -169,7 +205,7 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 		if next.Focus {
 			panic("Focus is not allowed for AdditionalReconciles")
 		}
-		next.origin = tc.origin.nested(next.Name)
+		next.origin, next.faithful, next.continues = tc.origin.nested(next.Name), tc.faithful, true
 		t.Run(next.Name, func(t *testing.T) {
 			t.Helper()
 			again := func(
@@ -182,50 +218,101 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 	}
 }
 
+// give gives the resource to a config, beside other objects.
+func (tc *SubReconcilerTestCase[Type]) give(c *ExpectConfig) {
+	c.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
+	c.reconciled = len(tc.GivenObjects)
+	if !c.faithful {
+		c.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
+	}
+}
+
 func (tc *SubReconcilerTestCase[Type]) fields() caseFields[SubReconcilerTestCase[Type]] {
 	return caseFields[SubReconcilerTestCase[Type]]{
 		origin: &tc.origin,
 		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
+		faithful: faithfulFields{
+			tc.faithful, tc.VirtualTime, tc.Fault, tc.Replays, tc.Externals, tc.Until,
+		},
 	}
 }
 
-// reconcile calls the sub-reconciler once and asserts the outcome.
+// reconcile calls the sub-reconciler, once unless the row says otherwise, and asserts the outcome.
 func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r reconcilers.SubReconciler[Type]) {
 	t.Helper()
-	ctx, expect := run.ctx, run.expect
+	var first, last *handled[Type]
+	result, err, unrest := run.requests(tc.Until, tc.ShouldErr || tc.ExpectedErr != nil, run.ctx,
+		func(ctx context.Context) (reconcilers.Result, error) {
+			t.Helper()
+			last = tc.handle(t, ctx, run, r, first == nil)
+			if first == nil {
+				first = last
+			}
+			return last.result, last.err
+		})
+	if tc.isPinned() {
+		return
+	}
+	expected := first.before
+	if !objects.IsNil(tc.ExpectResource) {
+		expected = asGiven(tc.ExpectResource)
+		if run.expect.faithful {
+			expected = objects.Copy(tc.ExpectResource)
+		}
+	}
+	outcome{
+		result: result, err: err, expectedResult: tc.ExpectedResult, unrest: unrest,
+		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
+	}.assert(t, run.expect)
+	if run.expect.Server != nil {
+		withServerFields(expected, last.resource)
+	}
+	assertResource(t, run.expect, expected, last.resource)
+	tc.assertStash(t, last.ctx, run.expect)
+	run.assert(t)
+}
+
+// handled is one request to a sub-reconciler.
+type handled[Type client.Object] struct {
+	ctx context.Context
+	// before and resource are the resource before the request and after it.
+	before, resource Type
+	result           reconcilers.Result
+	err              error
+}
+
+// handle makes one request.
+func (tc *SubReconcilerTestCase[Type]) handle(
+	t *testing.T, ctx context.Context, run *caseRun, r reconcilers.SubReconciler[Type], first bool,
+) *handled[Type] {
+	t.Helper()
+	if !first {
+		ctx = stash.WithContext(ctx)
+	}
 	for key, value := range tc.GivenStashedValues {
 		stash.StoreValue(ctx, key, copyOfValue(value))
 	}
-	resource := asGiven(tc.Resource)
-	if err := expect.fetch(ctx, resource); err != nil {
+	h := &handled[Type]{resource: asGiven(tc.Resource)}
+	if err := run.expect.fetch(ctx, h.resource); err != nil {
 		t.Fatalf("cannot get the given resource: %s", err)
 	}
-	expected := objects.Copy(resource)
-	if !objects.IsNil(tc.ExpectResource) {
-		expected = asGiven(tc.ExpectResource)
-	}
-	ctx = run.stashAdditional(withRequest(ctx, expect.Config(), resource))
+	h.before = objects.Copy(h.resource)
+	ctx = run.stashAdditional(withRequest(ctx, run.expect.Config(), h.resource))
 
-	ctx = validation.WithRecursive(ctx)
-	if v, ok := r.(validation.Validator); ok {
-		if err := v.Validate(ctx); err != nil {
+	h.ctx = validation.WithRecursive(ctx)
+	if v, ok := r.(validation.Validator); ok && first {
+		if err := v.Validate(h.ctx); err != nil {
 			t.Fatalf("subreconciler validation failed: %s", err)
 		}
 	}
-
-	result, err := tc.call(t, ctx, r, resource)
-
-	outcome{
-		result: result, err: err, expectedResult: tc.ExpectedResult,
-		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
-	}.assert(t, run.expect)
-	if tc.Server != nil {
-		withServerFields(expected, resource)
+	h.result, h.err = tc.call(t, h.ctx, r, h.resource)
+	if tc.Until.rest {
+		if err := run.expect.storeStatus(ctx, h.before, h.resource); err != nil {
+			t.Fatalf("cannot store the status: %s", err)
+		}
 	}
-	assertResource(t, run.expect, expected, resource)
-	tc.assertStash(t, ctx, run.expect)
-	run.assert(t)
+	return h
 }
 
 // call reconciles. An expected panic counts as a result without an error.

@@ -173,3 +173,13 @@ func TestUpdatedRowsPass(t *testing.T) {
 		t.Errorf("want one transition time, got %d", n)
 	}
 }
+
+// runIn runs the test binary app.test of a directory.
+func runIn(t *testing.T, dir string, env []string, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join(dir, "app.test"), args...)
+	command.Dir = dir
+	command.Env = append(os.Environ(), env...)
+	output, err := command.CombinedOutput()
+	return string(output), err
+}

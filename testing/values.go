@@ -42,13 +42,16 @@ func assertValue[T any](
 func assertResource(t *testing.T, c *ExpectConfig, expected, actual client.Object) {
 	t.Helper()
 	diff := func(d Differ, expected, actual client.Object) string {
+		if c.faithful {
+			return d.Resource(expected, withoutServerSet(expected, actual))
+		}
 		expected = asGiven(expected)
 		if c.Server != nil {
 			withServerFields(expected, actual)
 		}
 		return d.Resource(expected, actual)
 	}
-	assertValue(t, c, "ExpectResource", expected, actual, diff, resourceLiterals(actual, c.Scheme)...)
+	assertValue(t, c, "ExpectResource", expected, actual, diff, c.asWritten(resourceLiterals(actual, c.Scheme))...)
 }
 
 // resourceLiterals returns what a table may have for a resource, the shortest first. The version that a given object
@@ -70,6 +73,11 @@ func assertStashed(
 ) {
 	t.Helper()
 	want := copyOfValue(expected[key])
+	if obj, ok := actual.(client.Object); ok && c.faithful {
+		if wanted, ok := want.(client.Object); ok {
+			actual = withoutServerSet(wanted, obj)
+		}
+	}
 	text := c.differ().StashedValue(want, actual, key)
 	if text == "" {
 		return

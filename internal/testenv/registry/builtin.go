@@ -5,13 +5,16 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/version"
 	clientgoapply "k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // BuiltIn returns a kind that each API server has, in the versions that a current one serves: those that are generally
@@ -21,10 +24,16 @@ func BuiltIn(kind schema.GroupVersionKind) (Type, bool) {
 	return t, ok
 }
 
-// builtIn has the kinds of the scheme of k8s.io/client-go.
+// scheme has the built-in kinds. That of k8s.io/client-go is not used, because operators add their kinds to it.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	return s
+})
+
 var builtIn = sync.OnceValue(func() map[schema.GroupKind]Type {
 	types := map[schema.GroupKind]Type{}
-	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
+	for kind := range scheme().AllKnownTypes() {
 		if _, ok := types[kind.GroupKind()]; ok {
 			continue
 		}
@@ -38,15 +47,20 @@ var builtIn = sync.OnceValue(func() map[schema.GroupKind]Type {
 })
 
 func newBuiltIn(kind schema.GroupVersionKind) (Type, bool) {
-	t := Type{Kind: kind.GroupKind(), Resource: plural(kind), Scope: Namespaced}
+	t := Type{
+		Kind: kind.GroupKind(), Resource: plural(kind), Scope: Namespaced,
+		AllowUnconditionalUpdate: !conditionalUpdate[kind.GroupKind()],
+		AllowCreateOnUpdate:      createOnUpdate[kind.GroupKind()],
+	}
 	if kind.Kind == "Endpoints" {
 		t.Resource = "endpoints"
 	}
-	if clusterScoped[kind.GroupKind()] {
+	if clusterScoped[t.Kind] {
 		t.Scope = Cluster
 	}
-	for _, version := range servedVersions(kind.GroupKind()) {
-		obj, err := clientgoscheme.Scheme.New(version.WithKind(kind.Kind))
+	for _, version := range servedVersions(t.Kind) {
+		s := builtInStrategy{kind: t.Kind, scope: t.Scope, name: subdomainName, rules: noRules}
+		obj, err := scheme().New(t.Kind.WithVersion(version.Version))
 		if err != nil {
 			return Type{}, false
 		}
@@ -54,20 +68,23 @@ func newBuiltIn(kind schema.GroupVersionKind) (Type, bool) {
 		if !ok {
 			return Type{}, false
 		}
-		s, ok := newGoStrategy(typed, !withoutSubresource[kind.GroupKind()])
-		if !ok {
+		if s.goStrategy, ok = newGoStrategy(typed, !withoutSubresource[t.Kind]); !ok {
 			return Type{}, false
 		}
-		t.Versions = append(t.Versions, Version{version.Version, builtInStrategy{
-			goStrategy: s, scope: t.Scope, generation: !withoutGeneration[kind.GroupKind()],
-		}})
+		if rule, ok := nameRules[t.Kind]; ok {
+			s.name = rule
+		}
+		if special, ok := contentRules[t.Kind.WithVersion(version.Version)]; ok {
+			s.rules = special
+		}
+		t.Versions = append(t.Versions, Version{version.Version, s})
 	}
 	return t, len(t.Versions) > 0
 }
 
 // servedVersions returns the versions of a kind that an API server serves by default, the newest first.
 func servedVersions(kind schema.GroupKind) []schema.GroupVersion {
-	versions := clientgoscheme.Scheme.VersionsForGroupKind(kind)
+	versions := scheme().VersionsForGroupKind(kind)
 	stable := slices.DeleteFunc(slices.Clone(versions), func(v schema.GroupVersion) bool {
 		return strings.Contains(v.Version, "alpha") || strings.Contains(v.Version, "beta")
 	})
@@ -83,45 +100,83 @@ func servedVersions(kind schema.GroupKind) []schema.GroupVersion {
 // builtInStrategy is that of a built-in kind.
 type builtInStrategy struct {
 	goStrategy
-	scope      Scope
-	generation bool
+	kind  schema.GroupKind
+	scope Scope
+	name  nameRule
+	rules rules
 }
 
 // PrepareForCreate implements [Strategy].
 func (s builtInStrategy) PrepareForCreate(obj client.Object) {
 	s.dropStatus(obj)
-	if s.generation {
+	if !withoutGeneration[s.kind] {
 		obj.SetGeneration(1)
 	}
+	s.rules.complete(obj, nil)
 }
 
 // PrepareForUpdate implements [Strategy].
 func (s builtInStrategy) PrepareForUpdate(obj, old client.Object, subresource string) {
+	generation := old.GetGeneration()
 	s.keep(obj, old, subresource)
-	switch {
-	case subresource != "":
-		keepMetadata(obj, old)
-	case s.generation:
-		s.nextGeneration(obj, old)
-	default:
-		obj.SetGeneration(old.GetGeneration())
+	if subresource != "" {
+		keepOnStatus(s.kind, obj, old)
+		obj.SetGeneration(generation)
+		return
 	}
+	same := s.sameContents(obj, old)
+	s.rules.complete(obj, old)
+	if same {
+		// An object that was given without its defaults stays as it is.
+		s.copyContents(obj, old)
+	} else {
+		same = s.sameContents(obj, old)
+	}
+	if !withoutGeneration[s.kind] && (!same || raisesGeneration(s.kind, obj, old)) {
+		generation++
+	}
+	obj.SetGeneration(generation)
 }
 
 // Validate implements [Strategy].
 func (s builtInStrategy) Validate(obj client.Object) field.ErrorList {
-	return validateMetadata(obj, s.scope, subdomainName)
+	return append(validateMetadata(obj, s.scope, s.name), s.validateContents(obj, nil)...)
 }
 
-// ValidateUpdate implements [Strategy].
+// ValidateUpdate implements [Strategy]. What was wrong with old already is accepted.
 func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList {
-	return validateMetadataUpdate(obj, old, s.scope, subdomainName)
+	errs := validateMetadataUpdate(obj, old, s.scope, s.name)
+	if subresource != "" {
+		return errs
+	}
+	contents := s.validateContents(obj, old)
+	if len(contents) > 0 {
+		contents = ratchet(contents, s.validateContents(old, nil))
+	}
+	return append(errs, contents...)
 }
 
-// Converter implements [Strategy]. Parsing the schemas takes a while, so it is done when it is needed.
-func (s builtInStrategy) Converter() managedfields.TypeConverter { return published() }
+func (s builtInStrategy) validateContents(obj, old client.Object) field.ErrorList {
+	return append(validateFinalizers(obj), s.rules.validate(obj, old)...)
+}
 
-// published has the merge schemas of the built-in kinds.
-var published = sync.OnceValue(func() managedfields.TypeConverter {
-	return clientgoapply.NewTypeConverter(clientgoscheme.Scheme)
+// Converter implements [Strategy].
+func (s builtInStrategy) Converter() managedfields.TypeConverter { return published{} }
+
+// published has the merge schemas of the built-in kinds. Parsing them takes a while, so it is done when they are
+// needed.
+type published struct{}
+
+var publishedConverter = sync.OnceValue(func() managedfields.TypeConverter {
+	return clientgoapply.NewTypeConverter(scheme())
 })
+
+// ObjectToTyped implements [managedfields.TypeConverter].
+func (published) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	return publishedConverter().ObjectToTyped(obj, opts...)
+}
+
+// TypedToObject implements [managedfields.TypeConverter].
+func (published) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	return publishedConverter().TypedToObject(value)
+}

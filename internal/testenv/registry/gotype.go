@@ -111,11 +111,17 @@ func (s goStrategy) keep(obj, old client.Object, subresource string) {
 	if !s.hasStatus {
 		return
 	}
-	to, from := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
 	if subresource == "" {
+		to, from := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
 		to.FieldByIndex(s.status).Set(from.FieldByIndex(s.status))
 		return
 	}
+	s.copyContents(obj, old)
+}
+
+// copyContents copies all but metadata, and but the status if it is a subresource. What it points to becomes common.
+func (s goStrategy) copyContents(obj, old client.Object) {
+	to, from := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
 	for _, index := range s.contents {
 		to.FieldByIndex(index).Set(from.FieldByIndex(index))
 	}
@@ -131,15 +137,6 @@ func (s goStrategy) sameContents(a, b client.Object) bool {
 		}
 	}
 	return true
-}
-
-// nextGeneration gives a changed object its generation.
-func (s goStrategy) nextGeneration(obj, old client.Object) {
-	generation := old.GetGeneration()
-	if !s.sameContents(obj, old) {
-		generation++
-	}
-	obj.SetGeneration(generation)
 }
 
 // customStrategy is that of a kind of which nothing is known but its Go type.
@@ -158,7 +155,11 @@ func (s customStrategy) PrepareForUpdate(obj, old client.Object, subresource str
 		keepMetadata(obj, old)
 		return
 	}
-	s.nextGeneration(obj, old)
+	generation := old.GetGeneration()
+	if !s.sameContents(obj, old) {
+		generation++
+	}
+	obj.SetGeneration(generation)
 }
 
 // Validate implements [Strategy].

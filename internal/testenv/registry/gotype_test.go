@@ -162,7 +162,9 @@ func TestUnknownContents(t *testing.T) {
 			a.Status.Ready, a.Spec.Names, a.Labels = false, nil, map[string]string{"l": "2"}
 		}, subresource: "status", want: outcome{3, 1, false, "1"}},
 	} {
-		run := func(t *testing.T, s registry.Strategy, convert func(*App) client.Object, back func(client.Object) *App) {
+		run := func(
+			t *testing.T, s registry.Strategy, convert func(*App) client.Object, back func(client.Object) *App,
+		) {
 			old := convert(app())
 			obj := old.DeepCopyObject().(client.Object)
 			if test.change == nil {

@@ -1,6 +1,11 @@
 package registry
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
 
 // The tables of this file say what is special about built-in kinds, see the Kubernetes API reference: the paths of its
 // operations have the scope, and the status if it is a subresource.
@@ -39,18 +44,97 @@ var withoutSubresource = set(map[string][]string{
 	"storage.k8s.io": {"CSINode"},
 })
 
-// withoutGeneration are the kinds whose objects have no generation.
+// withoutGeneration are the kinds whose objects have no generation. It stays what the client says.
 var withoutGeneration = set(map[string][]string{
 	"": {
 		"ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PersistentVolume",
 		"PersistentVolumeClaim", "ResourceQuota", "Secret", "Service", "ServiceAccount",
 	},
 	"apps":                      {"ControllerRevision"},
+	"autoscaling":               {"HorizontalPodAutoscaler"},
+	"certificates.k8s.io":       {"CertificateSigningRequest"},
 	"coordination.k8s.io":       {"Lease"},
 	"events.k8s.io":             {"Event"},
+	"networking.k8s.io":         {"IPAddress", "ServiceCIDR"},
+	"node.k8s.io":               {"RuntimeClass"},
 	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
-	"storage.k8s.io":            {"StorageClass", "VolumeAttachment"},
+	"resource.k8s.io":           {"ResourceClaim", "ResourceClaimTemplate"},
+	"storage.k8s.io": {
+		"CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass",
+	},
 })
+
+// raisesGeneration reports whether a change of the metadata raises the generation. It does for two kinds: the revision
+// of a deployment is an annotation, and consumers of endpoint slices look at labels.
+func raisesGeneration(kind schema.GroupKind, obj, old client.Object) bool {
+	switch kind {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		return !maps.Equal(obj.GetAnnotations(), old.GetAnnotations())
+	case schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
+		return !maps.Equal(obj.GetLabels(), old.GetLabels())
+	default:
+		return false
+	}
+}
+
+// conditionalUpdate are the kinds whose updates need a resource version.
+var conditionalUpdate = set(map[string][]string{
+	"": {"Pod"},
+	"admissionregistration.k8s.io": {
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+	},
+	"coordination.k8s.io": {"Lease"},
+	"node.k8s.io":         {"RuntimeClass"},
+	"policy":              {"PodDisruptionBudget"},
+	"storage.k8s.io":      {"CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment"},
+})
+
+// createOnUpdate are the kinds of which an update creates an object that does not exist.
+var createOnUpdate = set(map[string][]string{
+	"":                          {"Endpoints", "Event", "LimitRange", "Service"},
+	"coordination.k8s.io":       {"Lease"},
+	"networking.k8s.io":         {"IPAddress"},
+	"node.k8s.io":               {"RuntimeClass"},
+	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+})
+
+// keepOnStatus keeps of the metadata what an update of the status does not write. The API conventions say that it
+// writes none, but for most kinds API servers let it write labels, annotations, finalizers and owner references.
+func keepOnStatus(kind schema.GroupKind, obj, old client.Object) {
+	switch {
+	case withStatusAlone[kind]:
+		keepMetadata(obj, old)
+	case kind == schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		obj.SetLabels(old.GetLabels())
+	case kind == schema.GroupKind{Kind: "Pod"}:
+		obj.SetOwnerReferences(old.GetOwnerReferences())
+	}
+}
+
+// withStatusAlone are the kinds of which an update of the status writes no metadata.
+var withStatusAlone = set(map[string][]string{
+	"admissionregistration.k8s.io": {"ValidatingAdmissionPolicy"},
+	"flowcontrol.apiserver.k8s.io": {"FlowSchema", "PriorityLevelConfiguration"},
+	"networking.k8s.io":            {"ServiceCIDR"},
+	"resource.k8s.io":              {"ResourceClaim"},
+	"storage.k8s.io":               {"VolumeAttachment"},
+})
+
+// nameRules are those of the kinds whose names are not DNS subdomains.
+var nameRules = map[schema.GroupKind]nameRule{
+	{Kind: "Event"}:                      segmentName,
+	{Kind: "Namespace"}:                  labelName,
+	{Kind: "Service"}:                    labelName,
+	{Group: "apps", Kind: "StatefulSet"}: labelName,
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: segmentName,
+	{Group: "networking.k8s.io", Kind: "IPAddress"}:                   addressName,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                    segmentName,
+	{Group: rbac, Kind: "ClusterRole"}:                                segmentName,
+	{Group: rbac, Kind: "ClusterRoleBinding"}:                         segmentName,
+	{Group: rbac, Kind: "Role"}:                                       segmentName,
+	{Group: rbac, Kind: "RoleBinding"}:                                segmentName,
+}
 
 func set(kinds map[string][]string) map[schema.GroupKind]bool {
 	s := map[schema.GroupKind]bool{}

@@ -31,6 +31,10 @@ type Type struct {
 	// Resource is the plural name in URLs, such as configmaps.
 	Resource string
 	Scope    Scope
+	// AllowUnconditionalUpdate is set if an update without a resource version is made whatever the version is.
+	AllowUnconditionalUpdate bool
+	// AllowCreateOnUpdate is set if an update creates the object if it does not exist.
+	AllowCreateOnUpdate bool
 	// Versions are served. Objects of any of them are converted to another by changing their apiVersion. There is at
 	// least one; the first is the version that is stored.
 	Versions []Version

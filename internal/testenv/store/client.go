@@ -1,29 +1,229 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // ClientOptions are what a [Client] is.
 type ClientOptions struct {
 	// Scheme converts objects; nil is that of the store.
 	Scheme *runtime.Scheme
-	// FieldManager is who writes if the call does not say. Empty is "espalier.test".
+	// FieldManager is who writes if the call does not say. Empty is "espalier.test", but for an apply, which an API
+	// server refuses without a field manager.
 	FieldManager string
 	// View is what reads see; nil sees everything at once, as an APIReader does.
 	View *View
+	// Indexes are the fields that the cache has indexed, by kind and name, beside those that an API server selects by.
+	// They need a View.
+	Indexes map[schema.GroupKind]map[string]client.IndexerFunc
 	// Intercept is called with each call in the place of making it; nil makes it. It may be called by several
 	// goroutines at once.
 	Intercept Intercept
 }
 
 // Intercept stands between a client and the store. Do makes the call; without it the call has no effect. The error is
-// what the caller gets. What was answered stays as it is if an error is returned after do.
+// what the caller gets. The caller's object is filled after that, and only if there is no error.
 type Intercept func(ctx context.Context, call Call, do func() error) error
+
+const defaultManager = "espalier.test"
+
+// Client is a client of a [Store]. It answers with copies. As with the clients of controller-runtime, objects of Go
+// types are answered without their kind, unless the caller had set it or the answer comes from a cache.
+type Client struct {
+	store   *Store
+	options ClientOptions
+}
+
+var _ client.WithWatch = (*Client)(nil)
+
+// Client returns a client.
+func (s *Store) Client(options ClientOptions) *Client {
+	if options.Scheme == nil {
+		options.Scheme = s.options.Scheme
+	}
+	return &Client{store: s, options: options}
+}
+
+// Scheme implements [client.Client].
+func (c *Client) Scheme() *runtime.Scheme { return c.options.Scheme }
+
+// RESTMapper implements [client.Client].
+func (c *Client) RESTMapper() meta.RESTMapper { return c.store.RESTMapper() }
+
+// GroupVersionKindFor implements [client.Client].
+func (c *Client) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, c.options.Scheme)
+}
+
+// IsObjectNamespaced implements [client.Client].
+func (c *Client) IsObjectNamespaced(obj runtime.Object) (bool, error) {
+	return apiutil.IsObjectNamespaced(obj, c.options.Scheme, c.RESTMapper())
+}
+
+// Create implements [client.Client].
+func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return errCreatePartial
+	}
+	options := (&client.CreateOptions{}).ApplyOptions(opts)
+	errs := validation.ValidateCreateOptions(options.AsCreateOptions())
+	if err := invalidOptions("CreateOptions", errs); err != nil {
+		return err
+	}
+	w := write{
+		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
+		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	}
+	return c.write(ctx, Create, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		return c.store.create(gvk, obj, w)
+	})
+}
+
+// Update implements [client.Client].
+func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return errUpdatePartial
+	}
+	options := (&client.UpdateOptions{}).ApplyOptions(opts)
+	errs := validation.ValidateUpdateOptions(options.AsUpdateOptions())
+	if err := invalidOptions("UpdateOptions", errs); err != nil {
+		return err
+	}
+	w := write{
+		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
+		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	}
+	return c.write(ctx, Update, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		return c.store.update(gvk, obj, w)
+	})
+}
+
+// Patch implements [client.Client].
+func (c *Client) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
+	options := (&client.PatchOptions{}).ApplyOptions(opts)
+	w := write{
+		manager: options.FieldManager, dryRun: isDryRun(options.DryRun),
+		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	}
+	return c.patch(ctx, obj, obj, patch, options.Force, w)
+}
+
+// patch patches the object with the name of obj. Body is what the patch is computed from, and what is filled.
+func (c *Client) patch(
+	ctx context.Context, obj, body client.Object, p client.Patch, force *bool, w write,
+) error {
+	data, err := p.Data(body)
+	if err != nil {
+		return err
+	}
+	request, verb := patchRequest{patchType: p.Type(), data: data, force: force != nil && *force}, Patch
+	if request.isApply() {
+		verb = Apply
+	}
+	sent := &metav1.PatchOptions{Force: force, FieldManager: cmp.Or(w.manager, c.options.FieldManager)}
+	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(sent, p.Type())); err != nil {
+		return err
+	}
+	w.manager = c.manager(w.manager)
+	key := client.ObjectKeyFromObject(obj)
+	return c.answer(ctx, verb, obj, body, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		return c.store.patch(gvk, key, request, w)
+	})
+}
+
+// write makes a call with an object, and fills it with the answer.
+func (c *Client) write(
+	ctx context.Context, verb Verb, obj client.Object, w write, do func(schema.GroupVersionKind) (*record, error),
+) error {
+	return c.answer(ctx, verb, obj, obj, w, do)
+}
+
+// answer makes a call with an object, and fills body with the answer.
+func (c *Client) answer(
+	ctx context.Context, verb Verb, obj, body client.Object, w write,
+	do func(schema.GroupVersionKind) (*record, error),
+) error {
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		return err
+	}
+	call := c.call(verb, gvk, client.ObjectKeyFromObject(obj))
+	call.Subresource, call.DryRun = w.subresource, w.dryRun
+	if call.Name == "" && obj.GetGenerateName() != "" {
+		call.Name = obj.GetGenerateName() + "*"
+	}
+	var answer *record
+	err = c.run(ctx, call, func() (err error) {
+		answer, err = do(gvk)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	kept := body.GetObjectKind().GroupVersionKind()
+	if _, ok := body.(runtime.Unstructured); !ok && verb == Create {
+		kept = schema.GroupVersionKind{}
+	}
+	version := gvk.GroupVersion()
+	if answer.gvk.Kind != gvk.Kind { // It is that of a subresource.
+		version = answer.gvk.GroupVersion()
+	}
+	if err := answer.copyTo(body, version); err != nil {
+		return err
+	}
+	body.GetObjectKind().SetGroupVersionKind(kept)
+	return nil
+}
+
+// call returns a call for an object.
+func (c *Client) call(verb Verb, gvk schema.GroupVersionKind, key client.ObjectKey) Call {
+	call := Call{Verb: verb, Kind: gvk, Namespace: key.Namespace, Name: key.Name}
+	c.store.mu.RLock()
+	defer c.store.mu.RUnlock()
+	if r, err := c.store.resource(gvk); err == nil {
+		call.Namespace = r.namespace(call.Namespace)
+	}
+	return call
+}
+
+// run makes a call, unless somebody stands in between.
+func (c *Client) run(ctx context.Context, call Call, do func() error) error {
+	request := func() error {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%s: %w", call, err)
+		}
+		return do()
+	}
+	if c.options.Intercept == nil {
+		return request()
+	}
+	return c.options.Intercept(ctx, call, request)
+}
+
+func (c *Client) manager(given string) string {
+	for _, name := range []string{given, c.options.FieldManager} {
+		if name != "" {
+			return name
+		}
+	}
+	return defaultManager
+}
+
+func isDryRun(values []string) bool { return slices.Contains(values, metav1.DryRunAll) }
 
 // Verb is what a call does.
 type Verb string
@@ -55,17 +255,29 @@ type Call struct {
 }
 
 // Writes reports whether the call is neither a read nor a dry run.
-func (c Call) Writes() bool { panic("TODO") }
-
-// String returns the call as a table row names it, such as "create ConfigMap ns/one" or "update App/status ns/a".
-func (c Call) String() string { panic("TODO") }
-
-// Client is a client of a [Store]. It answers with copies.
-type Client struct {
-	client.WithWatch // TODO: gone when the methods are there
+func (c Call) Writes() bool {
+	return c.Verb != Get && c.Verb != List && c.Verb != Watch && !c.DryRun
 }
 
-var _ client.WithWatch = (*Client)(nil)
-
-// Client returns a client.
-func (s *Store) Client(options ClientOptions) *Client { panic("TODO") }
+// String returns the call as a table row names it, such as "create ConfigMap ns/one" or "update App/status ns/a". A
+// list of all namespaces has the kind alone, such as "list ConfigMap". Live reads and dry runs end with "(live)" and
+// "(dry run)".
+func (c Call) String() string {
+	words := []string{string(c.Verb), c.Kind.Kind}
+	if c.Subresource != "" {
+		words[1] += "/" + c.Subresource
+	}
+	switch {
+	case c.Name != "":
+		words = append(words, slashed(c.Namespace, c.Name))
+	case c.Namespace != "":
+		words = append(words, c.Namespace)
+	}
+	if c.Live {
+		words = append(words, "(live)")
+	}
+	if c.DryRun {
+		words = append(words, "(dry run)")
+	}
+	return strings.Join(words, " ")
+}

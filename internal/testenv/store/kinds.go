@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
@@ -30,6 +29,8 @@ type resource struct {
 	fields   *fieldmanager.Manager
 	// definition is nil for a kind without one.
 	definition *apiextensionsv1.CustomResourceDefinition
+	// builtIn is set for a kind that each API server has.
+	builtIn bool
 	// generation is set for a kind whose objects have one.
 	generation bool
 }
@@ -43,8 +44,8 @@ func newResources(t registry.Type, definition *apiextensionsv1.CustomResourceDef
 		r := &resource{
 			Strategy: v.Strategy, gvk: gvk, stored: t.Kind.WithVersion(t.Versions[0].Name),
 			resource: schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource}, scope: t.Scope,
-			goType: reflect.TypeOf(empty), definition: definition,
-			fields: fieldmanager.New(gvk, v.Converter(), v.New),
+			goType: reflect.TypeOf(empty), builtIn: builtIn(t.Kind), definition: definition,
+			fields: fieldmanager.New(gvk, v.Converter, v.New),
 		}
 		v.PrepareForCreate(empty)
 		r.generation = empty.GetGeneration() > 0
@@ -79,22 +80,22 @@ type definition struct {
 	versions map[string]*resource
 }
 
-// types has the kinds that need no definition. They never change, so forks share them.
-type types struct {
+// catalog has the kinds that need no definition. They never change, so forks share them.
+type catalog struct {
 	scheme        *runtime.Scheme
 	withoutStatus map[schema.GroupKind]bool
 	listed        map[schema.GroupKind]registry.Type
 	known         sync.Map // of schema.GroupKind to map[string]*resource, empty for a kind that is not served
 }
 
-func newTypes(options Options) *types {
-	t := &types{
+func newCatalog(options Options) *catalog {
+	c := &catalog{
 		scheme:        options.Scheme,
 		withoutStatus: map[schema.GroupKind]bool{},
 		listed:        map[schema.GroupKind]registry.Type{},
 	}
 	for _, kind := range options.WithoutStatus {
-		t.withoutStatus[kind] = true
+		c.withoutStatus[kind] = true
 	}
 	for _, list := range options.Resources {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -102,38 +103,38 @@ func newTypes(options Options) *types {
 			continue
 		}
 		for _, r := range list.APIResources {
-			t.list(version, r)
+			c.list(version, r)
 		}
 	}
-	return t
+	return c
 }
 
 // list adds a kind of discovery. One that has several versions is stored in the first.
-func (t *types) list(version schema.GroupVersion, r metav1.APIResource) {
+func (c *catalog) list(version schema.GroupVersion, r metav1.APIResource) {
 	if slices.Contains([]byte(r.Name), '/') {
 		return
 	}
 	listed := registry.FromResource(version, r)
-	if before, ok := t.listed[listed.Kind]; ok {
+	if before, ok := c.listed[listed.Kind]; ok {
 		listed.Versions = append(before.Versions, listed.Versions...)
 	}
-	t.listed[listed.Kind] = listed
+	c.listed[listed.Kind] = listed
 }
 
 // versions returns the served versions of a kind; it is empty if there are none.
-func (t *types) versions(kind schema.GroupKind) map[string]*resource {
-	if known, ok := t.known.Load(kind); ok {
+func (c *catalog) versions(kind schema.GroupKind) map[string]*resource {
+	if known, ok := c.known.Load(kind); ok {
 		return known.(map[string]*resource)
 	}
 	served := map[string]*resource{}
-	if found, ok := t.find(kind); ok {
+	if found, ok := c.find(kind); ok {
 		served = newResources(found, nil)
 	}
-	known, _ := t.known.LoadOrStore(kind, served)
+	known, _ := c.known.LoadOrStore(kind, served)
 	return known.(map[string]*resource)
 }
 
-func (t *types) find(kind schema.GroupKind) (registry.Type, bool) {
+func (c *catalog) find(kind schema.GroupKind) (registry.Type, bool) {
 	if found, ok := registry.BuiltIn(kind.WithVersion("")); ok {
 		return found, true
 	}
@@ -142,21 +143,21 @@ func (t *types) find(kind schema.GroupKind) (registry.Type, bool) {
 		found.Scope = registry.Cluster
 		return found, ok
 	}
-	if found, ok := t.listed[kind]; ok {
+	if found, ok := c.listed[kind]; ok {
 		return found, true
 	}
-	return registry.FromGoType(kind.WithVersion(""), t.scheme, !t.withoutStatus[kind])
+	return registry.FromGoType(kind.WithVersion(""), c.scheme, !c.withoutStatus[kind])
 }
 
 // all are the kinds of the scheme and of discovery.
-func (t *types) all() map[schema.GroupKind]bool {
+func (c *catalog) all() map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{definitionKind: true}
-	for kind := range t.scheme.AllKnownTypes() {
+	for kind := range c.scheme.AllKnownTypes() {
 		if kind.Version != runtime.APIVersionInternal {
 			kinds[kind.GroupKind()] = true
 		}
 	}
-	for kind := range t.listed {
+	for kind := range c.listed {
 		kinds[kind] = true
 	}
 	return kinds
@@ -179,7 +180,7 @@ func (s *Store) versions(kind schema.GroupKind) map[string]*resource {
 		}
 		return d.versions
 	}
-	return s.types.versions(kind)
+	return s.catalog.versions(kind)
 }
 
 // resource returns what serves a kind, or the error of a REST mapper. The caller holds the lock.
@@ -195,15 +196,21 @@ func noMatch(kind schema.GroupKind, versions ...string) error {
 }
 
 // define serves, or no longer serves, what the definition defines. The caller holds the lock.
-func (s *Store) define(before, after client.Object) error {
+func (s *Store) define(before, after *record) error {
 	definitions := maps.Clone(s.state.definitions)
 	if definitions == nil {
 		definitions = map[schema.GroupKind]*definition{}
 	}
-	if d, ok := before.(*apiextensionsv1.CustomResourceDefinition); ok {
-		definitions[definedBy(d)] = nil
+	if before != nil {
+		if d, ok := before.object.(*apiextensionsv1.CustomResourceDefinition); ok {
+			definitions[definedBy(d)] = nil
+		}
 	}
-	if d, ok := after.(*apiextensionsv1.CustomResourceDefinition); ok {
+	if after == nil {
+		s.state.definitions = definitions
+		return nil
+	}
+	if d, ok := after.object.(*apiextensionsv1.CustomResourceDefinition); ok {
 		defined, err := registry.FromDefinition(d)
 		if err != nil {
 			return err
@@ -220,7 +227,7 @@ func definedBy(d *apiextensionsv1.CustomResourceDefinition) schema.GroupKind {
 
 // served are the kinds that are served now. The caller holds the lock.
 func (s *Store) served() []map[string]*resource {
-	kinds := s.types.all()
+	kinds := s.catalog.all()
 	for kind := range s.state.definitions {
 		kinds[kind] = true
 	}
@@ -231,4 +238,9 @@ func (s *Store) served() []map[string]*resource {
 		}
 	}
 	return served
+}
+
+func builtIn(kind schema.GroupKind) bool {
+	_, ok := registry.BuiltIn(kind.WithVersion(""))
+	return ok || kind == definitionKind
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 )
 
 // record is one stored object. It never changes.
@@ -17,8 +20,10 @@ type record struct {
 	gvk             schema.GroupVersionKind
 	namespace, name string
 	// object has the form in which its kind is stored, with its kind and without managed fields.
-	object  client.Object
-	managed *managed
+	object client.Object
+	// fields are the managed fields, which are computed when they are wanted. Shown says that answers have them.
+	fields *fieldmanager.Fields
+	shown  bool
 
 	mu    sync.Mutex
 	forms map[form]client.Object
@@ -36,9 +41,9 @@ var (
 )
 
 // newRecord takes over the object.
-func newRecord(gvk schema.GroupVersionKind, obj client.Object, m *managed) *record {
+func newRecord(gvk schema.GroupVersionKind, obj client.Object) *record {
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return &record{gvk: gvk, namespace: obj.GetNamespace(), name: obj.GetName(), object: obj, managed: m}
+	return &record{gvk: gvk, namespace: obj.GetNamespace(), name: obj.GetName(), object: obj}
 }
 
 func (r *record) key() Key { return Key{r.gvk.GroupKind(), r.namespace, r.name} }
@@ -80,14 +85,19 @@ func (r *record) copyTo(obj client.Object, version schema.GroupVersion) error {
 		return err
 	}
 	replace(obj, shown.DeepCopyObject())
-	if r.managed.shown {
-		fields, err := r.managedFields()
-		if err != nil {
-			return err
-		}
-		obj.SetManagedFields(copyFields(fields))
+	if r.shown {
+		obj.SetManagedFields(r.managedFields())
 	}
 	return nil
+}
+
+// managedFields returns a copy of the managed fields.
+func (r *record) managedFields() []metav1.ManagedFieldsEntry {
+	entries := slices.Clone(r.fields.Entries())
+	for i := range entries {
+		entries[i] = *entries[i].DeepCopy()
+	}
+	return entries
 }
 
 // replace gives the object behind one pointer the value of that behind another of the same type.

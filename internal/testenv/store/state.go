@@ -20,6 +20,8 @@ type state struct {
 	given int64
 	// generated counts the names that were generated.
 	generated int
+	// collected is the revision at which there was no garbage; 0 if that is not known.
+	collected int64
 	tables    map[schema.GroupKind]table
 	// ended counts the objects of a name that are gone. The map is replaced, never changed.
 	ended map[Key]int
@@ -110,12 +112,16 @@ func (st *state) remove(r *record) {
 	st.ended = ended
 }
 
-// table has the records of a kind, ordered by namespace and name. It is replaced, never changed.
+// table has the records of a kind in the order of their keys, namespace/name, as an API server lists them. It is
+// replaced, never changed.
 type table []*record
 
 func (t table) search(namespace, name string) (int, bool) {
 	return slices.BinarySearchFunc(t, struct{}{}, func(r *record, _ struct{}) int {
-		return cmp.Or(strings.Compare(r.namespace, namespace), strings.Compare(r.name, name))
+		if r.namespace != namespace {
+			return strings.Compare(r.namespace+"/", namespace+"/")
+		}
+		return strings.Compare(r.name, name)
 	})
 }
 
@@ -155,6 +161,12 @@ func (t table) in(namespace string) table {
 		end++
 	}
 	return t[start:end]
+}
+
+// from returns the records that do not come before a name.
+func (t table) from(namespace, name string) table {
+	i, _ := t.search(namespace, name)
+	return t[i:]
 }
 
 // slashed returns namespace/name, or the name alone.

@@ -29,7 +29,7 @@ type Options struct {
 // Store has the objects of a cluster. It is safe for concurrent use.
 type Store struct {
 	options Options
-	types   *types
+	catalog *catalog
 
 	mu       sync.RWMutex
 	state    state
@@ -43,10 +43,10 @@ func New(options Options) *Store {
 	}
 	s := &Store{
 		options: options,
-		types:   newTypes(options),
+		catalog: newCatalog(options),
 		state:   newState(),
 	}
-	for _, name := range immortalNamespaces {
+	for _, name := range initialNamespaces {
 		s.giveNamespace(name)
 	}
 	return s
@@ -56,11 +56,11 @@ func New(options Options) *Store {
 func (s *Store) Fork() *Store {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return &Store{options: s.options, types: s.types, state: s.state.fork()}
+	return &Store{options: s.options, catalog: s.catalog, state: s.state.fork()}
 }
 
-// At sets the time of the writes that follow; nil is the real time.
-func (s *Store) At(now func() time.Time) {
+// SetNow sets the time of the writes that follow, such as that of a run in a fork; nil is the real time.
+func (s *Store) SetNow(now func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now == nil {

@@ -1,20 +1,76 @@
 package store
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // View is what a cache of a [Store] has seen. At first that is everything, and whatever happens is seen at once. It
 // belongs to one store. It is safe for concurrent use.
-type View struct{}
+type View struct {
+	mu sync.Mutex
+	// held and shown have revisions: where a kind is held, and up to where it was shown.
+	held, shown map[schema.GroupKind]int64
+	hidden      map[Key]bool
+}
 
 // NewView returns a view.
-func NewView() *View { panic("TODO") }
+func NewView() *View {
+	return &View{
+		held: map[schema.GroupKind]int64{}, shown: map[schema.GroupKind]int64{}, hidden: map[Key]bool{},
+	}
+}
 
 // HoldAt shows a kind as it was at a revision, until CatchUp. A revision before one that was shown already is ignored:
 // a cache never goes back.
-func (v *View) HoldAt(kind schema.GroupKind, revision int64) { panic("TODO") }
+func (v *View) HoldAt(kind schema.GroupKind, revision int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if revision >= v.shown[kind] {
+		v.held[kind] = revision
+	}
+}
 
 // Hide leaves objects out, until CatchUp: the cache has not seen them yet.
-func (v *View) Hide(keys ...Key) { panic("TODO") }
+func (v *View) Hide(keys ...Key) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, key := range keys {
+		v.hidden[key] = true
+	}
+}
 
 // CatchUp shows everything. It reports whether something was held or hidden.
-func (v *View) CatchUp() bool { panic("TODO") }
+func (v *View) CatchUp() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	behind := len(v.held) > 0 || len(v.hidden) > 0
+	clear(v.held)
+	clear(v.hidden)
+	return behind
+}
+
+// show returns the revision up to which a kind is shown, for a store with the given revision. Nil shows everything.
+func (v *View) show(kind schema.GroupKind, revision int64) int64 {
+	if v == nil {
+		return revision
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if held, ok := v.held[kind]; ok {
+		revision = min(held, revision)
+	}
+	v.shown[kind] = revision
+	return revision
+}
+
+// hides reports whether an object is left out.
+func (v *View) hides(key Key) bool {
+	if v == nil {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.hidden[key]
+}

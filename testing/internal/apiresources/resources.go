@@ -72,6 +72,13 @@ func AddServedTypes(mapper *meta.DefaultRESTMapper) memserver.Option {
 	})
 }
 
+// Valid returns the lists with a valid group and version.
+func Valid(lists []*metav1.APIResourceList) []*metav1.APIResourceList {
+	return slices.DeleteFunc(slices.Clone(lists), func(list *metav1.APIResourceList) bool {
+		return list == nil || add(meta.NewDefaultRESTMapper(nil), list) != nil
+	})
+}
+
 // fakeDiscovery is client-go's fake with preferred resources and with the resources that are defined in a server.
 type fakeDiscovery struct {
 	*clientgodiscovery.FakeDiscovery
@@ -85,8 +92,15 @@ func NewDiscovery(given []*metav1.APIResourceList, server *memserver.Server) dis
 	if server != nil {
 		resources = append(resources, servedTypes(server)...)
 	}
-	fake := &clientgodiscovery.FakeDiscovery{Fake: &clientgotesting.Fake{Resources: resources}}
-	return fakeDiscovery{FakeDiscovery: fake, server: server}
+	d := newFakeDiscovery(resources)
+	d.server = server
+	return d
+}
+
+func newFakeDiscovery(resources []*metav1.APIResourceList) fakeDiscovery {
+	return fakeDiscovery{FakeDiscovery: &clientgodiscovery.FakeDiscovery{
+		Fake: &clientgotesting.Fake{Resources: resources},
+	}}
 }
 
 // ServerPreferredResources implements [discovery.ServerResourcesInterface].

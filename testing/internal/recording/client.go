@@ -53,7 +53,9 @@ type Client struct {
 type Options struct {
 	// Add stores an object for AddGiven.
 	Add func(obj client.Object) error
-	// Live is set for a client of a real API server, which generates names and serves all subresources itself.
+	// As returns a client of somebody else, whose calls are not recorded; nil is Client with another field manager.
+	As func(manager string) client.Client
+	// Live is set for a client of an API server that generates names and serves all subresources itself.
 	Live bool
 	// Journal keeps the order of all writes; nil keeps none.
 	Journal *Journal
@@ -94,6 +96,14 @@ func (c *Client) AddGiven(objs ...client.Object) {
 			panic(fmt.Errorf("cannot add a given object: %w", err))
 		}
 	}
+}
+
+// As returns a client of somebody else, with the name of a field manager. Its calls are not recorded.
+func (c *Client) As(manager string) client.Client {
+	if c.options.As == nil {
+		return client.WithFieldOwner(c.Client, manager)
+	}
+	return c.options.As(manager)
 }
 
 // AddReactor adds a reaction to calls with the verb on objects of the kind, after all others. * matches any.

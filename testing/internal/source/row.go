@@ -225,6 +225,15 @@ func (r *Row) Elements(field string) (typ string, elements []string, ok bool) {
 	return r.file.text(list.Type), elements, true
 }
 
+// Field returns the text of the value of a field; ok is false if the row does not write it.
+func (r *Row) Field(name string) (text string, ok bool) {
+	pair := fieldOf(r.literal, name)
+	if pair == nil {
+		return "", false
+	}
+	return r.file.text(pair.Value), true
+}
+
 // Set sets fields to expressions; an empty expression removes a field. Imports are the import paths that they need, by
 // import name. The file is written.
 func (r *Row) Set(fields map[string]string, imports map[string]string) error {

@@ -1,16 +1,5 @@
 package registry_test
 
-import (
-	"strconv"
-	"strings"
-	"testing"
-
-	"github.com/espalier-dev/espalier/internal/testenv/registry"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-)
-
 // call is one write of a custom resource.
 type call struct {
 	// verb is "create", "update" or "status".
@@ -119,71 +108,49 @@ spec: {owner: me, name: A1, max: 101, tags: [a, a]}`}},
 	},
 }
 
-// TestCustomResourcesAsOnServer makes the same calls to a real API server and with the strategy. Both store the same
-// objects and refuse for the same causes.
-func TestCustomResourcesAsOnServer(t *testing.T) {
-	t.Parallel()
-	c, namespace := server(t)
-	definition := definitionFrom(t, "gadgets")
-	establish(t, c, definition)
-
-	for name, calls := range gadgetCalls {
-		t.Run(name, func(t *testing.T) {
-			memory := &inMemory{Strategy: strategyOf(t, definition)}
-			obj := memory.New().(*unstructured.Unstructured)
-			obj.SetNamespace(namespace)
-			obj.SetName(strings.ReplaceAll(name, " ", "-"))
-			for i, call := range calls {
-				t.Run(strconv.Itoa(i)+" "+call.verb, func(t *testing.T) {
-					want := onServer(t, c, obj, call)
-					if refused := len(want.Causes) > 0; refused != call.refused {
-						t.Fatalf("the row says refused=%v, the server answers %+v", call.refused, want)
-					}
-					if diff := diffAnswers(want, withStrategy(t, memory, obj, call)); diff != "" {
-						t.Errorf("answer (-server +strategy):\n%s", diff)
-					}
-				})
-			}
-		})
-	}
+// ratchetCalls are calls with objects of testdata/definitions/ratchets.yaml. After the first call of each row the
+// definition becomes that of ratchets-strict.yaml, in which the objects are not valid any more.
+var ratchetCalls = map[string][]call{
+	"unchanged": {
+		{verb: "create", content: `spec: {mode: odd, size: 50, note: a}`},
+		{verb: "update", content: `spec: {mode: odd, size: 50, note: b}`},
+		{verb: "update", content: `spec: {mode: even, size: 50, note: b}`, refused: true},
+		{verb: "update", content: `spec: {mode: fast, size: 50, note: b}`},
+		{verb: "update", content: `spec: {mode: odd, size: 50, note: b}`, refused: true},
+	},
+	"rule": {
+		{verb: "create", content: `spec: {size: 50, limit: {min: 2, max: 1}}`},
+		{verb: "update", content: `spec: {size: 51, limit: {min: 2, max: 1}}`, refused: true},
+		{verb: "update", content: `spec: {size: 5, limit: {min: 2, max: 1}}`},
+		{verb: "update", content: `spec: {size: 5, limit: {min: 3, max: 1}}`, refused: true},
+	},
+	"set": {
+		{verb: "create", content: `spec: {tags: [a, a]}`},
+		{verb: "update", content: `spec: {tags: [a, a, b]}`},
+		{verb: "update", content: `spec: {tags: [a, b]}`},
+		{verb: "update", content: `spec: {tags: [a, a]}`, refused: true},
+	},
+	"status": {
+		{verb: "create", content: `spec: {mode: odd}`},
+		{verb: "status", content: `status: {phase: Ready}`},
+		{verb: "status", content: `status: {phase: Odd}`, refused: true},
+	},
+	"new default": {
+		{verb: "create", content: `spec: {note: a}`},
+		{verb: "status", content: `status: {phase: Ready}`},
+		{verb: "update", content: `spec: {note: b, added: 3}`},
+	},
+	"new default is no change": {
+		{verb: "create", content: `spec: {note: a}`},
+		{verb: "update", content: `spec: {note: a}`},
+	},
+	"removed field": {
+		{verb: "create", content: `spec: {gone: a}`},
+		{verb: "update", content: `spec: {gone: a}`},
+	},
+	"required": {
+		{verb: "create", content: `spec: {limit: {min: 1}}`},
+		{verb: "update", content: `spec: {limit: {min: 1}, note: b}`},
+		{verb: "update", content: `spec: {limit: {min: 2}, note: b}`, refused: true},
+	},
 }
-
-// onServer makes a call to the real server. The object becomes what it has answered.
-func onServer(t *testing.T, c client.Client, obj *unstructured.Unstructured, call call) answer {
-	t.Helper()
-	var err error
-	next := withContent(t, obj, call.content)
-	switch call.verb {
-	case "create":
-		err = c.Create(t.Context(), next)
-	case "update":
-		err = c.Update(t.Context(), next)
-	case "status":
-		err = c.Status().Update(t.Context(), next)
-	default:
-		t.Fatalf("unknown verb %q", call.verb)
-	}
-	a := serverAnswer(t, next, err)
-	if err == nil {
-		obj.Object = next.Object
-	}
-	return a
-}
-
-// withStrategy makes a call with a strategy.
-func withStrategy(t *testing.T, memory *inMemory, obj *unstructured.Unstructured, call call) answer {
-	t.Helper()
-	if call.verb == "create" {
-		fresh := memory.New().(*unstructured.Unstructured)
-		fresh.SetNamespace(obj.GetNamespace())
-		fresh.SetName(obj.GetName())
-		return memory.create(withContent(t, fresh, call.content))
-	}
-	subresource := ""
-	if call.verb == "status" {
-		subresource = call.verb
-	}
-	return memory.update(withContent(t, memory.stored, call.content), subresource)
-}
-
-var _ registry.Strategy = (*inMemory)(nil)

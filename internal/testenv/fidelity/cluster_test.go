@@ -1,0 +1,75 @@
+package fidelity_test
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/store"
+)
+
+// realServer is an API server with controllers that collect garbage and empty namespaces.
+type realServer struct{ config *rest.Config }
+
+func (s realServer) connect() (client.WithWatch, error) {
+	return client.NewWithWatch(s.config, client.Options{Scheme: clientScheme()})
+}
+
+// patience is how long the controllers may take.
+const patience = time.Minute
+
+func (realServer) eventually(ctx context.Context, done func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
+		return done(), nil
+	}) == nil
+}
+
+// memory is a store.
+type memory struct{ *store.Store }
+
+func newMemory() (memory, error) {
+	s := store.New(store.Options{Scheme: serverScheme(), ManagedFields: true})
+	for _, definition := range definitions() {
+		if err := s.Give(definition); err != nil {
+			return memory{}, err
+		}
+	}
+	return memory{s}, nil
+}
+
+func (m memory) connect() (client.WithWatch, error) {
+	return m.Client(store.ClientOptions{Scheme: clientScheme()}), nil
+}
+
+func (m memory) eventually(_ context.Context, done func() bool) bool {
+	for m.CollectGarbage() {
+	}
+	return done()
+}
+
+// fakeClient is what controller-runtime has for tests. It is set up as its documentation says.
+type fakeClient struct{ client.WithWatch }
+
+func newFakeClient() fakeClient {
+	builder := fake.NewClientBuilder().WithScheme(clientScheme()).WithReturnManagedFields().
+		WithStatusSubresource(&appsv1.Deployment{}, &resources.Widget{}, custom("gadget", "v1", "", "", nil)).
+		WithObjects(namespace(corev1.NamespaceDefault), namespace("kube-system"), namespace("kube-public"),
+			namespace("kube-node-lease"))
+	for _, definition := range definitions() {
+		builder.WithObjects(definition)
+	}
+	return fakeClient{builder.Build()}
+}
+
+func (c fakeClient) connect() (client.WithWatch, error) { return c.WithWatch, nil }
+
+func (fakeClient) eventually(_ context.Context, done func() bool) bool { return done() }

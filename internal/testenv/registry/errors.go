@@ -1,0 +1,63 @@
+package registry
+
+import (
+	"slices"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// immutable is the error of a field that must not change.
+func immutable(at *field.Path, value any) *field.Error {
+	return field.Invalid(at, value, apivalidation.FieldImmutableErrorMsg)
+}
+
+// invalid makes errors of messages.
+func invalid(at *field.Path, value any, messages []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, message := range messages {
+		errs = append(errs, field.Invalid(at, value, message))
+	}
+	return errs
+}
+
+// oneOf requires one of the values.
+func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return supported(at, value, allowed...)
+}
+
+// supported requires one of the values. None is a value like others.
+func supported[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, value, allowed)}
+}
+
+// notNegative requires a number that is not negative, if there is one.
+func notNegative[T ~int32 | ~int64](at *field.Path, value *T) field.ErrorList {
+	if value == nil || *value >= 0 {
+		return nil
+	}
+	return apivalidation.ValidateNonnegativeField(int64(*value), at)
+}
+
+// positive requires a number greater than zero, if there is one.
+func positive[T ~int32 | ~int64](at *field.Path, value *T) field.ErrorList {
+	if value == nil || *value > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, int64(*value), "must be greater than 0")}
+}
+
+// ratchet leaves out the errors that the object had before: what was stored once may stay as it is.
+func ratchet(errs, before field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		return slices.ContainsFunc(before, func(b *field.Error) bool {
+			return err.Type == b.Type && err.Field == b.Field
+		})
+	})
+}

@@ -1,0 +1,22 @@
+package registry
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// completeNamespace sets the label with the name, see "Automatic labelling" in the documentation of Namespace, and the
+// finalizer and the first phase, see "Namespace Design" there. An update does not change the finalizers, which have a
+// subresource.
+func completeNamespace(n, old *corev1.Namespace) {
+	n.Labels = with(n.Labels, corev1.LabelMetadataName, n.Name)
+	if old != nil {
+		n.Spec.Finalizers = old.Spec.Finalizers
+		return
+	}
+	n.Status.Phase = corev1.NamespaceActive
+	if !slices.Contains(n.Spec.Finalizers, corev1.FinalizerKubernetes) {
+		n.Spec.Finalizers = append(n.Spec.Finalizers, corev1.FinalizerKubernetes)
+	}
+}

@@ -1,0 +1,153 @@
+package registry
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// completeNetworkPolicy sets the defaults of the Kubernetes API reference, NetworkPolicySpec v1 networking.k8s.io.
+func completeNetworkPolicy(p, _ *networkingv1.NetworkPolicy) {
+	for i := range p.Spec.Ingress {
+		completePolicyPorts(p.Spec.Ingress[i].Ports)
+	}
+	for i := range p.Spec.Egress {
+		completePolicyPorts(p.Spec.Egress[i].Ports)
+	}
+	if len(p.Spec.PolicyTypes) > 0 {
+		return
+	}
+	p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+	if len(p.Spec.Egress) > 0 {
+		p.Spec.PolicyTypes = append(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+	}
+}
+
+func completePolicyPorts(ports []networkingv1.NetworkPolicyPort) {
+	for i := range ports {
+		setDefault(&ports[i].Protocol, corev1.ProtocolTCP)
+	}
+}
+
+// completeEndpoints sets the defaults of the Kubernetes API reference, EndpointPort v1 core.
+func completeEndpoints(e, _ *corev1.Endpoints) {
+	for i := range e.Subsets {
+		for j := range e.Subsets[i].Ports {
+			setIfZero(&e.Subsets[i].Ports[j].Protocol, corev1.ProtocolTCP)
+		}
+	}
+}
+
+// completeEndpointSlice sets the defaults of the Kubernetes API reference, EndpointPort v1 discovery.k8s.io.
+func completeEndpointSlice(e, _ *discoveryv1.EndpointSlice) {
+	for i := range e.Ports {
+		setDefault(&e.Ports[i].Name, "")
+		setDefault(&e.Ports[i].Protocol, corev1.ProtocolTCP)
+	}
+}
+
+// validateIngress requires what the Kubernetes API reference requires, IngressSpec v1 networking.k8s.io.
+func validateIngress(ingress, _ *networkingv1.Ingress) field.ErrorList {
+	at, spec := field.NewPath("spec"), &ingress.Spec
+	var errs field.ErrorList
+	if len(spec.Rules) == 0 && spec.DefaultBackend == nil {
+		errs = append(errs, field.Invalid(at, spec.Rules, "either `defaultBackend` or `rules` must be specified"))
+	}
+	if spec.DefaultBackend != nil {
+		errs = append(errs, validateBackend(spec.DefaultBackend, at.Child("defaultBackend"))...)
+	}
+	for i := range spec.TLS {
+		for j, host := range spec.TLS[i].Hosts {
+			errs = append(errs, validateHost(host, at.Child("tls").Index(i).Child("hosts").Index(j))...)
+		}
+	}
+	for i := range spec.Rules {
+		errs = append(errs, validateIngressRule(&spec.Rules[i], at.Child("rules").Index(i))...)
+	}
+	if class := spec.IngressClassName; class != nil {
+		errs = append(errs, invalid(at.Child("ingressClassName"), *class, subdomainName(*class, false))...)
+	}
+	return errs
+}
+
+func validateHost(host string, at *field.Path) field.ErrorList {
+	if strings.Contains(host, "*") {
+		return invalid(at, host, validation.IsWildcardDNS1123Subdomain(host))
+	}
+	return invalid(at, host, validation.IsDNS1123Subdomain(host))
+}
+
+func validateIngressRule(rule *networkingv1.IngressRule, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if rule.Host != "" {
+		errs = validateHost(rule.Host, at.Child("host"))
+	}
+	if rule.HTTP == nil {
+		return errs
+	}
+	paths := at.Child("http", "paths")
+	if len(rule.HTTP.Paths) == 0 {
+		errs = append(errs, field.Required(paths, ""))
+	}
+	for i := range rule.HTTP.Paths {
+		path := &rule.HTTP.Paths[i]
+		errs = append(errs, validateIngressPath(path, paths.Index(i))...)
+		errs = append(errs, validateBackend(&path.Backend, paths.Index(i).Child("backend"))...)
+	}
+	return errs
+}
+
+func validateIngressPath(path *networkingv1.HTTPIngressPath, at *field.Path) field.ErrorList {
+	if path.PathType == nil {
+		return field.ErrorList{field.Required(at.Child("pathType"), "pathType must be specified")}
+	}
+	switch *path.PathType {
+	case networkingv1.PathTypeExact, networkingv1.PathTypePrefix:
+		if !strings.HasPrefix(path.Path, "/") {
+			return field.ErrorList{field.Invalid(at.Child("path"), path.Path, "must be an absolute path")}
+		}
+		return nil
+	case networkingv1.PathTypeImplementationSpecific:
+		if path.Path != "" && !strings.HasPrefix(path.Path, "/") {
+			return field.ErrorList{field.Invalid(at.Child("path"), path.Path, "must be an absolute path")}
+		}
+		return nil
+	default:
+		return oneOf(at.Child("pathType"), *path.PathType, networkingv1.PathTypeExact, networkingv1.PathTypePrefix,
+			networkingv1.PathTypeImplementationSpecific)
+	}
+}
+
+func validateBackend(backend *networkingv1.IngressBackend, at *field.Path) field.ErrorList {
+	switch {
+	case backend.Service != nil && backend.Resource != nil:
+		return field.ErrorList{field.Invalid(at, "", "cannot set both resource and service backends")}
+	case backend.Resource != nil:
+		return nil
+	case backend.Service == nil:
+		return field.ErrorList{field.Invalid(at, "", "must have a service or a resource")}
+	}
+	service, path := backend.Service, at.Child("service")
+	var errs field.ErrorList
+	if service.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	} else {
+		errs = append(errs, invalid(path.Child("name"), service.Name, labelName(service.Name, false))...)
+	}
+	port := service.Port
+	switch {
+	case port.Name != "" && port.Number != 0:
+		errs = append(errs, field.Invalid(at, "", "cannot set both port name & port number"))
+	case port.Name != "":
+		errs = append(errs, invalid(path.Child("port", "name"), port.Name, validation.IsValidPortName(port.Name))...)
+	case port.Number != 0:
+		errs = append(errs, validatePortNumber(path.Child("port", "number"), port.Number)...)
+	default:
+		errs = append(errs, field.Required(at, "port name or number is required"))
+	}
+	return errs
+}

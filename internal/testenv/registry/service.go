@@ -1,0 +1,133 @@
+package registry
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// completeService sets the defaults of the Kubernetes API reference, ServiceSpec v1 core, and allocates addresses and
+// node ports, see "Virtual IPs and Service Proxies" in the documentation. What is allocated follows from the name of
+// the service; an update keeps it.
+func completeService(s, old *corev1.Service) {
+	spec := &s.Spec
+	setIfZero(&spec.Type, corev1.ServiceTypeClusterIP)
+	setIfZero(&spec.SessionAffinity, corev1.ServiceAffinityNone)
+	if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		setDefault(&spec.SessionAffinityConfig, corev1.SessionAffinityConfig{})
+		setDefault(&spec.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
+		setDefault(&spec.SessionAffinityConfig.ClientIP.TimeoutSeconds, corev1.DefaultClientIPServiceAffinitySeconds)
+	}
+	for i := range spec.Ports {
+		port := &spec.Ports[i]
+		setIfZero(&port.Protocol, corev1.ProtocolTCP)
+		if port.TargetPort == (intstr.IntOrString{}) || port.TargetPort == intstr.FromString("") {
+			port.TargetPort = intstr.FromInt32(port.Port)
+		}
+	}
+	if spec.Type == corev1.ServiceTypeExternalName {
+		return
+	}
+	setDefault(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+	if hasNodePorts(spec) || len(spec.ExternalIPs) > 0 {
+		setIfZero(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+	}
+	if spec.Type == corev1.ServiceTypeLoadBalancer {
+		setDefault(&spec.AllocateLoadBalancerNodePorts, true)
+	}
+	if old != nil {
+		keepAllocated(spec, &old.Spec)
+	}
+	allocateAddress(s)
+	allocateNodePorts(s)
+}
+
+// hasNodePorts reports whether services of the type are reached by ports of nodes.
+func hasNodePorts(spec *corev1.ServiceSpec) bool {
+	return spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer
+}
+
+// keepAllocated keeps what was allocated, where the client leaves it out.
+func keepAllocated(spec, old *corev1.ServiceSpec) {
+	if old.Type == corev1.ServiceTypeExternalName {
+		return
+	}
+	setIfZero(&spec.ClusterIP, old.ClusterIP)
+	if len(spec.ClusterIPs) == 0 && spec.ClusterIP == old.ClusterIP {
+		spec.ClusterIPs = old.ClusterIPs
+	}
+	if spec.IPFamilyPolicy == nil {
+		spec.IPFamilyPolicy = old.IPFamilyPolicy
+	}
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = old.IPFamilies
+	}
+	if !hasNodePorts(spec) || !hasNodePorts(old) {
+		return
+	}
+	for i := range spec.Ports {
+		port := &spec.Ports[i]
+		same := slices.IndexFunc(old.Ports, func(o corev1.ServicePort) bool {
+			return o.Port == port.Port && o.Protocol == port.Protocol
+		})
+		if same >= 0 {
+			setIfZero(&port.NodePort, old.Ports[same].NodePort)
+		}
+	}
+}
+
+// allocateAddress gives the service an IPv4 address of 10.96.0.0/12, which is what kubeadm configures. A headless one
+// has none, and one without a selector may have endpoints of both families.
+func allocateAddress(s *corev1.Service) {
+	spec := &s.Spec
+	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 {
+		spec.ClusterIP = spec.ClusterIPs[0]
+	}
+	if spec.ClusterIP == "" {
+		n := hash(s, 1<<20-2) + 1
+		spec.ClusterIP = netip.AddrFrom4([4]byte{10, 96 + byte(n>>16), byte(n >> 8), byte(n)}).String()
+	}
+	if len(spec.ClusterIPs) == 0 {
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
+	policy, families := corev1.IPFamilyPolicySingleStack, []corev1.IPFamily{corev1.IPv4Protocol}
+	if spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 {
+		policy, families = corev1.IPFamilyPolicyRequireDualStack, append(families, corev1.IPv6Protocol)
+	}
+	setDefault(&spec.IPFamilyPolicy, policy)
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = families
+	}
+}
+
+// The default range of node ports.
+const (
+	firstNodePort = 30000
+	nodePorts     = 2768
+)
+
+func allocateNodePorts(s *corev1.Service) {
+	if !hasNodePorts(&s.Spec) || s.Spec.AllocateLoadBalancerNodePorts != nil && !*s.Spec.AllocateLoadBalancerNodePorts {
+		return
+	}
+	next := hash(s, nodePorts)
+	for i := range s.Spec.Ports {
+		for s.Spec.Ports[i].NodePort == 0 {
+			candidate := int32(firstNodePort + next%nodePorts)
+			next++
+			if !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == candidate }) {
+				s.Spec.Ports[i].NodePort = candidate
+			}
+		}
+	}
+}
+
+// hash is a number below n that follows from the name of the service.
+func hash(s *corev1.Service, n uint32) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.Namespace + "/" + s.Name))
+	return h.Sum32() % n
+}

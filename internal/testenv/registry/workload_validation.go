@@ -1,0 +1,213 @@
+package registry
+
+import (
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateDeployment requires what the Kubernetes API reference requires, DeploymentSpec v1 apps.
+func validateDeployment(d, old *appsv1.Deployment) field.ErrorList {
+	at, spec := field.NewPath("spec"), &d.Spec
+	errs := validateSelected(spec.Selector, &spec.Template, at)
+	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+	errs = append(errs, notNegative(at.Child("replicas"), spec.Replicas)...)
+	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
+	errs = append(errs, notNegative(at.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit)...)
+	errs = append(errs, validateDeploymentStrategy(&spec.Strategy, at.Child("strategy"))...)
+	if deadline := spec.ProgressDeadlineSeconds; deadline != nil {
+		errs = append(errs, notNegative(at.Child("progressDeadlineSeconds"), deadline)...)
+		if *deadline <= spec.MinReadySeconds {
+			errs = append(errs, field.Invalid(at.Child("progressDeadlineSeconds"), *deadline,
+				"must be greater than minReadySeconds"))
+		}
+	}
+	if old != nil {
+		errs = append(errs, validateSameSelector(spec.Selector, old.Spec.Selector, at)...)
+	}
+	return errs
+}
+
+func validateDeploymentStrategy(strategy *appsv1.DeploymentStrategy, at *field.Path) field.ErrorList {
+	rolling := at.Child("rollingUpdate")
+	switch strategy.Type {
+	case appsv1.RecreateDeploymentStrategyType:
+		if strategy.RollingUpdate != nil {
+			return field.ErrorList{field.Forbidden(rolling, "may not be specified when strategy `type` is 'Recreate'")}
+		}
+		return nil
+	case appsv1.RollingUpdateDeploymentStrategyType:
+		if strategy.RollingUpdate == nil {
+			return field.ErrorList{field.Required(rolling, "this should be defaulted and never be nil")}
+		}
+		unavailable, surge := strategy.RollingUpdate.MaxUnavailable, strategy.RollingUpdate.MaxSurge
+		errs := validateAmounts(unavailable, surge, rolling)
+		if isZero(unavailable) && isZero(surge) {
+			errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), unavailable,
+				"may not be 0 when `maxSurge` is 0"))
+		}
+		return errs
+	default:
+		return oneOf(at, strategy.Type, appsv1.RecreateDeploymentStrategyType,
+			appsv1.RollingUpdateDeploymentStrategyType)
+	}
+}
+
+func validateAmounts(unavailable, surge *intstr.IntOrString, at *field.Path) field.ErrorList {
+	errs := validateAmount(unavailable, at.Child("maxUnavailable"))
+	return append(errs, validateAmount(surge, at.Child("maxSurge"))...)
+}
+
+// validateAmount requires a number that is not negative, or a percentage.
+func validateAmount(amount *intstr.IntOrString, at *field.Path) field.ErrorList {
+	if amount == nil {
+		return nil
+	}
+	if amount.Type == intstr.Int {
+		return notNegative(at, &amount.IntVal)
+	}
+	digits, percent := strings.CutSuffix(amount.StrVal, "%")
+	if _, err := strconv.ParseUint(digits, 10, 31); !percent || err != nil {
+		return field.ErrorList{field.Invalid(at, amount.StrVal, "a valid percent string must be a numeric string "+
+			"followed by an ending '%' (e.g. '1%' or '93%')")}
+	}
+	return nil
+}
+
+func isZero(amount *intstr.IntOrString) bool {
+	return amount == nil || amount.Type == intstr.Int && amount.IntVal == 0 ||
+		amount.Type == intstr.String && strings.Trim(amount.StrVal, "0") == "%"
+}
+
+// validateSelected requires a selector that selects the pods of the template.
+func validateSelected(
+	selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, at *field.Path,
+) field.ErrorList {
+	path := at.Child("selector")
+	if selector == nil {
+		return field.ErrorList{field.Required(path, ""), notSelected(template, at)}
+	}
+	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		errs = append(errs, field.Invalid(path, selector, "empty selector is invalid"))
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return append(errs, field.Invalid(path, selector, "invalid label selector"))
+	}
+	if !parsed.Matches(labels.Set(template.Labels)) {
+		errs = append(errs, notSelected(template, at))
+	}
+	return errs
+}
+
+func notSelected(template *corev1.PodTemplateSpec, at *field.Path) *field.Error {
+	return field.Invalid(at.Child("template", "metadata", "labels"), template.Labels,
+		"`selector` does not match template `labels`")
+}
+
+func validateSameSelector(selector, old *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	if equality.Semantic.DeepEqual(selector, old) {
+		return nil
+	}
+	return field.ErrorList{immutable(at.Child("selector"), selector)}
+}
+
+// validateReplicaSet requires what the Kubernetes API reference requires, ReplicaSetSpec v1 apps.
+func validateReplicaSet(r, old *appsv1.ReplicaSet) field.ErrorList {
+	at, spec := field.NewPath("spec"), &r.Spec
+	errs := validateSelected(spec.Selector, &spec.Template, at)
+	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+	errs = append(errs, notNegative(at.Child("replicas"), spec.Replicas)...)
+	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
+	if old != nil {
+		errs = append(errs, validateSameSelector(spec.Selector, old.Spec.Selector, at)...)
+	}
+	return errs
+}
+
+// validateDaemonSet requires what the Kubernetes API reference requires, DaemonSetSpec v1 apps.
+func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
+	at, spec := field.NewPath("spec"), &d.Spec
+	var errs field.ErrorList
+	if spec.Selector == nil {
+		errs = append(errs, notSelected(&spec.Template, at))
+	} else {
+		errs = append(errs, validateSelected(spec.Selector, &spec.Template, at)...)
+	}
+	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
+	errs = append(errs, notNegative(at.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit)...)
+	errs = append(errs, oneOf(at.Child("updateStrategy"), spec.UpdateStrategy.Type,
+		appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType)...)
+	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		path := at.Child("updateStrategy", "rollingUpdate")
+		errs = append(errs, validateAmounts(rolling.MaxUnavailable, rolling.MaxSurge, path)...)
+		if isZero(rolling.MaxUnavailable) && isZero(rolling.MaxSurge) {
+			errs = append(errs, field.Required(path.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+		}
+	}
+	if old != nil {
+		errs = append(errs, validateSameSelector(spec.Selector, old.Spec.Selector, at)...)
+	}
+	return errs
+}
+
+// validateStatefulSet requires what the Kubernetes API reference requires, StatefulSetSpec v1 apps.
+func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
+	at, spec := field.NewPath("spec"), &s.Spec
+	errs := validateSelected(spec.Selector, &spec.Template, at)
+	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+	errs = append(errs, notNegative(at.Child("replicas"), spec.Replicas)...)
+	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
+	if p := spec.PodManagementPolicy; p != appsv1.OrderedReadyPodManagement && p != appsv1.ParallelPodManagement {
+		errs = append(errs, field.Invalid(at.Child("podManagementPolicy"), p, "must be OrderedReady or Parallel"))
+	}
+	if u := spec.UpdateStrategy.Type; u != appsv1.RollingUpdateStatefulSetStrategyType &&
+		u != appsv1.OnDeleteStatefulSetStrategyType {
+		errs = append(errs, field.Invalid(at.Child("updateStrategy"), u, "must be RollingUpdate or OnDelete"))
+	}
+	if old == nil {
+		return errs
+	}
+	changed := *spec
+	changed.Replicas, changed.Template = old.Spec.Replicas, old.Spec.Template
+	changed.UpdateStrategy, changed.MinReadySeconds = old.Spec.UpdateStrategy, old.Spec.MinReadySeconds
+	changed.Ordinals, changed.RevisionHistoryLimit = old.Spec.Ordinals, old.Spec.RevisionHistoryLimit
+	changed.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
+	if !equality.Semantic.DeepEqual(&changed, &old.Spec) {
+		errs = append(errs, field.Forbidden(at, "updates to statefulset spec for fields other than 'replicas', "+
+			"'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "+
+			"'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
+	}
+	return errs
+}
+
+// validatePodTemplate validates a template that is an object.
+func validatePodTemplate(t, _ *corev1.PodTemplate) field.ErrorList {
+	return validateTemplate(&t.Template, field.NewPath("template"))
+}
+
+// validateReplicationController requires what the Kubernetes API reference requires, ReplicationControllerSpec v1 core.
+func validateReplicationController(r, _ *corev1.ReplicationController) field.ErrorList {
+	at, spec := field.NewPath("spec"), &r.Spec
+	errs := notNegative(at.Child("replicas"), spec.Replicas)
+	if len(spec.Selector) == 0 {
+		errs = append(errs, field.Required(at.Child("selector"), ""))
+	}
+	if spec.Template == nil {
+		return append(errs, field.Required(at.Child("template"), ""))
+	}
+	if len(spec.Selector) > 0 && !labels.SelectorFromSet(spec.Selector).Matches(labels.Set(spec.Template.Labels)) {
+		errs = append(errs, notSelected(spec.Template, at))
+	}
+	return append(errs, validateTemplate(spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+}

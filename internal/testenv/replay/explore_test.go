@@ -1,0 +1,278 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/espalier-dev/espalier/internal/testenv/replay"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+)
+
+func TestAFaultIsPrintedAsInATableRow(t *testing.T) {
+	t.Parallel()
+	for want, fault := range map[string]replay.Fault{
+		`DiesAfter("create ConfigMap ns/one")`:  {Sort: replay.DiesAfter, Call: "create ConfigMap ns/one"},
+		`Stale("get ConfigMap ns/one")`:         {Sort: replay.Stale, Call: "get ConfigMap ns/one", Occurrence: 1},
+		`Fails("create ConfigMap ns/one-*", 2)`: {Sort: replay.Fails, Call: "create ConfigMap ns/one-*", Occurrence: 2},
+	} {
+		if got := fault.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// twoSteps creates a ConfigMap, and changes it in the next request.
+func twoSteps(ctx context.Context, p *process) error {
+	if found, err := exists(ctx, p, "one"); err != nil || !found {
+		return errors.Join(err, ignoreExists(p.Create(ctx, configMap("one"))))
+	}
+	return p.Patch(ctx, configMap("one"), mergePatch(`{"data":{"color":"blue"}}`))
+}
+
+func TestEachCallHasTheFaultsThatMatter(t *testing.T) {
+	t.Parallel()
+	var got []string
+	note := func(f replay.Fault) bool {
+		got = append(got, f.String())
+		return true
+	}
+	report := explore(t, programOf(given(t, widget()), twoSteps), replay.Options{Skip: note})
+	want := []string{
+		`Fails("get ConfigMap ns/one")`,
+		`Fails("create ConfigMap ns/one")`,
+		`LosesAnswer("create ConfigMap ns/one")`,
+		`DiesAfter("create ConfigMap ns/one")`,
+		`Fails("get ConfigMap ns/one", 2)`,
+		`Stale("get ConfigMap ns/one", 2)`,
+		`Fails("patch ConfigMap ns/one")`,
+		`Conflicts("patch ConfigMap ns/one")`,
+		`LosesAnswer("patch ConfigMap ns/one")`,
+		`DiesAfter("patch ConfigMap ns/one")`,
+		`Fails("get ConfigMap ns/one", 3)`,
+		`Stale("get ConfigMap ns/one", 3)`,
+		`Fails("patch ConfigMap ns/one", 2)`,
+		`Conflicts("patch ConfigMap ns/one", 2)`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if report.Replays != 0 {
+		t.Errorf("all were skipped, but there were %d replays", report.Replays)
+	}
+	for share, replays := range map[int]int{0: 14, 1: 14, 3: 5, 20: 1} {
+		report := explore(t, programOf(given(t, widget()), twoSteps), replay.Options{Share: share})
+		if report.Replays != replays || len(report.Findings) > 0 {
+			t.Errorf("1/%d: got %d replays, want %d, found %v", share, report.Replays, replays, report.Findings)
+		}
+	}
+}
+
+func TestAProgramThatIsNotTheSameTwiceIsNotReplayed(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	tests := map[string]struct {
+		code   code
+		reason string
+	}{
+		"no rest": {
+			func(ctx context.Context, p *process) error {
+				w, err := p.widget(ctx)
+				if err != nil {
+					return err
+				}
+				return p.note(ctx, w, "count", w.Status.Fields["count"]+"x")
+			},
+			"without a fault it never comes to rest: request 20 ends with a change",
+		},
+		"an error": {
+			func(context.Context, *process) error { return errors.New("no\nway") },
+			"without a fault it never comes to rest: request 20 ends with an error: no way",
+		},
+		"a panic": {
+			func(context.Context, *process) error { panic("no way") },
+			"without a fault it never comes to rest: request 20 ends with an error: panic: no way",
+		},
+		"other calls": {
+			func(ctx context.Context, p *process) error {
+				runs++
+				_, err := exists(ctx, p, fmt.Sprint("run-", runs))
+				return err
+			},
+			"two runs without a fault make different calls: get ConfigMap ns/run-1 is not in both in request 1",
+		},
+		"another end": {
+			func(ctx context.Context, p *process) error {
+				if found, err := exists(ctx, p, "one"); found || err != nil {
+					return err
+				}
+				runs++
+				one := configMap("one")
+				one.Data = map[string]string{"run": fmt.Sprint(runs)}
+				return p.Create(ctx, one)
+			},
+			`two runs without a fault end differently: ConfigMap ns/one: data.run is "2", not "1"`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			runs = 0
+			program := programOf(given(t, widget()), tc.code)
+			report, err := replay.Explore(t.Context(), program, replay.Options{})
+			if err != nil || report.NotReplayed != tc.reason || report.Replays != 0 || len(report.Findings) > 0 {
+				t.Errorf("got %+v, %v", report, err)
+			}
+		})
+	}
+}
+
+func TestCodeThatDoesNotStartEndsTheExploration(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t), nil)
+	refused := errors.New("no")
+	program.Start = func(context.Context, *replay.World) (replay.Instance, error) { return nil, refused }
+	_, err := replay.Explore(t.Context(), program, replay.Options{})
+	if !errors.Is(err, refused) || err.Error() != "start the code: no" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := replay.Run(t.Context(), program, nil, replay.Options{}); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCodeThatDoesNotStartAfterADeathIsFound(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), twoSteps)
+	start := program.Start
+	program.Start = func(ctx context.Context, w *replay.World) (replay.Instance, error) {
+		if found, err := exists(ctx, w.APIReader(""), "one"); found || err != nil {
+			return nil, errors.Join(err, errors.New("somebody was here"))
+		}
+		return start(ctx, w)
+	}
+	found := shortest(t, explore(t, program, replay.Options{}))
+	want := "never comes to rest: request 40 ends with an error: start the code: somebody was here"
+	if len(found.Differences) != 1 || found.Differences[0] != want {
+		t.Errorf("got\n%s", told(found))
+	}
+}
+
+func TestADoneContextEndsTheExploration(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	starts := 0
+	program := programOf(given(t, widget()), twoSteps)
+	start := program.Start
+	program.Start = func(ctx context.Context, w *replay.World) (replay.Instance, error) {
+		if starts++; starts == 5 {
+			cancel()
+		}
+		return start(ctx, w)
+	}
+	report, err := replay.Explore(ctx, program, replay.Options{})
+	if !errors.Is(err, context.Canceled) || report.Replays < 1 || starts != 5 {
+		t.Errorf("got %+v, %v after %d starts", report, err, starts)
+	}
+}
+
+func TestAFaultThatDoesNotHappenIsAnError(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), twoSteps)
+	for want, fault := range map[string]replay.Fault{
+		`Fails("create ConfigMap ns/two") did not happen; the calls without a fault are ["get ConfigMap ns/one" ` +
+			`"create ConfigMap ns/one" "get ConfigMap ns/one" "patch ConfigMap ns/one" "get ConfigMap ns/one" ` +
+			`"patch ConfigMap ns/one"]`: {Sort: replay.Fails, Call: "create ConfigMap ns/two"},
+		// The object to write does not exist.
+		`Conflicts("create ConfigMap ns/one") did not happen`: {
+			Sort: replay.Conflicts, Call: "create ConfigMap ns/one",
+		},
+		// Nothing of the kind changed yet.
+		`Stale("get ConfigMap ns/one") did not happen`: {Sort: replay.Stale, Call: "get ConfigMap ns/one"},
+	} {
+		_, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestTwoFaultsFindWhatOneDoesNot(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		for _, name := range []string{"one", "two"} {
+			if err := p.ensure(ctx, name); err != nil {
+				if p.memory["failed"] != "" {
+					return nil // The code gives up.
+				}
+				p.memory["failed"] = "yes"
+				return err
+			}
+		}
+		return nil
+	})
+	alone := explore(t, program, replay.Options{})
+	if len(alone.Findings) > 0 {
+		t.Errorf("one fault finds\n%s", told(alone.Findings[0]))
+	}
+	both := explore(t, program, replay.Options{Pairs: true})
+	want := `[Fails("get ConfigMap ns/one") Fails("create ConfigMap ns/one")]
+get ConfigMap one (fails) · error · get ConfigMap one (NotFound) · create ConfigMap one (fails) · rest
+missing: ConfigMap ns/one
+missing: ConfigMap ns/two`
+	if got := told(both.Findings[0]); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if most := alone.Replays + 120; both.Replays > most {
+		t.Errorf("got %d replays, want %d at most", both.Replays, most)
+	}
+}
+
+func TestShrinkKeepsWhatAFindingNeeds(t *testing.T) {
+	t.Parallel()
+	objs := []client.Object{widget(), configMap("x"), configMap("y"), configMap("z"), colored("red"), configMap("v")}
+	build := func(objs []client.Object) (replay.Program, error) {
+		for _, obj := range objs {
+			if _, ok := obj.(*resources.Widget); ok {
+				return programOf(given(t, objs...), bugs["overwritten change of somebody else"].wrong(nil)), nil
+			}
+		}
+		return replay.Program{}, errors.New("nothing is reconciled")
+	}
+	program, err := build(objs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	finding := shortest(t, explore(t, program, replay.Options{}))
+	left, smaller := replay.Shrink(t.Context(), objs, build, finding, replay.Options{})
+	if len(left) != 2 || left[0] != objs[0] || left[1] != objs[4] {
+		t.Errorf("got %v", left)
+	}
+	if told(smaller) != told(finding) {
+		t.Errorf("got\n%s\nwant\n%s", told(smaller), told(finding))
+	}
+}
+
+func TestADelayPassesAtOnce(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), nil)
+	program.Start = func(_ context.Context, w *replay.World) (replay.Instance, error) {
+		c := w.Client("")
+		return func(ctx context.Context) (reconcile.Result, error) {
+			if left := begin.Add(time.Hour).Sub(w.Now()); left > 0 {
+				return reconcile.Result{RequeueAfter: left}, nil
+			}
+			return reconcile.Result{RequeueAfter: time.Minute}, ignoreExists(c.Create(ctx, configMap("one")))
+		}, nil
+	}
+	report := explore(t, program, replay.Options{})
+	if report.Replays < 3 || len(report.Findings) > 0 {
+		t.Errorf("got %+v", report)
+	}
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
+)
+
+// Apply implements [client.Client].
+func (c *Client) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	options := (&client.ApplyOptions{}).ApplyOptions(opts)
+	return c.apply(ctx, config, config, "", options)
+}
+
+// apply applies a body to the object that config names, and fills config with the answer.
+func (c *Client) apply(
+	ctx context.Context, config, body runtime.ApplyConfiguration, subresource string, options *client.ApplyOptions,
+) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("cannot marshal %T: %w", body, err)
+	}
+	named, err := identified(config)
+	if err != nil {
+		return err
+	}
+	w := write{manager: options.FieldManager, subresource: subresource, dryRun: isDryRun(options.DryRun)}
+	patch := client.RawPatch("application/apply-patch+yaml", data)
+	if err := c.patch(ctx, named, named, patch, options.Force, w); err != nil {
+		return err
+	}
+	if u, ok := config.(runtime.Unstructured); ok {
+		u.SetUnstructuredContent(named.Object)
+		return nil
+	}
+	answer, err := json.Marshal(named.Object)
+	if err != nil {
+		return fmt.Errorf("cannot marshal %s %q: %w", named.GetKind(), named.GetName(), err)
+	}
+	return json.Unmarshal(answer, config)
+}
+
+// identified returns an object with the kind and name of an apply configuration.
+func identified(config runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot marshal %T: %w", config, err)
+	}
+	var named struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        struct{ Namespace, Name string }
+	}
+	if err := json.Unmarshal(data, &named); err != nil {
+		return nil, fmt.Errorf("cannot identify %T: %w", config, err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(named.GroupVersionKind())
+	u.SetNamespace(named.Metadata.Namespace)
+	u.SetName(named.Metadata.Name)
+	return u, nil
+}
+
+// apply merges what is applied into an object, or creates it. The caller holds the lock.
+func (s *Store) apply(
+	r *resource, live *record, key client.ObjectKey, p patchRequest, w write,
+) (*record, error) {
+	config, err := r.decodeConfig(key, p.data)
+	if err != nil {
+		return nil, err
+	}
+	r.keepWritable(config.Object, w.subresource)
+	if live == nil {
+		return s.applyNew(r, config, p.force, w)
+	}
+	before, err := live.in(form{r.goType, r.gvk.GroupVersion()})
+	if err != nil {
+		return nil, err
+	}
+	next, fields, err := r.fields.Applied(before, live.fields, config, p.force, s.fieldWrite(w, nil))
+	if err != nil {
+		return nil, asStatus(err)
+	}
+	if next == before {
+		next = before.DeepCopyObject().(client.Object)
+	}
+	next.SetManagedFields(nil)
+	v, err := decideUpdate(r, before.DeepCopyObject().(client.Object), next, w.subresource)
+	if err != nil {
+		return nil, err
+	}
+	if v == unchanged && fields.SameOwners(live.fields) {
+		return live.withFields(), nil
+	}
+	return s.succeed(r, live, next, max(v, stored), fields, true, w)
+}
+
+// applyNew creates the object that is applied.
+func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force bool, w write) (*record, error) {
+	if w.subresource != "" {
+		return nil, apierrors.NewNotFound(r.resource, config.GetName())
+	}
+	if uid := config.GetUID(); uid != "" {
+		return nil, conflict(r, config.GetName(), "uid mismatch: the provided object specified uid %s, and no existing "+
+			"object was found", uid)
+	}
+	next, fields, err := r.fields.Applied(nil, nil, config, force, s.fieldWrite(w, nil))
+	if err != nil {
+		return nil, asStatus(err)
+	}
+	next.SetManagedFields(nil)
+	next.SetResourceVersion("")
+	return s.createDecoded(r, next, w, func() *fieldmanager.Fields { return fields }, true)
+}
+
+// decodeConfig returns what is applied, with the name of the request.
+func (r *resource) decodeConfig(key client.ObjectKey, data []byte) (*unstructured.Unstructured, error) {
+	config := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(data, &config.Object); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	namespace := r.namespace(key.Namespace)
+	if given := config.GetNamespace(); given != "" && r.namespace(given) != namespace {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the namespace of the provided object does not match the "+
+			"namespace sent on the request (%s != %s)", given, namespace))
+	}
+	config.SetNamespace(namespace)
+	if given := config.GetName(); given != "" && given != key.Name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", given, key.Name))
+	}
+	config.SetName(key.Name)
+	for _, null := range [][]string{{"metadata", "creationTimestamp"}} {
+		if value, ok, _ := unstructured.NestedFieldNoCopy(config.Object, null...); ok && value == nil {
+			unstructured.RemoveNestedField(config.Object, null...)
+		}
+	}
+	return config, nil
+}
+
+// keepWritable removes what a request may not write from what is applied.
+func (r *resource) keepWritable(config map[string]any, subresource string) {
+	switch {
+	case !r.HasStatus():
+	case subresource == "":
+		delete(config, "status")
+	default:
+		metadata, _ := config["metadata"].(map[string]any)
+		maps.DeleteFunc(metadata, func(name string, _ any) bool {
+			return !slices.Contains([]string{"name", "namespace", "uid", "resourceVersion", "managedFields"}, name)
+		})
+		maps.DeleteFunc(config, func(name string, _ any) bool {
+			return !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, name)
+		})
+	}
+}
+
+// withFields returns the record as one that is answered with its managed fields.
+func (r *record) withFields() *record {
+	if r.shown {
+		return r
+	}
+	c := newRecord(r.gvk, r.object)
+	c.fields, c.shown = r.fields, true
+	return c
+}

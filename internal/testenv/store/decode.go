@@ -1,0 +1,98 @@
+package store
+
+import (
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
+)
+
+// decodeRequest is decode for the body of a request.
+func (r *resource) decodeRequest(obj client.Object, w write) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && w.strict {
+		if err := r.checkFields(u.Object); err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	return r.decode(obj)
+}
+
+// decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart.
+func (r *resource) decode(obj client.Object) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		content, err := jsonmerge.Normalize(u.Object)
+		if err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+		obj = &unstructured.Unstructured{Object: content}
+	}
+	sent := obj.GetManagedFields()
+	next := obj
+	if reflect.TypeOf(obj) != r.goType {
+		converted, err := r.fromContent(obj)
+		if err != nil {
+			return nil, nil, err
+		}
+		next = converted
+	}
+	next = next.DeepCopyObject().(client.Object)
+	truncateTimes(reflect.ValueOf(next))
+	next.GetObjectKind().SetGroupVersionKind(r.gvk)
+	next.SetManagedFields(nil)
+	if u, ok := next.(*unstructured.Unstructured); ok {
+		if err := coerceMetadata(u.Object); err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	next.SetNamespace(r.namespace(next.GetNamespace()))
+	return next, sent, nil
+}
+
+// coerceMetadata gives metadata the form that its Go type has: unknown fields and empty ones go.
+func coerceMetadata(content map[string]any) error {
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	known := &metav1.ObjectMeta{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, known); err != nil {
+		return err
+	}
+	metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(known)
+	if err != nil {
+		return err
+	}
+	if metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
+	}
+	content["metadata"] = metadata
+	return nil
+}
+
+func (r *resource) fromContent(obj client.Object) (client.Object, error) {
+	content, err := contentOf(obj)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return r.fromJSON(content)
+}
+
+// fromJSON returns the content in the Go type of the kind. They may share parts.
+func (r *resource) fromJSON(content map[string]any) (client.Object, error) {
+	obj := r.New()
+	if u, ok := obj.(runtime.Unstructured); ok {
+		u.SetUnstructuredContent(content)
+		return obj, nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
+			r.gvk.Kind, r.gvk.Version, r.gvk.Kind, err))
+	}
+	return obj, nil
+}

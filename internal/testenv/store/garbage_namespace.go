@@ -1,0 +1,74 @@
+package store
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// collectNamespaces deletes what is in terminating namespaces, and removes those that are empty. The caller holds the
+// lock.
+func (s *Store) collectNamespaces() {
+	for _, ns := range s.state.tables[namespaceKind] {
+		if ns.object.GetDeletionTimestamp() == nil {
+			continue
+		}
+		if s.emptied(ns.name) {
+			s.finish(ns)
+		}
+	}
+}
+
+// emptied deletes what is in a namespace. It reports whether nothing is left.
+func (s *Store) emptied(namespace string) bool {
+	left := 0
+	for _, kind := range s.state.kinds() {
+		for _, r := range s.state.tables[kind].in(namespace) {
+			s.deleteGarbage(r, metav1.DeletePropagationBackground)
+		}
+		left += len(s.state.tables[kind].in(namespace))
+	}
+	return left == 0
+}
+
+// finish removes a terminating namespace that is empty, unless it has other finalizers than that of the control plane.
+func (s *Store) finish(live *record) {
+	next, ok := live.object.DeepCopyObject().(*corev1.Namespace)
+	if !ok {
+		return
+	}
+	next.Spec.Finalizers = slices.DeleteFunc(next.Spec.Finalizers, isKubernetes)
+	switch {
+	case ends(next, live.object):
+		_ = s.commit(live, nil, "")
+	case !same(next, live.object):
+		after := newRecord(live.gvk, next)
+		after.fields, after.shown = live.fields, live.shown
+		_ = s.commit(live, after, "")
+	}
+}
+
+func isKubernetes(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes }
+
+// collectDefinitions deletes the objects of definitions that are being deleted, and removes definitions that have none.
+// The caller holds the lock.
+func (s *Store) collectDefinitions() {
+	for _, r := range s.state.tables[definitionKind] {
+		d, ok := r.object.(*apiextensionsv1.CustomResourceDefinition)
+		if !ok || d.DeletionTimestamp == nil ||
+			!slices.Contains(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+			continue
+		}
+		kind := definedBy(d)
+		for _, instance := range s.state.tables[kind] {
+			if instance.object.GetDeletionTimestamp() == nil {
+				s.deleteGarbage(instance, metav1.DeletePropagationBackground)
+			}
+		}
+		if len(s.state.tables[kind]) == 0 {
+			s.removeFinalizer(r, apiextensionsv1.CustomResourceCleanupFinalizer)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// patchRequest is the body of a patch.
+type patchRequest struct {
+	patchType types.PatchType
+	data      []byte
+	// force is for an apply.
+	force bool
+}
+
+func (p patchRequest) isApply() bool { return p.patchType == types.ApplyPatchType }
+
+// patch changes an object, or applies to it.
+func (s *Store) patch(
+	gvk schema.GroupVersionKind, key client.ObjectKey, p patchRequest, w write,
+) (*record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+	live, err := s.writable(r, key.Namespace, key.Name, w.subresource)
+	if err != nil {
+		return nil, err
+	}
+	if p.isApply() && w.subresource != scaleSubresource {
+		return s.apply(r, live, key, p, w)
+	}
+	if live == nil {
+		return nil, apierrors.NewNotFound(r.resource, key.Name)
+	}
+	if w.subresource == scaleSubresource {
+		return s.patchScale(r, live, p, w)
+	}
+	content, err := live.content(gvk.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	patched, err := r.patched(content, p)
+	if err != nil {
+		return nil, err
+	}
+	next, sent, err := r.decodePatched(patched, p, w)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameName(live, next); err != nil {
+		return nil, err
+	}
+	return s.replace(r, live, next, w, sent)
+}
+
+// decodePatched is decode for the content after a patch.
+func (r *resource) decodePatched(
+	content map[string]any, p patchRequest, w write,
+) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	u := &unstructured.Unstructured{Object: content}
+	if gvk := u.GroupVersionKind(); gvk != r.gvk {
+		return nil, nil, invalidPatch(p, fmt.Errorf("the object is of kind %v, not %v", gvk, r.gvk))
+	}
+	if w.strict {
+		if err := r.checkFields(content); err != nil {
+			return nil, nil, invalidPatch(p, err)
+		}
+	}
+	obj, err := r.fromJSON(content)
+	if err != nil {
+		return nil, nil, invalidPatch(p, err)
+	}
+	return r.decode(obj)
+}
+
+// sameName refuses a body with another name than the request.
+func sameName(live *record, next client.Object) error {
+	if next.GetName() != live.name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)",
+			next.GetName(), live.name))
+	}
+	if next.GetNamespace() != live.namespace {
+		return apierrors.NewBadRequest(fmt.Sprintf("the namespace of the provided object does not match the namespace "+
+			"sent on the request (%s != %s)", next.GetNamespace(), live.namespace))
+	}
+	return nil
+}
+
+// patched returns the content after a patch. It does not change the content, but may share parts with it.
+func (r *resource) patched(content map[string]any, p patchRequest) (map[string]any, error) {
+	switch p.patchType {
+	case types.JSONPatchType:
+		return jsonPatched(content, p.data)
+	case types.MergePatchType:
+		var patch map[string]any
+		if err := utiljson.Unmarshal(p.data, &patch); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return mergePatched(content, patch), nil
+	case types.StrategicMergePatchType:
+		return r.strategicallyPatched(content, p.data)
+	}
+	return nil, r.unsupportedPatch(p.patchType)
+}
+
+// unsupportedPatch is the error for a type of patch that the kind does not know.
+func (r *resource) unsupportedPatch(patchType types.PatchType) error {
+	err := apierrors.NewGenericServerResponse(
+		http.StatusUnsupportedMediaType, "PATCH", r.resource, "", "", 0, false)
+	err.ErrStatus.Message = fmt.Sprintf("the body of the request was in an unknown format - accepted media types "+
+		"include: %s, %s, %s", types.JSONPatchType, types.MergePatchType, types.ApplyPatchType)
+	return err
+}
+
+func jsonPatched(content map[string]any, data []byte) (map[string]any, error) {
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	document, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	document, err = patch.Apply(document)
+	if err != nil {
+		return nil, apierrors.NewGenericServerResponse(
+			http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	var patched map[string]any
+	if err := utiljson.Unmarshal(document, &patched); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return patched, nil
+}
+
+// mergePatched follows RFC 7396.
+func mergePatched(content, patch map[string]any) map[string]any {
+	merged := make(map[string]any, len(content)+len(patch))
+	for name, value := range content {
+		merged[name] = value
+	}
+	for name, value := range patch {
+		switch value := value.(type) {
+		case nil:
+			delete(merged, name)
+		case map[string]any:
+			below, _ := merged[name].(map[string]any)
+			merged[name] = mergePatched(below, value)
+		default:
+			merged[name] = value
+		}
+	}
+	return merged
+}
+
+func (r *resource) strategicallyPatched(content map[string]any, data []byte) (map[string]any, error) {
+	empty := r.New()
+	if _, ok := empty.(runtime.Unstructured); ok || !r.builtIn {
+		return nil, r.unsupportedPatch(types.StrategicMergePatchType)
+	}
+	var patch map[string]any
+	if err := utiljson.Unmarshal(data, &patch); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content), patch, empty)
+	if err != nil {
+		return nil, unknown(err)
+	}
+	return merged, nil
+}

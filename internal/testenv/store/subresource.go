@@ -1,0 +1,228 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Status implements [client.Client].
+func (c *Client) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+// SubResource implements [client.Client].
+func (c *Client) SubResource(name string) client.SubResourceClient {
+	return &subresourceClient{client: c, name: name}
+}
+
+// subresourceClient is a client of one subresource.
+type subresourceClient struct {
+	client *Client
+	name   string
+}
+
+// Get implements [client.SubResourceReader]. There are status and scale.
+func (c *subresourceClient) Get(
+	ctx context.Context, obj, subresource client.Object, _ ...client.SubResourceGetOption,
+) error {
+	w := write{subresource: c.name}
+	key := client.ObjectKeyFromObject(obj)
+	return c.client.answer(ctx, Get, obj, subresource, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		return c.client.store.getSubresource(gvk, key, c.name)
+	})
+}
+
+// Create implements [client.SubResourceWriter]. There are the eviction of a Pod, which respects no disruption budget, and
+// the token of a ServiceAccount.
+func (c *subresourceClient) Create(
+	ctx context.Context, obj, subresource client.Object, opts ...client.SubResourceCreateOption,
+) error {
+	options := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
+	w := write{
+		manager:     c.client.manager(options.FieldManager),
+		subresource: c.name, dryRun: isDryRun(options.DryRun),
+	}
+	name(subresource, obj)
+	return c.client.answer(ctx, Create, obj, subresource, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		return c.client.store.createSubresource(gvk, client.ObjectKeyFromObject(obj), subresource, w)
+	})
+}
+
+// Update implements [client.SubResourceWriter].
+func (c *subresourceClient) Update(
+	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
+) error {
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return errStatusOfPartial
+	}
+	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
+	body := obj
+	if options.SubResourceBody != nil {
+		body = options.SubResourceBody
+		name(body, obj)
+	}
+	w := write{
+		manager:     c.client.manager(options.FieldManager),
+		subresource: c.name, dryRun: isDryRun(options.DryRun),
+	}
+	return c.client.answer(ctx, Update, obj, body, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		if c.name == scaleSubresource {
+			return c.client.store.updateScale(gvk, body, w)
+		}
+		return c.client.store.update(gvk, body, w)
+	})
+}
+
+// Patch implements [client.SubResourceWriter].
+func (c *subresourceClient) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+) error {
+	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	body := obj
+	if options.SubResourceBody != nil {
+		body = options.SubResourceBody
+	}
+	w := write{manager: options.FieldManager, subresource: c.name, dryRun: isDryRun(options.DryRun)}
+	return c.client.patch(ctx, obj, body, patch, options.Force, w)
+}
+
+// Apply implements [client.SubResourceWriter].
+func (c *subresourceClient) Apply(
+	ctx context.Context, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+) error {
+	options := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
+	body := config
+	if options.SubResourceBody != nil {
+		body = options.SubResourceBody
+	}
+	return c.client.apply(ctx, config, body, c.name, &options.ApplyOptions)
+}
+
+// name gives a body the name of the object that it is sent for, if it has none.
+func name(body, obj client.Object) {
+	if body.GetName() == "" {
+		body.SetName(obj.GetName())
+	}
+	if body.GetNamespace() == "" {
+		body.SetNamespace(obj.GetNamespace())
+	}
+}
+
+// getSubresource returns what a subresource has.
+func (s *Store) getSubresource(gvk schema.GroupVersionKind, key client.ObjectKey, name string) (*record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r, err := s.resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+	live, err := s.writable(r, key.Namespace, key.Name, name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case live == nil:
+		return nil, apierrors.NewNotFound(r.resource, key.Name)
+	case name == scaleSubresource:
+		return r.scaleOf(live)
+	}
+	return live, nil
+}
+
+// createSubresource makes a request to a subresource that is an action.
+func (s *Store) createSubresource(
+	gvk schema.GroupVersionKind, key client.ObjectKey, body client.Object, w write,
+) (*record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+	live, err := s.writable(r, key.Namespace, key.Name, w.subresource)
+	switch {
+	case err != nil:
+		return nil, err
+	case live == nil:
+		return nil, apierrors.NewNotFound(r.resource, key.Name)
+	case w.subresource == "eviction":
+		return s.evict(r, live, body, w)
+	}
+	return s.issueToken(live, body)
+}
+
+// evict deletes a Pod.
+func (s *Store) evict(r *resource, live *record, body client.Object, w write) (*record, error) {
+	eviction := &policyv1.Eviction{}
+	if err := decodeBody(body, eviction); err != nil {
+		return nil, err
+	}
+	options := eviction.DeleteOptions
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	if w.dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	if err := s.deleteRecord(r, live, options, w.manager); err != nil {
+		return nil, err
+	}
+	return newRecord(policyv1.SchemeGroupVersion.WithKind("Eviction"), eviction), nil
+}
+
+// issueToken returns a token of a ServiceAccount, which nobody accepts.
+func (s *Store) issueToken(live *record, body client.Object) (*record, error) {
+	request := &authenticationv1.TokenRequest{}
+	if err := decodeBody(body, request); err != nil {
+		return nil, err
+	}
+	seconds := ptr.Deref(request.Spec.ExpirationSeconds, int64(time.Hour/time.Second))
+	request.Spec.ExpirationSeconds = &seconds
+	now := s.now()
+	request.CreationTimestamp = now
+	request.Status = authenticationv1.TokenRequestStatus{
+		Token:               "token-of-" + live.namespace + "-" + live.name,
+		ExpirationTimestamp: metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)),
+	}
+	return newRecord(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), request), nil
+}
+
+// decodeBody makes target what was sent.
+func decodeBody(body, target client.Object) error {
+	content, err := contentOf(body)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, target); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// checkSubresource refuses a subresource that the kind lacks.
+func (r *resource) checkSubresource(subresource, name string) error {
+	served := false
+	switch subresource {
+	case "":
+		return nil
+	case "status":
+		served = r.HasStatus()
+	case scaleSubresource:
+		_, served = r.scalePaths()
+	case "eviction":
+		served = r.gvk.GroupKind() == schema.GroupKind{Kind: "Pod"}
+	case "token":
+		served = r.gvk.GroupKind() == schema.GroupKind{Kind: "ServiceAccount"}
+	}
+	if served {
+		return nil
+	}
+	return noSubresource(r, name)
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"strconv"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
+	"github.com/espalier-dev/espalier/internal/testenv/registry"
+)
+
+// controlPlane is the field manager of the control plane itself.
+const controlPlane = "kube-controller-manager"
+
+// write says who writes, and how.
+type write struct {
+	// manager is empty for the control plane.
+	manager     string
+	subresource string
+	dryRun      bool
+	// strict refuses unknown fields.
+	strict bool
+}
+
+// create stores a new object.
+func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) (*record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+	next, sent, err := r.decodeRequest(obj, w)
+	if err != nil {
+		return nil, err
+	}
+	return s.createDecoded(r, next, w, func() *fieldmanager.Fields {
+		return r.fields.Updated(nil, next, nil, s.fieldWrite(w, sent))
+	}, sent != nil)
+}
+
+// createDecoded stores a new object of the Go type of its kind. It takes over the object. The caller holds the lock.
+func (s *Store) createDecoded(
+	r *resource, next client.Object, w write, fields func() *fieldmanager.Fields, shown bool,
+) (*record, error) {
+	if r.terminating() {
+		return nil, refuseTerminating(r, next.GetName())
+	}
+	if err := s.checkNamespace(r, next.GetNamespace(), next.GetName()); err != nil {
+		return nil, err
+	}
+	id, generated := s.newIdentity(r, next)
+	if err := decideCreate(r, next, id); err != nil {
+		return nil, err
+	}
+	if err := checkDefinition(next); err != nil {
+		return nil, err
+	}
+	if s.state.find(Key{r.gvk.GroupKind(), next.GetNamespace(), next.GetName()}) != nil {
+		return nil, apierrors.NewAlreadyExists(r.resource, next.GetName())
+	}
+	after, err := s.newRecord(r, next)
+	if err != nil {
+		return nil, err
+	}
+	after.fields, after.shown = fields(), shown || s.options.ManagedFields
+	if w.dryRun {
+		return after, nil
+	}
+	s.state.generated = generated
+	return after, s.commit(nil, after, w.manager)
+}
+
+// update replaces an object.
+func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) (*record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+	next, sent, err := r.decodeRequest(obj, w)
+	if err != nil {
+		return nil, err
+	}
+	live, err := s.writable(r, next.GetNamespace(), next.GetName(), w.subresource)
+	if err != nil {
+		return nil, err
+	}
+	if live == nil && (!createOnUpdate[gvk.GroupKind()] || w.subresource != "") {
+		return nil, apierrors.NewNotFound(r.resource, next.GetName())
+	}
+	if err := checkUID(r, live, next); err != nil {
+		return nil, err
+	}
+	if live != nil {
+		return s.replace(r, live, next, w, sent)
+	}
+	next.SetResourceVersion("")
+	return s.createDecoded(r, next, w, func() *fieldmanager.Fields {
+		return r.fields.Updated(nil, next, nil, s.fieldWrite(w, sent))
+	}, sent != nil)
+}
+
+// writable returns the record that a request names, nil if there is none. It refuses a request to a subresource that the
+// kind lacks, and one without a name or namespace.
+func (s *Store) writable(r *resource, namespace, name, subresource string) (*record, error) {
+	if err := r.checkName(namespace, name); err != nil {
+		return nil, err
+	}
+	if err := r.checkSubresource(subresource, name); err != nil {
+		return nil, err
+	}
+	return s.state.find(Key{r.gvk.GroupKind(), r.namespace(namespace), name}), nil
+}
+
+// replace puts next in the place of live. Next is of the Go type of its kind. It takes over the object. The caller holds
+// the lock.
+func (s *Store) replace(
+	r *resource, live *record, next client.Object, w write, sent []metav1.ManagedFieldsEntry,
+) (*record, error) {
+	before, err := live.in(form{r.goType, r.gvk.GroupVersion()})
+	if err != nil {
+		return nil, err
+	}
+	v, err := decideUpdate(r, before.DeepCopyObject().(client.Object), next, w.subresource)
+	if err != nil {
+		return nil, err
+	}
+	if v == unchanged && sent == nil {
+		return live, nil
+	}
+	fields := r.fields.Updated(before, next, live.fields, s.fieldWrite(w, sent))
+	if v == unchanged && fields.SameOwners(live.fields) {
+		return live, nil
+	}
+	return s.succeed(r, live, next, v, fields, sent != nil, w)
+}
+
+// succeed makes a decision about an update true. The caller holds the lock.
+func (s *Store) succeed(
+	r *resource, live *record, next client.Object, v verdict, fields *fieldmanager.Fields, shown bool, w write,
+) (*record, error) {
+	if err := checkDefinition(next); err != nil {
+		return nil, err
+	}
+	after, err := s.newRecord(r, next)
+	if err != nil {
+		return nil, err
+	}
+	after.fields, after.shown = fields, shown || live.shown
+	switch {
+	case w.dryRun:
+		return after, nil
+	case v == removed:
+		return after, s.commit(live, nil, w.manager)
+	}
+	return after, s.commit(live, after, w.manager)
+}
+
+// newRecord returns the record of an object in the form in which its kind is stored.
+func (s *Store) newRecord(r *resource, obj client.Object) (*record, error) {
+	if r.gvk != r.stored {
+		target, err := s.resource(r.stored)
+		if err != nil {
+			return nil, err
+		}
+		obj.GetObjectKind().SetGroupVersionKind(r.gvk)
+		if obj, err = convert(obj, form{target.goType, r.stored.GroupVersion()}); err != nil {
+			return nil, err
+		}
+	}
+	return newRecord(r.stored, obj), nil
+}
+
+// commit replaces a record by another; one of them may be nil. The caller holds the lock.
+func (s *Store) commit(before, after *record, manager string) error {
+	if isDefinition(before) || isDefinition(after) {
+		if err := s.define(before, after); err != nil {
+			return err
+		}
+	}
+	s.state.revision++
+	if after != nil {
+		after.object.SetResourceVersion(strconv.FormatInt(s.state.revision, 10))
+		s.state.put(after)
+	} else {
+		s.state.remove(before)
+	}
+	s.state.journal = append(s.state.journal, change{s.state.revision, before, after, manager})
+	for w := range s.watchers {
+		w.wakeUp()
+	}
+	return nil
+}
+
+func (s *Store) fieldWrite(w write, sent []metav1.ManagedFieldsEntry) fieldmanager.Write {
+	if w.manager == "" {
+		w.manager = controlPlane
+	}
+	return fieldmanager.Write{Manager: w.manager, Subresource: w.subresource, Time: s.options.Now(), Sent: sent}
+}
+
+// isDefinition reports whether a record is a definition.
+func isDefinition(r *record) bool { return r != nil && r.gvk.GroupKind() == definitionKind }
+
+// checkDefinition refuses a definition that does not define a kind.
+func checkDefinition(obj client.Object) error {
+	d, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return nil
+	}
+	_, err := registry.FromDefinition(d)
+	return err
+}

@@ -1,0 +1,91 @@
+package testing
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/replay"
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
+)
+
+// External is something beside the cluster that the code under test works with, such as a service in a cloud. A row
+// lists what it uses in its Externals, so that replays start from the same state and compare how they leave it:
+//
+//	buckets := &fakeBuckets{}
+//	...
+//	Externals: []rtesting.External{{Reset: buckets.clear, End: func() any { return buckets.names() }}},
+//
+// Its calls have faults of their own if they are made with [HTTP] or [Call].
+type External struct {
+	// Reset brings it to its state before the first request. Required.
+	Reset func()
+	// End returns its state: anything that can be encoded as JSON. Replays must end with the same. Required.
+	End func() any
+}
+
+// HTTP returns a client whose requests a handler answers. In a row of [NodeTests] and [RootTests] each request is a
+// call of the row, such as "POST api.example.com/buckets", and has its faults. The request needs the context of the
+// code under test, or one that is made of it.
+func HTTP(handler http.Handler) *http.Client { return &http.Client{Transport: transport{handler}} }
+
+// transport answers requests by a handler.
+type transport struct{ handler http.Handler }
+
+// RoundTrip implements [http.RoundTripper].
+func (t transport) RoundTrip(request *http.Request) (response *http.Response, err error) {
+	ctx := request.Context()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sent := request.Clone(ctx)
+	sent.RequestURI = request.URL.RequestURI()
+	if request.Body != nil {
+		body, err := io.ReadAll(request.Body)
+		if err := errors.Join(err, request.Body.Close()); err != nil {
+			return nil, err
+		}
+		sent.Body = io.NopCloser(bytes.NewReader(body))
+	} else {
+		sent.Body = http.NoBody
+	}
+	err = Call(ctx, request.Method+" "+request.URL.Host+request.URL.Path, func() error {
+		recorder := httptest.NewRecorder()
+		t.handler.ServeHTTP(recorder, sent)
+		response = recorder.Result()
+		response.Request = request
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// Call calls do, for code that talks to something else than a cluster and not by [HTTP]: wrap the calls of a fake in it.
+// In a row of [NodeTests] and [RootTests] it is a call of the row by the name, and has its faults: do is not called, or
+// its answer is lost. Elsewhere Call does nothing but to call do. The error is that of do or of the fault.
+func Call(ctx context.Context, name string, do func() error) error {
+	if w, ok := ctx.Value(worldKey{}).(*replay.World); ok {
+		return w.Do(ctx, name, do)
+	}
+	return do()
+}
+
+type worldKey struct{}
+
+// As returns a client of the cluster of a config for somebody else, such as "kubelet", who writes as the field manager
+// of that name. Its calls are neither recorded nor given to reactors, and have no faults. The config is one that the
+// harness made.
+func As(c reconcilers.Config, manager string) client.Client {
+	if recorded, ok := c.Client.(*recording.Client); ok {
+		return recorded.As(manager)
+	}
+	return client.WithFieldOwner(c.Client, manager)
+}

@@ -1,0 +1,204 @@
+package testing
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/espalier-dev/espalier/internal/testenv/replay"
+	"github.com/espalier-dev/espalier/testing/internal/literal"
+)
+
+// Fault is what goes wrong at one call of a row. The zero Fault is none.
+//
+// The call is named as in ExpectOrder, reads included:
+//
+//	get Widget default/gadget
+//	list ConfigMap default
+//	create ConfigMap default/settings-*      (a name to be generated)
+//	update Widget/status default/gadget
+//	POST api.example.com/buckets             (see HTTP)
+//	create ConfigMap settings in remote      (an additional config)
+//
+// The occurrence says which of several calls of that name is meant, in all requests of a replay: 1, the default, is the
+// first.
+type Fault struct{ faults []replay.Fault }
+
+// DiesBefore ends the process before a call. A new instance of the code starts, which knows nothing of the old one.
+func DiesBefore(call string, occurrence ...int) Fault {
+	return newFault(replay.DiesBefore, call, occurrence)
+}
+
+// DiesAfter ends the process after a call, before the answer arrives.
+func DiesAfter(call string, occurrence ...int) Fault {
+	return newFault(replay.DiesAfter, call, occurrence)
+}
+
+// Fails lets a call fail without an effect.
+func Fails(call string, occurrence ...int) Fault { return newFault(replay.Fails, call, occurrence) }
+
+// LosesAnswer lets a call fail that had its effect.
+func LosesAnswer(call string, occurrence ...int) Fault {
+	return newFault(replay.LosesAnswer, call, occurrence)
+}
+
+// Conflicts lets somebody else write the object just before a call that changes or deletes it.
+func Conflicts(call string, occurrence ...int) Fault {
+	return newFault(replay.Conflicts, call, occurrence)
+}
+
+// Stale answers a read from a cache that has not seen the last change of the kind, until the request ends.
+func Stale(call string, occurrence ...int) Fault { return newFault(replay.Stale, call, occurrence) }
+
+func newFault(sort replay.Sort, call string, occurrence []int) Fault {
+	at := 1
+	if len(occurrence) > 0 {
+		at = occurrence[0]
+	}
+	return Fault{[]replay.Fault{{Sort: sort, Call: call, Occurrence: at}}}
+}
+
+// And returns both faults, in one replay.
+func (f Fault) And(other Fault) Fault {
+	return Fault{append(f.faults[:len(f.faults):len(f.faults)], other.faults...)}
+}
+
+// String returns the fault as it is written in a row, without the name of this package.
+func (f Fault) String() string {
+	if len(f.faults) == 0 {
+		return "Fault{}"
+	}
+	text := f.faults[0].String()
+	for _, other := range f.faults[1:] {
+		text += ".And(" + other.String() + ")"
+	}
+	return text
+}
+
+func (f Fault) isZero() bool { return len(f.faults) == 0 }
+
+// expression returns how a fault that is not zero is written.
+func (f Fault) expression() literal.Call {
+	first := f.faults[0]
+	call := literal.Call{Package: harnessPackage, Func: string(first.Sort), Args: []any{first.Call}}
+	if first.Occurrence > 1 {
+		call.Args = append(call.Args, first.Occurrence)
+	}
+	if others := f.faults[1:]; len(others) > 0 {
+		call.Method, call.MethodArgs = "And", []any{Fault{others}.expression()}
+	}
+	return call
+}
+
+// covers reports whether one of the faults of f, in which * stands for any text, is the other. An occurrence that f was
+// not given stands for any.
+func (f Fault) covers(other replay.Fault) bool {
+	for _, mine := range f.faults {
+		if mine.Sort == other.Sort && matchesPattern(mine.Call, other.Call) &&
+			(mine.Occurrence == 1 || mine.Occurrence == max(1, other.Occurrence)) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchesPattern reports whether a text is a pattern, in which * stands for any text.
+func matchesPattern(pattern, text string) bool {
+	prefix, rest, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return pattern == text
+	}
+	text, ok := strings.CutPrefix(text, prefix)
+	for i := 0; ok && i <= len(text); i++ {
+		if matchesPattern(rest, text[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Replays says how a row is replayed. The zero value is all that a row needs.
+type Replays struct {
+	// Skip are faults that are left out. In their calls, * stands for any text: Stale("get Lease *").
+	Skip []Fault
+	// Ignore are differences at the end that do not matter: "ConfigMap default/settings" for an object, and
+	// "ConfigMap default/settings: data.attempts" for a field and what is in it. A * stands for any text.
+	Ignore []string
+	// Requests is how many requests a run without a fault may take until it is at rest; 0 is 20. A run with a fault may
+	// take twice as many.
+	Requests int
+
+	// not says why the row is not replayed.
+	not string
+}
+
+// NoReplays leaves the replays of a row out. The reason is printed.
+func NoReplays(reason string) Replays { return Replays{not: "it says: " + reason} }
+
+// isZero reports whether nothing is set.
+func (r Replays) isZero() bool {
+	return r.Skip == nil && r.Ignore == nil && r.Requests == 0 && r.not == ""
+}
+
+// options returns the replay options.
+func (r Replays) options(mode faultMode, short bool) replay.Options {
+	o := replay.Options{Requests: r.Requests, Pairs: mode == faultPairs, Skip: r.skips, Ignore: r.ignores}
+	if short {
+		o.Share = 3
+	}
+	return o
+}
+
+func (r Replays) skips(fault replay.Fault) bool {
+	for _, skipped := range r.Skip {
+		if skipped.covers(fault) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r Replays) ignores(object, path string) bool {
+	for _, pattern := range r.Ignore {
+		of, below, hasPath := strings.Cut(pattern, ": ")
+		if !matchesPattern(of, object) {
+			continue
+		}
+		if !hasPath || matchesPattern(below, path) || matchesPattern(below+".*", path) ||
+			matchesPattern(below+"[*", path) {
+			return true
+		}
+	}
+	return false
+}
+
+// faultMode is which faults rows are replayed with.
+type faultMode string
+
+const (
+	faultsOff     faultMode = "off"
+	faultsDefault faultMode = "default"
+	faultPairs    faultMode = "pairs"
+)
+
+var faultFlag = faultsDefault
+
+func init() {
+	flag.Var(&faultFlag, "rtesting.faults", "replay rows with faults: off, default (one at each call), pairs (two)")
+}
+
+var errFaultMode = errors.New("want off, default or pairs")
+
+// Set implements [flag.Value].
+func (m *faultMode) Set(text string) error {
+	switch mode := faultMode(text); mode {
+	case faultsOff, faultsDefault, faultPairs:
+		*m = mode
+		return nil
+	}
+	return fmt.Errorf("%q: %w", text, errFaultMode)
+}
+
+// String implements [flag.Value].
+func (m *faultMode) String() string { return string(*m) }

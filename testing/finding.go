@@ -1,0 +1,224 @@
+package testing
+
+import (
+	"context"
+	"fmt"
+	"go/format"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/replay"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/source"
+)
+
+// maxOthers is how many findings are listed beside the first.
+const maxOthers = 10
+
+// fail fails the test for what replays have found: the first finding with the smallest row that shows it, the others in
+// a line each.
+func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Finding, options replay.Options) {
+	t.Helper()
+	if len(findings) == 0 {
+		return
+	}
+	first, others, paste := findings[0], findings[1:], ""
+	if r.fault.isZero() {
+		var kept []client.Object
+		kept, first = replay.Shrink(ctx, r.shrinkable(), func(objs []client.Object) (replay.Program, error) {
+			return r.program(t, r.with(objs))
+		}, first, options)
+		paste = "\nTo replay this alone, paste the row:\n" + r.pastable(Fault{first.Faults}, kept)
+	}
+	report := &report{origin: r.origin, failures: []failure{{
+		headline: fmt.Sprintf("replayed with %s, the row ends in another way", Fault{first.Faults}),
+		details: "  story:      " + first.Story +
+			"\n  at the end: " + strings.Join(first.Differences, "\n              ") + listed(others) + paste,
+	}}}
+	report.fail(t)
+}
+
+// listed lists findings.
+func listed(findings []replay.Finding) string {
+	if len(findings) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("\nSo it does with %s:", count(len(findings), "other fault"))
+	for i, f := range findings {
+		if i == maxOthers {
+			return text + "\n  ..."
+		}
+		text += fmt.Sprintf("\n  %s: %s", Fault{f.Faults}, f.Differences[0])
+	}
+	return text
+}
+
+// shrunk is a given object that the smallest row may lack.
+type shrunk struct {
+	object
+	// field and index are where the row has it.
+	field string
+	index int
+}
+
+// shrinkable returns the given objects that the smallest row may lack, as shrunk. There are none if Prepare may have
+// changed what the row gives.
+func (r *replayed) shrinkable() []client.Object {
+	var all []client.Object
+	if r.prepares {
+		return nil
+	}
+	for i, obj := range r.expect.GivenObjects {
+		if i != r.expect.reconciled || !r.ofNode {
+			all = append(all, shrunk{obj, "GivenObjects", i})
+		}
+	}
+	for i, obj := range r.expect.APIGivenObjects {
+		all = append(all, shrunk{obj, "APIGivenObjects", i})
+	}
+	return all
+}
+
+// with returns the config of the row with those of the shrinkable objects that are kept.
+func (r *replayed) with(kept []client.Object) ExpectConfig {
+	c := *r.expect
+	if r.prepares {
+		return c
+	}
+	c.GivenObjects, c.APIGivenObjects, c.reconciled = nil, nil, -1
+	for _, obj := range kept {
+		switch kept := obj.(shrunk); {
+		case kept.field == "APIGivenObjects":
+			c.APIGivenObjects = append(c.APIGivenObjects, kept.object)
+			continue
+		case kept.index == r.expect.reconciled:
+			c.reconciled = len(c.GivenObjects)
+			fallthrough
+		default:
+			c.GivenObjects = append(c.GivenObjects, kept.object)
+		}
+	}
+	if r.ofNode {
+		c.reconciled = len(c.GivenObjects)
+		c.GivenObjects = append(c.GivenObjects, r.expect.GivenObjects[r.expect.reconciled])
+	}
+	return c
+}
+
+// pastable returns the row with a fault, those of the shrinkable objects that are kept, and no expectations.
+func (r *replayed) pastable(fault Fault, kept []client.Object) string {
+	p := paste{origin: r.origin, imports: map[string]string{}}
+	p.row, _ = r.origin.location()
+	text := p.of(r.name+": "+fault.String()) + ": {\n"
+	row := reflect.ValueOf(r.row).Elem()
+	for i := range row.NumField() {
+		field, value := row.Type().Field(i), row.Field(i)
+		if !field.IsExported() || value.IsZero() || isExpectation(field.Name) || unpasted[field.Name] {
+			continue
+		}
+		list, isList := value.Interface().([]client.Object)
+		if isList && !r.prepares && strings.HasSuffix(field.Name, "GivenObjects") {
+			text += p.list(field.Name, list, kept)
+			continue
+		}
+		text += p.field(field.Name, value.Interface())
+	}
+	text += "Fault: " + p.of(fault.expression()) + ",\n},"
+	if lines := importLines(p.imports); len(lines) > 0 {
+		return formatted(text) + "\nIt needs the imports:\n" + strings.Join(lines, "\n")
+	}
+	return formatted(text)
+}
+
+// unpasted are fields of a case that the smallest row does not need.
+var unpasted = map[string]bool{
+	"Name": true, "Focus": true, "Skip": true, "Fault": true, "Differ": true, "Until": true,
+	"VerifyStashedValue": true, "StatusSubResourceTypes": true, "AdditionalReconciles": true,
+}
+
+// paste writes a row for the file of its table.
+type paste struct {
+	origin *origin
+	// row is the row in the file; nil if it is not found.
+	row *source.Row
+	// imports are import paths that the file lacks, by import name.
+	imports map[string]string
+}
+
+// of returns a value as an expression.
+func (p *paste) of(value any) string {
+	w := p.origin.writer()
+	text := w.Of(value)
+	maps.Copy(p.imports, w.Missing(text))
+	return text
+}
+
+// field writes a field: as the row has it, or as an expression of its value.
+func (p *paste) field(name string, value any) string {
+	if p.row != nil {
+		if text, ok := p.row.Field(name); ok {
+			return name + ": " + text + ",\n"
+		}
+	}
+	switch given := value.(type) {
+	case client.Object:
+		value = objects.Copy(given)
+	case []client.Object:
+		value = objects.CopyAll(given)
+	}
+	w := p.origin.writer()
+	text := w.Of(value)
+	if w.Problem() != "" {
+		return "// " + name + " as in the row\n"
+	}
+	maps.Copy(p.imports, w.Missing(text))
+	return name + ": " + text + ",\n"
+}
+
+// list writes a list of given objects, with those that are kept.
+func (p *paste) list(name string, all, kept []client.Object) string {
+	var indices []int
+	for _, obj := range kept {
+		if s := obj.(shrunk); s.field == name {
+			indices = append(indices, s.index)
+		}
+	}
+	var typ string
+	var texts []string
+	written := false
+	if p.row != nil {
+		typ, texts, written = p.row.Elements(name)
+	}
+	switch {
+	case len(indices) == 0:
+		return ""
+	case len(indices) == len(all):
+		return p.field(name, all)
+	case written && len(texts) == len(all):
+		var some []string
+		for _, i := range indices {
+			some = append(some, texts[i])
+		}
+		return name + ": " + typ + "{" + strings.Join(some, ", ") + "},\n"
+	default:
+		some := make([]client.Object, len(indices))
+		for at, i := range indices {
+			some[at] = all[i]
+		}
+		return name + ": " + p.of(objects.CopyAll(some)) + ",\n"
+	}
+}
+
+// formatted formats an entry of a map.
+func formatted(entry string) string {
+	const before, after = "package p\n\nvar rows = map[string]T{\n", "\n}\n"
+	text, err := format.Source([]byte(before + entry + after))
+	if err != nil {
+		return entry
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(string(text), before), after)
+}

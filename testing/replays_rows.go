@@ -1,0 +1,105 @@
+package testing
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/stash"
+)
+
+var (
+	errNoNode = errors.New("the factory returned no sub-reconciler")
+	errNoRoot = errors.New("the factory returned no reconciler")
+)
+
+// replays returns the replays of the row, which Prepare left as prepared. The node is the tree of a root, so that
+// errors, the status and requeues are handled as in production.
+func (tc *SubReconcilerTestCase[Type]) replays(
+	t *testing.T, prepared *SubReconcilerTestCase[Type], scheme *runtime.Scheme, factory SubReconcilerFactory[Type],
+) *replayed {
+	expect := expectConfigOf(prepared, scheme)
+	expect.faithful = true
+	prepared.give(expect)
+	r := replaysOf(t, tc, prepared, expect, stash.WithContext, func(
+		tc *SubReconcilerTestCase[Type], c reconcilers.Config,
+	) (reconcile.Reconciler, error) {
+		node := factory(t, tc, c)
+		if isNothing(node) {
+			return nil, errNoNode
+		}
+		return &reconcilers.ResourceReconciler[Type]{
+			Type: emptyOf(tc.Resource), Config: c,
+			Reconciler: stashing[Type]{node, tc.GivenStashedValues},
+		}, nil
+	})
+	r.ofNode = true
+	r.request.NamespacedName = client.ObjectKeyFromObject(prepared.Resource)
+	switch {
+	case prepared.ShouldErr || prepared.ExpectedErr != nil:
+		r.not = "it expects an error"
+	case prepared.ShouldPanic:
+		r.not = "it expects a panic"
+	case prepared.continues:
+		r.not = "it goes on with the instance of another row"
+	}
+	return r
+}
+
+// replays is the same for a root.
+func (tc *ReconcilerTestCase) replays(
+	t *testing.T, prepared *ReconcilerTestCase, scheme *runtime.Scheme, factory ReconcilerFactory,
+) *replayed {
+	expect := expectConfigOf(prepared, scheme)
+	expect.faithful = true
+	prepared.give(expect)
+	same := func(ctx context.Context) context.Context { return ctx }
+	r := replaysOf(t, tc, prepared, expect, same, func(
+		tc *ReconcilerTestCase, c reconcilers.Config,
+	) (reconcile.Reconciler, error) {
+		root := factory(t, tc, c)
+		if isNothing(root) {
+			return nil, errNoRoot
+		}
+		return root, nil
+	})
+	r.request = prepared.Request
+	if prepared.ShouldErr || prepared.ExpectedErr != nil {
+		r.not = "it expects an error"
+	}
+	return r
+}
+
+// emptyOf returns an object of the type and kind of a resource.
+func emptyOf[Type client.Object](resource Type) Type {
+	t := reflect.TypeOf(resource)
+	if t.Kind() != reflect.Pointer {
+		return resource
+	}
+	empty, ok := reflect.New(t.Elem()).Interface().(Type)
+	if !ok {
+		return resource
+	}
+	empty.GetObjectKind().SetGroupVersionKind(resource.GetObjectKind().GroupVersionKind())
+	return empty
+}
+
+// stashing is a node that finds given values in the stash.
+type stashing[Type client.Object] struct {
+	reconcilers.SubReconciler[Type]
+	values map[stash.Key]any
+}
+
+// Reconcile implements [reconcilers.SubReconciler].
+func (s stashing[Type]) Reconcile(ctx context.Context, resource Type) (reconcilers.Result, error) {
+	for key, value := range s.values {
+		stash.StoreValue(ctx, key, copyOfValue(value))
+	}
+	return s.SubReconciler.Reconcile(ctx, resource)
+}
