@@ -73,7 +73,7 @@ func (f *Fields) value() managed {
 	return f.managed()
 }
 
-// before returns the managed fields that an update of an object with f starts from: those that it was sent with, if any.
+// before returns the managed fields that an update of an object with f starts from: those that it was sent with, or f.
 func (f *Fields) before(w Write) managed {
 	switch {
 	case w.Sent == nil || w.Subresource != "" || equality.Semantic.DeepEqual(w.Sent, f.Entries()):

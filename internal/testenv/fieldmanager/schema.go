@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// mergeSchema converts objects of a kind to values with a merge schema, and back. A value shares memory with its object.
+// mergeSchema converts objects of a kind to values with a merge schema, and back. Values share memory with objects.
 type mergeSchema struct {
 	kind      schema.GroupVersionKind
 	converter func() managedfields.TypeConverter
@@ -47,8 +47,8 @@ func (s *mergeSchema) typed(obj client.Object, options ...typed.ValidationOption
 	return parseable.FromStructured(obj, options...)
 }
 
-// stored returns the value of a stored object. Nil is an empty one. A stored object may lack its kind, and its lists may
-// have an item twice.
+// stored returns the value of a stored object. Nil is an empty one. A stored object may lack its kind, and lists in it
+// may have an item twice.
 func (s *mergeSchema) stored(obj client.Object) (*typed.TypedValue, error) {
 	if obj == nil {
 		return s.empty()
