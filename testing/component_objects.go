@@ -2,8 +2,8 @@ package testing
 
 import (
 	"reflect"
-	"sync"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
