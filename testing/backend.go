@@ -8,11 +8,13 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 	"github.com/espalier-dev/espalier/internal/testenv/store"
+	"github.com/espalier-dev/espalier/testing/internal/differential"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// backend is the API server that a config works with. There are three: the one in memory that is compatible with tables
-// of older versions (compat.go), the faithful one in memory (faithful.go), and a real one (live.go).
+// backend is the API server that a config works with. There are: the one in memory that is compatible with tables of
+// older versions (compat.go), the faithful one in memory (faithful.go), a real one as tables of older versions know it
+// (live.go), a real one on which a row runs as on the faithful one (real.go), and both side by side (real.go).
 type backend struct {
 	// client reads as from a cache. Reader reads past it, and has no journal.
 	client, reader *recording.Client
@@ -24,6 +26,14 @@ type backend struct {
 	// store is the faithful back end, and view what its client sees of it. They are nil in others.
 	store *store.Store
 	view  *store.View
+	// hidden are the objects that the view hides at first.
+	hidden []store.Key
+	// revision is higher after each change. Settle lets the control plane act and the client see what there is, and
+	// reports whether that is something new. They are nil for a compatible back end.
+	revision func() int64
+	settle   func() bool
+	// comparison has what a real API server has answered in another way; nil without one.
+	comparison *differential.Comparison
 	// close ends the use.
 	close func(ctx context.Context) error
 	// problems are what is wrong with the given state.
@@ -32,11 +42,16 @@ type backend struct {
 
 // newBackend returns the API server of the config, with the given objects.
 func (c *ExpectConfig) newBackend(journal *recording.Journal) backend {
-	if c.Server != nil {
+	switch {
+	case c.Server != nil:
 		return c.newLive(journal)
-	}
-	if c.faithful {
+	case c.real != nil && c.real.differential:
+		return c.newDifferential(journal)
+	case c.real != nil:
+		return c.newReal(journal)
+	case c.faithful:
 		return c.newFaithful(journal)
+	default:
+		return c.newCompat(journal)
 	}
-	return c.newCompat(journal)
 }

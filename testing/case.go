@@ -133,8 +133,13 @@ func begin[Case any, P testCase[Case]](
 	r.additional = additionalConfigs(f.additional, scheme, *f.differ)
 	for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
 		c.origin, c.report = r.report.origin, r.report
-		c.faithful = f.faithful.faithful && c.Server == nil && c.WithClientBuilder == nil
+		c.faithful = f.faithful.faithful && c.WithClientBuilder == nil
 		c.reconciled, c.now = -1, r.clock.now
+		if c.faithful {
+			if err := c.chooseServer(f.faithful.fault.isZero()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	return r
 }
@@ -212,6 +217,7 @@ func (r *caseRun) end(t *testing.T) {
 	r.report.fail(t)
 	defer func() {
 		t.Helper()
+		r.reportDifferences(t)
 		for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
 			if err := c.Release(context.Background()); err != nil {
 				t.Errorf("error during clean up: %s", err)

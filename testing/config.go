@@ -99,6 +99,8 @@ type ExpectConfig struct {
 	faithful bool
 	// reconciled is the index of the resource to reconcile among the GivenObjects, negative if it is not given.
 	reconciled int
+	// real is the real API server on which a faithful config works; nil for none.
+	real *realServer
 	// now is the time of writes to a faithful API server; nil is the real time.
 	now func() time.Time
 

@@ -21,7 +21,19 @@ func (c *ExpectConfig) newFaithful(journal *recording.Journal) backend {
 	s, hidden, problems := c.newStore()
 	view := store.NewView()
 	view.Hide(hidden...)
-	b := c.onStore(journal, clients{
+	b := c.onStore(journal, inMemory(s, view))
+	b.store, b.view, b.hidden, b.problems = s, view, hidden, problems
+	b.revision = s.Revision
+	b.settle = func() bool {
+		s.CollectGarbage()
+		return view.CatchUp()
+	}
+	return b
+}
+
+// inMemory returns the clients of a store.
+func inMemory(s *store.Store, view *store.View) clients {
+	return clients{
 		cached: s.Client(store.ClientOptions{View: view}),
 		live:   s.Client(store.ClientOptions{}),
 		as: func(manager string) client.WithWatch {
@@ -29,9 +41,7 @@ func (c *ExpectConfig) newFaithful(journal *recording.Journal) backend {
 		},
 		add:       func(obj client.Object) error { return s.Give(obj) },
 		resources: s.Resources,
-	})
-	b.store, b.view, b.problems = s, view, problems
-	return b
+	}
 }
 
 // clients are what clients of a store are made of.

@@ -265,7 +265,7 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 		result: result, err: err, expectedResult: tc.ExpectedResult, unrest: unrest,
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t, run.expect)
-	if tc.Server != nil {
+	if run.expect.Server != nil {
 		withServerFields(expected, last.resource)
 	}
 	assertResource(t, run.expect, expected, last.resource)

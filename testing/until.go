@@ -93,7 +93,7 @@ func (c *ExpectConfig) storeStatus(ctx context.Context, before, after client.Obj
 func (r *caseRun) clusters() []backend {
 	var clusters []backend
 	for _, c := range append(r.inOrder(), r.expect) {
-		if b := c.made().backend; b.store != nil {
+		if b := c.made().backend; b.settle != nil {
 			clusters = append(clusters, b)
 		}
 	}
@@ -103,7 +103,7 @@ func (r *caseRun) clusters() []backend {
 // revision is higher after each change.
 func (r *caseRun) revision() (sum int64) {
 	for _, b := range r.clusters() {
-		sum += b.store.Revision()
+		sum += b.revision()
 	}
 	return sum
 }
@@ -111,8 +111,7 @@ func (r *caseRun) revision() (sum int64) {
 // settle lets the control plane act and the caches see what there is. It reports whether a cache saw something new.
 func (r *caseRun) settle() (seen bool) {
 	for _, b := range r.clusters() {
-		b.store.CollectGarbage()
-		seen = b.view.CatchUp() || seen
+		seen = b.settle() || seen
 	}
 	return seen
 }

@@ -43,6 +43,7 @@ var espalier = table{
 		{"components", 6},
 		{"components/*", 7}, // tests alone
 		{"testing", 7},
+		{"testing/apiserver", 8},
 		{"examples/*", 8},
 		{"cmd/*", 8},
 		{"hack/*", 8},

@@ -7,7 +7,8 @@
 // next write.
 //
 // Everything here is safe for concurrent use. No object that is passed in is changed, and none may be changed later by
-// the caller: the managed fields of a write are computed from it when they are wanted.
+// the caller: the managed fields of a write are computed from it when they are wanted. Managed fields in a stored object
+// are ignored.
 package fieldmanager
 
 import (

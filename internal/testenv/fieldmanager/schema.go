@@ -56,7 +56,27 @@ func (s *mergeSchema) stored(obj client.Object) (*typed.TypedValue, error) {
 	if obj == nil {
 		return s.empty()
 	}
-	return s.typed(s.identified(obj), typed.AllowDuplicates)
+	if obj.GetManagedFields() != nil || obj.GetObjectKind().GroupVersionKind() != s.kind {
+		obj = shallowCopy(obj)
+		obj.SetManagedFields(nil)
+		obj.GetObjectKind().SetGroupVersionKind(s.kind)
+	}
+	return s.typed(obj, typed.AllowDuplicates)
+}
+
+// shallowCopy returns a copy whose kind and metadata can be set.
+func shallowCopy(obj client.Object) client.Object {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		content := maps.Clone(u.Object)
+		if metadata, ok := content["metadata"].(map[string]any); ok {
+			content["metadata"] = maps.Clone(metadata)
+		}
+		return &unstructured.Unstructured{Object: content}
+	}
+	original := reflect.ValueOf(obj).Elem()
+	c := reflect.New(original.Type())
+	c.Elem().Set(original)
+	return c.Interface().(client.Object)
 }
 
 func (s *mergeSchema) orEmpty(obj client.Object) client.Object {
@@ -65,27 +85,6 @@ func (s *mergeSchema) orEmpty(obj client.Object) client.Object {
 		obj.GetObjectKind().SetGroupVersionKind(s.kind)
 	}
 	return obj
-}
-
-// identified returns the object with its kind.
-func (s *mergeSchema) identified(obj client.Object) client.Object {
-	if obj.GetObjectKind().GroupVersionKind() == s.kind {
-		return obj
-	}
-	obj = shallowCopy(obj)
-	obj.GetObjectKind().SetGroupVersionKind(s.kind)
-	return obj
-}
-
-// shallowCopy returns a copy whose kind can be set.
-func shallowCopy(obj client.Object) client.Object {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return &unstructured.Unstructured{Object: maps.Clone(u.Object)}
-	}
-	original := reflect.ValueOf(obj).Elem()
-	c := reflect.New(original.Type())
-	c.Elem().Set(original)
-	return c.Interface().(client.Object)
 }
 
 // object returns a copy of a value in the Go type of the kind.

@@ -43,7 +43,12 @@ func (s *Server) Apply(
 	if err := checkIdentity(kind, live, request); err != nil {
 		return err
 	}
-	merged, err := s.merge(kind, live, request)
+	if live != nil {
+		if err := s.updateManagedFields(live); err != nil {
+			return err
+		}
+	}
+	merged, fields, err := s.fields.apply(kind, live, request)
 	if err != nil {
 		return err
 	}
@@ -51,6 +56,7 @@ func (s *Server) Apply(
 	if err != nil {
 		return err
 	}
+	withManagedFields(next, kind, fields)
 	event := watch.Added
 	if live != nil {
 		event = watch.Modified
@@ -64,7 +70,7 @@ func (s *Server) Apply(
 	if live != nil && equalButTimes(live.object, next) {
 		return nil
 	}
-	s.put(gvr, &record{object: next}, event)
+	s.put(gvr, &record{object: next, fields: fields}, event)
 	return nil
 }
 
@@ -95,23 +101,6 @@ func equalButTimes(live, next client.Object) bool {
 		return obj
 	}
 	return equality.Semantic.DeepEqual(timeless(live), timeless(next))
-}
-
-// merge returns what an apply makes of a stored object, nil if there is none.
-func (s *Server) merge(kind schema.GroupVersionKind, live *record, request applyRequest) (client.Object, error) {
-	if live == nil {
-		nothing, err := s.fields.empty(kind)
-		if err != nil {
-			return nil, err
-		}
-		return s.fields.apply(kind, nothing, request)
-	}
-	if err := s.updateManagedFields(live); err != nil {
-		return nil, err
-	}
-	base := copyOf(live.object)
-	base.GetObjectKind().SetGroupVersionKind(kind)
-	return s.fields.apply(kind, base, request)
 }
 
 // dryRunResult is the object that an apply would have stored. It is an error, because the fake client answers a call

@@ -2,16 +2,14 @@ package memserver
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// beforeFirstApply is the manager of the fields of a given object. A real server uses this name for fields without a
-// recorded manager.
-const beforeFirstApply = "before-first-apply"
+	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
+)
 
 // maxHistory limits the history that a record keeps. At the limit the history is replayed, so that a test that updates
 // one object in a loop neither keeps all its versions nor pays for each of them.
@@ -23,81 +21,70 @@ type revision struct {
 	manager string
 }
 
-// fieldManagers compute managed fields. There is one field manager per kind and subresource.
+// fieldManagers compute managed fields. There is one field manager per kind.
 //
 // Most tests do not use server-side apply, and to keep managed fields current would cost more than the rest of a write.
 // So a record starts with a history of revisions, which costs one element of a slice for each write. The first write
 // that needs the managed fields replays the history.
 type fieldManagers struct {
 	scheme   *runtime.Scheme
-	managers map[managerKey]*managedfields.FieldManager
+	managers map[schema.GroupVersionKind]*fieldmanager.Manager
 }
 
-type managerKey struct {
-	kind        schema.GroupVersionKind
-	subresource string
-}
-
-func (f *fieldManagers) manager(kind schema.GroupVersionKind, subresource string) (*managedfields.FieldManager, error) {
-	key := managerKey{kind, subresource}
-	if m, ok := f.managers[key]; ok {
+func (f *fieldManagers) manager(kind schema.GroupVersionKind) (*fieldmanager.Manager, error) {
+	if m, ok := f.managers[kind]; ok {
 		return m, nil
 	}
-	m, err := managedfields.NewDefaultFieldManager(
-		builtInConverters(), f.scheme, noDefaults{}, f.scheme, kind, kind.GroupVersion(), subresource, nil)
+	empty, err := f.empty(kind)
 	if err != nil {
 		return nil, fmt.Errorf("cannot track the fields of %s: %w", kind, err)
 	}
-	f.managers[key] = m
+	m := fieldmanager.New(kind, fieldmanager.BuiltInOrDeduced, func() client.Object { return copyOf(empty) })
+	f.managers[kind] = m
 	return m, nil
 }
 
-// replay applies the writes of a history in their order, and returns the last object with its managed fields.
-func (f *fieldManagers) replay(kind schema.GroupVersionKind, history []revision) (client.Object, error) {
-	manager, err := f.manager(kind, "")
-	if err != nil {
-		return nil, err
-	}
-	live, err := f.empty(kind)
-	if err != nil {
-		return nil, err
-	}
+// replay returns the managed fields after the writes of a history.
+func (f *fieldManagers) replay(kind schema.GroupVersionKind, history []revision) (*fieldmanager.Fields, error) {
+	var live client.Object
+	var fields *fieldmanager.Fields
 	for _, r := range history {
-		next := copyOf(r.object)
-		next.GetObjectKind().SetGroupVersionKind(kind)
-		if live, err = asObject(manager.UpdateNoErrors(live, next, r.manager)); err != nil {
+		var err error
+		if fields, err = f.update(kind, live, fields, r); err != nil {
 			return nil, err
 		}
+		live = r.object
 	}
-	return live, nil
+	return fields, nil
 }
 
-// update returns next with the managed fields that an update of live to it by manager leaves behind.
+// update returns the managed fields that a write leaves behind. Live is the object before, with its managed fields, or
+// nil.
 func (f *fieldManagers) update(
-	kind schema.GroupVersionKind, live, next client.Object, manager string,
-) (client.Object, error) {
-	m, err := f.manager(kind, "")
+	kind schema.GroupVersionKind, live client.Object, fields *fieldmanager.Fields, r revision,
+) (*fieldmanager.Fields, error) {
+	m, err := f.manager(kind)
 	if err != nil {
 		return nil, err
 	}
-	next.GetObjectKind().SetGroupVersionKind(kind)
-	return asObject(m.UpdateNoErrors(live, next, manager))
+	w := fieldmanager.Write{Manager: r.manager, Time: time.Now(), Sent: r.object.GetManagedFields()}
+	return m.Updated(live, r.object, fields, w), nil
 }
 
-// apply merges what is applied into live and returns the result. An empty live object, as made by empty, stands for one
-// that does not exist yet.
+// apply merges what is applied into live and returns the result, with its managed fields. Live is nil if the object does
+// not exist.
 func (f *fieldManagers) apply(
-	kind schema.GroupVersionKind, live client.Object, request applyRequest,
-) (client.Object, error) {
-	m, err := f.manager(kind, request.subresource)
+	kind schema.GroupVersionKind, live *record, request applyRequest,
+) (client.Object, *fieldmanager.Fields, error) {
+	m, err := f.manager(kind)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	merged, err := m.Apply(live, request.object, request.manager, request.force)
-	if err != nil {
-		return nil, err
+	w := fieldmanager.Write{Manager: request.manager, Subresource: request.subresource, Time: time.Now()}
+	if live == nil {
+		return m.Applied(nil, nil, request.object, request.force, w)
 	}
-	return asObject(merged)
+	return m.Applied(live.object, live.fields, request.object, request.force, w)
 }
 
 func (f *fieldManagers) empty(kind schema.GroupVersionKind) (client.Object, error) {
@@ -108,9 +95,3 @@ func (f *fieldManagers) empty(kind schema.GroupVersionKind) (client.Object, erro
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	return asObject(obj)
 }
-
-// noDefaults is the defaulter of a server that sets no defaults.
-type noDefaults struct{}
-
-// Default implements [runtime.ObjectDefaulter].
-func (noDefaults) Default(runtime.Object) {}

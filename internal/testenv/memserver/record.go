@@ -6,8 +6,11 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 )
 
 // record is one stored object. The object is never changed once stored, only replaced.
@@ -18,6 +21,8 @@ type record struct {
 	// history has the writes since the managed fields were computed; the last one wrote object. It is empty if and only
 	// if the managed fields of object are current.
 	history []revision
+	// fields are the managed fields of object if they are current.
+	fields *fieldmanager.Fields
 }
 
 // table holds the objects of one resource.
@@ -51,4 +56,10 @@ func asObject(obj runtime.Object) (client.Object, error) {
 // copyOf returns a deep copy. The copy of an object with metadata has metadata too.
 func copyOf(obj client.Object) client.Object {
 	return obj.DeepCopyObject().(client.Object)
+}
+
+// withManagedFields gives obj, which must not be stored yet, its kind and managed fields.
+func withManagedFields(obj client.Object, kind schema.GroupVersionKind, fields *fieldmanager.Fields) {
+	obj.GetObjectKind().SetGroupVersionKind(kind)
+	obj.SetManagedFields(fields.Entries())
 }

@@ -13,11 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 )
 
 // Server keeps objects as an API server does. It is safe for concurrent use. It copies the objects that it takes and
@@ -62,7 +63,7 @@ func New(scheme *runtime.Scheme, options ...Option) *Server {
 	s := &Server{
 		public:   scheme,
 		private:  private,
-		fields:   fieldManagers{scheme: private.Scheme, managers: map[managerKey]*managedfields.FieldManager{}},
+		fields:   fieldManagers{scheme: private.Scheme, managers: map[schema.GroupVersionKind]*fieldmanager.Manager{}},
 		tables:   map[schema.GroupVersionResource]table{},
 		versions: map[schema.GroupVersionResource]int64{},
 		watchers: map[schema.GroupVersionResource][]*watcher{},
@@ -112,8 +113,10 @@ func (s *Server) Add(obj runtime.Object) error {
 		}
 		next := copyOf(given)
 		r := &record{object: next}
-		if next.GetManagedFields() == nil {
-			r.history = []revision{{next, beforeFirstApply}}
+		if entries := next.GetManagedFields(); entries == nil {
+			r.history = []revision{{next, fieldmanager.BeforeFirstApply}}
+		} else if fields, err := fieldmanager.Decode(entries); err == nil {
+			r.fields = fields
 		}
 		s.put(gvr, r, watch.Added)
 	}

@@ -93,8 +93,12 @@ func (s *Server) successor(live *record, next client.Object, manager string) (*r
 	if err != nil {
 		return nil, err
 	}
-	next, err = s.fields.update(kind, live.object, next, manager)
-	return &record{object: next}, err
+	fields, err := s.fields.update(kind, live.object, live.fields, revision{next, manager})
+	if err != nil {
+		return nil, err
+	}
+	withManagedFields(next, kind, fields)
+	return &record{object: next, fields: fields}, nil
 }
 
 // updateManagedFields makes the managed fields of a record current.
@@ -106,11 +110,13 @@ func (s *Server) updateManagedFields(r *record) error {
 	if err != nil {
 		return err
 	}
-	object, err := s.fields.replay(kind, r.history)
+	fields, err := s.fields.replay(kind, r.history)
 	if err != nil {
 		return fmt.Errorf("cannot compute the managed fields of %s %q: %w", kind.Kind, r.object.GetName(), err)
 	}
-	r.object, r.history = object, nil
+	object := copyOf(r.object)
+	withManagedFields(object, kind, fields)
+	r.object, r.history, r.fields = object, nil, fields
 	return nil
 }
 

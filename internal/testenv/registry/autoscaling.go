@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"slices"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -54,10 +56,24 @@ func completeAutoscalerV1(a, _ *autoscalingv1.HorizontalPodAutoscaler) {
 	setDefault(&a.Spec.TargetCPUUtilizationPercentage, 80)
 }
 
+// outside reports whether a metric is there without pods.
+func outside(m autoscalingv2.MetricSpec) bool {
+	return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
+}
+
+// validateAutoscaler requires what the Kubernetes API reference requires, HorizontalPodAutoscalerSpec v2 autoscaling.
 func validateAutoscaler(a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 	at, spec := field.NewPath("spec"), &a.Spec
 	errs := positive(at.Child("minReplicas"), spec.MinReplicas)
-	errs = append(errs, positive(at.Child("maxReplicas"), &spec.MaxReplicas)...)
+	if spec.MinReplicas != nil && *spec.MinReplicas == 0 && !slices.ContainsFunc(spec.Metrics, outside) {
+		errs = append(errs, field.Forbidden(at.Child("metrics"),
+			"must specify at least one Object or External metric to support scaling to zero replicas"))
+	}
+	if spec.MaxReplicas == 0 {
+		errs = append(errs, field.Required(at.Child("maxReplicas"), ""))
+	} else {
+		errs = append(errs, positive(at.Child("maxReplicas"), &spec.MaxReplicas)...)
+	}
 	if spec.MinReplicas != nil && spec.MaxReplicas < *spec.MinReplicas {
 		errs = append(errs, field.Invalid(at.Child("maxReplicas"), spec.MaxReplicas,
 			"must be greater than or equal to `minReplicas`"))

@@ -78,11 +78,10 @@ func completeCronJob(c, _ *batchv1.CronJob) {
 func validateJob(job, old *batchv1.Job) field.ErrorList {
 	at, spec := field.NewPath("spec"), &job.Spec
 	errs := validateJobSpec(spec, at)
-	switch {
-	case spec.Selector == nil:
-		errs = append(errs, field.Required(at.Child("selector"), ""))
-	default:
-		errs = append(errs, validateSelected(spec.Selector, &spec.Template, at)...)
+	errs = append(errs, validateSelected(spec.Selector, &spec.Template, at)...)
+	if spec.Selector != nil && !isTrue(spec.ManualSelector) && !equality.Semantic.DeepEqual(spec.Selector,
+		&metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: string(job.UID)}}) {
+		errs = append(errs, field.Invalid(at.Child("selector"), spec.Selector, "`selector` not auto-generated"))
 	}
 	if old == nil {
 		return errs
@@ -94,7 +93,7 @@ func validateJob(job, old *batchv1.Job) field.ErrorList {
 		now, was any
 		mutable  bool
 	}{
-		{"completions", spec.Completions, was.Completions, isIndexed(spec)},
+		{"completions", spec.Completions, was.Completions, isElastic(spec)},
 		{"selector", spec.Selector, was.Selector, false},
 		{"template", &spec.Template, &was.Template, suspended},
 		{"completionMode", spec.CompletionMode, was.CompletionMode, false},
@@ -110,15 +109,26 @@ func validateJob(job, old *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// isIndexed reports whether the job has as many completions as parallel pods, so that both may change.
 func isIndexed(spec *batchv1.JobSpec) bool {
-	return spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion &&
-		spec.Completions != nil && spec.Parallelism != nil && *spec.Completions == *spec.Parallelism
+	return spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion
+}
+
+// isElastic reports whether the job has as many completions as parallel pods, so that both may change, see "Elastic
+// Indexed Jobs" in the documentation.
+func isElastic(spec *batchv1.JobSpec) bool {
+	return isIndexed(spec) && spec.Completions != nil && spec.Parallelism != nil &&
+		*spec.Completions == *spec.Parallelism
 }
 
 func validateJobSpec(spec *batchv1.JobSpec, at *field.Path) field.ErrorList {
-	errs := validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyOnFailure,
-		corev1.RestartPolicyNever)
+	errs := validateTemplate(&spec.Template, at.Child("template"))
+	if policy := spec.Template.Spec.RestartPolicy; policy == corev1.RestartPolicyAlways {
+		errs = append(errs, field.Required(at.Child("template", "spec", "restartPolicy"),
+			"valid values: \"OnFailure\", \"Never\""))
+	}
+	if isIndexed(spec) && spec.Completions == nil {
+		errs = append(errs, field.Required(at.Child("completions"), "when completion mode is Indexed"))
+	}
 	errs = append(errs, notNegative(at.Child("parallelism"), spec.Parallelism)...)
 	errs = append(errs, notNegative(at.Child("completions"), spec.Completions)...)
 	errs = append(errs, notNegative(at.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds)...)

@@ -41,6 +41,8 @@ var builtIn = sync.OnceValue(func() map[schema.GroupKind]Type {
 			types[kind.GroupKind()] = t
 		}
 	}
+	definitions := customResourceDefinitions()
+	types[definitions.Kind] = definitions
 	return types
 })
 
@@ -138,20 +140,24 @@ func (s builtInStrategy) PrepareForUpdate(obj, old client.Object, subresource st
 
 // Validate implements [Strategy].
 func (s builtInStrategy) Validate(obj client.Object) field.ErrorList {
-	return append(validateMetadata(obj, s.scope, s.name), s.rules.validate(obj, nil)...)
+	return append(validateMetadata(obj, s.scope, s.name), s.validateContents(obj, nil)...)
 }
 
-// ValidateUpdate implements [Strategy].
+// ValidateUpdate implements [Strategy]. What was wrong with old already is accepted.
 func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList {
 	errs := validateMetadataUpdate(obj, old, s.scope, s.name)
 	if subresource != "" {
 		return errs
 	}
-	contents := s.rules.validate(obj, old)
+	contents := s.validateContents(obj, old)
 	if len(contents) > 0 {
-		contents = ratchet(contents, s.rules.validate(old, nil))
+		contents = ratchet(contents, s.validateContents(old, nil))
 	}
 	return append(errs, contents...)
+}
+
+func (s builtInStrategy) validateContents(obj, old client.Object) field.ErrorList {
+	return append(validateFinalizers(obj), s.rules.validate(obj, old)...)
 }
 
 // Converter implements [Strategy].

@@ -1,6 +1,9 @@
 package registry
 
 import (
+	"encoding/json"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -42,6 +45,12 @@ func validateSecret(s, old *corev1.Secret) field.ErrorList {
 	for _, key := range requiredKeys[s.Type] {
 		if _, ok := s.Data[key]; !ok {
 			errs = append(errs, field.Required(data.Key(key), ""))
+		}
+	}
+	for _, key := range []string{corev1.DockerConfigKey, corev1.DockerConfigJsonKey} {
+		value, ok := s.Data[key]
+		if ok && slices.Contains(requiredKeys[s.Type], key) && !json.Valid(value) {
+			errs = append(errs, field.Invalid(data.Key(key), "<secret contents redacted>", "must be JSON"))
 		}
 	}
 	if s.Type == corev1.SecretTypeBasicAuth {

@@ -114,10 +114,10 @@ func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], at *f
 	paths := sets.New[string]()
 	for i := range mounts {
 		mount, path := &mounts[i], at.Index(i)
-		switch {
-		case mount.Name == "":
+		if mount.Name == "" {
 			errs = append(errs, field.Required(path.Child("name"), ""))
-		case !volumes.Has(mount.Name):
+		}
+		if !volumes.Has(mount.Name) {
 			errs = append(errs, field.NotFound(path.Child("name"), mount.Name))
 		}
 		switch {

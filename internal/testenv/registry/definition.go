@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -14,9 +15,8 @@ import (
 //
 // It takes milliseconds, and is done once for all definitions with the same spec.
 func FromDefinition(definition *apiextensionsv1.CustomResourceDefinition) (Type, error) {
-	spec := completeSpec(&definition.Spec)
-	errs := validateDefinitionMetadata(definition, spec)
-	compiled := compiledDefinitions.get(spec)
+	errs := validateDefinitionMetadata(definition)
+	compiled := compiledDefinitions.get(&definition.Spec)
 	errs = append(errs, compiled.errs...)
 	if len(errs) > 0 {
 		return Type{}, fmt.Errorf("CustomResourceDefinition %s: %w", definition.Name, errs.ToAggregate())
@@ -45,8 +45,15 @@ func compileDefinition(spec *apiextensionsv1.CustomResourceDefinitionSpec) compi
 	errs := validateDefinitionSpec(spec, path)
 	for i := range spec.Versions {
 		version := &spec.Versions[i]
-		resource, versionErrs := newCustomResource(defined, version, path.Child("versions").Index(i))
-		errs = append(errs, versionErrs...)
+		schemaPath := path.Child("versions").Index(i).Child("schema", "openAPIV3Schema")
+		if sameSchemas(spec.Versions) {
+			// An API server names the field of an internal version, in which the schema is there once.
+			schemaPath = path.Child("validation", "openAPIV3Schema")
+		}
+		resource, schemaErrs := newCustomResource(defined, version, schemaPath)
+		if i == 0 || !sameSchemas(spec.Versions) {
+			errs = append(errs, schemaErrs...)
+		}
 		if version.Served {
 			at := len(defined.Versions)
 			if version.Storage {
@@ -56,4 +63,15 @@ func compileDefinition(spec *apiextensionsv1.CustomResourceDefinitionSpec) compi
 		}
 	}
 	return compiledDefinition{defined, errs}
+}
+
+// sameSchemas reports whether all versions have the same schema.
+func sameSchemas(versions []apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	for _, version := range versions {
+		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil ||
+			!equality.Semantic.DeepEqual(version.Schema, versions[0].Schema) {
+			return false
+		}
+	}
+	return true
 }

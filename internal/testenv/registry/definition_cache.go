@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,38 +13,42 @@ type compiledDefinition struct {
 	errs    field.ErrorList
 }
 
-// definitionCache keeps what was compiled, by the digest of the spec: the rows of a test table have the same
-// definitions, and to compile one takes longer than a row.
+// definitionCache keeps what was compiled, by the encoded spec: the rows of a test table have the same definitions, and
+// to compile one takes longer than a row.
 type definitionCache struct {
 	mu       sync.Mutex
-	compiled map[[sha256.Size]byte]func() compiledDefinition
+	compiled map[string]func() compiledDefinition
 }
 
-// maxCompiled is the number of definitions that are kept. It is high for a test and limits the memory of a fuzz test.
+// maxCompiled is the number of definitions that are kept. It is more than a test has, and limits the memory of a fuzz
+// test.
 const maxCompiled = 256
 
-var compiledDefinitions definitionCache
+var compiledDefinitions = definitionCache{compiled: map[string]func() compiledDefinition{}}
 
 func (c *definitionCache) get(spec *apiextensionsv1.CustomResourceDefinitionSpec) compiledDefinition {
-	encoded, err := json.Marshal(spec)
+	// Protocol buffers are the fastest encoding. Their maps are sorted.
+	encoded, err := spec.Marshal()
 	if err != nil {
-		// A default or an enum that is no JSON is the only cause.
 		return compiledDefinition{errs: field.ErrorList{field.Invalid(field.NewPath("spec"), "", err.Error())}}
 	}
-	key := sha256.Sum256(encoded)
+	return c.compile(encoded, spec)()
+}
+
+// compile returns a function that compiles the spec when it is first called.
+func (c *definitionCache) compile(
+	encoded []byte, spec *apiextensionsv1.CustomResourceDefinitionSpec,
+) func() compiledDefinition {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if compile, ok := c.compiled[string(encoded)]; ok {
+		return compile
+	}
 	if len(c.compiled) >= maxCompiled {
-		c.compiled = nil
+		clear(c.compiled)
 	}
-	if c.compiled == nil {
-		c.compiled = map[[sha256.Size]byte]func() compiledDefinition{}
-	}
-	compile, ok := c.compiled[key]
-	if !ok {
-		spec = spec.DeepCopy()
-		compile = sync.OnceValue(func() compiledDefinition { return compileDefinition(spec) })
-		c.compiled[key] = compile
-	}
-	c.mu.Unlock()
-	return compile()
+	complete := completeSpec(spec)
+	compile := sync.OnceValue(func() compiledDefinition { return compileDefinition(complete) })
+	c.compiled[string(encoded)] = compile
+	return compile
 }

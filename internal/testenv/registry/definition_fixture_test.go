@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -64,11 +65,15 @@ func establish(t *testing.T, c client.Client, definition *apiextensionsv1.Custom
 	}
 	t.Cleanup(func() {
 		// The context of the test has ended.
-		if err := c.Delete(context.Background(), definition); err != nil {
+		ctx := context.Background()
+		if err := c.Delete(ctx, definition); err != nil {
 			t.Error(err)
 		}
+		eventually(ctx, t, func(ctx context.Context) bool {
+			return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(definition), definition))
+		})
 	})
-	eventually(t, func(ctx context.Context) bool {
+	eventually(t.Context(), t, func(ctx context.Context) bool {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
 			return false
 		}
@@ -81,20 +86,20 @@ func establish(t *testing.T, c client.Client, definition *apiextensionsv1.Custom
 		"apiVersion": definition.Spec.Group + "/" + definition.Spec.Versions[0].Name,
 		"kind":       definition.Spec.Names.ListKind,
 	}}
-	eventually(t, func(ctx context.Context) bool { return c.List(ctx, list) == nil })
+	eventually(t.Context(), t, func(ctx context.Context) bool { return c.List(ctx, list) == nil })
 }
 
-func eventually(t *testing.T, condition func(context.Context) bool) {
+func eventually(ctx context.Context, t *testing.T, condition func(context.Context) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true,
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true,
 		func(ctx context.Context) (bool, error) { return condition(ctx), nil })
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 }
 
 // withContent returns a copy of an object with other contents than its metadata.
-func withContent(t *testing.T, obj *unstructured.Unstructured, content string) *unstructured.Unstructured {
+func withContent(t testing.TB, obj *unstructured.Unstructured, content string) *unstructured.Unstructured {
 	t.Helper()
 	var fields map[string]any
 	if err := yaml.Unmarshal([]byte(content), &fields); err != nil {

@@ -19,6 +19,7 @@ type customResource struct {
 	merge  func() managedfields.TypeConverter
 }
 
+// newCustomResource compiles a version. The path is that of its schema.
 func newCustomResource(
 	defined Type, version *apiextensionsv1.CustomResourceDefinitionVersion, path *field.Path,
 ) (*customResource, field.ErrorList) {
@@ -27,7 +28,6 @@ func newCustomResource(
 		scope:     defined.Scope,
 		hasStatus: version.Subresources != nil && version.Subresources.Status != nil,
 	}}
-	path = path.Child("schema", "openAPIV3Schema")
 	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
 		return nil, field.ErrorList{field.Required(path, "")}
 	}
@@ -37,11 +37,8 @@ func newCustomResource(
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
-	errs := validateSchema(&internal, c.hasStatus, path)
-	if len(errs) > 0 {
-		return nil, errs
-	}
-	if c.schema, errs = newObjectSchema(&internal, path); len(errs) > 0 {
+	var errs field.ErrorList
+	if c.schema, errs = newObjectSchema(&internal, c.hasStatus, path); len(errs) > 0 {
 		return nil, errs
 	}
 	// To make the merge schema takes a while, and most stores see no server-side apply.

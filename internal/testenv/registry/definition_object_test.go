@@ -80,7 +80,7 @@ func TestRatchetedCustomResourcesOnServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	probe := objectOf(t, definition, namespace, "probe")
-	eventually(t, func(ctx context.Context) bool {
+	eventually(t.Context(), t, func(ctx context.Context) bool {
 		invalid := withContent(t, probe, `spec: {mode: odd}`)
 		return c.Create(ctx, invalid, client.DryRunAll) != nil
 	})

@@ -147,6 +147,12 @@ func (v *ruleValidation) compile(s *structuralschema.Structural, scope ruleScope
 	}
 	for i, result := range results {
 		rule, path := s.XValidations[i], path.Index(i)
+		if rule.FieldPath != "" {
+			if _, _, err := cel.ValidFieldPath(rule.FieldPath, s); err != nil {
+				v.errs = append(v.errs, field.Invalid(
+					path.Child("fieldPath"), rule.FieldPath, "must be a valid path"))
+			}
+		}
 		times := scope.times
 		if times == 0 {
 			times = result.MaxCardinality

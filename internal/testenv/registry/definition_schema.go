@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -22,17 +23,27 @@ type objectSchema struct {
 	structural *structuralschema.Structural
 	// object and status validate what the schema says without rules. Status is nil without a schema of the status.
 	object, status validation.SchemaValidator
-	// rules are those of the Common Expression Language; nil if there are none.
-	rules *cel.Validator
+	// rules evaluates those of the Common Expression Language. It returns nil if there are none. They are compiled by
+	// the first call: most definitions of a test have no object.
+	rules func() *cel.Validator
 }
 
-// newObjectSchema compiles a schema in which validateSchema has found nothing.
-func newObjectSchema(s *apiextensions.JSONSchemaProps, path *field.Path) (*objectSchema, field.ErrorList) {
+func newObjectSchema(
+	s *apiextensions.JSONSchemaProps, hasStatus bool, path *field.Path,
+) (*objectSchema, field.ErrorList) {
+	errs := validateSchema(s, hasStatus, path)
 	structural, err := structuralschema.NewStructural(s)
 	if err != nil {
-		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
+		if len(errs) == 0 {
+			errs = append(errs, field.Invalid(path, "", err.Error()))
+		}
+		return nil, errs
 	}
-	if errs := validateStructural(structural, path); len(errs) > 0 {
+	errs = append(errs, validateStructural(structural, path)...)
+	if len(errs) == 0 {
+		errs = validateRules(structural, path)
+	}
+	if len(errs) > 0 {
 		return nil, errs
 	}
 	compiled := &objectSchema{structural: structural}
@@ -47,7 +58,9 @@ func newObjectSchema(s *apiextensions.JSONSchemaProps, path *field.Path) (*objec
 			return nil, field.ErrorList{field.Invalid(path, "", "error building validator: "+err.Error())}
 		}
 	}
-	compiled.rules = cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	compiled.rules = sync.OnceValue(func() *cel.Validator {
+		return cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	})
 	return compiled, nil
 }
 
@@ -92,7 +105,8 @@ func (s *objectSchema) validateUpdate(object, old map[string]any, subresource st
 func (s *objectSchema) validateRules(
 	found field.ErrorList, object, old map[string]any, options ...cel.Option,
 ) field.ErrorList {
-	if s.rules == nil {
+	rules := s.rules()
+	if rules == nil {
 		return nil
 	}
 	for _, err := range found {
@@ -108,7 +122,7 @@ func (s *objectSchema) validateRules(
 	if old != nil {
 		previous = old
 	}
-	errs, _ := s.rules.Validate(
+	errs, _ := rules.Validate(
 		context.Background(), nil, s.structural, object, previous, celconfig.RuntimeCELCostBudget, options...)
 	return errs
 }

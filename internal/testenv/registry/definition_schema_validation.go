@@ -2,7 +2,9 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,35 +17,52 @@ import (
 // The rules of this file are from the Kubernetes API reference, JSONSchemaProps v1 apiextensions.k8s.io, and from
 // "Specifying a structural schema" in the documentation of custom resources.
 
+// rootFields are what the schema of an object with a status subresource may have: the schema of the status is that of
+// the property alone.
+var rootFields = []string{
+	"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength",
+	"MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties",
+	"ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
+}
+
 // validateSchema returns what is wrong with a schema, apart from its structure.
 func validateSchema(s *apiextensions.JSONSchemaProps, hasStatus bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if hasStatus && s.Type != "object" {
-		errs = append(errs, field.Invalid(path.Child("type"), s.Type,
-			`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`))
+	if hasStatus {
+		if s.Type != "object" {
+			errs = append(errs, field.Invalid(path.Child("type"), s.Type,
+				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`))
+		}
+		set := reflect.ValueOf(*s)
+		for i := range set.NumField() {
+			if !set.Field(i).IsZero() && !slices.Contains(rootFields, set.Type().Field(i).Name) {
+				errs = append(errs, field.Invalid(path, "", fmt.Sprintf("only %v fields are allowed at the root of "+
+					"the schema if the status subresource is enabled", rootFields)))
+				break
+			}
+		}
 	}
 	if s.Nullable {
 		errs = append(errs, field.Forbidden(path.Child("nullable"), "nullable cannot be true at the root"))
 	}
 	for _, name := range []string{"apiVersion", "kind", "metadata"} {
-		if property := s.Properties[name]; hasDefault(&property) {
-			errs = append(errs, field.Forbidden(
-				path.Child("properties").Key(name).Child("default"), "must not be set in top-level "+name))
-		}
+		property := s.Properties[name]
+		errs = append(errs, forbidDefaults(&property, path.Child("properties").Key(name), name)...)
 	}
 	return append(errs, validateSchemaNode(s, path)...)
 }
 
-func hasDefault(s *apiextensions.JSONSchemaProps) bool {
+// forbidDefaults refuses defaults of a field of the root and of the fields in it.
+func forbidDefaults(s *apiextensions.JSONSchemaProps, path *field.Path, root string) field.ErrorList {
+	var errs field.ErrorList
 	if s.Default != nil {
-		return true
+		errs = append(errs, field.Forbidden(path.Child("default"), "must not be set in top-level "+root))
 	}
-	for _, property := range s.Properties {
-		if hasDefault(&property) {
-			return true
-		}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
+		errs = append(errs, forbidDefaults(&property, path.Child("properties").Key(name), root)...)
 	}
-	return false
+	return errs
 }
 
 // validateSchemaNode returns what is wrong with a schema and those inside it.
@@ -124,7 +143,7 @@ func validateMapsAndLists(s *apiextensions.JSONSchemaProps, path *field.Path) fi
 	errs := validateMergeType(s.Type, "object", s.XMapType, []string{"atomic", "granular"}, path, mapType)
 	listType := path.Child("x-kubernetes-list-type")
 	errs = append(errs, validateMergeType(
-		s.Type, "array", s.XListType, []string{"atomic", "map", "set"}, path, listType)...)
+		s.Type, "array", s.XListType, []string{"atomic", "set", "map"}, path, listType)...)
 	kind := ""
 	if s.XListType != nil {
 		kind = *s.XListType
@@ -136,6 +155,10 @@ func validateMapsAndLists(s *apiextensions.JSONSchemaProps, path *field.Path) fi
 		} else {
 			errs = append(errs, field.Invalid(listType, kind, detail))
 		}
+	}
+	if kind == "map" && s.Items == nil {
+		errs = append(errs, field.Required(
+			path.Child("items"), "must have a schema if x-kubernetes-list-type is map"))
 	}
 	if kind == "map" && len(s.XListMapKeys) == 0 {
 		errs = append(errs, field.Required(
@@ -225,7 +248,7 @@ func validateMapItems(s *apiextensions.JSONSchemaProps, path *field.Path) field.
 	return errs
 }
 
-// validateStructural returns what is wrong with the structure, the defaults and the rules.
+// validateStructural returns what is wrong with the structure and the defaults.
 func validateStructural(s *structuralschema.Structural, path *field.Path) field.ErrorList {
 	if errs := structuralschema.ValidateStructural(path, s); len(errs) > 0 {
 		return errs
@@ -234,8 +257,5 @@ func validateStructural(s *structuralschema.Structural, path *field.Path) field.
 	if err != nil {
 		errs = append(errs, field.Invalid(path, "", err.Error()))
 	}
-	if len(errs) > 0 {
-		return errs
-	}
-	return validateRules(s, path)
+	return errs
 }

@@ -15,21 +15,16 @@ import (
 // here are the rules for conversion webhooks, printer columns, selectable fields, the scale subresource, and API
 // groups that are protected.
 
-func validateDefinitionMetadata(
-	definition *apiextensionsv1.CustomResourceDefinition, spec *apiextensionsv1.CustomResourceDefinitionSpec,
-) field.ErrorList {
-	return validateMetadata(definition, Cluster, definitionName(spec))
-}
-
-// definitionName requires the name that the spec implies.
-func definitionName(spec *apiextensionsv1.CustomResourceDefinitionSpec) nameRule {
-	return func(name string, prefix bool) []string {
-		problems := validation.NameIsDNSSubdomain(name, prefix)
-		if name != spec.Names.Plural+"."+spec.Group {
+// validateDefinitionMetadata requires the name that the spec implies.
+func validateDefinitionMetadata(definition *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	names, group := definition.Spec.Names, definition.Spec.Group
+	return validateMetadata(definition, Cluster, func(name string, prefix bool) []string {
+		problems := subdomainName(name, prefix)
+		if name != names.Plural+"."+group {
 			problems = append(problems, `must be spec.names.plural+"."+spec.group`)
 		}
 		return problems
-	}
+	})
 }
 
 // validateDefinitionSpec returns what is wrong with a spec with defaults, but for the schemas.
@@ -69,8 +64,12 @@ func validateVersions(versions []apiextensionsv1.CustomResourceDefinitionVersion
 		}
 		names[version.Name] = true
 		if problems := utilvalidation.IsDNS1035Label(version.Name); len(problems) > 0 {
-			path := path.Index(i).Child("name")
-			errs = append(errs, field.Invalid(path, version.Name, strings.Join(problems, ",")))
+			detail := strings.Join(problems, ",")
+			errs = append(errs, field.Invalid(path.Index(i).Child("name"), version.Name, detail))
+			if i == 0 {
+				// The internal version has the name of the first version a second time.
+				errs = append(errs, field.Invalid(field.NewPath("spec", "version"), version.Name, detail))
+			}
 		}
 	}
 	if len(names) < len(versions) {
@@ -109,12 +108,15 @@ func validateNames(names *apiextensionsv1.CustomResourceDefinitionNames, path *f
 		errs = append(errs, field.Invalid(
 			path.Child("listKind"), names.ListKind, "kind and listKind may not be the same"))
 	}
-	for list, values := range map[string][]string{"shortNames": names.ShortNames, "categories": names.Categories} {
-		for i, value := range values {
-			if problems := utilvalidation.IsDNS1035Label(value); len(problems) > 0 {
-				errs = append(errs, field.Invalid(
-					path.Child(list).Index(i), value, strings.Join(problems, ",")))
-			}
+	errs = append(errs, validateLabels(names.ShortNames, path.Child("shortNames"))...)
+	return append(errs, validateLabels(names.Categories, path.Child("categories"))...)
+}
+
+func validateLabels(values []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, value := range values {
+		if problems := utilvalidation.IsDNS1035Label(value); len(problems) > 0 {
+			errs = append(errs, field.Invalid(path.Index(i), value, strings.Join(problems, ",")))
 		}
 	}
 	return errs

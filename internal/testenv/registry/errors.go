@@ -23,11 +23,16 @@ func invalid(at *field.Path, value any, messages []string) field.ErrorList {
 
 // oneOf requires one of the values.
 func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
 	if value == "" {
 		return field.ErrorList{field.Required(at, "")}
+	}
+	return supported(at, value, allowed...)
+}
+
+// supported requires one of the values. None is a value like others.
+func supported[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return field.ErrorList{field.NotSupported(at, value, allowed)}
 }

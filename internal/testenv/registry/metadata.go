@@ -2,9 +2,12 @@ package registry
 
 import (
 	"net/netip"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -16,7 +19,6 @@ type nameRule = apivalidation.ValidateNameFunc
 var (
 	subdomainName nameRule = apivalidation.NameIsDNSSubdomain
 	labelName     nameRule = apivalidation.NameIsDNSLabel
-	serviceName   nameRule = apivalidation.NameIsDNSLabel
 	segmentName   nameRule = path.ValidatePathSegmentName
 	addressName   nameRule = func(name string, _ bool) []string {
 		if addr, err := netip.ParseAddr(name); err != nil || addr.String() != name {
@@ -43,7 +45,25 @@ func validateMetadata(obj client.Object, scope Scope, name nameRule) field.Error
 	return apivalidation.ValidateObjectMetaAccessor(obj, namespaced, name, metadata)
 }
 
+// validateMetadataUpdate accepts what was wrong with old already.
 func validateMetadataUpdate(obj, old client.Object, scope Scope, name nameRule) field.ErrorList {
 	errs := validateMetadata(obj, scope, name)
+	if len(errs) > 0 {
+		errs = ratchet(errs, validateMetadata(old, scope, name))
+	}
 	return append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)...)
+}
+
+// validateFinalizers requires a domain in the name of a finalizer, but for those of Kubernetes itself. It concerns the
+// built-in kinds.
+func validateFinalizers(obj client.Object) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range obj.GetFinalizers() {
+		if !strings.Contains(name, "/") && name != string(corev1.FinalizerKubernetes) &&
+			name != metav1.FinalizerOrphanDependents && name != metav1.FinalizerDeleteDependents {
+			errs = append(errs, field.Invalid(metadata.Child("finalizers").Index(i), name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
 }

@@ -129,24 +129,23 @@ func validateBackend(backend *networkingv1.IngressBackend, at *field.Path) field
 	case backend.Resource != nil:
 		return nil
 	case backend.Service == nil:
-		return field.ErrorList{field.Required(at, "resource or service backend is required")}
+		return field.ErrorList{field.Invalid(at, "", "must have a service or a resource")}
 	}
-	service, at := backend.Service, at.Child("service")
+	service, path := backend.Service, at.Child("service")
 	var errs field.ErrorList
 	if service.Name == "" {
-		errs = append(errs, field.Required(at.Child("name"), ""))
+		errs = append(errs, field.Required(path.Child("name"), ""))
 	} else {
-		errs = append(errs, invalid(at.Child("name"), service.Name, serviceName(service.Name, false))...)
+		errs = append(errs, invalid(path.Child("name"), service.Name, labelName(service.Name, false))...)
 	}
 	port := service.Port
 	switch {
 	case port.Name != "" && port.Number != 0:
 		errs = append(errs, field.Invalid(at, "", "cannot set both port name & port number"))
 	case port.Name != "":
-		errs = append(errs, invalid(at.Child("port", "name"), port.Name, validation.IsValidPortName(port.Name))...)
+		errs = append(errs, invalid(path.Child("port", "name"), port.Name, validation.IsValidPortName(port.Name))...)
 	case port.Number != 0:
-		errs = append(errs, invalid(at.Child("port", "number"), port.Number,
-			validation.IsValidPortNum(int(port.Number)))...)
+		errs = append(errs, validatePortNumber(path.Child("port", "number"), port.Number)...)
 	default:
 		errs = append(errs, field.Required(at, "port name or number is required"))
 	}

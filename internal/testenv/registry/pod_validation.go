@@ -14,7 +14,13 @@ import (
 func validatePod(pod, old *corev1.Pod) field.ErrorList {
 	at := field.NewPath("spec")
 	errs := validatePodSpec(&pod.Spec, at)
-	if old != nil && !onlyMutable(&pod.Spec, &old.Spec) {
+	switch {
+	case old == nil:
+	case len(pod.Spec.Containers) != len(old.Spec.Containers):
+		errs = append(errs, field.Forbidden(at.Child("containers"), addRemove))
+	case len(pod.Spec.InitContainers) != len(old.Spec.InitContainers):
+		errs = append(errs, field.Forbidden(at.Child("initContainers"), addRemove))
+	case !onlyMutable(&pod.Spec, &old.Spec):
 		errs = append(errs, field.Forbidden(at, "pod updates may not change fields other than "+
 			"`spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, "+
 			"`spec.tolerations` (only additions), `spec.terminationGracePeriodSeconds`"))
@@ -22,12 +28,11 @@ func validatePod(pod, old *corev1.Pod) field.ErrorList {
 	return errs
 }
 
-// onlyMutable reports whether only those fields of a pod changed that an update may change, see "Pod update and
+const addRemove = "pod updates may not add or remove containers"
+
+// onlyMutable reports whether only those fields of a pod with the same containers changed that an update may change, see "Pod update and
 // replacement" in the documentation.
 func onlyMutable(spec, old *corev1.PodSpec) bool {
-	if len(spec.Containers) != len(old.Containers) || len(spec.InitContainers) != len(old.InitContainers) {
-		return false
-	}
 	changed := spec.DeepCopy()
 	for i := range changed.Containers {
 		changed.Containers[i].Image = old.Containers[i].Image
@@ -84,7 +89,6 @@ func validatePodSpec(spec *corev1.PodSpec, at *field.Path) field.ErrorList {
 	errs = append(errs, oneOf(at.Child("dnsPolicy"), spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet,
 		corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, at.Child("nodeSelector"))...)
-	errs = append(errs, notNegative(at.Child("terminationGracePeriodSeconds"), spec.TerminationGracePeriodSeconds)...)
 	errs = append(errs, positive(at.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds)...)
 	for _, name := range []struct{ field, value string }{
 		{"serviceAccountName", spec.ServiceAccountName}, {"nodeName", spec.NodeName},

@@ -24,7 +24,7 @@ func completeBinding(role *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 }
 
 func validateRoleBinding(b, old *rbacv1.RoleBinding) field.ErrorList {
-	errs := validateBinding(&b.RoleRef, b.Subjects, "Role", "ClusterRole")
+	errs := validateBinding(&b.RoleRef, b.Subjects, true)
 	if old != nil && b.RoleRef != old.RoleRef {
 		errs = append(errs, changedRole(&b.RoleRef))
 	}
@@ -32,7 +32,7 @@ func validateRoleBinding(b, old *rbacv1.RoleBinding) field.ErrorList {
 }
 
 func validateClusterRoleBinding(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
-	errs := validateBinding(&b.RoleRef, b.Subjects, "ClusterRole")
+	errs := validateBinding(&b.RoleRef, b.Subjects, false)
 	if old != nil && b.RoleRef != old.RoleRef {
 		errs = append(errs, changedRole(&b.RoleRef))
 	}
@@ -43,40 +43,41 @@ func changedRole(role *rbacv1.RoleRef) *field.Error {
 	return field.Invalid(field.NewPath("roleRef"), *role, "cannot change roleRef")
 }
 
-// validateBinding requires a role of one of the kinds, and subjects that can be found.
-func validateBinding(role *rbacv1.RoleRef, subjects []rbacv1.Subject, kinds ...string) field.ErrorList {
+// validateBinding requires a role, and subjects that can be found. A binding in a namespace may be to a role there.
+func validateBinding(role *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool) field.ErrorList {
+	kinds := []string{"ClusterRole"}
+	if namespaced {
+		kinds = append(kinds, "Role")
+	}
 	at := field.NewPath("roleRef")
-	errs := oneOf(at.Child("apiGroup"), role.APIGroup, rbacv1.GroupName)
-	errs = append(errs, oneOf(at.Child("kind"), role.Kind, kinds...)...)
+	errs := supported(at.Child("apiGroup"), role.APIGroup, rbacv1.GroupName)
+	errs = append(errs, supported(at.Child("kind"), role.Kind, kinds...)...)
 	if role.Name == "" {
 		errs = append(errs, field.Required(at.Child("name"), ""))
 	} else {
 		errs = append(errs, invalid(at.Child("name"), role.Name, segmentName(role.Name, false))...)
 	}
 	for i := range subjects {
-		errs = append(errs, validateSubject(&subjects[i], field.NewPath("subjects").Index(i))...)
+		errs = append(errs, validateSubject(&subjects[i], namespaced, field.NewPath("subjects").Index(i))...)
 	}
 	return errs
 }
 
-func validateSubject(s *rbacv1.Subject, at *field.Path) field.ErrorList {
+func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.ErrorList {
+	errs := supported(at.Child("kind"), s.Kind, rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind)
 	if s.Name == "" {
-		return field.ErrorList{field.Required(at.Child("name"), "")}
+		errs = append(errs, field.Required(at.Child("name"), ""))
 	}
-	errs := oneOf(at.Child("kind"), s.Kind, rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind)
 	if len(errs) > 0 {
 		return errs
 	}
-	group := rbacv1.GroupName
-	if s.Kind == rbacv1.ServiceAccountKind {
-		group = ""
-		errs = append(errs, invalid(at.Child("name"), s.Name, subdomainName(s.Name, false))...)
-		if s.Namespace == "" {
-			errs = append(errs, field.Required(at.Child("namespace"), ""))
-		}
+	if s.Kind != rbacv1.ServiceAccountKind {
+		return supported(at.Child("apiGroup"), s.APIGroup, rbacv1.GroupName)
 	}
-	if s.APIGroup != group {
-		errs = append(errs, field.NotSupported(at.Child("apiGroup"), s.APIGroup, []string{group}))
+	errs = append(invalid(at.Child("name"), s.Name, subdomainName(s.Name, false)),
+		supported(at.Child("apiGroup"), s.APIGroup, "")...)
+	if s.Namespace == "" && !namespaced {
+		errs = append(errs, field.Required(at.Child("namespace"), ""))
 	}
 	return errs
 }

@@ -73,7 +73,8 @@ func validateServicePorts(spec *corev1.ServiceSpec, at *field.Path) field.ErrorL
 		}
 		key = portKey{port.Protocol, port.NodePort}
 		if nodePorts.Has(key) {
-			errs = append(errs, field.Duplicate(path.Child("nodePort"), port.NodePort))
+			errs = append(errs, field.Invalid(path.Child("nodePort"), port.NodePort,
+				"provided port is already allocated"))
 		}
 		nodePorts.Insert(key)
 	}

@@ -58,8 +58,7 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) f
 	if quantity, ok := spec.Resources.Requests[corev1.ResourceStorage]; !ok {
 		errs = append(errs, field.Required(storage, ""))
 	} else if quantity.Sign() <= 0 {
-		errs = append(errs, field.Invalid(at.Child("resources", "requests").Key(string(corev1.ResourceStorage)),
-			quantity.String(), "must be greater than zero"))
+		errs = append(errs, field.Invalid(storage, quantity.String(), "must be greater than zero"))
 	}
 	if class := spec.StorageClassName; class != nil && *class != "" {
 		errs = append(errs, invalid(at.Child("storageClassName"), *class,

@@ -48,22 +48,22 @@ func validateDeploymentStrategy(strategy *appsv1.DeploymentStrategy, at *field.P
 		if strategy.RollingUpdate == nil {
 			return field.ErrorList{field.Required(rolling, "this should be defaulted and never be nil")}
 		}
-		return validateRolling(strategy.RollingUpdate.MaxUnavailable, strategy.RollingUpdate.MaxSurge, rolling)
+		unavailable, surge := strategy.RollingUpdate.MaxUnavailable, strategy.RollingUpdate.MaxSurge
+		errs := validateAmounts(unavailable, surge, rolling)
+		if isZero(unavailable) && isZero(surge) {
+			errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), unavailable,
+				"may not be 0 when `maxSurge` is 0"))
+		}
+		return errs
 	default:
 		return oneOf(at, strategy.Type, appsv1.RecreateDeploymentStrategyType,
 			appsv1.RollingUpdateDeploymentStrategyType)
 	}
 }
 
-// validateRolling requires a step of a rolling update that does something.
-func validateRolling(unavailable, surge *intstr.IntOrString, at *field.Path) field.ErrorList {
+func validateAmounts(unavailable, surge *intstr.IntOrString, at *field.Path) field.ErrorList {
 	errs := validateAmount(unavailable, at.Child("maxUnavailable"))
-	errs = append(errs, validateAmount(surge, at.Child("maxSurge"))...)
-	if isZero(unavailable) && isZero(surge) {
-		errs = append(errs, field.Invalid(at.Child("maxUnavailable"), unavailable,
-			"may not be 0 when `maxSurge` is 0"))
-	}
-	return errs
+	return append(errs, validateAmount(surge, at.Child("maxSurge"))...)
 }
 
 // validateAmount requires a number that is not negative, or a percentage.
@@ -93,7 +93,7 @@ func validateSelected(
 ) field.ErrorList {
 	path := at.Child("selector")
 	if selector == nil {
-		return field.ErrorList{field.Required(path, "")}
+		return field.ErrorList{field.Required(path, ""), notSelected(template, at)}
 	}
 	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
@@ -103,11 +103,15 @@ func validateSelected(
 	if err != nil {
 		return append(errs, field.Invalid(path, selector, "invalid label selector"))
 	}
-	if !parsed.Empty() && !parsed.Matches(labels.Set(template.Labels)) {
-		errs = append(errs, field.Invalid(at.Child("template", "metadata", "labels"), template.Labels,
-			"`selector` does not match template `labels`"))
+	if !parsed.Matches(labels.Set(template.Labels)) {
+		errs = append(errs, notSelected(template, at))
 	}
 	return errs
+}
+
+func notSelected(template *corev1.PodTemplateSpec, at *field.Path) *field.Error {
+	return field.Invalid(at.Child("template", "metadata", "labels"), template.Labels,
+		"`selector` does not match template `labels`")
 }
 
 func validateSameSelector(selector, old *metav1.LabelSelector, at *field.Path) field.ErrorList {
@@ -133,15 +137,23 @@ func validateReplicaSet(r, old *appsv1.ReplicaSet) field.ErrorList {
 // validateDaemonSet requires what the Kubernetes API reference requires, DaemonSetSpec v1 apps.
 func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &d.Spec
-	errs := validateSelected(spec.Selector, &spec.Template, at)
+	var errs field.ErrorList
+	if spec.Selector == nil {
+		errs = append(errs, notSelected(&spec.Template, at))
+	} else {
+		errs = append(errs, validateSelected(spec.Selector, &spec.Template, at)...)
+	}
 	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
 	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	errs = append(errs, notNegative(at.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit)...)
-	errs = append(errs, oneOf(at.Child("updateStrategy", "type"), spec.UpdateStrategy.Type,
+	errs = append(errs, oneOf(at.Child("updateStrategy"), spec.UpdateStrategy.Type,
 		appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType)...)
 	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil {
-		errs = append(errs, validateRolling(rolling.MaxUnavailable, rolling.MaxSurge,
-			at.Child("updateStrategy", "rollingUpdate"))...)
+		path := at.Child("updateStrategy", "rollingUpdate")
+		errs = append(errs, validateAmounts(rolling.MaxUnavailable, rolling.MaxSurge, path)...)
+		if isZero(rolling.MaxUnavailable) && isZero(rolling.MaxSurge) {
+			errs = append(errs, field.Required(path.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+		}
 	}
 	if old != nil {
 		errs = append(errs, validateSameSelector(spec.Selector, old.Spec.Selector, at)...)
@@ -156,10 +168,13 @@ func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
 	errs = append(errs, notNegative(at.Child("replicas"), spec.Replicas)...)
 	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
-	errs = append(errs, oneOf(at.Child("podManagementPolicy"), spec.PodManagementPolicy,
-		appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)...)
-	errs = append(errs, oneOf(at.Child("updateStrategy"), spec.UpdateStrategy.Type,
-		appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType)...)
+	if p := spec.PodManagementPolicy; p != appsv1.OrderedReadyPodManagement && p != appsv1.ParallelPodManagement {
+		errs = append(errs, field.Invalid(at.Child("podManagementPolicy"), p, "must be OrderedReady or Parallel"))
+	}
+	if u := spec.UpdateStrategy.Type; u != appsv1.RollingUpdateStatefulSetStrategyType &&
+		u != appsv1.OnDeleteStatefulSetStrategyType {
+		errs = append(errs, field.Invalid(at.Child("updateStrategy"), u, "must be RollingUpdate or OnDelete"))
+	}
 	if old == nil {
 		return errs
 	}
@@ -192,8 +207,7 @@ func validateReplicationController(r, _ *corev1.ReplicationController) field.Err
 		return append(errs, field.Required(at.Child("template"), ""))
 	}
 	if len(spec.Selector) > 0 && !labels.SelectorFromSet(spec.Selector).Matches(labels.Set(spec.Template.Labels)) {
-		errs = append(errs, field.Invalid(at.Child("template", "metadata", "labels"), spec.Template.Labels,
-			"`selector` does not match template `labels`"))
+		errs = append(errs, notSelected(spec.Template, at))
 	}
 	return append(errs, validateTemplate(spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
 }

@@ -56,7 +56,8 @@ missing: ConfigMap ns/two`,
 		}),
 		found: `[DiesAfter("create ConfigMap ns/child-*")]
 get Widget a · create ConfigMap child-* · † · get Widget a · create ConfigMap child-* · update Widget/status a · again · get Widget a · rest
-left over: ConfigMap ns/child-*2`,
+left over: ConfigMap ns/child-*2
+Widget ns/a: status.fields.child is "child-*2", not "child-*"`,
 	},
 	"decision on a stale read": {
 		wrong: forWidget(func(ctx context.Context, p *process, _ *resources.Widget) error {
@@ -110,9 +111,9 @@ missing: ConfigMap ns/one`,
 			}
 			return p.note(ctx, w, "made", "one")
 		}),
-		found: `[LosesAnswer("create ConfigMap ns/one")]
-get Widget a · create ConfigMap one (answer lost) · error · 39 times: get Widget a · create ConfigMap one (AlreadyExists) · error
-never comes to rest, not after 40 requests, the last with: configmaps "one" already exists`,
+		found: `[DiesAfter("create ConfigMap ns/one")]
+get Widget a · create ConfigMap one · † · 39 times: get Widget a · create ConfigMap one (AlreadyExists) · error
+never comes to rest: request 40 ends with an error: configmaps "one" already exists`,
 	},
 	"swallowed error": {
 		wrong: forWidget(func(ctx context.Context, p *process, _ *resources.Widget) error {
@@ -136,7 +137,10 @@ missing: ConfigMap ns/one`,
 				return []client.DeleteOption{client.Preconditions{UID: ptr.To(types.UID(uid))}}
 			})
 		}),
-		found: ``,
+		found: `[LosesAnswer("delete ConfigMap ns/one")]
+get Widget a · delete ConfigMap one (answer lost) · error · get Widget a · create ConfigMap one · delete ConfigMap one · again · get Widget a · create ConfigMap one · again · get Widget a · rest
+created twice: ConfigMap ns/one
+deleted twice: ConfigMap ns/one`,
 	},
 	"overwritten change of somebody else": {
 		given: []client.Object{colored("red")},
@@ -197,7 +201,9 @@ overwrites what somebody else wrote: ConfigMap ns/one`,
 			}
 			return client.IgnoreNotFound(p.Delete(ctx, configMap("scratch")))
 		}),
-		found: ``,
+		found: `[DiesAfter("create ConfigMap ns/one")]
+get Widget a · create ConfigMap scratch-* · create ConfigMap one · † · get Widget a · rest
+left over: ConfigMap ns/scratch-*`,
 	},
 	"requests without an end": {
 		wrong: forWidget(func(ctx context.Context, p *process, w *resources.Widget) error {
@@ -211,7 +217,7 @@ overwrites what somebody else wrote: ConfigMap ns/one`,
 		}),
 		right: forWidget(func(ctx context.Context, p *process, w *resources.Widget) error {
 			if err := p.ensure(ctx, "one"); err != nil {
-				return p.note(ctx, w, "error", err.Error())
+				return errors.Join(err, p.note(ctx, w, "error", err.Error()))
 			}
 			if w.Status.Fields["error"] != "" {
 				delete(w.Status.Fields, "error")
@@ -219,7 +225,9 @@ overwrites what somebody else wrote: ConfigMap ns/one`,
 			}
 			return nil
 		}),
-		found: ``,
+		found: `[LosesAnswer("create ConfigMap ns/one")]
+get Widget a · create ConfigMap one (answer lost) · update Widget/status a · again · 39 times: get Widget a · update Widget/status a · again
+never comes to rest: request 40 ends with a change`,
 	},
 	"loop without an end": {
 		wrong: forWidget(func(ctx context.Context, p *process, _ *resources.Widget) error {
@@ -235,7 +243,9 @@ overwrites what somebody else wrote: ConfigMap ns/one`,
 			}
 			return nil
 		}),
-		found: ``,
+		found: `[DiesAfter("create ConfigMap ns/one")]
+get Widget a · create ConfigMap one · †
+never comes to rest: request 1 ends with an error: the request makes more than 10000 calls`,
 	},
 	"foreign object": {
 		given: []client.Object{colored("red")},
@@ -248,7 +258,10 @@ overwrites what somebody else wrote: ConfigMap ns/one`,
 		right: forWidget(func(ctx context.Context, p *process, _ *resources.Widget) error {
 			return p.ensure(ctx, "two")
 		}),
-		found: ``,
+		found: `[LosesAnswer("create ConfigMap ns/two")]
+get Widget a · create ConfigMap two (answer lost) · patch ConfigMap one · error · get Widget a · rest
+ConfigMap ns/one: metadata.labels is {"failed":"true"}, not absent
+touched although foreign: ConfigMap ns/one`,
 	},
 	"memory of an error": {
 		wrong: forWidget(func(ctx context.Context, p *process, _ *resources.Widget) error {
@@ -266,21 +279,29 @@ overwrites what somebody else wrote: ConfigMap ns/one`,
 		right: forWidget(func(ctx context.Context, p *process, _ *resources.Widget) error {
 			return p.ensure(ctx, "one")
 		}),
-		found: ``,
+		found: `[LosesAnswer("create ConfigMap ns/one")]
+get Widget a · create ConfigMap one (answer lost) · error · get Widget a · rest
+at rest still: get ConfigMap ns/one (live)`,
 	},
 	"call that is not idempotent": {
 		wrong: charge(func(service *counter, _ *resources.Widget) { service.calls["order"]++ }),
 		right: charge(func(service *counter, w *resources.Widget) { service.calls["order "+string(w.UID)] = 1 }),
-		found: ``,
+		found: `[DiesAfter("POST /orders")]
+get Widget a · POST /orders · † · get Widget a · POST /orders · update Widget/status a · again · get Widget a · rest
+external: order is 2, not 1`,
 	},
 	"finalizer after the call": {
 		wrong: finalized(callFirst, callFirst),
 		right: finalized(finalizerFirst, callFirst),
-		found: ``,
+		found: `[DiesAfter("PUT /address")]
+get Widget a · PUT /address · † · get Widget a (NotFound) · rest
+external: addresses is 1, not absent`,
 	},
 	"finalizer gone before the call": {
 		wrong: finalized(finalizerFirst, finalizerFirst),
 		right: finalized(finalizerFirst, callFirst),
-		found: ``,
+		found: `[DiesAfter("update Widget ns/a", 2)]
+get Widget a · update Widget a · PUT /address · again · get Widget a · update Widget a · † · get Widget a (NotFound) · rest
+external: addresses is 1, not absent`,
 	},
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,28 +14,43 @@ import (
 // report collects how an end differs from that of a run without a fault.
 type report struct {
 	ignore func(object, path string) bool
+	// uneven are objects that are missing or left over. What was done to them is not told.
+	uneven map[objectKey]bool
 	lines  []string
 }
 
 // compare returns how an end differs from that of a run without a fault, in lines that are the same each time.
 func compare(got, want *end, ignore func(object, path string) bool) []string {
 	if got.restless != "" {
-		return []string{"never comes to rest, not after " + got.restless}
+		return []string{"never comes to rest: " + got.restless}
 	}
-	r := &report{ignore: ignore}
-	keys := maps.Clone(want.objects)
-	maps.Copy(keys, got.objects)
-	for _, key := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
+	r := &report{ignore: ignore, uneven: map[objectKey]bool{}}
+	for _, key := range allKeys(got.objects, want.objects) {
 		r.object(key, got, want)
 	}
-	for _, key := range got.overwritten {
-		r.add(key.String(), "overwritten", "overwrites what somebody else wrote: "+key.String())
+	for _, key := range allKeys(got.deeds, want.deeds) {
+		if !r.uneven[key] {
+			r.deeds(key.String(), cmp.Or(got.deeds[key], &deeds{}), cmp.Or(want.deeds[key], &deeds{}))
+		}
 	}
 	r.externals(got, want)
-	for _, call := range beyond(got.demands, want.demands) {
+	return r.lines
+}
+
+// compareRest returns what is demanded at rest beyond what a run without a fault demands then, in lines.
+func compareRest(got, want []string, ignore func(object, path string) bool) []string {
+	r := &report{ignore: ignore}
+	for _, call := range beyond(got, want) {
 		r.add(call, "rest", "at rest still: "+call)
 	}
 	return r.lines
+}
+
+// allKeys returns the keys of two maps, in their order.
+func allKeys[T any](a, b map[objectKey]T) []objectKey {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.SortFunc(keys, compareKeys)
+	return slices.Compact(keys)
 }
 
 // add adds a line, unless it is ignored.
@@ -57,17 +73,26 @@ func (r *report) object(key objectKey, gotEnd, wantEnd *end) {
 	switch {
 	case got.last == nil && want.last != nil:
 		r.add(name, "", "missing: "+name)
-		return
 	case got.last != nil && want.last == nil:
 		r.add(name, "", "left over: "+name)
-		return
 	case !equality.Semantic.DeepEqual(got.last, want.last):
 		r.fields(key, got.masked(gotEnd.mask), want.masked(wantEnd.mask))
+		return
+	default:
+		return
 	}
+	r.uneven[got.group] = true
+}
+
+// deeds compares what was done to an object.
+func (r *report) deeds(name string, got, want *deeds) {
 	r.count(name, "created", got.created, want.created)
 	r.count(name, "deleted", got.deleted, want.deleted)
-	if got.written && !want.written && got.given != nil {
+	if got.wrote && !want.wrote {
 		r.add(name, "written", "touched although foreign: "+name)
+	}
+	if got.overwrote {
+		r.add(name, "overwritten", "overwrites what somebody else wrote: "+name)
 	}
 }
 
@@ -111,18 +136,28 @@ func (r *report) externals(gotEnd, wantEnd *end) {
 		return
 	}
 	got, want := gotEnd.decodedExternals(), wantEnd.decodedExternals()
+	names := externalNames(want)
 	for i := range min(len(got), len(want)) {
-		name := "external"
-		if len(want) > 1 {
-			name = fmt.Sprintf("external %d", i+1)
-		}
 		for _, d := range diff("", got[i], want[i]) {
-			if d.path == "" {
-				d.path = "the end"
-			}
-			r.add(name, d.path, name+": "+d.String())
+			d.path = cmp.Or(d.path, "the end")
+			r.add(names[i], d.path, names[i]+": "+d.String())
 		}
 	}
+}
+
+// externalNames numbers what is outside of the clusters, if several have a state.
+func externalNames(states []any) []string {
+	names, n := make([]string, len(states)), 0
+	for i, state := range states {
+		if state != nil {
+			n++
+		}
+		names[i] = fmt.Sprint("external ", n)
+	}
+	if n > 1 {
+		return names
+	}
+	return slices.Repeat([]string{"external"}, len(states))
 }
 
 func (e *end) decodedExternals() []any {
@@ -134,7 +169,7 @@ func (e *end) decodedExternals() []any {
 }
 
 // unchanged is an object that is as the given one was.
-func (o *object) unchanged() *object { return &object{given: o.given, last: o.given} }
+func (o *object) unchanged() *object { return &object{given: o.given, last: o.given, group: o.group} }
 
 // masked returns the content at the end.
 func (o *object) masked(m *mask) map[string]any {

@@ -2,7 +2,7 @@ package replay_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,30 +12,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/replay"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 )
 
-// differences runs code that learns whether this is the run with a fault: then its first call fails.
+// differences runs code that knows whether its first call failed once, and compares how that ends.
 func differences(
 	t *testing.T, objs []client.Object, do func(ctx context.Context, p *process, failed bool) error,
 	ignore func(object, path string) bool,
 ) []string {
 	t.Helper()
-	service := &counter{}
 	program := programOf(given(t, append(objs, widget())...), func(ctx context.Context, p *process) error {
-		done, err := p.done(ctx)
-		if done || err != nil {
+		done, err := exists(ctx, p, "done")
+		if err != nil {
 			p.memory["failed"] = "yes"
-			return err
 		}
-		service.calls["failed"] = len(p.memory)
-		if p.world.Do(ctx, "POST /", func() error { return nil }) != nil {
-			return errors.New("no")
+		if done || err != nil {
+			return err
 		}
 		if err := do(ctx, p, p.memory["failed"] != ""); err != nil {
 			return err
 		}
 		return p.Create(ctx, configMap("done"))
-	}, service.external())
+	})
 	found, err := replay.Run(t.Context(), program,
 		[]replay.Fault{{Sort: replay.Fails, Call: "get ConfigMap ns/done"}}, replay.Options{Ignore: ignore})
 	if err != nil {
@@ -45,4 +43,263 @@ func differences(
 		return nil
 	}
 	return found.Differences
+}
+
+type step func(ctx context.Context, p *process, failed bool) error
+
+// with sets a field of the data of what is created.
+func with(key, value string) *corev1.ConfigMap {
+	one := configMap("one")
+	one.Data = map[string]string{key: value}
+	return one
+}
+
+func create(of func(failed bool) client.Object) step {
+	return func(ctx context.Context, p *process, failed bool) error { return p.Create(ctx, of(failed)) }
+}
+
+func TestEndsAreComparedByWhatMatters(t *testing.T) {
+	t.Parallel()
+	secret := func(name string, value ...string) client.Object {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+			StringData: map[string]string{"password": strings.Join(value, "")},
+		}
+	}
+	tests := map[string]struct {
+		given []client.Object
+		do    step
+		want  []string
+	}{
+		"a field": {
+			do: create(func(failed bool) client.Object {
+				if failed {
+					return with("color", "red")
+				}
+				return with("color", "blue")
+			}),
+			want: []string{`ConfigMap ns/one: data.color is "red", not "blue"`},
+		},
+		"a field that is not there": {
+			do: create(func(failed bool) client.Object {
+				if failed {
+					return with("a.b", "red")
+				}
+				return with("color", "blue")
+			}),
+			want: []string{
+				`ConfigMap ns/one: data["a.b"] is "red", not absent`,
+				`ConfigMap ns/one: data.color is absent, not "blue"`,
+			},
+		},
+		"a secret": {
+			do:   create(func(failed bool) client.Object { return secret("s", fmt.Sprint("hunter", failed)) }),
+			want: []string{`Secret ns/s: data.password differs`},
+		},
+		"resource versions": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				one := with("color", "red")
+				if err := p.Create(ctx, one); err != nil || !failed {
+					return err
+				}
+				one.Labels = map[string]string{"a": "b"}
+				if err := p.Update(ctx, one); err != nil {
+					return err
+				}
+				one.Labels = nil
+				return p.Update(ctx, one)
+			},
+		},
+		"generations": {
+			given: nil,
+			do: func(ctx context.Context, p *process, failed bool) error {
+				w, err := p.widget(ctx)
+				if err != nil {
+					return err
+				}
+				for _, color := range map[bool][]string{true: {"red", "green"}, false: {"green"}}[failed] {
+					w.Spec.Fields["color"] = color
+					if err := p.Update(ctx, w); err != nil {
+						return err
+					}
+				}
+				w.Status.ObservedGeneration = w.Generation
+				w.Status.Conditions = []metav1.Condition{{
+					Type: "Ready", Status: "True", Reason: "R", ObservedGeneration: w.Generation,
+					LastTransitionTime: metav1.Now(),
+				}}
+				return p.Status().Update(ctx, w)
+			},
+		},
+		"an observed generation that is not current": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				w, err := p.widget(ctx)
+				if err != nil {
+					return err
+				}
+				observed := w.Generation
+				w.Spec.Fields["color"] = "red"
+				if err := p.Update(ctx, w); err != nil {
+					return err
+				}
+				w.Status.ObservedGeneration = observed
+				w.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "R"}}
+				if failed {
+					w.Status.Conditions[0].Status = "False"
+				} else {
+					w.Status.ObservedGeneration++
+				}
+				return p.Status().Update(ctx, w)
+			},
+			want: []string{
+				`Widget ns/a: status.conditions[Ready].status is "False", not "True"`,
+				`Widget ns/a: status.observedGeneration is "outdated", not "current"`,
+			},
+		},
+		"generated names and UIDs": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				names := []string{"red", "blue"}
+				if failed {
+					slices.Reverse(names)
+				}
+				for _, name := range names {
+					one := generated("child-")
+					one.Labels = map[string]string{"color": name}
+					if err := p.Create(ctx, one); err != nil {
+						return err
+					}
+					of := with("name", one.Name+" has "+string(one.UID))
+					of.Name = "of-" + name
+					if err := p.Create(ctx, of); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		},
+		"how often it is created": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				if err := p.Create(ctx, configMap("one")); err != nil || !failed {
+					return err
+				}
+				if err := p.Delete(ctx, configMap("one")); err != nil {
+					return err
+				}
+				return p.Create(ctx, configMap("one"))
+			},
+			want: []string{"created twice: ConfigMap ns/one", "deleted once, not never: ConfigMap ns/one"},
+		},
+		"what comes and goes": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				if !failed {
+					return nil
+				}
+				if err := p.Create(ctx, configMap("one")); err != nil {
+					return err
+				}
+				return p.Delete(ctx, configMap("one"))
+			},
+			want: []string{
+				"created once, not never: ConfigMap ns/one", "deleted once, not never: ConfigMap ns/one",
+			},
+		},
+		"what is foreign": {
+			given: []client.Object{configMap("one")},
+			do: func(ctx context.Context, p *process, failed bool) error {
+				if !failed {
+					return nil
+				}
+				return p.Patch(ctx, configMap("one"), mergePatch(`{"data":{"color":"red"}}`))
+			},
+			want: []string{
+				`ConfigMap ns/one: data is {"color":"red"}, not absent`, "touched although foreign: ConfigMap ns/one",
+			},
+		},
+		"what is foreign and goes": {
+			given: []client.Object{configMap("one")},
+			do: func(ctx context.Context, p *process, failed bool) error {
+				if !failed {
+					return nil
+				}
+				return p.Delete(ctx, configMap("one"))
+			},
+			want: []string{"missing: ConfigMap ns/one"},
+		},
+		"a status that says what went wrong for a while": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				w, err := p.widget(ctx)
+				if err != nil || !failed {
+					return err
+				}
+				if err := p.note(ctx, w, "error", "no"); err != nil {
+					return err
+				}
+				w.Status.Fields = nil
+				return p.Status().Update(ctx, w)
+			},
+		},
+		"what somebody else does": {
+			given: []client.Object{configMap("one")},
+			do: func(ctx context.Context, p *process, failed bool) error {
+				if !failed {
+					return nil
+				}
+				return p.user.Patch(ctx, configMap("one"), mergePatch(`{"metadata":{"labels":{"a":"b"}}}`))
+			},
+			want: []string{`ConfigMap ns/one: metadata.labels is {"a":"b"}, not absent`},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := differences(t, tc.given, tc.do, nil); !slices.Equal(got, tc.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+			ignored := map[string]bool{}
+			if got := differences(t, tc.given, tc.do, func(object, path string) bool {
+				ignored[object+": "+path] = true
+				return true
+			}); got != nil || len(ignored) != len(tc.want) {
+				t.Errorf("got %q, and ignored %v", got, ignored)
+			}
+		})
+	}
+}
+
+func TestWhatIsOutsideOfTheClustersIsCompared(t *testing.T) {
+	t.Parallel()
+	for _, several := range []bool{false, true} {
+		service, other, nothing := &counter{}, &counter{}, replay.External{Reset: func() {}, End: func() any { return nil }}
+		program := programOf(given(t, widget()), charge(func(service *counter, _ *resources.Widget) {
+			service.calls["order"]++
+		})(service), nothing, service.external())
+		name := "external"
+		if several {
+			program.Externals = append(program.Externals, other.external())
+			name = "external 1"
+		}
+		found := shortest(t, explore(t, program, replay.Options{}))
+		if want := []string{name + ": order is 2, not 1"}; !slices.Equal(found.Differences, want) {
+			t.Errorf("got %q, want %q", found.Differences, want)
+		}
+		ignore := func(object, path string) bool { return object == name && path == "order" }
+		if report := explore(t, program, replay.Options{Ignore: ignore}); len(report.Findings) > 0 {
+			t.Errorf("got %s", told(report.Findings[0]))
+		}
+	}
+}
+
+func TestAnExternalThatChangesKeepsARunGoing(t *testing.T) {
+	t.Parallel()
+	service := &counter{}
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		return p.world.Do(ctx, "PUT /steps", func() error {
+			service.calls["steps"] = min(service.calls["steps"]+1, 3)
+			return nil
+		})
+	}, service.external())
+	report := explore(t, program, replay.Options{})
+	if len(report.Findings) > 0 || service.calls["steps"] != 3 {
+		t.Errorf("got %v, with %v", report.Findings, service.calls)
+	}
 }

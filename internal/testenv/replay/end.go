@@ -13,15 +13,15 @@ import (
 
 // end is how a run ended.
 type end struct {
-	// objects are those that changed since the beginning.
+	// objects are those that changed since the beginning, but for those with generated names that are gone again.
 	objects map[objectKey]*object
-	// overwritten are the objects whose change by somebody else was lost.
-	overwritten []objectKey
+	// deeds are what the code did to objects. Those with the same prefix of a generated name are one here.
+	deeds map[objectKey]*deeds
 	// demands are the names of the calls of the last request, but for reads from a cache.
 	demands []string
 	// externals are what is outside of the clusters, as JSON.
 	externals string
-	// restless says after what the run was not at rest; empty if it was.
+	// restless says how the last request ended if the run was not at rest then; empty if it was.
 	restless string
 
 	mask *mask
@@ -31,12 +31,19 @@ type end struct {
 type object struct {
 	// given is the object at the beginning, and last at the end. Both may be nil.
 	given, last client.Object
-	// created and deleted count what the code did.
-	created, deleted int
-	// written is set if the code wrote something else than the status.
-	written bool
+	// group is where its deeds are.
+	group objectKey
 	// content is last, masked, once it is known.
 	content map[string]any
+}
+
+// deeds are what the code did to an object.
+type deeds struct {
+	created, deleted int
+	// wrote is set if something else than the status of an object that was given was written.
+	wrote bool
+	// overwrote is set if a change by somebody else was lost.
+	overwrote bool
 }
 
 // objectKey names an object. Cluster is what its name ends with.
@@ -63,7 +70,7 @@ func compareKeys(a, b objectKey) int {
 
 // end returns how the run ended.
 func (r *run) end(rested bool) *end {
-	e := &end{objects: map[objectKey]*object{}, externals: r.externalStates()}
+	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}, externals: r.externalStates()}
 	if !rested {
 		e.restless = r.restless()
 	}
@@ -71,60 +78,73 @@ func (r *run) end(rested bool) *end {
 	e.mask = newMask(journal)
 	for c, changes := range journal {
 		for _, change := range changes {
-			o := e.object(e.mask.alias(objectKey{change.Key, c.in()}), change.Before)
-			o.last = change.After
+			e.fold(objectKey{change.Key, c.in()}, change)
 		}
 	}
 	for _, call := range r.calls() {
-		e.count(call)
+		e.note(call)
 	}
-	last := r.requests[len(r.requests)-1]
-	for _, call := range last.calls {
-		if call.demands() {
-			e.demands = append(e.demands, e.mask.names.Replace(call.name))
-		}
-	}
-	slices.Sort(e.demands)
+	e.demands = r.demands(e.mask)
 	return e
 }
 
-// object returns an object that changed, which was as given when it first did.
-func (e *end) object(key objectKey, given client.Object) *object {
-	o, ok := e.objects[key]
-	if !ok {
-		o = &object{given: given}
-		e.objects[key] = o
+// fold notes what a change did to an object.
+func (e *end) fold(key objectKey, change store.Change) {
+	alias, left := e.mask.alias(key)
+	if !left {
+		return
 	}
-	return o
+	o, ok := e.objects[alias]
+	if !ok {
+		o = &object{given: change.Before, group: e.mask.group(key)}
+		e.objects[alias] = o
+	}
+	o.last = change.After
 }
 
-// count notes what a call did to objects.
-func (e *end) count(call *call) {
+// note notes what a call did to objects.
+func (e *end) note(call *call) {
 	for _, change := range call.changes {
-		key := e.mask.alias(objectKey{change.Key, call.cluster.in()})
-		o := e.objects[key]
+		key := objectKey{change.Key, call.cluster.in()}
+		given := e.objects[key] != nil && e.objects[key].given != nil
+		key = e.mask.group(key)
+		d, ok := e.deeds[key]
+		if !ok {
+			d = &deeds{}
+			e.deeds[key] = d
+		}
 		switch {
 		case change.Before == nil:
-			o.created++
-		case change.After == nil:
-			o.deleted++
+			d.created++
+		case call.Verb == store.Delete || call.Verb == store.DeleteCollection:
+			d.deleted++
 		}
-		o.written = o.written || call.Subresource != "status"
-		if call.overwrites() {
-			e.overwritten = append(e.overwritten, key)
-		}
+		d.wrote = d.wrote || given && call.Subresource != "status"
+		d.overwrote = d.overwrote || call.overwrites()
 	}
 }
 
-// restless says how many requests were not enough, and how the last went.
+// demands returns the sorted names of the calls of the last request, but for reads from a cache.
+func (r *run) demands(m *mask) []string {
+	var demands []string
+	for _, call := range r.requests[len(r.requests)-1].calls {
+		if call.demands() {
+			demands = append(demands, m.names.Replace(call.name))
+		}
+	}
+	slices.Sort(demands)
+	return demands
+}
+
+// restless says how the last request ended.
 func (r *run) restless() string {
 	last := r.requests[len(r.requests)-1]
 	how := "a change"
 	switch {
 	case last.err != nil:
-		how = strings.ReplaceAll(last.err.Error(), "\n", " ")
+		how = "an error: " + strings.ReplaceAll(last.err.Error(), "\n", " ")
 	case !last.moved:
-		how = "a result that asks for another"
+		how = "the result that there is more to do"
 	}
-	return fmt.Sprintf("%d requests, the last with: %s", len(r.requests), how)
+	return fmt.Sprintf("request %d ends with %s", len(r.requests), how)
 }

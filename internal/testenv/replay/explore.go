@@ -18,7 +18,7 @@ type Options struct {
 	// "data.attempts"; nil none. The path is that of a field; "" if the object is missing or left over; "created" or
 	// "deleted" if that happened more or less often; "written" if the object is foreign; and "overwritten" if what
 	// somebody else wrote was lost. For a call that is still made at rest, the object is the call and the path "rest".
-	// Externals are "external", or "external 1", "external 2" if there are several, with the path of a field.
+	// Externals are "external", or "external 1", "external 2" if several have a state, with the path of a field.
 	Ignore func(object, path string) bool
 	// Share explores each n-th fault only; 0 and 1 all.
 	Share int
@@ -94,7 +94,8 @@ func Run(ctx context.Context, program Program, faults []Fault, options Options) 
 	}
 	for _, fault := range faults {
 		if !r.happened[fault] {
-			return nil, fmt.Errorf("%s did not happen; the calls without a fault are %q", fault, names(reference.calls()))
+			calls := names(reference.calls())
+			return nil, fmt.Errorf("%s did not happen; the calls without a fault are %q", fault, calls)
 		}
 	}
 	return finding, nil
@@ -125,27 +126,38 @@ func (e *explorer) replay(ctx context.Context, faults ...Fault) error {
 // run makes a run with faults, and compares how it ended.
 func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, error) {
 	r := newRun(e.program, faults)
+	defer r.stop()
 	rested, err := r.toRest(ctx, 2*e.requests())
 	if err != nil {
 		return nil, nil, err
 	}
-	differences := compare(r.end(rested), e.end, e.options.Ignore)
+	end, requests := r.end(rested), r.requests
+	differences := compare(end, e.end, e.options.Ignore)
+	if len(differences) == 0 && len(beyond(end.demands, e.end.demands)) > 0 {
+		// The last request may have been more than one at rest: one in which a fault happened, or that ended what one
+		// left behind. The next, which nothing calls for, shows what remains.
+		if _, err := r.makeRequest(ctx); err != nil {
+			return nil, nil, err
+		}
+		differences = compareRest(r.demands(end.mask), e.end.demands, e.options.Ignore)
+	}
 	if len(differences) == 0 {
 		return nil, r, nil
 	}
-	return &Finding{Faults: faults, Story: story(r.requests, rested), Differences: differences}, r, nil
+	return &Finding{Faults: faults, Story: story(requests, rested), Differences: differences}, r, nil
 }
 
 // once makes a run without a fault.
 func (e *explorer) once(ctx context.Context) (*run, error) {
 	r := newRun(e.program, nil)
+	defer r.stop()
 	rested, err := r.toRest(ctx, e.requests())
 	if err != nil {
 		return nil, err
 	}
 	e.end = r.end(rested)
 	if !rested {
-		e.report.NotReplayed = "without a fault it is not at rest after " + e.end.restless
+		e.report.NotReplayed = "without a fault it never comes to rest: " + e.end.restless
 	}
 	return r, nil
 }

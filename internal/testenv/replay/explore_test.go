@@ -90,15 +90,15 @@ func TestAProgramThatIsNotTheSameTwiceIsNotReplayed(t *testing.T) {
 				}
 				return p.note(ctx, w, "count", w.Status.Fields["count"]+"x")
 			},
-			"without a fault it is not at rest after 20 requests, the last with: a change",
+			"without a fault it never comes to rest: request 20 ends with a change",
 		},
 		"an error": {
 			func(context.Context, *process) error { return errors.New("no\nway") },
-			"without a fault it is not at rest after 20 requests, the last with: no way",
+			"without a fault it never comes to rest: request 20 ends with an error: no way",
 		},
 		"a panic": {
 			func(context.Context, *process) error { panic("no way") },
-			"without a fault it is not at rest after 20 requests, the last with: panic: no way",
+			"without a fault it never comes to rest: request 20 ends with an error: panic: no way",
 		},
 		"other calls": {
 			func(ctx context.Context, p *process) error {
@@ -106,7 +106,7 @@ func TestAProgramThatIsNotTheSameTwiceIsNotReplayed(t *testing.T) {
 				_, err := exists(ctx, p, fmt.Sprint("run-", runs))
 				return err
 			},
-			"two runs without a fault make different calls: get ConfigMap ns/run-2 is not in both in request 1",
+			"two runs without a fault make different calls: get ConfigMap ns/run-1 is not in both in request 1",
 		},
 		"another end": {
 			func(ctx context.Context, p *process) error {
@@ -158,7 +158,7 @@ func TestCodeThatDoesNotStartAfterADeathIsFound(t *testing.T) {
 		return start(ctx, w)
 	}
 	found := shortest(t, explore(t, program, replay.Options{}))
-	want := "never comes to rest, not after 40 requests, the last with: start the code: somebody was here"
+	want := "never comes to rest: request 40 ends with an error: start the code: somebody was here"
 	if len(found.Differences) != 1 || found.Differences[0] != want {
 		t.Errorf("got\n%s", told(found))
 	}
@@ -222,9 +222,10 @@ func TestTwoFaultsFindWhatOneDoesNot(t *testing.T) {
 		t.Errorf("one fault finds\n%s", told(alone.Findings[0]))
 	}
 	both := explore(t, program, replay.Options{Pairs: true})
-	want := `[Fails("create ConfigMap ns/one") Fails("create ConfigMap ns/two")]
-get ConfigMap one · create ConfigMap one (fails) · error · get ConfigMap one · create ConfigMap one · ` +
-		`create ConfigMap two (fails) · again · get ConfigMap one · create ConfigMap two · rest`
+	want := `[Fails("get ConfigMap ns/one") Fails("create ConfigMap ns/one")]
+get ConfigMap one (fails) · error · get ConfigMap one (NotFound) · create ConfigMap one (fails) · rest
+missing: ConfigMap ns/one
+missing: ConfigMap ns/two`
 	if got := told(both.Findings[0]); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

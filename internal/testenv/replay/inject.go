@@ -133,8 +133,9 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(call.Kind)
 	obj.Namespace, obj.Name = call.Namespace, call.Name
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, somebodyElseAnnotation, call.cluster.store.Revision())
-	somebody := call.cluster.store.Client(store.ClientOptions{FieldManager: somebodyElse})
+	stored := call.cluster.store
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, somebodyElseAnnotation, stored.Revision())
+	somebody := stored.Client(store.ClientOptions{FieldManager: somebodyElse})
 	return somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
 }
 

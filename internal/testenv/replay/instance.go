@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -17,7 +16,10 @@ import (
 // client always returns an error.
 const maxCalls = 10_000
 
-var errEndless = fmt.Errorf("the request did not return after %d calls", maxCalls)
+var (
+	errEndless = fmt.Errorf("the request makes more than %d calls", maxCalls)
+	errExited  = errors.New("the request ended its goroutine")
+)
 
 // instance is one process of the code. Its fields but the last belong to the lock of the run.
 type instance struct {
@@ -39,16 +41,6 @@ func newInstance(ctx context.Context) *instance {
 func (in *instance) die() {
 	in.dead = true
 	in.cancel()
-}
-
-// end is die for those who do not have the lock.
-func (in *instance) end(mu sync.Locker) {
-	if in == nil {
-		return
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	in.die()
 }
 
 // request is one request of a run, or the attempt to start an instance.
@@ -81,6 +73,9 @@ func (in *instance) make(r *run, q *request) error {
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if in.calls > maxCalls {
+		q.err = errEndless
+	}
 	in.calls = 0
 	return failed
 }
@@ -88,7 +83,7 @@ func (in *instance) make(r *run, q *request) error {
 // guarded calls a function, which may panic or end its goroutine.
 func guarded(call func() error) (err error) {
 	done := make(chan struct{})
-	err = errEndless
+	err = errExited
 	go func() {
 		defer close(done)
 		defer func() {
@@ -114,9 +109,9 @@ func (q *request) quiet() bool {
 	return !q.result.Requeue || q.result.RequeueAfter > 0
 }
 
-// delay is how long the next request waits. After an error it does not.
+// delay is how long the next request waits. It does not if something else calls for it.
 func (q *request) delay() time.Duration {
-	if q.died || q.err != nil {
+	if q.died || q.moved || q.err != nil {
 		return 0
 	}
 	return max(q.result.RequeueAfter, 0)

@@ -16,8 +16,9 @@ import (
 
 // mask gives the same text to what is named by chance: UIDs, and names that were generated.
 type mask struct {
-	// aliases are the names of objects with generated names: the prefix with a star, and a rank by content.
-	aliases map[objectKey]string
+	// groups are the names of objects with generated names: the prefix with a star. Aliases have a rank by content,
+	// too, and only objects that are left.
+	groups, aliases map[objectKey]string
 	// names replaces generated names.
 	names *strings.Replacer
 	uids  map[types.UID]objectKey
@@ -27,7 +28,7 @@ type mask struct {
 
 // newMask returns the mask of a run with the changes of each of its clusters.
 func newMask(journal map[*cluster][]store.Change) *mask {
-	m := &mask{aliases: map[objectKey]string{}, uids: map[types.UID]objectKey{}}
+	m := &mask{groups: map[objectKey]string{}, aliases: map[objectKey]string{}, uids: map[types.UID]objectKey{}}
 	left := map[objectKey]client.Object{}
 	for c, changes := range journal {
 		for _, change := range changes {
@@ -36,9 +37,9 @@ func newMask(journal map[*cluster][]store.Change) *mask {
 				m.uids[change.After.GetUID()] = key
 			}
 			if change.Before == nil && hasGeneratedName(change.After) {
-				m.aliases[key] = change.After.GetGenerateName() + "*"
+				m.groups[key] = change.After.GetGenerateName() + "*"
 			}
-			if m.aliases[key] != "" {
+			if m.groups[key] != "" {
 				left[key] = change.After
 			}
 		}
@@ -56,37 +57,44 @@ func hasGeneratedName(obj client.Object) bool {
 	return prefix != "" && prefix != obj.GetName() && strings.HasPrefix(obj.GetName(), prefix)
 }
 
-// rank tells the aliases of objects with the same prefix apart, by what was left of them.
+// rank gives aliases to objects with generated names, by what they have.
 func (m *mask) rank(left map[objectKey]client.Object) {
 	contents := map[objectKey]string{}
 	groups := map[objectKey][]objectKey{}
 	for key, obj := range left {
 		if obj == nil {
-			m.aliases[key] += " (deleted)"
 			continue
 		}
 		data, _ := json.Marshal(content(obj, m))
 		contents[key] = string(data)
-		group := m.alias(key)
-		groups[group] = append(groups[group], key)
+		groups[m.group(key)] = append(groups[m.group(key)], key)
 	}
-	for _, keys := range groups {
+	for group, keys := range groups {
 		slices.SortFunc(keys, func(a, b objectKey) int {
 			return cmp.Or(cmp.Compare(contents[a], contents[b]), compareKeys(a, b))
 		})
+		m.aliases[keys[0]] = group.Name
 		for i, key := range keys[1:] {
-			m.aliases[key] += fmt.Sprint(i + 2)
+			m.aliases[key] = group.Name + fmt.Sprint(i+2)
 		}
 	}
 	m.names, m.all = m.replacer(nil), nil
 }
 
-// alias returns the key of an object as it is called in all runs.
-func (m *mask) alias(key objectKey) objectKey {
-	if alias := m.aliases[key]; alias != "" {
-		key.Name = alias
-	}
+// group returns the key of an object, without what was generated of its name.
+func (m *mask) group(key objectKey) objectKey {
+	key.Name = cmp.Or(m.groups[key], key.Name)
 	return key
+}
+
+// alias returns the key of an object as it is called in all runs, unless its name was generated and it is gone.
+func (m *mask) alias(key objectKey) (objectKey, bool) {
+	if m.groups[key] == "" {
+		return key, true
+	}
+	alias, left := m.aliases[key]
+	key.Name = alias
+	return key, left
 }
 
 // text replaces what is named by chance.
@@ -100,11 +108,13 @@ func (m *mask) text(s string) string {
 // replacer replaces UIDs, and generated names, the longest first.
 func (m *mask) replacer(uids map[types.UID]objectKey) *strings.Replacer {
 	texts := map[string]string{}
-	for key, alias := range m.aliases {
-		texts[key.Name] = alias
+	name := func(key objectKey) string { return cmp.Or(m.aliases[key], m.groups[key], key.Name) }
+	for key := range m.groups {
+		texts[key.Name] = name(key)
 	}
 	for uid, key := range uids {
-		texts[string(uid)] = "UID of " + m.alias(key).String()
+		key.Name = name(key)
+		texts[string(uid)] = "UID of " + key.String()
 	}
 	var pairs []string
 	for _, text := range slices.SortedFunc(maps.Keys(texts), longestFirst) {

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -27,13 +28,18 @@ type run struct {
 	occurrences map[string]int
 	requests    []*request
 	externals   int
+	current     *instance
+
+	// outside is what was outside of the clusters after the last request.
+	outside string
 }
 
 // cluster is a cluster of a run.
 type cluster struct {
-	name  string
-	store *store.Store
-	view  *store.View
+	name    string
+	options store.ClientOptions
+	store   *store.Store
+	view    *store.View
 	// base is the revision at the beginning.
 	base int64
 }
@@ -45,7 +51,8 @@ func newRun(program Program, faults []Fault) *run {
 	}
 	r.now.Store(&program.Now)
 	for name, given := range program.Clusters {
-		c := &cluster{name: name, store: given.Store.Fork(), view: store.NewView()}
+		c := &cluster{name: name, options: given.Options, store: given.Store.Fork(), view: store.NewView()}
+		c.store.SetNow(func() time.Time { return *r.now.Load() })
 		c.base = c.store.Revision()
 		c.view.Hide(given.Hidden...)
 		r.clusters[name] = c
@@ -53,35 +60,24 @@ func newRun(program Program, faults []Fault) *run {
 	for _, external := range program.Externals {
 		external.Reset()
 	}
+	r.outside = r.externalStates()
 	return r
 }
 
 // toRest makes requests until the run is at rest, and reports whether it came to rest within the limit. The error says
 // that the code did not start, or that the context is done.
 func (r *run) toRest(ctx context.Context, limit int) (bool, error) {
-	var current *instance
-	defer func() { current.end(&r.mu) }()
-	externals := r.externalStates()
 	quiet, delay := 0, time.Duration(0)
 	for range limit {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		if current == nil {
-			current = newInstance(ctx)
-		}
-		q, err := r.makeRequest(current)
+		q, err := r.makeRequest(ctx)
 		if err != nil {
 			return false, err
 		}
-		if q.died {
-			current.end(&r.mu)
-			current = nil
-		}
-		if q.external() {
-			states := r.externalStates()
-			q.moved = q.moved || states != externals
-			externals = states
+		if errors.Is(q.err, errEndless) {
+			return false, nil
 		}
 		if quiet++; !q.quiet() || q.delay() != delay {
 			quiet, delay = 1, q.delay()
@@ -94,29 +90,47 @@ func (r *run) toRest(ctx context.Context, limit int) (bool, error) {
 	return false, nil
 }
 
-// makeRequest has an instance make a request, after it started if it did not yet. Then the control plane acts, and
-// caches see what they did not.
-func (r *run) makeRequest(in *instance) (*request, error) {
+// makeRequest has the instance make a request, or a new one if there is none. Then the control plane acts, and caches
+// see what they did not.
+func (r *run) makeRequest(ctx context.Context) (*request, error) {
 	q := &request{}
 	r.mu.Lock()
+	if r.current == nil {
+		r.current = newInstance(ctx)
+	}
 	r.requests = append(r.requests, q)
-	before := r.state().revision
+	before, outside := r.state().revision, r.outside
 	r.mu.Unlock()
 
-	err := in.make(r, q)
+	err := r.current.make(r, q)
+	if q.external() {
+		r.outside = r.externalStates()
+	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil && len(r.faults) == 0 {
 		return nil, err
 	}
-	q.died = in.dead || err != nil
 	for _, c := range r.clusters {
 		c.store.CollectGarbage()
 		q.moved = c.view.CatchUp() || q.moved
 	}
-	q.moved = q.moved || r.state().revision != before
+	q.moved = q.moved || r.state().revision != before || r.outside != outside
+	if q.died = r.current.dead || err != nil; q.died {
+		r.current.die()
+		r.current = nil
+	}
 	return q, nil
+}
+
+// stop ends the instance.
+func (r *run) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current != nil {
+		r.current.die()
+	}
 }
 
 // pass lets time pass.

@@ -27,6 +27,10 @@ func (q *request) tell(names func(*call) string) []string {
 			told = append(told, names(c)+c.mark())
 		}
 	}
+	const most = 50
+	if more := len(told) - most; more > 1 {
+		told = append(told[:most], fmt.Sprintf("%d more calls", more))
+	}
 	return told
 }
 

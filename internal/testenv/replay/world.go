@@ -18,8 +18,8 @@ type Program struct {
 	// Now is the time of the first request.
 	Now time.Time
 	// Start makes an instance of the code, when a run begins and after each death. The instance works with the clients
-	// of the world alone; it has no other. An error ends a run without a fault; in another it counts as a death. The context
-	// lives as long as the instance.
+	// of this world alone. An error ends a run without a fault; in another it counts as a death. The context lives as
+	// long as the instance.
 	Start func(ctx context.Context, w *World) (Instance, error)
 	// Externals are what the code works with beside the clusters.
 	Externals []External
@@ -29,6 +29,8 @@ type Program struct {
 type Cluster struct {
 	Store  *store.Store
 	Hidden []store.Key
+	// Options are those of the clients of the code. The view and the calls between belong to the world.
+	Options store.ClientOptions
 }
 
 // Instance makes one request. The context has the time of the world, unless a time was pinned in the context that the
@@ -39,7 +41,8 @@ type Instance func(ctx context.Context) (reconcile.Result, error)
 type External struct {
 	// Reset brings it to its state before the first request.
 	Reset func()
-	// End returns its state, to be compared with that at the end of another run; anything that can be encoded as JSON.
+	// End returns its state, to be compared with that at the end of another run; anything that can be encoded as JSON,
+	// or nil if there is none.
 	// It is also called after requests that made a call with World.Do: a state that changed keeps the run going.
 	End func() any
 }
@@ -56,20 +59,29 @@ type World struct {
 // Client returns the client of a cluster, which reads from a cache. Its calls are calls of the run. It panics if the
 // program has no such cluster.
 func (w *World) Client(cluster string) client.WithWatch {
-	c := w.run.cluster(cluster)
-	return c.store.Client(store.ClientOptions{View: c.view, Intercept: w.intercept(c)})
+	return w.client(cluster, true)
 }
 
 // APIReader is Client without the cache.
 func (w *World) APIReader(cluster string) client.WithWatch {
-	c := w.run.cluster(cluster)
-	return c.store.Client(store.ClientOptions{Intercept: w.intercept(c)})
+	return w.client(cluster, false)
+}
+
+func (w *World) client(name string, cached bool) client.WithWatch {
+	c := w.run.cluster(name)
+	options := c.options
+	options.View, options.Intercept = nil, w.intercept(c)
+	if cached {
+		options.View = c.view
+	}
+	return c.store.Client(options)
 }
 
 // As returns a client for somebody else. Its calls are not calls of the run, and go on when the instance is dead.
 func (w *World) As(cluster, manager string) client.WithWatch {
-	return w.run.cluster(cluster).store.Client(store.ClientOptions{
-		FieldManager: manager,
+	c := w.run.cluster(cluster)
+	return c.store.Client(store.ClientOptions{
+		Scheme: c.options.Scheme, FieldManager: manager,
 		Intercept: func(_ context.Context, _ store.Call, do func() error) error {
 			w.run.mu.Lock()
 			defer w.run.mu.Unlock()

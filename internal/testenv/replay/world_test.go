@@ -3,10 +3,15 @@ package replay_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -146,7 +151,7 @@ func TestACacheLagsUntilTheRequestEnds(t *testing.T) {
 		return ignoreExists(p.Create(ctx, configMap("one")))
 	})
 	// The first three are the request that creates, and the others follow.
-	run(t, program, replay.Fault{Sort: replay.Stale, Call: "get ConfigMap ns/one", Occurrence: 4})
+	run(t, program, replay.Fault{Sort: replay.Stale, Call: "get ConfigMap ns/one", Occurrence: 3})
 	reference := 6
 	want := []bool{false, false, false, false, true, false, true, true, true}
 	if got := seen[reference:]; !slices.Equal(got, want) {
@@ -174,28 +179,109 @@ func TestWhatTheCacheHasNotSeenComesWithAnotherRequest(t *testing.T) {
 func TestTimeIsThatOfTheWorld(t *testing.T) {
 	t.Parallel()
 	var times []time.Time
+	later := begin.Add(time.Minute)
 	program := programOf(given(t, widget()), nil)
 	program.Start = func(ctx context.Context, w *replay.World) (replay.Instance, error) {
 		times = append(times, rtime.RetrieveNow(ctx))
 		c := w.Client("")
 		return func(ctx context.Context) (reconcile.Result, error) {
-			times = append(times, rtime.RetrieveNow(ctx), w.Now())
-			one := configMap("one")
-			if err := c.Create(ctx, one); apierrors.IsAlreadyExists(err) {
-				return reconcile.Result{}, nil
+			times = append(times, rtime.RetrieveNow(ctx))
+			if w.Now().Before(later) {
+				return reconcile.Result{RequeueAfter: time.Minute}, nil
 			}
+			one := configMap("one")
+			err := c.Create(ctx, one)
 			times = append(times, one.CreationTimestamp.Time)
-			return reconcile.Result{RequeueAfter: time.Minute}, nil
+			return reconcile.Result{}, ignoreExists(err)
 		}, nil
 	}
 	if _, err := replay.Run(t.Context(), program, nil, replay.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	later := begin.Add(time.Minute)
-	want := []time.Time{begin, begin, begin, begin, later, later}
+	want := []time.Time{begin, begin, later, later}
 	if !slices.EqualFunc(times[:len(want)], want, time.Time.Equal) {
 		t.Errorf("got %v, want %v", times, want)
 	}
+}
+
+// stubborn returns a program whose result is the same each time.
+func stubborn(t *testing.T, make func() (reconcile.Result, error)) replay.Program {
+	program := programOf(given(t, widget()), nil)
+	program.Start = func(context.Context, *replay.World) (replay.Instance, error) {
+		return func(context.Context) (reconcile.Result, error) { return make() }, nil
+	}
+	return program
+}
+
+func TestWhenARunIsAtRest(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		make func() (reconcile.Result, error)
+		// requests are those of one run.
+		requests int
+	}{
+		"at once":    {func() (reconcile.Result, error) { return reconcile.Result{}, nil }, 1},
+		"polls":      {func() (reconcile.Result, error) { return reconcile.Result{RequeueAfter: time.Hour}, nil }, 3},
+		"error":      {func() (reconcile.Result, error) { return reconcile.Result{}, errors.New("no") }, 20},
+		"last error": {func() (reconcile.Result, error) { return reconcile.Result{}, reconcile.TerminalError(nil) }, 1},
+		"panic":      {func() (reconcile.Result, error) { panic("no") }, 20},
+		"exit":       {func() (reconcile.Result, error) { runtime.Goexit(); panic("unreachable") }, 20},
+		//lint:ignore SA1019 Code under test may still set it.
+		"more to do": {func() (reconcile.Result, error) { return reconcile.Result{Requeue: true}, nil }, 20},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requests := 0
+			program := stubborn(t, func() (reconcile.Result, error) {
+				requests++
+				return tc.make()
+			})
+			report, err := replay.Explore(t.Context(), program, replay.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs := 2
+			if report.NotReplayed != "" {
+				runs = 1
+			}
+			if requests != runs*tc.requests {
+				t.Errorf("got %d requests in %d runs, %s", requests, runs, report.NotReplayed)
+			}
+			if (tc.requests == 20) != (report.NotReplayed != "") {
+				t.Errorf("got %q", report.NotReplayed)
+			}
+		})
+	}
+}
+
+func TestBranchesMayRunAtOnce(t *testing.T) {
+	// Not in parallel, because goroutines of other tests would count.
+	before := goleak.IgnoreCurrent()
+	var wrong sync.Map
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		var all errgroup.Group
+		for i := range 5 {
+			all.Go(func() error { return p.ensure(ctx, fmt.Sprint("child-", i)) })
+		}
+		// It outlives the request, and the instance.
+		go func() {
+			<-ctx.Done()
+			if err := p.Create(context.Background(), configMap("late")); !errors.Is(err, context.Canceled) {
+				wrong.Store(err, true)
+			}
+		}()
+		return all.Wait()
+	})
+	report := explore(t, program, replay.Options{})
+	if report.Replays < 5*4 || len(report.Findings) > 0 {
+		t.Errorf("got %+v", report)
+	}
+	goleak.VerifyNone(t, before)
+	wrong.Range(func(err, _ any) bool {
+		t.Errorf("a call of a dead instance answers %v", err)
+		return true
+	})
 }
 
 func TestEachClusterHasItsOwnName(t *testing.T) {

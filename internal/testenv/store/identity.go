@@ -31,9 +31,13 @@ func (s *Store) newIdentity(r *resource, obj client.Object) (id identity, genera
 }
 
 // uid returns the UID of the next object of a name.
-func (st *state) uid(key Key) types.UID {
+func (st *state) uid(key Key) types.UID { return UID(key, st.ended[key]) }
+
+// UID returns the UID of an object that was created without one, or was given without one. Ended is how many objects of
+// its name there were before.
+func UID(key Key, ended int) types.UID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%d",
-		key.Kind.Group, key.Kind.Kind, key.Namespace, key.Name, st.ended[key]))
+		key.Kind.Group, key.Kind.Kind, key.Namespace, key.Name, ended))
 	text := hex.EncodeToString(sum[:16])
 	return types.UID(text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:])
 }

@@ -13,40 +13,38 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
 // ClientOptions are what a client of a [Server] is.
 type ClientOptions struct {
 	// FieldManager is who writes if the call does not say; empty leaves it to the client behind.
 	FieldManager string
-	// Hidden are objects that are not read, as if a cache had not seen them yet.
-	Hidden []Key
-}
-
-// Key names an object of the row.
-type Key struct {
-	Kind            schema.GroupKind
-	Namespace, Name string
+	// Cached says that it does not read what the server hides.
+	Cached bool
 }
 
 // Client returns a client.
 func (s *Server) Client(options ClientOptions) client.WithWatch {
-	c := &mappedClient{server: s, manager: options.FieldManager, hidden: map[objectKey]bool{}}
-	for _, key := range options.Hidden {
-		c.hidden[objectKey{key.Kind, key.Namespace, key.Name}] = true
-	}
-	return c
+	return &mappedClient{server: s, ClientOptions: options}
 }
 
 // mappedClient maps each call and its answer.
 type mappedClient struct {
-	server  *Server
-	manager string
-	hidden  map[objectKey]bool
+	server *Server
+	ClientOptions
+}
+
+// hides reports whether an object is not read.
+func (c *mappedClient) hides(key store.Key) bool {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	return c.Cached && c.server.hidden.Has(key)
 }
 
 // owner is prepended to the options of a call that may say another.
-func (c *mappedClient) owner() client.FieldOwner { return client.FieldOwner(c.manager) }
+func (c *mappedClient) owner() client.FieldOwner { return client.FieldOwner(c.FieldManager) }
 
 // Scheme implements [client.Client].
 func (c *mappedClient) Scheme() *runtime.Scheme { return c.server.inner.Scheme() }
@@ -73,7 +71,7 @@ func (c *mappedClient) Get(
 		return err
 	}
 	t := c.server.target(kind, key.Namespace, key.Name)
-	if c.hidden[t.key] {
+	if c.hides(t.key) {
 		return c.notFound(t)
 	}
 	if err := c.server.inner.Get(ctx, client.ObjectKeyFromObject(t.on), t.on, opts...); err != nil {
@@ -181,7 +179,11 @@ func (c *mappedClient) Delete(ctx context.Context, obj client.Object, opts ...cl
 	}
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
 	options.Preconditions = t.preconditions(options.Preconditions)
-	return c.server.error(c.server.inner.Delete(ctx, t.on, options))
+	err = c.server.inner.Delete(ctx, t.on, options)
+	if err == nil && len(options.DryRun) == 0 {
+		c.server.removed()
+	}
+	return c.server.error(err)
 }
 
 // preconditions returns preconditions as they are sent.

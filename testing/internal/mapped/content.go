@@ -7,13 +7,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
 // content maps the content of one object, or of a part of it, to the API server.
 type content struct {
 	server *Server
 	// key names the object in the row.
-	key objectKey
+	key store.Key
 	// suffixed says that the name of the object ends with the suffix.
 	suffixed bool
 }

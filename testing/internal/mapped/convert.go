@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
 // isDefinition reports whether a kind is that of the definitions of kinds.
@@ -34,15 +36,14 @@ func (s *Server) suffixed(kind schema.GroupVersionKind) bool {
 // target is an object that a call is about.
 type target struct {
 	kind schema.GroupVersionKind
-	key  objectKey
 	// on is the object on the API server, without content.
 	on *unstructured.Unstructured
 	content
 }
 
 func (s *Server) target(kind schema.GroupVersionKind, namespace, name string) target {
-	key := objectKey{kind.GroupKind(), namespace, name}
-	t := target{kind: kind, key: key, on: &unstructured.Unstructured{}}
+	key := store.Key{Kind: kind.GroupKind(), Namespace: namespace, Name: name}
+	t := target{kind: kind, on: &unstructured.Unstructured{}}
 	t.content = content{server: s, key: key, suffixed: s.suffixed(kind)}
 	t.on.SetGroupVersionKind(kind)
 	t.on.SetNamespace(s.toName(namespace))
@@ -110,7 +111,7 @@ func (s *Server) answer(t target, u *unstructured.Unstructured, obj client.Objec
 	uid := string(u.GetUID())
 	s.fromServer(u.Object)
 	key := t.key
-	key.namespace, key.name = u.GetNamespace(), u.GetName()
+	key.Namespace, key.Name = u.GetNamespace(), u.GetName()
 	s.identify(key, uid, u.Object)
 	return fill(obj, u.Object)
 }

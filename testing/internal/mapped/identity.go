@@ -7,8 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
 // identity is what a row knows an object by.
@@ -24,7 +25,7 @@ type identity struct {
 
 // identify gives an answer of the API server the metadata that the row knows, and hides what the API server has
 // completed in a given object. The answer has the names of the row already; uid is the one that the API server assigned.
-func (s *Server) identify(key objectKey, uid string, answer map[string]any) {
+func (s *Server) identify(key store.Key, uid string, answer map[string]any) {
 	metadata, ok := answer["metadata"].(map[string]any)
 	if !ok {
 		return
@@ -59,10 +60,10 @@ func (s *Server) identify(key objectKey, uid string, answer map[string]any) {
 	hide(answer, id.completed, id.given)
 }
 
-// newIdentity is that of an object that the row has made.
-func (s *Server) newIdentity(key objectKey, metadata map[string]any) *identity {
+// newIdentity is that of an object that the row has made. Its UID is the one that it has in memory.
+func (s *Server) newIdentity(key store.Key, metadata map[string]any) *identity {
+	id := &identity{uid: string(store.UID(key, s.made[key])), created: s.now()}
 	s.made[key]++
-	id := &identity{uid: string(uuid.NewUUID()), created: s.now()}
 	if generation, ok := metadata["generation"].(int64); ok {
 		id.generation, id.first = generation, generation
 	}
@@ -75,7 +76,7 @@ func (s *Server) now() string { return s.options.Now().UTC().Format(time.RFC3339
 func (s *Server) pairUIDs(row, server string) { s.uids[row], s.rowUIDs[server] = server, row }
 
 // rowVersion returns the resource version of the row for one of the API server, and makes up the next one if it is new.
-func (s *Server) rowVersion(key objectKey, version string) string {
+func (s *Server) rowVersion(key store.Key, version string) string {
 	row, ok := s.rowVersions[version]
 	if !ok {
 		s.revision++
@@ -85,7 +86,7 @@ func (s *Server) rowVersion(key objectKey, version string) string {
 	return row
 }
 
-func (s *Server) pairVersions(key objectKey, row, server string) {
+func (s *Server) pairVersions(key store.Key, row, server string) {
 	s.versions[versionOf{key, row}], s.rowVersions[server] = server, row
 }
 
@@ -94,7 +95,7 @@ const neverVersion = "1"
 
 // serverVersion returns the resource version of the API server for one of the row. One that was never seen is one
 // that does not match, unless it is none at all.
-func (s *Server) serverVersion(key objectKey, row string) string {
+func (s *Server) serverVersion(key store.Key, row string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version, ok := s.versions[versionOf{key, row}]; ok {
@@ -118,13 +119,13 @@ func (s *Server) serverUID(row string) (uid string, known bool) {
 }
 
 // Pair says that an object in the answer of a client of s is the same as an object of another store, in the same state.
-// From then on its UID and resource version are those of the other.
-func (s *Server) Pair(answer, other client.Object) error {
+// From then on its UID and resource version are those of the other. It returns the key of the object.
+func (s *Server) Pair(answer, other client.Object) (store.Key, error) {
 	kind, err := s.inner.GroupVersionKindFor(answer)
 	if err != nil {
-		return err
+		return store.Key{}, err
 	}
-	key := objectKey{kind.GroupKind(), answer.GetNamespace(), answer.GetName()}
+	key := store.Key{Kind: kind.GroupKind(), Namespace: answer.GetNamespace(), Name: answer.GetName()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if uid, ok := s.uids[string(answer.GetUID())]; ok && other.GetUID() != "" {
@@ -134,11 +135,11 @@ func (s *Server) Pair(answer, other client.Object) error {
 	if version, ok := s.versions[versionOf{key, answer.GetResourceVersion()}]; ok && other.GetResourceVersion() != "" {
 		s.pairVersions(key, other.GetResourceVersion(), version)
 	}
-	return nil
+	return key, nil
 }
 
 // give says what the row knows a given object by, which the API server has made.
-func (s *Server) give(key objectKey, given, made *unstructured.Unstructured) {
+func (s *Server) give(key store.Key, given, made *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := &identity{
@@ -150,6 +151,7 @@ func (s *Server) give(key objectKey, given, made *unstructured.Unstructured) {
 		id.deleted = inJSON(*deleted)
 	}
 	s.objects[string(made.GetUID())] = id
+	s.made[key]++
 	s.pairUIDs(id.uid, string(made.GetUID()))
 	s.pairVersions(key, given.GetResourceVersion(), made.GetResourceVersion())
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
 // List implements [client.Client]. The API server has objects of others too: a page of a list may be short.
@@ -93,7 +95,7 @@ func (c *mappedClient) sees(kind schema.GroupVersionKind, obj *unstructured.Unst
 	}
 	namespace, name := c.server.text(obj.GetNamespace()), c.server.text(obj.GetName())
 	ours := strings.HasSuffix(of, c.server.suffix) || isDefinition(kind.GroupKind())
-	return ours && !c.hidden[objectKey{kind.GroupKind(), namespace, name}]
+	return ours && !c.hides(store.Key{Kind: kind.GroupKind(), Namespace: namespace, Name: name})
 }
 
 // listOptions returns options of a list as they are sent.
@@ -226,5 +228,5 @@ func (c *mappedClient) notFound(t target) error {
 	if mapping, err := c.RESTMapper().RESTMapping(t.kind.GroupKind(), t.kind.Version); err == nil {
 		resource = mapping.Resource.GroupResource()
 	}
-	return apierrors.NewNotFound(resource, t.key.name)
+	return apierrors.NewNotFound(resource, t.key.Name)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 	"github.com/espalier-dev/espalier/testing/internal/mapped"
 )
 
@@ -327,9 +328,8 @@ func TestManagedFieldsAreThoseGiven(t *testing.T) {
 func TestWhatACacheHasNotSeenIsNotRead(t *testing.T) {
 	t.Parallel()
 	r := newRow(t, namespace("ns"), settings())
-	cache := r.server.Client(mapped.ClientOptions{Hidden: []mapped.Key{
-		{Kind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: "settings"},
-	}})
+	r.server.Hide(store.Key{Kind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: "settings"})
+	cache := r.server.Client(mapped.ClientOptions{Cached: true})
 	err := cache.Get(t.Context(), client.ObjectKeyFromObject(settings()), settings())
 	if !apierrors.IsNotFound(err) || err.Error() != `configmaps "settings" not found` {
 		t.Errorf("got %v", err)
@@ -339,6 +339,8 @@ func TestWhatACacheHasNotSeenIsNotRead(t *testing.T) {
 	r.equal("what is listed", len(list.Items), 0)
 	r.must(r.List(t.Context(), list))
 	r.equal("what is there", len(list.Items), 1)
+	r.equal("catching up", r.server.CatchUp(), true)
+	r.must(cache.Get(t.Context(), client.ObjectKeyFromObject(settings()), settings()))
 }
 
 func TestAKindThatIsNotServedIsNamed(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
 // Options are what a [Server] assumes.
@@ -39,22 +41,20 @@ type Server struct {
 	rowVersions map[string]string
 	revision    int64
 	// made counts the objects of a name that were made.
-	made map[objectKey]int
+	made map[store.Key]int
+	// removals counts the calls that deleted something.
+	removals int64
+	// hidden are objects that a cache has not seen yet.
+	hidden sets.Set[store.Key]
 	// generated counts the names that were generated.
 	generated int
 	// kinds are those of which the row may have objects.
 	kinds sets.Set[schema.GroupVersionKind]
 }
 
-// objectKey names an object as the row does.
-type objectKey struct {
-	kind            schema.GroupKind
-	namespace, name string
-}
-
 // versionOf is a resource version of the row.
 type versionOf struct {
-	key     objectKey
+	key     store.Key
 	version string
 }
 
@@ -66,9 +66,38 @@ func New(inner client.WithWatch, options Options) *Server {
 	return &Server{
 		inner: inner, options: options, suffix: "-rt" + utilrand.String(7),
 		uids: map[string]string{}, rowUIDs: map[string]string{}, names: sets.New[string](),
-		objects: map[string]*identity{}, versions: map[versionOf]string{}, rowVersions: map[string]string{},
-		revision: options.Revision, made: map[objectKey]int{}, kinds: sets.New[schema.GroupVersionKind](),
+		objects: map[string]*identity{}, versions: map[versionOf]string{}, rowVersions: map[string]string{}, hidden: sets.New[store.Key](),
+		revision: options.Revision, made: map[store.Key]int{}, kinds: sets.New[schema.GroupVersionKind](),
 	}
+}
+
+// Revision is higher after each change that the row has made or seen.
+func (s *Server) Revision() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision + s.removals
+}
+
+func (s *Server) removed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removals++
+}
+
+// Hide leaves objects out of what is read from the cache, until CatchUp.
+func (s *Server) Hide(keys ...store.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hidden.Insert(keys...)
+}
+
+// CatchUp shows everything. It reports whether something was hidden.
+func (s *Server) CatchUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	some := len(s.hidden) > 0
+	s.hidden = sets.New[store.Key]()
+	return some
 }
 
 // Suffix ends the names of what the row has on the API server.

@@ -51,8 +51,8 @@ func (r *subresource) bodies(obj, body client.Object) (target, *unstructured.Uns
 		return t, nil, err
 	}
 	u, of, err := r.client.server.body(body)
-	if err == nil && t.suffixed && of.key.name != "" {
-		u.SetName(r.client.server.toName(of.key.name))
+	if err == nil && t.suffixed && of.key.Name != "" {
+		u.SetName(r.client.server.toName(of.key.Name))
 	}
 	return t, u, err
 }
@@ -63,7 +63,7 @@ func (r *subresource) Update(
 ) error {
 	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
 	if options.FieldManager == "" {
-		options.FieldManager = r.client.manager
+		options.FieldManager = r.client.FieldManager
 	}
 	if body := options.SubResourceBody; body != nil {
 		t, u, err := r.bodies(obj, body)
@@ -86,7 +86,7 @@ func (r *subresource) Patch(
 ) error {
 	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
 	if options.FieldManager == "" {
-		options.FieldManager = r.client.manager
+		options.FieldManager = r.client.FieldManager
 	}
 	body := obj
 	if options.SubResourceBody != nil {

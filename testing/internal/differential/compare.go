@@ -1,0 +1,263 @@
+package differential
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
+)
+
+// compare notes what is different about a call that was made on both servers.
+func (c *Comparison) compare(of call, inMemory, onServer error) {
+	add := func(difference string) {
+		if difference != "" {
+			c.differences = append(c.differences, Difference{of.Call, difference})
+		}
+	}
+	if inMemory != nil || onServer != nil {
+		add(compareErrors(inMemory, onServer))
+		return
+	}
+	if of.inMemory == nil {
+		return
+	}
+	memory, server := contentOf(of.inMemory), contentOf(of.onServer)
+	if memory == nil || server == nil {
+		return
+	}
+	if items, ok := memory["items"].([]any); ok {
+		others, _ := server["items"].([]any)
+		add(c.compareItems(items, others))
+		c.pairItems(of)
+		return
+	}
+	add(compareContent(memory, server))
+	if a, ok := of.inMemory.(client.Object); ok && !of.DryRun {
+		b := of.onServer.(client.Object)
+		add(c.compareWrites(of, a.GetResourceVersion(), b.GetResourceVersion()))
+		c.pair(a, b)
+	}
+}
+
+// compareErrors compares the reasons of errors. Their texts may differ.
+func compareErrors(inMemory, onServer error) string {
+	memory, server := reason(inMemory), reason(onServer)
+	switch {
+	case memory == server:
+		return ""
+	case onServer == nil:
+		return fmt.Sprintf("memory refuses it (%s), the server does not: %v", memory, inMemory)
+	case inMemory == nil:
+		return fmt.Sprintf("the server refuses it (%s), memory does not: %v", server, onServer)
+	default:
+		return fmt.Sprintf("the server answers %s, memory %s: %v; %v", server, memory, onServer, inMemory)
+	}
+}
+
+func reason(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case meta.IsNoMatchError(err):
+		return "NoMatch"
+	}
+	return cmp.Or(string(apierrors.ReasonForError(err)), "an error")
+}
+
+// compareWrites compares whether an update or a patch has changed the object.
+func (c *Comparison) compareWrites(of call, memory, server string) string {
+	before, ok := c.versions[keyOf(of.Call)]
+	if !ok || !of.writes || (memory == before) == (server == before) {
+		return ""
+	}
+	if memory == before {
+		return "the server writes it, memory finds no change"
+	}
+	return "memory writes it, the server finds no change"
+}
+
+func keyOf(call store.Call) store.Key {
+	return store.Key{Kind: call.Kind.GroupKind(), Namespace: call.Namespace, Name: call.Name}
+}
+
+// pair makes the identity in memory that of both answers.
+func (c *Comparison) pair(memory, server client.Object) {
+	if memory.GetUID() == "" {
+		return
+	}
+	if key, err := c.server.Pair(server, memory); err == nil {
+		c.versions[key] = memory.GetResourceVersion()
+	}
+}
+
+// pairItems pairs the items of two lists by name.
+func (c *Comparison) pairItems(of call) {
+	memory, err := meta.ExtractList(of.inMemory)
+	if err != nil {
+		return
+	}
+	server, err := meta.ExtractList(of.onServer)
+	if err != nil {
+		return
+	}
+	others := map[client.ObjectKey]client.Object{}
+	for _, item := range server {
+		if obj, ok := item.(client.Object); ok {
+			others[client.ObjectKeyFromObject(obj)] = obj
+		}
+	}
+	for _, item := range memory {
+		if obj, ok := item.(client.Object); ok && others[client.ObjectKeyFromObject(obj)] != nil {
+			c.pair(obj, others[client.ObjectKeyFromObject(obj)])
+		}
+	}
+}
+
+// compareItems compares the items of two lists, and their order.
+func (c *Comparison) compareItems(memory, server []any) string {
+	inMemory, onServer := namesOf(memory), namesOf(server)
+	if !slices.Equal(inMemory, onServer) {
+		return fmt.Sprintf("the server lists %s, memory %s", onServer, inMemory)
+	}
+	for i := range memory {
+		a, _ := memory[i].(map[string]any)
+		b, _ := server[i].(map[string]any)
+		if difference := compareContent(a, b); difference != "" {
+			return inMemory[i] + ": " + difference
+		}
+	}
+	return ""
+}
+
+func namesOf(items []any) []string {
+	names := make([]string, len(items))
+	for i, item := range items {
+		metadata, _ := item.(map[string]any)["metadata"].(map[string]any)
+		names[i] = strings.TrimPrefix(fmt.Sprintf("%v/%v", cmp.Or(metadata["namespace"], any("")), metadata["name"]), "/")
+	}
+	return names
+}
+
+// ignored are the fields of the metadata that differ, or that memory has only when it must.
+var ignored = []string{
+	"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
+	"selfLink",
+}
+
+// compareContent says which fields only one of two objects has, and which are different.
+func compareContent(memory, server map[string]any) string {
+	for _, content := range []map[string]any{memory, server} {
+		metadata, _ := content["metadata"].(map[string]any)
+		for _, name := range ignored {
+			delete(metadata, name)
+		}
+	}
+	d := differences{}
+	d.values("", memory, server)
+	var parts []string
+	for _, kind := range []struct{ format, paths string }{
+		{"the server sets %s, memory does not", strings.Join(d.onServer, ", ")},
+		{"memory has %s, the server does not", strings.Join(d.inMemory, ", ")},
+		{"the server has %s", strings.Join(d.other, ", ")},
+	} {
+		if kind.paths != "" {
+			parts = append(parts, fmt.Sprintf(kind.format, kind.paths))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// differences are paths of fields.
+type differences struct{ onServer, inMemory, other []string }
+
+func (d *differences) values(path string, memory, server any) {
+	switch memory := memory.(type) {
+	case map[string]any:
+		if server, ok := server.(map[string]any); ok {
+			d.maps(path, memory, server)
+			return
+		}
+	case []any:
+		if server, ok := server.([]any); ok && len(memory) == len(server) {
+			for i := range memory {
+				d.values(fmt.Sprintf("%s[%d]", path, i), memory[i], server[i])
+			}
+			return
+		}
+	}
+	switch {
+	case reflect.DeepEqual(memory, server), isEmpty(memory) && isEmpty(server):
+	case isEmpty(memory):
+		d.onServer = append(d.onServer, path)
+	case isEmpty(server):
+		d.inMemory = append(d.inMemory, path)
+	default:
+		d.other = append(d.other, fmt.Sprintf("%s %s, memory %s", path, short(server), short(memory)))
+	}
+}
+
+func (d *differences) maps(path string, memory, server map[string]any) {
+	names := map[string]bool{}
+	for name := range memory {
+		names[name] = true
+	}
+	for name := range server {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		d.values(strings.TrimPrefix(path+"."+name, "."), memory[name], server[name])
+	}
+}
+
+// isEmpty reports whether a value says nothing. Go types have such values where JSON has none.
+func isEmpty(value any) bool {
+	if value == nil {
+		return true
+	}
+	v := reflect.ValueOf(value)
+	if v.Kind() == reflect.Map || v.Kind() == reflect.Slice {
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
+func short(value any) string {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	const most = 80
+	if len(raw) > most {
+		return string(raw[:most]) + "…"
+	}
+	return string(raw)
+}
+
+// contentOf returns a copy of the JSON of an object or a list, nil if it has none.
+func contentOf(obj runtime.Object) map[string]any {
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return nil
+	}
+	content := map[string]any{}
+	if utiljson.Unmarshal(raw, &content) != nil {
+		return nil
+	}
+	delete(content, "apiVersion")
+	delete(content, "kind")
+	if _, ok := content["items"]; ok {
+		delete(content, "metadata")
+	}
+	return content
+}

@@ -1,0 +1,112 @@
+// Package realserver has the API server on which the flags of a test say that rows run.
+package realserver
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var (
+	where = flag.String("rtesting.real", "",
+		"run rows on an API server: envtest starts one, anything else is the path of a kubeconfig")
+	differential = flag.Bool("rtesting.differential", false,
+		"run rows in memory and on the API server of -rtesting.real, by default envtest, and report what differs")
+)
+
+// Envtest is the value of the flag -rtesting.real that starts a control plane.
+const Envtest = "envtest"
+
+// Where returns where rows run: nowhere but in memory if it is empty, in a control plane to be started if it is
+// [Envtest], and else on the server of a kubeconfig.
+func Where() string {
+	if *where == "" && *differential {
+		return Envtest
+	}
+	return *where
+}
+
+// Differential reports whether rows run in memory too, and the answers are compared.
+func Differential() bool { return *differential }
+
+var errNoMain = errors.New(
+	"the flag -rtesting.real needs a TestMain that calls Main of the package testing/apiserver")
+
+// server is the API server in use.
+var server struct {
+	mu     sync.Mutex
+	config *rest.Config
+	// keep says that rows leave behind what they made.
+	keep    bool
+	clients map[*runtime.Scheme]client.WithWatch
+	rows    int
+	// differences count how often a difference was reported.
+	differences map[string]int
+}
+
+// Use makes a server the one on which rows run. Keep says that it is thrown away afterwards, so that rows need not
+// delete what they made.
+func Use(config *rest.Config, keep bool) {
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	server.config, server.keep = config, keep
+	server.clients = map[*runtime.Scheme]client.WithWatch{}
+	server.differences = map[string]int{}
+}
+
+// Client returns a client of the server, which all rows with the scheme share, and whether rows leave behind what they
+// made. It is nil if rows run in memory alone.
+func Client(scheme *runtime.Scheme) (c client.WithWatch, keep bool, err error) {
+	if Where() == "" {
+		return nil, false, nil
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if server.config == nil {
+		return nil, false, errNoMain
+	}
+	server.rows++
+	if c, ok := server.clients[scheme]; ok {
+		return c, server.keep, nil
+	}
+	c, err = client.NewWithWatch(server.config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, false, fmt.Errorf("no client of the server of -rtesting.real: %w", err)
+	}
+	server.clients[scheme] = c
+	return c, server.keep, nil
+}
+
+// Report notes a difference, for the end.
+func Report(difference string) {
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if server.differences != nil {
+		server.differences[difference]++
+	}
+}
+
+// Summary prints how many rows ran on the server, and each difference with the number of rows that have it.
+func Summary(out io.Writer) {
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if !Differential() || server.config == nil {
+		return
+	}
+	total := 0
+	for _, n := range server.differences {
+		total += n
+	}
+	fmt.Fprintf(out, "%d rows ran in memory and on the server, %d of them differ\n", server.rows, total)
+	for _, difference := range slices.Sorted(maps.Keys(server.differences)) {
+		fmt.Fprintf(out, "%4d  %s\n", server.differences[difference], difference)
+	}
+}

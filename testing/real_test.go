@@ -1,0 +1,146 @@
+package testing_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+)
+
+// ordinary are rows that say nothing about where they run.
+func ordinary() cmNodes {
+	parent := settings.With(func(cm *corev1.ConfigMap) { cm.UID = "uid-of-settings" })
+	ownedBy := func(cm *corev1.ConfigMap) *corev1.ConfigMap {
+		controlled(cm).OwnerReferences[0].UID = "uid-of-settings"
+		return cm
+	}
+	given := ownedBy(configMap("child", "k", "v"))
+	given.UID, given.ResourceVersion = "uid-of-child", "7"
+	changed := given.DeepCopy()
+	changed.Data["k"] = "w"
+	uid, version := types.UID("uid-of-child"), "7"
+	patched := `{"data":{"uid":"uid-of-child"},"metadata":{"resourceVersion":"7"}}`
+
+	return cmNodes{
+		"creates a child": {
+			Resource:      parent.Object(),
+			ExpectCreates: []client.Object{ownedBy(configMap("one"))},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				return ensures(ctx, cm, "one")
+			}),
+		},
+		"updates a child": {
+			Resource:      parent.Object(),
+			GivenObjects:  []client.Object{given},
+			ExpectUpdates: []client.Object{changed},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				child, err := childOf(ctx, cm, "uid-of-child")
+				if err != nil || child.Data["k"] == "w" {
+					return err
+				}
+				child.Data["k"] = "w"
+				return reconcilers.RetrieveConfigOrDie(ctx).Update(ctx, child)
+			}),
+		},
+		"deletes a child": {
+			Resource:     parent.Object(),
+			GivenObjects: []client.Object{given},
+			ExpectDeletes: []rtesting.DeleteRef{{
+				Kind: "ConfigMap", Namespace: "default", Name: "child",
+				Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+			}},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				child, err := childOf(ctx, cm, "uid-of-child")
+				if err != nil {
+					return client.IgnoreNotFound(err)
+				}
+				only := client.Preconditions{UID: &child.UID, ResourceVersion: &child.ResourceVersion}
+				return reconcilers.RetrieveConfigOrDie(ctx).Delete(ctx, child, only)
+			}),
+		},
+		"patches a child": {
+			Resource:     parent.Object(),
+			GivenObjects: []client.Object{given},
+			ExpectPatches: []rtesting.PatchRef{{
+				Kind: "ConfigMap", Namespace: "default", Name: "child",
+				PatchType: types.MergePatchType, Patch: []byte(patched),
+			}},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				child, err := childOf(ctx, cm, "uid-of-child")
+				if err != nil || child.Data["uid"] != "" {
+					return err
+				}
+				patch := client.MergeFromWithOptions(child.DeepCopy(), client.MergeFromWithOptimisticLock{})
+				child.Data["uid"] = string(child.UID)
+				return reconcilers.RetrieveConfigOrDie(ctx).Patch(ctx, child, patch)
+			}),
+		},
+		"applies until rest": {
+			Resource: parent.Object(),
+			Until:    rtesting.Rest(),
+			ExpectApplies: []rtesting.ApplyRef{
+				{Kind: "ConfigMap", Namespace: "default", Name: "a", ApplyConfiguration: corev1ac.ConfigMap("a", "default")},
+				{Kind: "ConfigMap", Namespace: "default", Name: "a", ApplyConfiguration: corev1ac.ConfigMap("a", "default")},
+			},
+			Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+				c := reconcilers.RetrieveConfigOrDie(ctx)
+				return c.Apply(ctx, corev1ac.ConfigMap("a", "default"), client.FieldOwner("me"))
+			}),
+		},
+		"does not see yet what the cache has not seen": {
+			Resource:        parent.Object(),
+			APIGivenObjects: []client.Object{given},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				c := reconcilers.RetrieveConfigOrDie(ctx)
+				if _, err := childOf(ctx, cm, ""); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("the client sees it: %w", err)
+				}
+				return c.APIReader.Get(ctx, client.ObjectKeyFromObject(given), &corev1.ConfigMap{})
+			}),
+		},
+	}
+}
+
+// childOf returns the given child, which must have a UID.
+func childOf(ctx context.Context, cm *corev1.ConfigMap, uid types.UID) (*corev1.ConfigMap, error) {
+	child := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: cm.Namespace, Name: "child"}
+	if err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, key, child); err != nil {
+		return nil, err
+	}
+	if child.UID != uid || child.OwnerReferences[0].UID != cm.UID || child.Namespace != "default" {
+		return nil, fmt.Errorf("the child is %v", child.ObjectMeta)
+	}
+	return child, nil
+}
+
+func TestRowsOfNewTablesRunUnchangedOnARealServer(t *testing.T) {
+	server := newServer(t)
+	rows := ordinary()
+	for name, row := range rows {
+		row.Server = server
+		rows[name] = row
+	}
+	runFaithful(t, rows)
+
+	left := &corev1.ConfigMapList{}
+	if err := server.List(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	for _, cm := range left.Items {
+		if cm.Name == "settings" || cm.Name == "child" {
+			t.Errorf("%s/%s is left behind", cm.Namespace, cm.Name)
+		}
+	}
+}
+
+func TestTheSameRowsInMemory(t *testing.T) { runFaithful(t, ordinary()) }
