@@ -2,6 +2,7 @@ package testing_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 
@@ -39,8 +40,8 @@ func deploymentOf(name string) *appsv1.Deployment {
 	}
 }
 
-// BenchmarkRowOfTwelveCreates measures a row that expects twelve objects to be created.
-func BenchmarkRowOfTwelveCreates(b *testing.B) {
+// rowOfTwelveCreates returns a row that expects twelve objects to be created, and its factory.
+func rowOfTwelveCreates() (cmCase, rtesting.SubReconcilerFactory[*corev1.ConfigMap]) {
 	tc := cmCase{Resource: settings.Object()}
 	var objs []*appsv1.Deployment
 	for i := range 12 {
@@ -49,25 +50,61 @@ func BenchmarkRowOfTwelveCreates(b *testing.B) {
 	}
 	tc.Metadata = does(func(ctx context.Context, _ *corev1.ConfigMap) error {
 		for _, obj := range objs {
-			if err := reconcilers.RetrieveConfigOrDie(ctx).Create(ctx, obj.DeepCopy()); err != nil {
+			err := reconcilers.RetrieveConfigOrDie(ctx).Create(ctx, obj.DeepCopy())
+			if client.IgnoreAlreadyExists(err) != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	factory := func(*testing.T, *cmCase, reconcilers.Config) reconcilers.SubReconciler[*corev1.ConfigMap] {
+	return tc, func(*testing.T, *cmCase, reconcilers.Config) reconcilers.SubReconciler[*corev1.ConfigMap] {
 		return tc.Metadata["node"].(reconcilers.SubReconciler[*corev1.ConfigMap])
 	}
-	run := func(t *testing.T) {
+}
+
+// benchmarkRow measures runs of a row.
+func benchmarkRow(b *testing.B, run func(t *testing.T)) {
+	all := func(string, string) (bool, error) { return true, nil }
+	loop := func(t *testing.T) {
 		for b.Loop() {
-			tc := tc
-			tc.Run(t, scheme, factory)
+			run(t)
 		}
 	}
-	all := func(string, string) (bool, error) { return true, nil }
-	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: run}}) {
+	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: loop}}) {
 		b.Fatal("the case failed")
 	}
+}
+
+func BenchmarkRowOfTwelveCreates(b *testing.B) {
+	tc, factory := rowOfTwelveCreates()
+	benchmarkRow(b, func(t *testing.T) {
+		tc := tc
+		tc.Run(t, scheme, factory)
+	})
+}
+
+// BenchmarkFaithfulRowOfTwelveCreates measures the same row over a faithful store, without and with replays.
+func BenchmarkFaithfulRowOfTwelveCreates(b *testing.B) {
+	tc, factory := rowOfTwelveCreates()
+	for _, faults := range []string{"off", "default"} {
+		b.Run("faults="+faults, func(b *testing.B) {
+			if err := flag.Set("rtesting.faults", faults); err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = flag.Set("rtesting.faults", "default") }()
+			benchmarkRow(b, func(t *testing.T) { cmNodes{"row": tc}.Run(t, scheme, factory) })
+		})
+	}
+}
+
+// BenchmarkFaithfulRowWithoutEffect measures a row that does nothing.
+func BenchmarkFaithfulRowWithoutEffect(b *testing.B) {
+	if err := flag.Set("rtesting.faults", "off"); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = flag.Set("rtesting.faults", "default") }()
+	tc := cmCase{Resource: settings.Object(), Metadata: does(nothing)}
+	benchmarkRow(b, func(t *testing.T) { runFaithful(t, cmNodes{"row": tc}) })
 }
 
 // BenchmarkEqualObjects measures the comparison of two equal Deployments.

@@ -41,6 +41,8 @@ var builtIn = sync.OnceValue(func() map[schema.GroupKind]Type {
 			types[kind.GroupKind()] = t
 		}
 	}
+	definitions := customResourceDefinitions()
+	types[definitions.Kind] = definitions
 	return types
 })
 

@@ -92,22 +92,6 @@ func establish(definition *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// PrepareForDelete implements [DeletePreparer]. The finalizer keeps the definition until its instances are gone.
-func (definitionStrategy) PrepareForDelete(obj client.Object) {
-	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
-	if !slices.Contains(definition.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
-		definition.Finalizers = append(definition.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
-	}
-	terminating := apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: "InstanceDeletionPending",
-		Message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-	}
-	if definition.DeletionTimestamp != nil {
-		terminating.LastTransitionTime = *definition.DeletionTimestamp
-	}
-	definition.Status.Conditions = append(definition.Status.Conditions, terminating)
-}
-
 // Validate implements [Strategy].
 func (definitionStrategy) Validate(obj client.Object) field.ErrorList {
 	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
@@ -139,12 +123,3 @@ var publishedDefinition = sync.OnceValue(func() managedfields.TypeConverter {
 	}
 	return applyconfiguration.NewTypeConverter(scheme)
 })
-
-// DeletePreparer is implemented by a [Strategy] whose objects change when their deletion begins, apart from the
-// metadata that the store sets.
-type DeletePreparer interface {
-	// PrepareForDelete changes an object in place. Its deletion timestamp is set already.
-	PrepareForDelete(obj client.Object)
-}
-
-var _ DeletePreparer = definitionStrategy{}

@@ -154,6 +154,32 @@ additionalProperties:
 {type: integer, x-kubernetes-validations: [{rule: "true", messageExpression: string(self)}]}`,
 }
 
+// updateRows change a good definition that is established.
+var updateRows = map[string]func(*crd){
+	"nothing": func(*crd) {},
+	"label":   func(d *crd) { d.Labels = map[string]string{"a": "b"} },
+	"schema":  func(d *crd) { addProperty(root(d), "x", `{type: string}`) },
+	"status":  func(d *crd) { d.Status = apiextensionsv1.CustomResourceDefinitionStatus{} },
+	"scope":   func(d *crd) { d.Spec.Scope = apiextensionsv1.ClusterScoped },
+	"kind":    func(d *crd) { d.Spec.Names.Kind = "Other" },
+	"group":   func(d *crd) { d.Spec.Group = "other.espalier.dev" },
+	"plural":  func(d *crd) { d.Spec.Names.Plural = "others" },
+	"stored version": func(d *crd) {
+		older := *d.Spec.Versions[0].DeepCopy()
+		older.Name, older.Storage = "v1beta1", false
+		older.Schema.OpenAPIV3Schema.Description = "older"
+		d.Spec.Versions[0].Name = "v2"
+		d.Spec.Versions = append(d.Spec.Versions, older)
+	},
+	"another stored version": func(d *crd) {
+		newer := *d.Spec.Versions[0].DeepCopy()
+		newer.Name, newer.Schema.OpenAPIV3Schema.Description = "v2", "newer"
+		d.Spec.Versions[0].Storage = false
+		d.Spec.Versions = append(d.Spec.Versions, newer)
+	},
+	"bad schema": func(d *crd) { addProperty(root(d), "x", `{}`) },
+}
+
 func init() {
 	for row, property := range propertyRows {
 		definitionRows[row] = func(d *crd) { addProperty(root(d), "x", property) }

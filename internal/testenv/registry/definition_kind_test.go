@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,6 +76,58 @@ func TestDefinitionsOnServer(t *testing.T) {
 		})
 	}
 	recordServer(t, "definitions", got)
+}
+
+// TestDefinitionUpdates updates a definition with the strategy. It answers as a real API server did.
+func TestDefinitionUpdates(t *testing.T) {
+	t.Parallel()
+	strategy := definitionStrategy(t)
+	live := changed(t, inGroupOfItsOwn)
+	live.UID, live.ResourceVersion, live.CreationTimestamp = "uid", "1", metav1.Unix(1, 0)
+	strategy.PrepareForCreate(live)
+	before := live.DeepCopy()
+	got := answers{}
+	for row, change := range updateRows {
+		next := live.DeepCopy()
+		change(next)
+		strategy.PrepareForUpdate(next, live, "")
+		if errs := strategy.ValidateUpdate(next, live, ""); len(errs) > 0 {
+			got[row] = []answer{refusal(errs).withoutValues()}
+		} else {
+			got[row] = []answer{definitionAcceptance(t, next)}
+		}
+		if diff := gocmp.Diff(before, live); diff != "" {
+			t.Fatalf("row %q: the old definition has changed (-before +after):\n%s", row, diff)
+		}
+	}
+	compareRecorded(t, "updates", got)
+}
+
+// TestDefinitionUpdatesOnServer updates a definition of a real API server, in dry runs.
+func TestDefinitionUpdatesOnServer(t *testing.T) {
+	t.Parallel()
+	c, _ := server(t)
+	live := changed(t, inGroupOfItsOwn)
+	establish(t, c, live)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+		t.Fatal(err)
+	}
+	got := answers{}
+	for row, change := range updateRows {
+		next := live.DeepCopy()
+		change(next)
+		if err := c.Update(t.Context(), next, client.DryRunAll); err != nil {
+			got[row] = []answer{serverAnswer(t, nil, err).withoutValues()}
+		} else {
+			got[row] = []answer{definitionAcceptance(t, next)}
+		}
+	}
+	recordServer(t, "updates", got)
+}
+
+// inGroupOfItsOwn lets a definition exist next to those of other tests.
+func inGroupOfItsOwn(d *crd) {
+	d.Name, d.Spec.Group = "checks.updates.espalier.dev", "updates.espalier.dev"
 }
 
 // definitionAcceptance leaves out the schemas, and the times and order of conditions.

@@ -108,12 +108,15 @@ func validateNames(names *apiextensionsv1.CustomResourceDefinitionNames, path *f
 		errs = append(errs, field.Invalid(
 			path.Child("listKind"), names.ListKind, "kind and listKind may not be the same"))
 	}
-	for list, values := range map[string][]string{"shortNames": names.ShortNames, "categories": names.Categories} {
-		for i, value := range values {
-			if problems := utilvalidation.IsDNS1035Label(value); len(problems) > 0 {
-				errs = append(errs, field.Invalid(
-					path.Child(list).Index(i), value, strings.Join(problems, ",")))
-			}
+	errs = append(errs, validateLabels(names.ShortNames, path.Child("shortNames"))...)
+	return append(errs, validateLabels(names.Categories, path.Child("categories"))...)
+}
+
+func validateLabels(values []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, value := range values {
+		if problems := utilvalidation.IsDNS1035Label(value); len(problems) > 0 {
+			errs = append(errs, field.Invalid(path.Index(i), value, strings.Join(problems, ",")))
 		}
 	}
 	return errs

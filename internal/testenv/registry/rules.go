@@ -48,6 +48,8 @@ var contentRules = map[schema.GroupVersionKind]rules{
 	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}:       of(nil, validateIngress),
 	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}: of(completeNetworkPolicy, nil),
 
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}: of(nil, validateDisruptionBudget),
+
 	{Group: rbac, Version: "v1", Kind: "ClusterRole"}: of(nil, validateClusterRole),
 	{Group: rbac, Version: "v1", Kind: "ClusterRoleBinding"}: of(
 		completeClusterRoleBinding, validateClusterRoleBinding),

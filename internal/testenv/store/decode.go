@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
 )
 
 // decodeRequest is decode for the body of a request.
@@ -23,6 +25,13 @@ func (r *resource) decodeRequest(obj client.Object, w write) (client.Object, []m
 
 // decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart.
 func (r *resource) decode(obj client.Object) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		content, err := jsonmerge.Normalize(u.Object)
+		if err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+		obj = &unstructured.Unstructured{Object: content}
+	}
 	sent := obj.GetManagedFields()
 	next := obj
 	if reflect.TypeOf(obj) != r.goType {

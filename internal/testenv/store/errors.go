@@ -21,8 +21,6 @@ var (
 	errStatusOfPartial = errors.New("cannot update subresource using only metadata -- did you mean to patch?")
 )
 
-var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
-
 // checkName refuses what names no object.
 func (r *resource) checkName(namespace, name string) error {
 	switch {
@@ -69,6 +67,8 @@ func noSubresource(r *resource, name string) error {
 	return apierrors.NewGenericServerResponse(
 		http.StatusNotFound, "", r.resource, name, "", 0, true)
 }
+
+var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
 
 // refuseTerminating is the error for the creation of an object whose definition is being deleted.
 func refuseTerminating(r *resource, name string) error {

@@ -1,11 +1,15 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -122,4 +126,88 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// widgets defines a kind with a status, defaults and two versions.
+func widgets() *apiextensionsv1.CustomResourceDefinition {
+	object := func(fields map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields}
+	}
+	schema := object(map[string]apiextensionsv1.JSONSchemaProps{
+		"spec": object(map[string]apiextensionsv1.JSONSchemaProps{
+			"size":  {Type: "integer", Minimum: new(float64(0))},
+			"color": {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"blue"`)}},
+		}),
+		"status": object(map[string]apiextensionsv1.JSONSchemaProps{"ready": {Type: "boolean"}, "size": {Type: "integer"}}),
+	})
+	version := apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: "v1", Served: true, Storage: true,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
+		Subresources: &apiextensionsv1.CustomResourceSubresources{
+			Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+			Scale: &apiextensionsv1.CustomResourceSubresourceScale{
+				SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.size",
+			},
+		},
+		SelectableFields: []apiextensionsv1.SelectableField{{JSONPath: ".spec.color"}},
+	}
+	beta := *version.DeepCopy()
+	beta.Name, beta.Storage = "v1beta1", false
+	d := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version, beta},
+		},
+	}
+	d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	return d
+}
+
+func widget(name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1), "color": "blue"}}}
+	u.SetGroupVersionKind(appVersion.WithKind("Widget"))
+	u.SetNamespace("ns")
+	u.SetName(name)
+	return u
+}
+
+// exists reports whether an object is there.
+func exists(t testing.TB, c client.Reader, obj client.Object) bool {
+	t.Helper()
+	err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// reason checks the reason of an error; empty is none.
+func reason(t testing.TB, err error, want metav1.StatusReason, text string) {
+	t.Helper()
+	if want == "" && text == "" {
+		must(t, err)
+		return
+	}
+	if err == nil || apierrors.ReasonForError(err) != want || !strings.Contains(err.Error(), text) {
+		t.Errorf("got the error %v, want one with the reason %q and %q", err, want, text)
+	}
+}
+
+// hasCause reports whether an error of an API server has a cause.
+func hasCause(err error, cause metav1.CauseType) bool {
+	_, ok := apierrors.StatusCause(err, cause)
+	return ok
+}
+
+// kinds are kinds of the group of these tests.
+func kinds(names ...string) []schema.GroupKind {
+	var kinds []schema.GroupKind
+	for _, name := range names {
+		kinds = append(kinds, appVersion.WithKind(name).GroupKind())
+	}
+	return kinds
 }

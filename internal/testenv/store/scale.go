@@ -139,9 +139,12 @@ func (s *Store) patchScale(r *resource, live *record, p patchRequest, w write) (
 // replaceScale sets the replicas of an object, and returns its scale. The caller holds the lock.
 func (s *Store) replaceScale(r *resource, live *record, scale *autoscalingv1.Scale, w write) (*record, error) {
 	if scale.Spec.Replicas < 0 {
-		kind := schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "Scale"}
+		kind, path := schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "Scale"}, field.NewPath("spec", "replicas")
+		if r.definition != nil {
+			path = field.NewPath(".spec.replicas") // An API server names the JSON path.
+		}
 		return nil, apierrors.NewInvalid(kind, live.name, field.ErrorList{field.Invalid(
-			field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0")})
+			path, scale.Spec.Replicas, "must be greater than or equal to 0")})
 	}
 	paths, _ := r.scalePaths()
 	content, err := live.content(r.gvk.GroupVersion())

@@ -10,13 +10,20 @@ import (
 
 var timeType = reflect.TypeFor[metav1.Time]()
 
-// hasTimes says of a Go type whether its values may have a [metav1.Time] in them.
-var hasTimes sync.Map
+// timeful says of a Go type whether its values may have a [metav1.Time] in them, and of a struct in which fields.
+type timeful struct {
+	any    bool
+	fields []int
+}
+
+// timefulTypes saves looking through a Go type for each object.
+var timefulTypes sync.Map
 
 // truncateTimes cuts the times in a value to seconds, in place, as their way to an API server does: JSON has whole
-// seconds.
+// seconds. Times behind an interface stay.
 func truncateTimes(v reflect.Value) {
-	if !mayHaveTimes(v.Type()) {
+	plan := timefulOf(v.Type())
+	if !plan.any {
 		return
 	}
 	switch v.Kind() {
@@ -36,31 +43,36 @@ func truncateTimes(v reflect.Value) {
 			v.SetMapIndex(key, value)
 		}
 	case reflect.Struct:
-		if t, ok := reflect.TypeAssert[metav1.Time](v); ok {
-			if v.CanSet() && t.Nanosecond() != 0 {
-				v.Set(reflect.ValueOf(metav1.NewTime(t.Truncate(time.Second))))
+		if t, ok := v.Addr().Interface().(*metav1.Time); ok {
+			if t.Nanosecond() != 0 {
+				*t = metav1.NewTime(t.Truncate(time.Second))
 			}
 			return
 		}
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				truncateTimes(v.Field(i))
-			}
+		for _, i := range plan.fields {
+			truncateTimes(v.Field(i))
 		}
 	}
 }
 
-// mayHaveTimes reports whether values of a type may have times in them that are not behind an interface.
-func mayHaveTimes(t reflect.Type) bool {
-	if known, ok := hasTimes.Load(t); ok {
-		return known.(bool)
+func timefulOf(t reflect.Type) timeful {
+	if known, ok := timefulTypes.Load(t); ok {
+		return known.(timeful)
 	}
-	found := findTimes(t, map[reflect.Type]bool{})
-	hasTimes.Store(t, found)
-	return found
+	plan := timeful{any: hasTimes(t, map[reflect.Type]bool{})}
+	if t.Kind() == reflect.Struct && t != timeType {
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() && hasTimes(f.Type, map[reflect.Type]bool{}) {
+				plan.fields = append(plan.fields, i)
+			}
+		}
+	}
+	timefulTypes.Store(t, plan)
+	return plan
 }
 
-func findTimes(t reflect.Type, seen map[reflect.Type]bool) bool {
+// hasTimes reports whether values of a type may have times in them. Seen has the types that are being looked through.
+func hasTimes(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if t == timeType {
 		return true
 	}
@@ -70,10 +82,10 @@ func findTimes(t reflect.Type, seen map[reflect.Type]bool) bool {
 	seen[t] = true
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return findTimes(t.Elem(), seen)
+		return hasTimes(t.Elem(), seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() && findTimes(f.Type, seen) {
+			if f := t.Field(i); f.IsExported() && hasTimes(f.Type, seen) {
 				return true
 			}
 		}
