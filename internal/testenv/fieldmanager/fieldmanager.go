@@ -52,6 +52,7 @@ type Manager struct {
 	version fieldpath.APIVersion
 	schema  *mergeSchema
 	updater *merge.Updater
+	applies cache
 }
 
 // New returns the manager of a kind. Converter returns its merge schema; it is called when a schema is needed for the
@@ -112,6 +113,21 @@ func (m *Manager) Applied(
 	if config.GetManagedFields() != nil {
 		return nil, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
 	}
+	owner := ownerOf(w, metav1.ManagedFieldsOperationApply, m.version)
+	r := request{client.ObjectKeyFromObject(config), fields, owner, force, w.Time.Unix()}
+	if obj, after, ok := m.applies.find(r, live, config); ok {
+		return obj, after, nil
+	}
+	obj, after, err := m.applied(live, fields, config, force, w)
+	if err == nil {
+		m.applies.add(r, live, config, obj, after)
+	}
+	return obj, after, err
+}
+
+func (m *Manager) applied(
+	live client.Object, fields *Fields, config client.Object, force bool, w Write,
+) (client.Object, *Fields, error) {
 	applied, err := m.schema.typed(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to create typed patch object (%s): %w", m.schema.describe(config), err)

@@ -94,6 +94,58 @@ func TestAppliedWithoutChange(t *testing.T) {
 	}
 }
 
+// Replays make the same applies again and again.
+func TestEqualAppliesAreComputedOnce(t *testing.T) {
+	t.Parallel()
+	type request struct {
+		live *corev1.ConfigMap
+		step
+	}
+	newRequest := func() *request {
+		return &request{configMap(map[string]string{"l": "1"}), step{
+			config: applied(object{"k": "1"}), write: fieldmanager.Write{Manager: "a"},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*request)
+		known  bool
+	}{
+		"equal":               {change: func(*request) {}, known: true},
+		"another live object": {change: func(r *request) { r.live.Data["l"] = "2" }},
+		"another value":       {change: func(r *request) { r.config = applied(object{"k": "2"}) }},
+		"another name":        {change: func(r *request) { r.config.SetName("two") }},
+		"another manager":     {change: func(r *request) { r.write.Manager = "b" }},
+		"another subresource": {change: func(r *request) { r.write.Subresource = "status" }},
+		"another time":        {change: func(r *request) { r.write.Time = time.Unix(1, 0) }},
+		"force":               {change: func(r *request) { r.force = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, first, second := configMaps(), newRequest(), newRequest()
+			before, fieldsBefore, err := writeOurs(m, first.live, nil, first.step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tc.change(second)
+			want, wantedFields, _ := writeOurs(configMaps(), second.live, nil, second.step)
+			got, fields, err := writeOurs(m, second.live, nil, second.step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got) + cmp.Diff(wantedFields.Entries(), fields.Entries()); diff != "" {
+				t.Errorf("the answer differs from that of a manager that knows nothing (-want, +got):\n%s", diff)
+			}
+			if (fields == fieldsBefore) != tc.known {
+				t.Errorf("known: %v, wanted %v", !tc.known, tc.known)
+			}
+			again, _, _ := writeOurs(m, second.live, nil, second.step)
+			if got == before || again == got {
+				t.Error("two answers are one object")
+			}
+		})
+	}
+}
+
 // The result belongs to the caller, who completes it.
 func TestAppliedResultIsACopy(t *testing.T) {
 	t.Parallel()
