@@ -58,8 +58,8 @@ type Manager struct {
 // New returns the manager of a kind. Converter returns its merge schema; it is called when a schema is needed for the
 // first time, because it takes a while to parse one. Create returns an empty object of the Go type of the kind.
 //
-// An entry that was written by way of another version of the kind is kept if the converter knows that version. Objects
-// are taken to be the same in all versions.
+// The versions of a kind are taken to differ in nothing but their name. So entries that were written by way of another
+// version are kept. An entry of another group is dropped by the next write.
 func New(
 	kind schema.GroupVersionKind, converter func() managedfields.TypeConverter, create func() client.Object,
 ) *Manager {

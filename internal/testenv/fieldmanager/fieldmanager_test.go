@@ -205,11 +205,11 @@ func TestConflictsAreWordedAsByAnAPIServer(t *testing.T) {
 func TestEntriesOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	kind := testKinds["Deployment"]
-	m := fieldmanager.New(kind.GroupVersionKind, fieldmanager.BuiltInOrDeduced, kind.create)
+	m := fieldmanager.New(kind.GroupVersionKind, kind.converter, kind.create)
 	content := kind.identity()
 	set(content, "spec.replicas", int64(1))
 	live := kind.asObject(content)
-	for version, known := range map[string]bool{"apps/v1beta2": true, "apps/v9": false} {
+	for version, kept := range map[string]bool{"apps/v1beta2": true, "extensions/v1beta1": false} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			fields, err := fieldmanager.Decode([]metav1.ManagedFieldsEntry{{
@@ -222,10 +222,38 @@ func TestEntriesOfOtherVersions(t *testing.T) {
 			config := &unstructured.Unstructured{Object: kind.identity()}
 			set(config.Object, "spec.replicas", int64(2))
 			_, _, err = m.Applied(live, fields, config, false, fieldmanager.Write{Manager: "a"})
-			if apierrors.IsConflict(err) != known || (err != nil && !known) {
-				t.Errorf("got error %v, a conflict is wanted: %v", err, known)
+			if apierrors.IsConflict(err) != kept || (err != nil && !kept) {
+				t.Errorf("got error %v, a conflict is wanted: %v", err, kept)
 			}
 		})
+	}
+}
+
+// A manager that applies by way of another version still removes what it applied before.
+func TestAppliedByWayOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	kind := testKinds["Gadget"]
+	var live client.Object
+	var fields *fieldmanager.Fields
+	for _, version := range []string{"v1", "v2"} {
+		kind.Version = version
+		m := fieldmanager.New(kind.GroupVersionKind, kind.converter, kind.create)
+		config := &unstructured.Unstructured{Object: kind.identity()}
+		set(config.Object, "spec."+version, "applied")
+		if live != nil {
+			live.(*unstructured.Unstructured).SetAPIVersion(kind.GroupVersion().String())
+		}
+		var err error
+		if live, fields, err = m.Applied(live, fields, config, false, fieldmanager.Write{Manager: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(object{"v2": "applied"}, live.(*unstructured.Unstructured).Object["spec"]); diff != "" {
+		t.Errorf("the spec differs (-want, +got):\n%s", diff)
+	}
+	want := map[string]string{"a Apply  example.com/v2": `{"f:spec":{".":{},"f:v2":{}}}`}
+	if diff := cmp.Diff(want, owners(fields)); diff != "" {
+		t.Errorf("managed fields differ (-want, +got):\n%s", diff)
 	}
 }
 
