@@ -228,7 +228,8 @@ func share(faults []Fault, n int) []Fault {
 // sample is how many faults are paired at most.
 const sample = 16
 
-// pairs returns the pairs of a sample of faults, which are in the order of their calls. Two at one call never happen both.
+// pairs returns the pairs of a sample of faults, which are in the order of their calls. Two at one call never happen in
+// one run.
 func pairs(faults []Fault) [][]Fault {
 	faults = share(faults, (len(faults)+sample-1)/sample)
 	var all [][]Fault
