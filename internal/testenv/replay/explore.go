@@ -139,11 +139,14 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, err
 		if _, err := r.makeRequest(ctx); err != nil {
 			return nil, nil, err
 		}
-		differences = compareRest(r.demands(end.mask), e.end.demands, e.options.Ignore)
+		differences = compareRest(r.demandsAtRest(end.mask), e.end.demands, e.options.Ignore)
 	}
 	if len(differences) == 0 {
 		return nil, r, nil
 	}
+	r.stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return &Finding{Faults: faults, Story: story(requests, rested), Differences: differences}, r, nil
 }
 
@@ -201,6 +204,8 @@ func (e *explorer) requests() int { return cmp.Or(e.options.Requests, 20) }
 
 // points returns the faults to run, one at a time.
 func (e *explorer) points(r *run) []Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var faults []Fault
 	for _, fault := range points(r.calls(), r.journal()) {
 		if e.options.Skip == nil || !e.options.Skip(fault) {

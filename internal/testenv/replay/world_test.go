@@ -265,6 +265,29 @@ func TestADoneContextMakesNoCall(t *testing.T) {
 	run(t, program)
 }
 
+func TestCallsMayOutliveTheirRequest(t *testing.T) {
+	t.Parallel()
+	var left sync.WaitGroup
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		left.Go(func() {
+			for range 100 {
+				_, _ = exists(context.Background(), p, "other")
+				_ = p.world.Do(context.Background(), "GET /", func() error { return nil })
+			}
+		})
+		return p.ensure(ctx, "one")
+	})
+	for range 10 {
+		fault := replay.Fault{Sort: replay.LosesAnswer, Call: "create ConfigMap ns/one"}
+		ignore := func(_, path string) bool { return path == "rest" }
+		found, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{Ignore: ignore})
+		if found != nil || err != nil {
+			t.Errorf("got %v, %v", found, err)
+		}
+	}
+	left.Wait()
+}
+
 // stubborn returns a program whose result is the same each time.
 func stubborn(t *testing.T, make func() (reconcile.Result, error)) replay.Program {
 	program := programOf(given(t, widget()), nil)
