@@ -291,6 +291,8 @@ func TestAFaultThatDoesNotHappenIsAnError(t *testing.T) {
 		},
 		// Nothing of the kind changed yet.
 		`Stale("get ConfigMap ns/one") did not happen`: {Sort: replay.Stale, Call: "get ConfigMap ns/one"},
+		// It is no read.
+		`Stale("patch ConfigMap ns/one") did not happen`: {Sort: replay.Stale, Call: "patch ConfigMap ns/one"},
 	} {
 		_, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -138,6 +138,9 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 
 // hold has the cache of a call hide the last change of the kind, and reports whether there was one.
 func (r *run) hold(call *call) bool {
+	if !call.cached() {
+		return false
+	}
 	c := call.cluster
 	last := int64(0)
 	for _, change := range c.store.Changes(c.base) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -117,6 +116,3 @@ func (q *request) delay() time.Duration {
 	}
 	return max(q.result.RequeueAfter, 0)
 }
-
-// external reports whether something outside of the clusters was called.
-func (q *request) external() bool { return slices.ContainsFunc(q.calls, (*call).external) }
