@@ -51,7 +51,7 @@ func unreleased(message string) func(*v1alpha1.Platform) {
 const noSuchRelease = `there is no release "9.9"; there are 1.0, 1.1, 2.0`
 
 func TestRelease(t *testing.T) {
-	table := rtesting.SubReconcilerTests[*v1alpha1.Platform]{
+	table := rtesting.NodeTests[*v1alpha1.Platform]{
 		"there is such a release": {
 			Resource:       platform.Object(),
 			ExpectResource: platform.With(released).Object(),
@@ -78,7 +78,7 @@ func TestNoRelease(t *testing.T) {
 	lost := platform.With(asksFor("9.9"), rtesting.Initialized, unreleased(noSuchRelease), rtesting.Observed)
 	updated := rtesting.Normal(platform, "StatusUpdated", "Updated status")
 	settings := rtesting.NewFixture(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x-settings"}})
-	table := rtesting.ReconcilerTests{
+	table := rtesting.RootTests{
 		"it is new": {
 			GivenObjects:        []client.Object{platform.With(asksFor("9.9"))},
 			ExpectEvents:        []rtesting.Event{updated},

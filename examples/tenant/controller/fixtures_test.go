@@ -20,7 +20,7 @@ import (
 // Short names for what all tables are made of.
 type (
 	object = client.Object
-	tests  = rtesting.SubReconcilerTests[*v1alpha1.Tenant]
+	tests  = rtesting.NodeTests[*v1alpha1.Tenant]
 	node   = reconcilers.SubReconciler[*v1alpha1.Tenant]
 )
 

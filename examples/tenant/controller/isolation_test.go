@@ -27,6 +27,7 @@ func TestIsolation(t *testing.T) {
 	run(t, tests{
 		"there is no policy yet": {
 			Resource:       tenant.Object(),
+			GivenObjects:   []object{namespace},
 			ExpectResource: isolated.Object(),
 			ExpectCreates:  []object{policy},
 			ExpectEvents:   []rtesting.Event{normal("Created", `Created NetworkPolicy "isolation"`)},

@@ -27,6 +27,7 @@ func TestLimits(t *testing.T) {
 		"they are made of the defaults": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed(),
+			GivenObjects:       []object{namespace},
 			ExpectResource:     tenant.With(inForce).Object(),
 			ExpectCreates:      []object{limits},
 			ExpectEvents:       []rtesting.Event{normal("Created", `Created LimitRange "limits"`)},
@@ -61,7 +62,7 @@ func TestLimitsThatTheServerCompletes(t *testing.T) {
 		l.Spec.Limits[0].DefaultRequest = l.Spec.Limits[0].Default
 	}
 
-	run(t, tests{
+	rtesting.SubReconcilerTests[*v1alpha1.Tenant]{
 		"created": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed(),
@@ -81,5 +82,5 @@ func TestLimitsThatTheServerCompletes(t *testing.T) {
 				GivenObjects:       []object{limits.With(complete)},
 			}},
 		},
-	}, controller.Limits)
+	}.RunNode(t, scheme, controller.Limits)
 }

@@ -54,6 +54,7 @@ func TestMembers(t *testing.T) {
 		"they get the role of the tenant": {
 			Resource:           team("").Object(),
 			GivenStashedValues: parsed(),
+			GivenObjects:       []object{namespace},
 			ExpectResource:     team("").With(allBound).Object(),
 			ExpectCreates:      []object{teamEdits, annEdits},
 			ExpectEvents:       []rtesting.Event{created(teamEdits), created(annEdits)},
@@ -74,10 +75,12 @@ func TestMembers(t *testing.T) {
 			ExpectEvents:       []rtesting.Event{deleted(annEdits), created(annViews)},
 		},
 		"all have roles of their own": {
-			Resource: team("guest").With(annAlone, noRole).Object(), GivenStashedValues: parsed(),
-			ExpectResource: team("guest").With(annAlone, noRole, allBound).Object(),
-			ExpectCreates:  []object{annViews},
-			ExpectEvents:   []rtesting.Event{created(annViews)},
+			Resource:           team("guest").With(annAlone, noRole).Object(),
+			GivenStashedValues: parsed(),
+			GivenObjects:       []object{namespace},
+			ExpectResource:     team("guest").With(annAlone, noRole, allBound).Object(),
+			ExpectCreates:      []object{annViews},
+			ExpectEvents:       []rtesting.Event{created(annViews)},
 		},
 		"a role means something else now": {
 			Resource:           team("").With(annAlone).Object(),

@@ -31,6 +31,7 @@ func TestQuota(t *testing.T) {
 		"it is made of the defaults": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed(),
+			GivenObjects:       []object{namespace},
 			ExpectResource:     tenant.With(inForce).Object(),
 			ExpectCreates:      []object{quota},
 			ExpectEvents:       []rtesting.Event{normal("Created", `Created ResourceQuota "quota"`)},
@@ -38,6 +39,7 @@ func TestQuota(t *testing.T) {
 		"what the tenant asks for goes first": {
 			Resource:           tenant.With(asksForPods("50")).Object(),
 			GivenStashedValues: parsed(),
+			GivenObjects:       []object{namespace},
 			ExpectResource:     tenant.With(asksForPods("50"), inForce).Object(),
 			ExpectCreates:      []object{quota.With(allowsPods("50"))},
 			ExpectEvents:       []rtesting.Event{normal("Created", `Created ResourceQuota "quota"`)},

@@ -32,19 +32,21 @@ func TestRegistry(t *testing.T) {
 	list := func(data map[string]string) func(*corev1.ConfigMap) {
 		return func(c *corev1.ConfigMap) { c.Data = data }
 	}
+	platform := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "platform"}}
 	event := func(reason, message string) rtesting.Event { return rtesting.Normal(registry, reason, message) }
 	tracked := []rtesting.TrackRequest{{
 		Tracker:          types.NamespacedName{Namespace: "platform", Name: "tenants"},
 		TrackedReference: tracker.Reference{APIGroup: v1alpha1.GroupVersion.Group, Kind: "Tenant", Selector: labels.Everything()},
 	}}
 
-	table := rtesting.ReconcilerTests{
+	table := rtesting.RootTests{
 		"there are no tenants": {
+			GivenObjects:  []object{platform},
 			ExpectCreates: []object{registry.With(list(nil))},
 			ExpectEvents:  []rtesting.Event{event("Created", `Created ConfigMap "tenants"`)},
 		},
 		"there are some": {
-			GivenObjects:  []object{onboarded, globex},
+			GivenObjects:  []object{platform, onboarded, globex},
 			ExpectCreates: []object{registry},
 			ExpectEvents:  []rtesting.Event{event("Created", `Created ConfigMap "tenants"`)},
 		},

@@ -44,7 +44,7 @@ func TestTenant(t *testing.T) {
 	release := guard
 	release.Patch = []byte(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`)
 
-	table := rtesting.ReconcilerTests{
+	table := rtesting.RootTests{
 		"it is new": {
 			GivenObjects:  []object{tenant, defaults},
 			ExpectTracks:  tracked,
@@ -124,7 +124,7 @@ func TestTenantWithMembers(t *testing.T) {
 	bound := staffed.With(isTrue(v1alpha1.MembersReady, "Bound"), rtesting.Observed)
 	dir := directoryOf(t, []directory.Entry{{Tenant: "acme", UID: "acme-uid"}})
 
-	runTenants(t, rtesting.ReconcilerTests{
+	runTenants(t, rtesting.RootTests{
 		"they are bound, and the directory knows them": {
 			GivenObjects:        []object{staffed, defaults, namespace, quota, limits},
 			ExpectTracks:        tracks("", "ConfigMap", "platform", "defaults"),
@@ -146,7 +146,7 @@ func TestTenantWithoutDirectory(t *testing.T) {
 	dir := directoryOf(t, []directory.Entry{{Tenant: "acme", UID: "acme-uid"}})
 	dir.SetOutage(true)
 
-	runTenants(t, rtesting.ReconcilerTests{
+	runTenants(t, rtesting.RootTests{
 		"it was listed": {
 			GivenObjects:        []object{onboarded, defaults, namespace, limits},
 			ExpectTracks:        tracked,
@@ -170,7 +170,7 @@ func TestTenantWithoutDirectory(t *testing.T) {
 }
 
 // runTenants runs a table with the directory that newDirectory returns for each case.
-func runTenants(t *testing.T, table rtesting.ReconcilerTests, newDirectory func() directory.Directory) {
+func runTenants(t *testing.T, table rtesting.RootTests, newDirectory func() directory.Directory) {
 	t.Helper()
 	for name, tc := range table {
 		tc.Request.Name = "acme"

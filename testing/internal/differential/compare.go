@@ -158,6 +158,8 @@ var ignored = []string{
 // compareContent says which fields only one of two objects has, and which are different.
 func compareContent(memory, server map[string]any) string {
 	for _, content := range []map[string]any{memory, server} {
+		delete(content, "apiVersion")
+		delete(content, "kind")
 		metadata, _ := content["metadata"].(map[string]any)
 		for _, name := range ignored {
 			delete(metadata, name)
@@ -254,8 +256,6 @@ func contentOf(obj runtime.Object) map[string]any {
 	if utiljson.Unmarshal(raw, &content) != nil {
 		return nil
 	}
-	delete(content, "apiVersion")
-	delete(content, "kind")
 	if _, ok := content["items"]; ok {
 		delete(content, "metadata")
 	}

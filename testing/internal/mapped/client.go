@@ -21,7 +21,8 @@ import (
 type ClientOptions struct {
 	// FieldManager is who writes if the call does not say; empty leaves it to the client behind.
 	FieldManager string
-	// Cached says that it does not read what the server hides.
+	// Cached says that it reads as from a cache: it does not see what the server hides, and objects that it reads say
+	// their kind.
 	Cached bool
 }
 
@@ -77,7 +78,23 @@ func (c *mappedClient) Get(
 	if err := c.server.inner.Get(ctx, client.ObjectKeyFromObject(t.on), t.on, opts...); err != nil {
 		return c.server.error(err)
 	}
-	return c.server.answer(t, t.on, obj)
+	if err := c.server.answer(t, t.on, obj); err != nil {
+		return err
+	}
+	if !c.Cached {
+		kind = schema.GroupVersionKind{}
+	}
+	says(obj, kind)
+	return nil
+}
+
+// says sets the kind on an object of a Go type.
+func says(obj client.Object, kind schema.GroupVersionKind) {
+	switch obj.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata:
+	default:
+		obj.GetObjectKind().SetGroupVersionKind(kind)
+	}
 }
 
 // Create implements [client.Client].
@@ -89,7 +106,11 @@ func (c *mappedClient) Create(ctx context.Context, obj client.Object, opts ...cl
 	}
 	c.server.writes(t.kind)
 	opts = append([]client.CreateOption{c.owner()}, opts...)
-	return c.write(t, obj, u, func() error { return c.server.inner.Create(ctx, u, opts...) })
+	err = c.write(t, obj, u, func() error { return c.server.inner.Create(ctx, u, opts...) })
+	if err == nil {
+		says(obj, schema.GroupVersionKind{})
+	}
+	return err
 }
 
 // Update implements [client.Client].

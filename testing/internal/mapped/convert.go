@@ -9,7 +9,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -116,8 +115,7 @@ func (s *Server) answer(t target, u *unstructured.Unstructured, obj client.Objec
 	return fill(obj, u.Object)
 }
 
-// fill makes obj what the content says. A Go type of a scheme does not say its kind, as in the answers of an API
-// server.
+// fill makes obj what the content says. An object of a Go type keeps the kind that is set on it.
 func fill(obj runtime.Object, content map[string]any) error {
 	switch obj := obj.(type) {
 	case *unstructured.Unstructured:
@@ -127,13 +125,12 @@ func fill(obj runtime.Object, content map[string]any) error {
 		obj.SetUnstructuredContent(content)
 		return nil
 	}
+	kind := obj.GetObjectKind().GroupVersionKind()
 	reflect.ValueOf(obj).Elem().SetZero()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj); err != nil {
 		return fmt.Errorf("cannot convert the answer to %T: %w", obj, err)
 	}
-	if _, ok := obj.(*metav1.PartialObjectMetadata); !ok {
-		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	}
+	obj.GetObjectKind().SetGroupVersionKind(kind)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/store"
@@ -40,6 +41,12 @@ func (c *mappedClient) List(ctx context.Context, list client.ObjectList, opts ..
 			return err
 		}
 		items = append(items, item.Object)
+	}
+	if !saysKinds(list) && !c.Cached && isBuiltIn(kind) {
+		for _, item := range items {
+			delete(item.(map[string]any), "apiVersion")
+			delete(item.(map[string]any), "kind")
+		}
 	}
 	return c.server.fillList(list, u, items)
 }
@@ -75,16 +82,22 @@ func (s *Server) fillList(list client.ObjectList, u *unstructured.UnstructuredLi
 		}
 		return nil
 	}
-	if _, ok := list.(*metav1.PartialObjectMetadataList); !ok {
-		for _, item := range items {
-			delete(item.(map[string]any), "apiVersion")
-			delete(item.(map[string]any), "kind")
-		}
+	return fill(list, u.Object)
+}
+
+// saysKinds reports whether the items of a list say their kind whatever the API server answers.
+func saysKinds(list client.ObjectList) bool {
+	switch list.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadataList:
+		return true
+	default:
+		return false
 	}
-	kind := list.GetObjectKind().GroupVersionKind()
-	err := fill(list, u.Object)
-	list.GetObjectKind().SetGroupVersionKind(kind)
-	return err
+}
+
+// isBuiltIn reports whether an API server lists objects of the kind without saying their kind.
+func isBuiltIn(kind schema.GroupVersionKind) bool {
+	return clientgoscheme.Scheme.Recognizes(kind) || isDefinition(kind.GroupKind())
 }
 
 // sees reports whether an object on the API server is one of the row, and not hidden.
