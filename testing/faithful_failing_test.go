@@ -52,6 +52,25 @@ func init() {
 			want:     []string{"ExpectDeletes[0] not observed"},
 			unwanted: []string{"replayed"},
 		},
+		"two versions of an object": {
+			run: faithful(cmCase{
+				Metadata: does(nothing), GivenObjects: []client.Object{pod, configMap("one")},
+				APIGivenObjects: []client.Object{pod, configMap("one", "k", "newer")},
+			}),
+			want: []string{
+				"APIGivenObjects[1], ConfigMap default/one, is another version than that of the GivenObjects",
+			},
+		},
+		"another version of the resource": {
+			run:  faithful(cmCase{Metadata: does(nothing), APIGivenObjects: []client.Object{changed}}),
+			want: []string{"APIGivenObjects[0], ConfigMap default/settings, is another version"},
+		},
+		"additional reconciles in virtual time": {
+			run: faithful(cmCase{
+				Metadata: does(nothing), VirtualTime: true, AdditionalReconciles: []cmCase{{Name: "again"}},
+			}),
+			want: []string{"a row in virtual time has no AdditionalReconciles"},
+		},
 		"no rest": {
 			run: faithful(cmCase{Until: rtesting.Rest(), Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
 				return reconcilers.RetrieveConfigOrDie(ctx).Patch(ctx, changed.Object(), client.RawPatch(

@@ -205,6 +205,9 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 		if next.Focus {
 			panic("Focus is not allowed for AdditionalReconciles")
 		}
+		if tc.VirtualTime {
+			t.Fatal("a row in virtual time has no AdditionalReconciles: a bubble has no subtests")
+		}
 		next.origin, next.faithful, next.continues = tc.origin.nested(next.Name), tc.faithful, true
 		t.Run(next.Name, func(t *testing.T) {
 			t.Helper()
