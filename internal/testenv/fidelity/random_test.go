@@ -188,7 +188,8 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // kindsOfCalls are as often as they are tried. What collects garbage is left out: nobody knows when it happens.
 var kindsOfCalls = []func(r *rand.Rand) randomCall{
-	randomCreate, randomCreate, randomUpdate, randomUpdate, randomUpdate, randomStatus, randomPatch, randomPatch, randomJSONPatch,
+	randomCreate, randomCreate, randomUpdate, randomUpdate, randomUpdate, randomStatus, randomPatch, randomPatch,
+	randomJSONPatch,
 	randomApply, randomApply, randomApply, randomDelete, randomDelete, randomRead,
 }
 
@@ -411,9 +412,9 @@ func randomApply(r *rand.Rand) randomCall {
 		fields{"spec": fields{"template": fields{"spec": fields{
 			"containers": []any{fields{"name": "main", "image": "y"}}},
 		}}},
-		fields{"spec": fields{"template": fields{"spec": fields{
-			"containers": []any{fields{"name": "more", "image": "y", "ports": []any{fields{"containerPort": int64(1)}}}}},
-		}}},
+		fields{"spec": fields{"template": fields{"spec": fields{"containers": []any{
+			fields{"name": "more", "image": "y", "ports": []any{fields{"containerPort": int64(1)}}},
+		}}}}},
 	)
 	subresource := ""
 	if _, ok := content["status"]; ok && r.IntN(2) == 0 {
