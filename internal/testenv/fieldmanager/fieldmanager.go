@@ -37,6 +37,8 @@ type Write struct {
 	Manager string
 	// Subresource is "" or "status".
 	Subresource string
+	// HasStatus says that the status is a subresource. It matters for the first apply to an object without managed fields.
+	HasStatus bool
 	// Time is kept in seconds.
 	Time time.Time
 	// Sent are the managed fields in an update request; nil if it has none. They take the place of those of the
@@ -138,9 +140,7 @@ func (m *Manager) applied(
 	}
 	managers := fields.value()
 	if len(managers.fields) == 0 && live != nil {
-		first := w
-		first.Manager = BeforeFirstApply
-		if managers, err = m.updated(nil, live, managers, first); err != nil {
+		if managers, err = m.beforeFirstApply(live, w); err != nil {
 			return nil, nil, fmt.Errorf("failed to create manager for existing fields: %w", err)
 		}
 	}
@@ -159,6 +159,33 @@ func (m *Manager) applied(
 	}
 	return result, known(managers.with(owned, owner, w.time())), nil
 }
+
+// beforeFirstApply gives the fields of an object that has no managed fields to [BeforeFirstApply], but for those that
+// the write to come may not touch.
+func (m *Manager) beforeFirstApply(live client.Object, w Write) (managed, error) {
+	w.Manager = BeforeFirstApply
+	first, err := m.updated(nil, live, managed{}, w)
+	if err != nil || !w.HasStatus {
+		return first, err
+	}
+	filter := exceptStatus
+	if w.Subresource == "status" {
+		filter = statusAlone
+	}
+	for owner, owned := range first.fields {
+		set := filter.Filter(owned.Set())
+		if set.Empty() {
+			return managed{}, nil
+		}
+		first.fields[owner] = fieldpath.NewVersionedSet(set, owned.APIVersion(), owned.Applied())
+	}
+	return first, nil
+}
+
+var (
+	statusAlone  = fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status"))
+	exceptStatus = fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
+)
 
 // merge merges what an owner applies. Merged is nil if no value changes.
 //
