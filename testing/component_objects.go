@@ -3,6 +3,7 @@ package testing
 import (
 	"reflect"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,8 +43,44 @@ func with(m map[string]string, key, value string) map[string]string {
 // componentStatuses returns the statuses of components that obj has, in the order of its fields.
 func componentStatuses(obj client.Object) []*apis.ComponentStatus {
 	var found []*apis.ComponentStatus
-	collectStatuses(reflect.ValueOf(obj), &found)
+	if mayHaveStatus(reflect.TypeOf(obj)) {
+		collectStatuses(reflect.ValueOf(obj), &found)
+	}
 	return found
+}
+
+// withStatus reports by Go type whether objects may have the status of a component. Most have none, and to look for it
+// takes a third of a comparison.
+var withStatus sync.Map // of bool by reflect.Type
+
+func mayHaveStatus(t reflect.Type) bool {
+	if known, ok := withStatus.Load(t); ok {
+		return known.(bool)
+	}
+	may := reachesStatus(t, map[reflect.Type]bool{})
+	withStatus.Store(t, may)
+	return may
+}
+
+// reachesStatus reports whether collectStatuses may come from a value of the type to a status. Seen are the types on
+// the way.
+func reachesStatus(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == reflect.TypeFor[apis.ComponentStatus]() {
+		return true
+	}
+	if t.Kind() != reflect.Struct || seen[t] {
+		return false
+	}
+	seen[t] = true
+	for i := range t.NumField() {
+		if field := t.Field(i); field.IsExported() && reachesStatus(field.Type, seen) {
+			return true
+		}
+	}
+	return false
 }
 
 func collectStatuses(v reflect.Value, found *[]*apis.ComponentStatus) {

@@ -299,7 +299,9 @@ var applyChecks = []check{
 		cm := p.configMap("a")
 		p.must(p.create(cm, client.FieldOwner("creator")))
 		sent := p.read(cm).(*corev1.ConfigMap)
-		sent.ManagedFields[0].Manager = "renamed"
+		for i := range sent.ManagedFields {
+			sent.ManagedFields[i].Manager = "renamed"
+		}
 		p.call("update", p.update(sent, client.FieldOwner("updater")))
 		p.note("%s", p.managers(cm))
 	}},

@@ -149,7 +149,7 @@ var callChecks = []check{
 		u.SetNamespace(p.namespace)
 		u.SetName("a")
 		p.must(p.get(u))
-		p.note("%s %t", at(u, "spec", "strategy"), at(u, "metadata", "managedFields") != "-")
+		p.note("%s", at(u, "spec", "strategy"))
 		p.note("empty fields %s", at(u, "spec", "template", "metadata"))
 		p.must(unstructured.SetNestedField(u.Object, int64(2), "spec", "replicas"))
 		p.call("update", p.update(u))

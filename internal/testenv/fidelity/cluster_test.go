@@ -2,6 +2,7 @@ package fidelity_test
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,14 +37,17 @@ func (realServer) eventually(ctx context.Context, done func() bool) bool {
 // memory is a store.
 type memory struct{ *store.Store }
 
-func newMemory() (memory, error) {
-	s := store.New(store.Options{Scheme: serverScheme(), ManagedFields: true})
+// memories returns a function that makes stores with the definitions.
+func memories(t *testing.T, options store.Options) func() (cluster, error) {
+	t.Helper()
+	options.Scheme = serverScheme()
+	s := store.New(options)
 	for _, definition := range definitions() {
 		if err := s.Give(definition); err != nil {
-			return memory{}, err
+			t.Fatal(err)
 		}
 	}
-	return memory{s}, nil
+	return func() (cluster, error) { return memory{s.Fork()}, nil }
 }
 
 func (m memory) connect() (client.WithWatch, error) {

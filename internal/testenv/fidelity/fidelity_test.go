@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
 var update = flag.Bool("update", false, "write testdata/answers.txt")
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) {
 const answersFile = "testdata/answers.txt"
 
 var checks = slices.Concat(identityChecks, deletionChecks, namespaceChecks, schemaChecks, builtInChecks, callChecks,
-	applyChecks, watchChecks)
+	applyChecks, watchChecks, operatorChecks)
 
 // answers are what checks answered, by their names.
 type answers map[string]string
@@ -112,30 +114,42 @@ func TestRealServer(t *testing.T) {
 // TestStore shows that the store answers as a real API server does, but for the known differences.
 func TestStore(t *testing.T) {
 	recorded := readAnswers(t)
-	memory := ask(t.Context(), t, 2, func() (cluster, error) { return newMemory() })
-	var equal int
+	if len(recorded) != len(checks) {
+		t.Errorf("%d answers are recorded for %d checks, run TestRealServer with -update", len(recorded), len(checks))
+	}
+	memory := ask(t.Context(), t, 2, memories(t, store.Options{ManagedFields: true}))
+	compare(t, recorded, memory, knownDifferences)
+	if testing.Verbose() {
+		fakes := ask(t.Context(), t, 2, func() (cluster, error) { return newFakeClient(), nil })
+		t.Log(table(recorded, memory, fakes))
+	}
+}
+
+// TestStoreByDefault shows that a store does so, too, if it has managed fields for what was applied alone.
+func TestStoreByDefault(t *testing.T) {
+	recorded, known := readAnswers(t), maps.Clone(knownDifferences)
+	for _, name := range []string{"of create, update and patch", "of status", "reset", "sent by an update"} {
+		known["managed fields: "+name] = "there are none"
+	}
+	compare(t, recorded, ask(t.Context(), t, 2, memories(t, store.Options{})), known)
+}
+
+// compare fails the test for each difference that is not known, and for each that is none.
+func compare(t *testing.T, recorded, memory answers, differences map[string]string) {
+	t.Helper()
 	for _, c := range checks {
-		reason, known := knownDifferences[c.name]
-		same := memory[c.name] == recorded[c.name]
-		switch {
-		case recorded[c.name] == "":
-			t.Errorf("%s: no answer of a real API server is recorded, run TestRealServer with -update", c.name)
+		reason, known := differences[c.name]
+		switch same := memory[c.name] == recorded[c.name]; {
 		case same && known:
 			t.Errorf("%s: no longer a difference, it was: %s", c.name, reason)
 		case !same && !known:
 			t.Errorf("%s:\nreal  %s\nstore %s", c.name, recorded[c.name], memory[c.name])
 		}
-		if same {
-			equal++
+	}
+	for name := range differences {
+		if _, ok := recorded[name]; !ok {
+			t.Errorf("%s: no such check", name)
 		}
-	}
-	if len(recorded) != len(checks) {
-		t.Errorf("%d answers are recorded for %d checks", len(recorded), len(checks))
-	}
-	t.Logf("%d of %d answers of the store are those of a real API server", equal, len(checks))
-	if testing.Verbose() {
-		fakes := ask(t.Context(), t, 2, func() (cluster, error) { return newFakeClient(), nil })
-		t.Log(table(recorded, memory, fakes))
 	}
 }
 

@@ -1,14 +1,15 @@
 // Package fieldmanager computes the managed fields of objects, and merges what is applied, as an API server does, see
 // "Server-Side Apply" in the Kubernetes documentation. The results are those of
-// k8s.io/apimachinery/pkg/util/managedfields. The merge itself is done by sigs.k8s.io/structured-merge-diff.
+// k8s.io/apimachinery/pkg/util/managedfields, except that a manager named kubectl is one like all others: it does not
+// take over the annotation of client-side apply. The merge itself is done by sigs.k8s.io/structured-merge-diff.
 //
-// Managed fields are kept apart from their object, as [Fields], for two reasons. Most objects are never applied, and what
-// nobody asks for is not computed: an update costs one allocation. And what was computed is not decoded again for the
-// next write.
+// Managed fields are kept apart from their object, as [Fields], for two reasons. Most objects are never applied, and
+// what nobody asks for is not computed: an update costs less than a microsecond. And what was computed is not decoded
+// again for the next write.
 //
 // Everything here is safe for concurrent use. No object that is passed in is changed, and none may be changed later by
-// the caller: the managed fields of a write are computed from it when they are wanted. Managed fields in a stored object
-// are ignored.
+// the caller: the managed fields of a write are computed from it when they are wanted. Managed fields in a stored
+// object are ignored.
 package fieldmanager
 
 import (
@@ -38,9 +39,9 @@ type Write struct {
 	Subresource string
 	// Time is kept in seconds.
 	Time time.Time
-	// Sent are the managed fields in an update request; nil if it has none. They take the place of those of the object,
-	// and so hand fields to another manager. A list that is empty, or has one empty entry, resets them. They are ignored
-	// if they are invalid, and for a subresource.
+	// Sent are the managed fields in an update request; nil if it has none. They take the place of those of the
+	// object, and so hand fields to another manager. A list that is empty, or has one empty entry, resets them. They
+	// are ignored if they are invalid, and for a subresource.
 	Sent []metav1.ManagedFieldsEntry
 }
 
@@ -69,17 +70,18 @@ func New(
 	}
 }
 
-// Updated returns the managed fields of next, to which a write changed live, which has the given ones. For a create live
-// and fields are nil. Next is what is stored: it differs from live in nothing that this write may not change. An object
-// of which nothing is known, with nil fields, stays so until something is applied to it.
+// Updated returns the managed fields of next, to which a write changed live, which has the given ones. For a create,
+// live and fields are nil. Next is what is stored: it differs from live in nothing that this write may not change. An
+// object with a UID and without managed fields has none until something is applied to it.
 //
 // They are computed when they are wanted. If next does not fit the schema they are those of live, as on an API server.
+// An update that changes nothing, and was sent without managed fields, keeps them: it needs no call.
 func (m *Manager) Updated(live, next client.Object, fields *Fields, w Write) *Fields {
 	if fields == nil && w.Sent == nil && untracked(live) {
 		return nil
 	}
 	return lazy(func() managed {
-		before := fields.or(w)
+		before := fields.before(w)
 		if len(before.fields) == 0 && untracked(live) {
 			return before
 		}
@@ -97,7 +99,8 @@ func untracked(live client.Object) bool { return live != nil && live.GetUID() !=
 // Applied returns the object after config was applied to live, which has the given managed fields, and its managed
 // fields. Live and fields are nil if the object does not exist. Config has what was sent, without what this request may
 // not write, such as the status if it is a subresource. The object is neither completed nor validated. It is live
-// itself if no value changes; the fields are the same pointer if nothing changes at all.
+// itself if no value changes; the fields are the same pointer if nothing changes at all. A new object shares no memory
+// with others.
 //
 // A conflict with other managers is the error of an API server, of type StatusError.
 func (m *Manager) Applied(
@@ -132,13 +135,13 @@ func (m *Manager) Applied(
 	}
 	strip(owned, owner)
 	if merged == nil {
-		return m.schema.orEmpty(live), fields.unless(managers.becomes(owned, owner, nil)), nil
+		return m.schema.orEmpty(live), fields.unless(managers.with(owned, owner, nil)), nil
 	}
 	result, err := m.schema.object(merged)
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to convert the applied object (%s): %w", m.schema.describe(config), err)
 	}
-	return result, known(managers.becomes(owned, owner, w.time())), nil
+	return result, known(managers.with(owned, owner, w.time())), nil
 }
 
 // merge merges what an owner applies. Merged is nil if no value changes.
@@ -149,7 +152,7 @@ func (m *Manager) merge(
 	live, config *typed.TypedValue, managers fieldpath.ManagedFields, owner string, force bool,
 ) (merged *typed.TypedValue, owned fieldpath.ManagedFields, err error) {
 	last, ok := managers[owner]
-	if !ok || last.APIVersion() != m.version {
+	if !ok {
 		return m.updater.Apply(live, config, m.version, managers, owner, force)
 	}
 	others := maps.Clone(managers)
@@ -180,7 +183,7 @@ func (m *Manager) updated(live, next client.Object, before managed, w Write) (ma
 	strip(managers, nobody)
 	taken, ok := managers[nobody]
 	if !ok {
-		return before.becomes(managers, "", nil).capped(), nil
+		return before.with(managers, "", nil).capped(), nil
 	}
 	delete(managers, nobody)
 	owner, set := ownerOf(w, metav1.ManagedFieldsOperationUpdate, m.version), taken.Set()
@@ -188,5 +191,5 @@ func (m *Manager) updated(live, next client.Object, before managed, w Write) (ma
 		set = set.Union(previous.Set())
 	}
 	managers[owner] = fieldpath.NewVersionedSet(set, m.version, false)
-	return before.becomes(managers, owner, w.time()).capped(), nil
+	return before.with(managers, owner, w.time()).capped(), nil
 }

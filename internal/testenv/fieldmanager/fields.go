@@ -30,8 +30,8 @@ func known(value managed) *Fields {
 	return &Fields{func() managed { return value }, sync.OnceValue(value.encode)}
 }
 
-// Decode returns the managed fields of an object that has these entries. An empty list has none, which is nil. The error
-// says what is invalid.
+// Decode returns the managed fields of an object that has these entries: nil if there are none. The error says which
+// entry is invalid.
 func Decode(entries []metav1.ManagedFieldsEntry) (*Fields, error) {
 	value, err := decode(entries)
 	if err != nil {
@@ -40,8 +40,8 @@ func Decode(entries []metav1.ManagedFieldsEntry) (*Fields, error) {
 	return known(value), nil
 }
 
-// Entries returns the managed fields as an object has them, in the order of an API server, or nil if there are none. They
-// must not be changed.
+// Entries returns the managed fields as an object has them, in the order of an API server, or nil if there are none.
+// They must not be changed.
 func (f *Fields) Entries() []metav1.ManagedFieldsEntry {
 	if f == nil {
 		return nil
@@ -52,11 +52,7 @@ func (f *Fields) Entries() []metav1.ManagedFieldsEntry {
 // SameOwners reports whether two managed fields differ in their times at most. An API server does not store an object
 // that differs from the stored one in nothing else.
 func (f *Fields) SameOwners(other *Fields) bool {
-	return f == other || sameOwners(f.Entries(), other.Entries())
-}
-
-func sameOwners(a, b []metav1.ManagedFieldsEntry) bool {
-	return slices.EqualFunc(a, b, func(a, b metav1.ManagedFieldsEntry) bool {
+	return f == other || slices.EqualFunc(f.Entries(), other.Entries(), func(a, b metav1.ManagedFieldsEntry) bool {
 		a.Time, b.Time = nil, nil
 		return equality.Semantic.DeepEqual(a, b)
 	})
@@ -77,10 +73,10 @@ func (f *Fields) value() managed {
 	return f.managed()
 }
 
-// or returns the managed fields that an update request was sent with, or f if it was sent with none.
-func (f *Fields) or(w Write) managed {
+// before returns the managed fields that an update of an object with f starts from: those that it was sent with, or f.
+func (f *Fields) before(w Write) managed {
 	switch {
-	case w.Sent == nil || w.Subresource != "" || sameEntries(w.Sent, f.Entries()):
+	case w.Sent == nil || w.Subresource != "" || equality.Semantic.DeepEqual(w.Sent, f.Entries()):
 		return f.value()
 	case len(w.Sent) == 1 && reflect.ValueOf(w.Sent[0]).IsZero():
 		return managed{}
@@ -89,8 +85,4 @@ func (f *Fields) or(w Write) managed {
 		return sent
 	}
 	return f.value()
-}
-
-func sameEntries(a, b []metav1.ManagedFieldsEntry) bool {
-	return len(a) == len(b) && equality.Semantic.DeepEqual(a, b)
 }

@@ -60,7 +60,10 @@ func strip(managers fieldpath.ManagedFields, owner string) {
 // apply have one entry, whatever the version.
 func ownerOf(w Write, operation metav1.ManagedFieldsOperationType, version fieldpath.APIVersion) string {
 	return ownerOfEntry(metav1.ManagedFieldsEntry{
-		Manager: cmp.Or(w.Manager, "unknown"), Operation: operation, Subresource: w.Subresource, APIVersion: string(version),
+		Manager:     cmp.Or(w.Manager, "unknown"),
+		Operation:   operation,
+		Subresource: w.Subresource,
+		APIVersion:  string(version),
 	})
 }
 
@@ -73,9 +76,9 @@ func ownerOfEntry(entry metav1.ManagedFieldsEntry) string {
 	return string(raw)
 }
 
-// becomes returns the managed fields after a write: those fields, with the times that are known. Written is the new time
-// of the owner, nil if the write leaves it.
-func (m managed) becomes(fields fieldpath.ManagedFields, owner string, written *metav1.Time) managed {
+// with returns the managed fields after a write: the given fields, with the times of m. Written is the new time of the
+// owner; nil leaves it.
+func (m managed) with(fields fieldpath.ManagedFields, owner string, written *metav1.Time) managed {
 	times := make(map[string]*metav1.Time, len(fields))
 	for other := range fields {
 		if t, ok := m.times[other]; ok {

@@ -25,7 +25,7 @@ import (
 // server. Results, managed fields and errors have to be equal.
 func TestManagedFieldsAreThoseOfAnAPIServer(t *testing.T) {
 	t.Parallel()
-	sequences := uint64(60)
+	sequences := uint64(40)
 	if testing.Short() {
 		sequences = 10
 	}

@@ -161,6 +161,10 @@ func (k testKind) randomStep(random *rand.Rand, live client.Object, managers int
 	content, share := k.identity(), min(0.5, 5/float64(len(k.values)))
 	if random.IntN(2) == 0 {
 		k.randomValues(random, content, s.write.Subresource, share)
+		if random.IntN(5) == 0 {
+			set(content, "metadata.uid", "given")
+			set(content, "metadata.resourceVersion", "1")
+		}
 		if random.IntN(30) == 0 {
 			// In most schemas there is no such field. Which one of several errors is found is up to chance.
 			content = k.identity()

@@ -14,10 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// mergeSchema converts objects of a kind to values with a merge schema, and back. Values share memory with their object.
+// mergeSchema converts objects of a kind to values with a merge schema, and back. Values share memory with objects.
 type mergeSchema struct {
 	kind      schema.GroupVersionKind
 	converter func() managedfields.TypeConverter
@@ -41,17 +40,15 @@ func (s *mergeSchema) typed(obj client.Object, options ...typed.ValidationOption
 	if err != nil {
 		return nil, err
 	}
-	content := value.NewValueInterface(nil)
+	parseable := typed.ParseableType{Schema: empty.Schema(), TypeRef: empty.TypeRef()}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		content = value.NewValueInterface(u.Object)
-	} else if content, err = value.NewValueReflect(obj); err != nil {
-		return nil, err
+		return parseable.FromUnstructured(u.Object, options...)
 	}
-	return typed.AsTyped(content, empty.Schema(), empty.TypeRef(), options...)
+	return parseable.FromStructured(obj, options...)
 }
 
-// stored returns the value of a stored object. Nil is an empty one. A stored object may lack its kind, and lists may have
-// an item twice.
+// stored returns the value of a stored object. Nil is an empty one. A stored object may lack its kind, and lists in it
+// may have an item twice.
 func (s *mergeSchema) stored(obj client.Object) (*typed.TypedValue, error) {
 	if obj == nil {
 		return s.empty()

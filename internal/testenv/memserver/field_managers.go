@@ -71,8 +71,8 @@ func (f *fieldManagers) update(
 	return m.Updated(live, r.object, fields, w), nil
 }
 
-// apply merges what is applied into live and returns the result, with its managed fields. Live is nil if the object does
-// not exist.
+// apply merges what is applied into live and returns the result, and its managed fields. Live is nil if the object
+// does not exist.
 func (f *fieldManagers) apply(
 	kind schema.GroupVersionKind, live *record, request applyRequest,
 ) (client.Object, *fieldmanager.Fields, error) {

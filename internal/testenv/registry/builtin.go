@@ -140,7 +140,8 @@ func (s builtInStrategy) PrepareForUpdate(obj, old client.Object, subresource st
 
 // Validate implements [Strategy].
 func (s builtInStrategy) Validate(obj client.Object) field.ErrorList {
-	return append(validateMetadata(obj, s.scope, s.name), s.validateContents(obj, nil)...)
+	errs := append(validateMetadata(obj, s.scope, s.name), validateFinalizers(obj)...)
+	return append(errs, s.rules.validate(obj, nil)...)
 }
 
 // ValidateUpdate implements [Strategy]. What was wrong with old already is accepted.
@@ -149,15 +150,15 @@ func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource stri
 	if subresource != "" {
 		return errs
 	}
-	contents := s.validateContents(obj, old)
+	errs = append(errs, ratchet(validateFinalizers(obj), validateFinalizers(old))...)
+	if s.sameContents(obj, old) {
+		return errs
+	}
+	contents := s.rules.validate(obj, old)
 	if len(contents) > 0 {
-		contents = ratchet(contents, s.validateContents(old, nil))
+		contents = ratchet(contents, s.rules.validate(old, nil))
 	}
 	return append(errs, contents...)
-}
-
-func (s builtInStrategy) validateContents(obj, old client.Object) field.ErrorList {
-	return append(validateFinalizers(obj), s.rules.validate(obj, old)...)
 }
 
 // Converter implements [Strategy].

@@ -3,17 +3,20 @@ package registry
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // FromDefinition returns the kind that a definition defines, with those of its versions that are served. The error says
-// what is wrong with the definition, as an API server would, with the path of the field.
+// what is wrong with the definition, as an API server would, with the path of the field. A kind of which no version is
+// served has none.
 //
-// It takes milliseconds, and is done once for all definitions with the same spec.
+// To compile a schema takes milliseconds. It is done once for all definitions with the same spec.
 func FromDefinition(definition *apiextensionsv1.CustomResourceDefinition) (Type, error) {
 	errs := validateDefinitionMetadata(definition)
 	compiled := compiledDefinitions.get(&definition.Spec)
@@ -43,6 +46,7 @@ func compileDefinition(spec *apiextensionsv1.CustomResourceDefinitionSpec) compi
 	}
 	path := field.NewPath("spec")
 	errs := validateDefinitionSpec(spec, path)
+	var served []*customResource
 	for i := range spec.Versions {
 		version := &spec.Versions[i]
 		schemaPath := path.Child("versions").Index(i).Child("schema", "openAPIV3Schema")
@@ -60,7 +64,16 @@ func compileDefinition(spec *apiextensionsv1.CustomResourceDefinitionSpec) compi
 				at = 0
 			}
 			defined.Versions = slices.Insert(defined.Versions, at, Version{version.Name, resource})
+			served = append(served, resource)
 		}
+	}
+	if len(errs) > 0 {
+		return compiledDefinition{defined, errs}
+	}
+	// To make the merge schema takes a while, and most stores see no server-side apply.
+	merge := sync.OnceValue(func() managedfields.TypeConverter { return newConverter(served) })
+	for _, resource := range served {
+		resource.merge = merge
 	}
 	return compiledDefinition{defined, errs}
 }

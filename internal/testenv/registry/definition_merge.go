@@ -1,23 +1,24 @@
 package registry
 
 import (
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// newConverter returns the merge schema of a kind. An API server makes it of the OpenAPI document that it publishes for
-// the definition. Only the part that says how to merge is made here: the package that builds the whole document would
-// make each test binary twice as large.
-func newConverter(kind schema.GroupVersionKind, structural *structuralschema.Structural) managedfields.TypeConverter {
-	root := structural.ToKubeOpenAPI()
-	addTypeAndMetadata(root)
-	root.AddExtension("x-kubernetes-group-version-kind", []any{
-		map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind},
-	})
-	addEmbedded(root)
-	models := map[string]*spec.Schema{kind.String(): root, objectMetaModel: objectMetaSchema()}
+// newConverter returns the merge schema of the versions of a kind. An API server makes it of the OpenAPI document that it
+// publishes for the definition. Only the part that says how to merge is made here: the package that builds the whole
+// document would make each test binary twice as large.
+func newConverter(versions []*customResource) managedfields.TypeConverter {
+	models := map[string]*spec.Schema{objectMetaModel: objectMetaSchema()}
+	for _, version := range versions {
+		root, kind := version.schema.structural.ToKubeOpenAPI(), version.kind
+		addTypeAndMetadata(root)
+		root.AddExtension("x-kubernetes-group-version-kind", []any{
+			map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind},
+		})
+		addEmbedded(root)
+		models[kind.String()] = root
+	}
 	converter, err := managedfields.NewTypeConverter(models, false)
 	if err != nil {
 		return deduced

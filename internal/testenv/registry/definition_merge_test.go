@@ -56,7 +56,7 @@ func TestFieldsOfCustomResourcesOnServer(t *testing.T) {
 		if len(managed) != 1 || managed[0].Operation != metav1.ManagedFieldsOperationUpdate {
 			t.Fatalf("managed fields of %s: %v", row, managed)
 		}
-		got[row] = []answer{{Object: decodeFields(t, managed[0].FieldsV1.Raw)}}
+		got[row] = []answer{{Object: decodeFields(t, managed[0].FieldsV1.GetRawBytes())}}
 	}
 	recordServer(t, "fields", got)
 }

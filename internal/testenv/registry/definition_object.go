@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"sync"
-
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +14,8 @@ import (
 type customResource struct {
 	unstructuredStrategy
 	schema *objectSchema
-	merge  func() managedfields.TypeConverter
+	// merge returns the merge schema of all served versions.
+	merge func() managedfields.TypeConverter
 }
 
 // newCustomResource compiles a version. The path is that of its schema.
@@ -41,8 +40,6 @@ func newCustomResource(
 	if c.schema, errs = newObjectSchema(&internal, c.hasStatus, path); len(errs) > 0 {
 		return nil, errs
 	}
-	// To make the merge schema takes a while, and most stores see no server-side apply.
-	c.merge = sync.OnceValue(func() managedfields.TypeConverter { return newConverter(c.kind, c.schema.structural) })
 	return c, nil
 }
 

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
@@ -38,5 +39,48 @@ func TestFromDefinitionServedVersions(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]bool{stored.Name: true, "v1alpha1": false}, got); diff != "" {
 		t.Errorf("status subresources (-want +got):\n%s", diff)
+	}
+}
+
+// TestFromDefinitionCompilesOnce shows that a definition is compiled again only if its spec has changed.
+func TestFromDefinitionCompilesOnce(t *testing.T) {
+	t.Parallel()
+	definition := definitionFrom(t, "gadgets")
+	strategy := strategyOf(t, definition)
+	again := definition.DeepCopy()
+	again.Labels = map[string]string{"a": "b"}
+	if strategyOf(t, again) != strategy {
+		t.Error("the same spec was compiled twice")
+	}
+	addProperty(root(again), "more", `{type: string}`)
+	if strategyOf(t, again) == strategy {
+		t.Error("a changed spec was not compiled")
+	}
+	if strategyOf(t, definition) != strategy {
+		t.Error("the first spec was compiled twice")
+	}
+}
+
+// TestFromDefinitionWithoutServedVersion shows that this is no error, as on an API server.
+func TestFromDefinitionWithoutServedVersion(t *testing.T) {
+	t.Parallel()
+	crd := resources.CRD()
+	crd.Spec.Versions[0].Served = false
+	defined, err := registry.FromDefinition(crd)
+	if err != nil || len(defined.Versions) > 0 {
+		t.Errorf("got %v, %v", defined.Versions, err)
+	}
+}
+
+// TestFromDefinitionError shows that the error names the definition and the path of the field.
+func TestFromDefinitionError(t *testing.T) {
+	t.Parallel()
+	crd := resources.CRD()
+	addProperty(root(crd), "spec", `{type: object, properties: {size: {type: odd}}}`)
+	_, err := registry.FromDefinition(crd)
+	const want = `CustomResourceDefinition widgets.test.espalier.dev: ` +
+		`spec.validation.openAPIV3Schema.properties[spec].properties[size].type: Unsupported value: "odd"`
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got  %v\nwant %s...", err, want)
 	}
 }

@@ -132,7 +132,8 @@ func (s goStrategy) sameContents(a, b client.Object) bool {
 	av, bv := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for _, index := range s.contents {
 		x, y := av.FieldByIndex(index).Addr().Interface(), bv.FieldByIndex(index).Addr().Interface()
-		if !equality.Semantic.DeepEqual(x, y) {
+		// The first is much faster, but tells what is nil from what is empty.
+		if !reflect.DeepEqual(x, y) && !equality.Semantic.DeepEqual(x, y) {
 			return false
 		}
 	}

@@ -79,22 +79,25 @@ func raisesGeneration(kind schema.GroupKind, obj, old client.Object) bool {
 
 // conditionalUpdate are the kinds whose updates need a resource version.
 var conditionalUpdate = set(map[string][]string{
-	"": {"Pod"},
 	"admissionregistration.k8s.io": {
 		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
 	},
-	"coordination.k8s.io": {"Lease"},
-	"node.k8s.io":         {"RuntimeClass"},
-	"policy":              {"PodDisruptionBudget"},
-	"storage.k8s.io":      {"CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment"},
+	"certificates.k8s.io":       {"ClusterTrustBundle", "PodCertificateRequest"},
+	"coordination.k8s.io":       {"Lease", "LeaseCandidate"},
+	"internal.apiserver.k8s.io": {"StorageVersion"},
+	"node.k8s.io":               {"RuntimeClass"},
+	"policy":                    {"PodDisruptionBudget"},
+	"resource.k8s.io":           {"ResourcePoolStatusRequest"},
+	"storage.k8s.io":            {"CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment"},
+	"storagemigration.k8s.io":   {"StorageVersionMigration"},
 })
 
 // createOnUpdate are the kinds of which an update creates an object that does not exist.
 var createOnUpdate = set(map[string][]string{
 	"":                          {"Endpoints", "Event", "LimitRange", "Service"},
 	"coordination.k8s.io":       {"Lease"},
-	"networking.k8s.io":         {"IPAddress"},
+	"events.k8s.io":             {"Event"},
 	"node.k8s.io":               {"RuntimeClass"},
 	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
 })

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +19,7 @@ type nameRule = apivalidation.ValidateNameFunc
 var (
 	subdomainName nameRule = apivalidation.NameIsDNSSubdomain
 	labelName     nameRule = apivalidation.NameIsDNSLabel
-	segmentName   nameRule = path.ValidatePathSegmentName
+	segmentName   nameRule = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 	addressName   nameRule = func(name string, _ bool) []string {
 		if addr, err := netip.ParseAddr(name); err != nil || addr.String() != name {
 			return []string{"must be a valid IP address in canonical form"}

@@ -34,6 +34,8 @@ func completePolicyPorts(ports []networkingv1.NetworkPolicyPort) {
 }
 
 // completeEndpoints sets the defaults of the Kubernetes API reference, EndpointPort v1 core.
+//
+//lint:ignore SA1019 API servers serve the kind
 func completeEndpoints(e, _ *corev1.Endpoints) {
 	for i := range e.Subsets {
 		for j := range e.Subsets[i].Ports {

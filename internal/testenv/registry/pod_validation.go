@@ -30,8 +30,8 @@ func validatePod(pod, old *corev1.Pod) field.ErrorList {
 
 const addRemove = "pod updates may not add or remove containers"
 
-// onlyMutable reports whether only those fields of a pod with the same containers changed that an update may change, see "Pod update and
-// replacement" in the documentation.
+// onlyMutable reports whether only those fields of a pod with the same containers changed that an update may change,
+// see "Pod update and replacement" in the documentation.
 func onlyMutable(spec, old *corev1.PodSpec) bool {
 	changed := spec.DeepCopy()
 	for i := range changed.Containers {
@@ -156,8 +156,8 @@ func validateVolume(v *corev1.VolumeSource, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateTemplateMetadata validates what the pods of a template are labelled with. In the errors of an API server there
-// is no "metadata" in the path.
+// validateTemplateMetadata validates what the pods of a template are labelled with. In the errors of an API server the
+// path has no "metadata".
 func validateTemplateMetadata(template *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(template.Labels, at.Child("labels"))
 	return append(errs, apivalidation.ValidateAnnotations(template.Annotations, at.Child("annotations"))...)

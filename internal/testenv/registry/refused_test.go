@@ -72,24 +72,34 @@ func merge(t testing.TB, doc, patch []byte) []byte {
 
 const refusedWants = "testdata/refused.want.yaml"
 
-// readRefusals returns what an API server said to each case.
-func readRefusals(t testing.TB) map[string][]string {
+// outcome is what became of a request.
+type outcome struct {
+	// Errors are listed by type and field.
+	Errors []string `json:"errors,omitempty"`
+	// Object is what an update that was not refused made of the object.
+	Object string `json:"object,omitempty"`
+}
+
+func (o outcome) String() string { return strings.Join(append(slices.Clone(o.Errors), o.Object), "\n") }
+
+// readOutcomes returns what an API server made of each case.
+func readOutcomes(t testing.TB) map[string]outcome {
 	t.Helper()
 	data, err := os.ReadFile(refusedWants)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wants map[string][]string
+	var wants map[string]outcome
 	if err := yaml.UnmarshalStrict(data, &wants); err != nil {
 		t.Fatal(err)
 	}
 	return wants
 }
 
-// TestRefused compares what strategies say to requests with what an API server said.
+// TestRefused compares what strategies make of requests with what an API server made of them.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	wants := readRefusals(t)
+	wants := readOutcomes(t)
 	for _, c := range refusedCases(t, sampleNamespace) {
 		t.Run(c.title(), func(t *testing.T) {
 			t.Parallel()
@@ -97,40 +107,47 @@ func TestRefused(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s does not have the case; run the tests with -update", refusedWants)
 			}
-			if got := c.onStrategy(t); !slices.Equal(got, want) {
-				t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+			if got := c.onStrategy(t); got.String() != want.String() {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 }
 
-func (c *refusedCase) onStrategy(t *testing.T) []string {
+func (c *refusedCase) onStrategy(t *testing.T) outcome {
 	obj := decode(t, c.object)
 	_, s := builtIn(t, obj)
 	obj.SetUID(sampleUID)
 	s.PrepareForCreate(obj)
 	errs := s.Validate(obj)
 	if c.Change == nil || len(errs) > 0 {
-		return refusals(errs)
+		return outcome{Errors: refusals(errs)}
 	}
 	obj.SetResourceVersion("1")
-	text, err := json.Marshal(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if c.Status != nil {
-		text = merge(t, text, fmt.Appendf(nil, `{"status":%s}`, c.Status))
 		old := obj
-		obj = decode(t, text)
+		obj = decode(t, merge(t, asJSON(t, obj), fmt.Appendf(nil, `{"status":%s}`, c.Status)))
 		s.PrepareForUpdate(obj, old, "status")
 		if errs := s.ValidateUpdate(obj, old, "status"); len(errs) > 0 {
 			t.Fatal(errs.ToAggregate())
 		}
 	}
 	old := obj
-	obj = decode(t, merge(t, text, c.Change))
+	obj = decode(t, merge(t, asJSON(t, obj), c.Change))
 	s.PrepareForUpdate(obj, old, "")
-	return refusals(s.ValidateUpdate(obj, old, ""))
+	if errs := s.ValidateUpdate(obj, old, ""); len(errs) > 0 {
+		return outcome{Errors: refusals(errs)}
+	}
+	return outcome{Object: masked(t, obj, sampleNamespace)}
+}
+
+func asJSON(t *testing.T, obj client.Object) []byte {
+	t.Helper()
+	text, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // refusals lists errors by type and field.
@@ -161,34 +178,31 @@ func TestRefusedOnServer(t *testing.T) {
 	if err := c.Create(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	got := map[string][]string{}
+	got := map[string]outcome{}
 	for i, request := range refusedCases(t, namespace) {
-		got[request.title()] = request.onServer(t, c, fmt.Sprintf("%d", i))
+		got[request.title()] = request.onServer(t, c, namespace, i)
 	}
 	if *update {
-		text, err := yaml.Marshal(got)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.FromSlash(refusedWants), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.FromSlash(refusedWants), []byte(asYAML(t, got)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for title, want := range readRefusals(t) {
-		if !slices.Equal(got[title], want) {
-			t.Errorf("%s: the API server says\n\t%s\nand not\n\t%s", title, strings.Join(got[title], "\n\t"),
-				strings.Join(want, "\n\t"))
+	for title, want := range readOutcomes(t) {
+		if got := got[title]; got.String() != want.String() {
+			t.Errorf("%s: the API server says\n%s\nand not\n%s", title, got, want)
 		}
 	}
 }
 
-// onServer makes the request. The suffix makes the name of an object that is stored unique.
-func (c *refusedCase) onServer(t *testing.T, server client.Client, suffix string) []string {
+// onServer makes the request. The number makes the name of an object that is stored unique.
+func (c *refusedCase) onServer(t *testing.T, server client.Client, namespace string, number int) outcome {
 	obj := decode(t, c.object)
+	kind := obj.GetObjectKind().GroupVersionKind()
 	if c.Change == nil {
-		return causes(t, c.title(), server.Create(t.Context(), obj, client.DryRunAll))
+		return outcome{Errors: causes(t, c.title(), server.Create(t.Context(), obj, client.DryRunAll))}
 	}
-	obj.SetName(obj.GetName() + suffix)
+	name := obj.GetName()
+	obj.SetName(fmt.Sprintf("%s-%d", name, number))
 	if err := server.Create(t.Context(), obj); err != nil {
 		t.Fatalf("%s: %v", c.title(), err)
 	}
@@ -199,7 +213,13 @@ func (c *refusedCase) onServer(t *testing.T, server client.Client, suffix string
 		}
 	}
 	patch := client.RawPatch(types.MergePatchType, c.Change)
-	return causes(t, c.title(), server.Patch(t.Context(), obj, patch, client.DryRunAll))
+	if errs := causes(t, c.title(), server.Patch(t.Context(), obj, patch, client.DryRunAll)); len(errs) > 0 {
+		return outcome{Errors: errs}
+	}
+	obj.GetObjectKind().SetGroupVersionKind(kind)
+	text := masked(t, obj, namespace)
+	text = strings.ReplaceAll(text, obj.GetName(), name)
+	return outcome{Object: strings.ReplaceAll(text, namespace, sampleNamespace)}
 }
 
 // causes lists the causes of an error.

@@ -121,6 +121,9 @@ func maskAllocated(text string, spec *corev1.ServiceSpec) string {
 	if spec.ClusterIP != "" && spec.ClusterIP != corev1.ClusterIPNone {
 		text = strings.ReplaceAll(text, spec.ClusterIP, "ADDRESS")
 	}
+	if spec.HealthCheckNodePort != 0 {
+		text = strings.ReplaceAll(text, strconv.Itoa(int(spec.HealthCheckNodePort)), "PORT")
+	}
 	for _, port := range spec.Ports {
 		if port.NodePort != 0 && port.NodePort != 30099 {
 			text = strings.ReplaceAll(text, "nodePort: "+strconv.Itoa(int(port.NodePort)), "nodePort: PORT")

@@ -28,11 +28,17 @@ func completeService(s, old *corev1.Service) {
 			port.TargetPort = intstr.FromInt32(port.Port)
 		}
 	}
+	if old != nil {
+		dropUnused(spec, &old.Spec)
+	}
+	if spec.Type != corev1.ServiceTypeLoadBalancer {
+		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	}
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return
 	}
 	setDefault(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
-	if hasNodePorts(spec) || len(spec.ExternalIPs) > 0 {
+	if isExternal(spec) {
 		setIfZero(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	}
 	if spec.Type == corev1.ServiceTypeLoadBalancer {
@@ -50,33 +56,15 @@ func hasNodePorts(spec *corev1.ServiceSpec) bool {
 	return spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
-// keepAllocated keeps what was allocated, where the client leaves it out.
-func keepAllocated(spec, old *corev1.ServiceSpec) {
-	if old.Type == corev1.ServiceTypeExternalName {
-		return
-	}
-	setIfZero(&spec.ClusterIP, old.ClusterIP)
-	if len(spec.ClusterIPs) == 0 && spec.ClusterIP == old.ClusterIP {
-		spec.ClusterIPs = old.ClusterIPs
-	}
-	if spec.IPFamilyPolicy == nil {
-		spec.IPFamilyPolicy = old.IPFamilyPolicy
-	}
-	if len(spec.IPFamilies) == 0 {
-		spec.IPFamilies = old.IPFamilies
-	}
-	if !hasNodePorts(spec) || !hasNodePorts(old) {
-		return
-	}
-	for i := range spec.Ports {
-		port := &spec.Ports[i]
-		same := slices.IndexFunc(old.Ports, func(o corev1.ServicePort) bool {
-			return o.Port == port.Port && o.Protocol == port.Protocol
-		})
-		if same >= 0 {
-			setIfZero(&port.NodePort, old.Ports[same].NodePort)
-		}
-	}
+// isExternal reports whether a service is reached from outside of the cluster.
+func isExternal(spec *corev1.ServiceSpec) bool {
+	return hasNodePorts(spec) || len(spec.ExternalIPs) > 0
+}
+
+// needsHealthCheck reports whether load balancers ask nodes whether they have endpoints of the service.
+func needsHealthCheck(spec *corev1.ServiceSpec) bool {
+	return spec.Type == corev1.ServiceTypeLoadBalancer &&
+		spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
 // allocateAddress gives the service an IPv4 address of 10.96.0.0/12, which is what kubeadm configures. A headless one
@@ -106,10 +94,15 @@ func allocateAddress(s *corev1.Service) {
 // The default range of node ports.
 const (
 	firstNodePort = 30000
-	nodePorts     = 2768
+	lastNodePort  = 32767
+	// nodePorts is how many there are, but for the last, which is for health checks.
+	nodePorts = lastNodePort - firstNodePort
 )
 
 func allocateNodePorts(s *corev1.Service) {
+	if needsHealthCheck(&s.Spec) && s.Spec.HealthCheckNodePort == 0 {
+		s.Spec.HealthCheckNodePort = lastNodePort
+	}
 	if !hasNodePorts(&s.Spec) || s.Spec.AllocateLoadBalancerNodePorts != nil && !*s.Spec.AllocateLoadBalancerNodePorts {
 		return
 	}

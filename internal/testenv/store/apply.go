@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 )
 
 // Apply implements [client.Client].
@@ -120,7 +118,7 @@ func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force b
 	}
 	next.SetManagedFields(nil)
 	next.SetResourceVersion("")
-	return s.createDecoded(r, next, w, func() *fieldmanager.Fields { return fields }, true)
+	return s.add(r, next, w, nil, fields)
 }
 
 // decodeConfig returns what is applied, with the name of the request.

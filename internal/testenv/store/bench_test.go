@@ -116,3 +116,13 @@ func BenchmarkCollectNoGarbage(b *testing.B) {
 		f.CollectGarbage()
 	}
 }
+
+// BenchmarkNew makes a store and uses two kinds, as a test does.
+func BenchmarkNew(b *testing.B) {
+	scheme := newScheme()
+	b.ReportAllocs()
+	for b.Loop() {
+		s := store.New(store.Options{Scheme: scheme})
+		must(b, s.Give(app("one"), configMap("one")))
+	}
+}

@@ -86,7 +86,7 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
 		strict: options.FieldValidation == metav1.FieldValidationStrict,
 	}
-	return c.write(ctx, Create, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
+	return c.answer(ctx, Create, obj, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.create(gvk, obj, w)
 	})
 }
@@ -105,7 +105,7 @@ func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.U
 		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
 		strict: options.FieldValidation == metav1.FieldValidationStrict,
 	}
-	return c.write(ctx, Update, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
+	return c.answer(ctx, Update, obj, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.update(gvk, obj, w)
 	})
 }
@@ -143,13 +143,6 @@ func (c *Client) patch(
 	return c.answer(ctx, verb, obj, body, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.patch(gvk, key, request, w)
 	})
-}
-
-// write makes a call with an object, and fills it with the answer.
-func (c *Client) write(
-	ctx context.Context, verb Verb, obj client.Object, w write, do func(schema.GroupVersionKind) (*record, error),
-) error {
-	return c.answer(ctx, verb, obj, obj, w, do)
 }
 
 // answer makes a call with an object, and fills body with the answer.

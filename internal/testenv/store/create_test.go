@@ -140,7 +140,7 @@ func TestIdentityIsTheSameInEachRun(t *testing.T) {
 func TestScopeOfKinds(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	node := &corev1.Node{ObjectMeta: meta("one")}
+	node := &corev1.Node{ObjectMeta: metadata("one")}
 	must(t, c.Create(t.Context(), node))
 	if node.Namespace != "" {
 		t.Errorf("the node is in namespace %q", node.Namespace)
@@ -156,7 +156,7 @@ func TestScopeOfKinds(t *testing.T) {
 func TestTimesHaveSeconds(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	pod := &corev1.Pod{ObjectMeta: meta("one"), Spec: corev1.PodSpec{
+	pod := &corev1.Pod{ObjectMeta: metadata("one"), Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "a", Image: "b"}},
 	}}
 	must(t, c.Create(t.Context(), pod))

@@ -13,24 +13,21 @@ import (
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 )
 
-// decodeRequest is decode for the body of a request.
-func (r *resource) decodeRequest(obj client.Object, w write) (client.Object, []metav1.ManagedFieldsEntry, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok && w.strict {
-		if err := r.checkFields(u.Object); err != nil {
-			return nil, nil, apierrors.NewBadRequest(err.Error())
-		}
-	}
-	return r.decode(obj)
-}
-
-// decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart.
-func (r *resource) decode(obj client.Object) (client.Object, []metav1.ManagedFieldsEntry, error) {
+// decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart. Strict
+// refuses fields that the kind does not have.
+func (r *resource) decode(obj client.Object, strict bool) (client.Object, []metav1.ManagedFieldsEntry, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		content, err := jsonmerge.Normalize(u.Object)
 		if err != nil {
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		}
 		obj = &unstructured.Unstructured{Object: content}
+		if strict {
+			err = r.checkFields(content)
+		}
+		if err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
 	}
 	sent := obj.GetManagedFields()
 	next := obj

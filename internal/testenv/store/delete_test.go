@@ -147,9 +147,9 @@ func TestGracePeriod(t *testing.T) {
 		{name: "done", node: "a", phase: corev1.PodSucceeded},
 	} {
 		c := newClient(t, &corev1.Pod{
-			ObjectMeta: meta("one"), Spec: corev1.PodSpec{NodeName: test.node}, Status: corev1.PodStatus{Phase: test.phase},
+			ObjectMeta: metadata("one"), Spec: corev1.PodSpec{NodeName: test.node}, Status: corev1.PodStatus{Phase: test.phase},
 		})
-		pod := &corev1.Pod{ObjectMeta: meta("one")}
+		pod := &corev1.Pod{ObjectMeta: metadata("one")}
 		must(t, c.Delete(t.Context(), pod))
 		if exists(t, c, pod) != test.stays {
 			t.Errorf("%s: exists is wrong", test.name)
@@ -209,8 +209,8 @@ func names(t testing.TB, c client.Reader, options ...client.ListOption) []string
 
 func TestEviction(t *testing.T) {
 	t.Parallel()
-	c := newClient(t, &corev1.Pod{ObjectMeta: meta("one")}, configMap("one"))
-	pod := &corev1.Pod{ObjectMeta: meta("one")}
+	c := newClient(t, &corev1.Pod{ObjectMeta: metadata("one")}, configMap("one"))
+	pod := &corev1.Pod{ObjectMeta: metadata("one")}
 	must(t, c.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{}, client.DryRunAll))
 	must(t, c.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{}))
 	reason(t, c.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{}), metav1.StatusReasonNotFound, "")

@@ -18,6 +18,7 @@ var (
 	errNoNamespace     = errors.New("an empty namespace may not be set when a resource name is provided")
 	errCreatePartial   = errors.New("cannot create using only metadata")
 	errUpdatePartial   = errors.New("cannot update using only metadata -- did you mean to patch?")
+	errTerminating     = errors.New("create not allowed while custom resource definition is terminating")
 	errStatusOfPartial = errors.New("cannot update subresource using only metadata -- did you mean to patch?")
 )
 

@@ -50,7 +50,7 @@ func (s *Store) give(gvk schema.GroupVersionKind, obj client.Object) (*record, e
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decode(obj)
+	next, sent, err := r.decode(obj, false)
 	if err != nil {
 		return nil, err
 	}

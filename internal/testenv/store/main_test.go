@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,7 +72,7 @@ var (
 	now        = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
-func newScheme() *runtime.Scheme {
+var newScheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		panic(err)
@@ -79,7 +80,7 @@ func newScheme() *runtime.Scheme {
 	scheme.AddKnownTypes(appVersion, &App{}, &AppList{})
 	metav1.AddToGroupVersion(scheme, appVersion)
 	return scheme
-}
+})
 
 // newStore returns a store with the namespace ns and the given objects.
 func newStore(t testing.TB, given ...client.Object) *store.Store {
@@ -103,13 +104,13 @@ func newClient(t testing.TB, given ...client.Object) *store.Client {
 	return newStore(t, given...).Client(store.ClientOptions{})
 }
 
-func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name} }
+func metadata(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name} }
 
 func configMap(name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: meta(name), Data: map[string]string{"k": "v"}}
+	return &corev1.ConfigMap{ObjectMeta: metadata(name), Data: map[string]string{"k": "v"}}
 }
 
-func app(name string) *App { return &App{ObjectMeta: meta(name), Spec: AppSpec{Size: 1}} }
+func app(name string) *App { return &App{ObjectMeta: metadata(name), Spec: AppSpec{Size: 1}} }
 
 // read returns an object as it is stored.
 func read[T client.Object](t testing.TB, c client.Reader, obj T) T {

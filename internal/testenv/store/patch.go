@@ -85,7 +85,7 @@ func (r *resource) decodePatched(
 	if err != nil {
 		return nil, nil, invalidPatch(p, err)
 	}
-	return r.decode(obj)
+	return r.decode(obj, false)
 }
 
 // sameName refuses a body with another name than the request.

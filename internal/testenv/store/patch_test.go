@@ -59,7 +59,7 @@ func TestPatch(t *testing.T) {
 
 func TestStrategicMergePatch(t *testing.T) {
 	t.Parallel()
-	pod := &corev1.Pod{ObjectMeta: meta("one"), Spec: corev1.PodSpec{
+	pod := &corev1.Pod{ObjectMeta: metadata("one"), Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "a", Image: "one"}, {Name: "b", Image: "one"}},
 	}}
 	c := newClient(t, widgets(), app("one"), widget("one"))

@@ -159,7 +159,7 @@ func (s *Store) replaceScale(r *resource, live *record, scale *autoscalingv1.Sca
 	if err != nil {
 		return nil, err
 	}
-	next, _, err := r.decode(obj)
+	next, _, err := r.decode(obj, false)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func TestUpdateOfNothing(t *testing.T) {
 		reason(t, c.Update(t.Context(), obj), metav1.StatusReasonNotFound, `"one" not found`)
 		reason(t, c.Status().Update(t.Context(), app("one")), metav1.StatusReasonNotFound, `"one" not found`)
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: meta("one")}
+	lease := &coordinationv1.Lease{ObjectMeta: metadata("one")}
 	must(t, c.Update(t.Context(), lease))
 	if lease.UID == "" {
 		t.Error("the lease was not created")
@@ -159,7 +159,7 @@ func TestUpdateDryRun(t *testing.T) {
 func TestUpdateWithMetadataOnly(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, configMap("one"))
-	partial := &metav1.PartialObjectMetadata{ObjectMeta: meta("one")}
+	partial := &metav1.PartialObjectMetadata{ObjectMeta: metadata("one")}
 	partial.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	reason(t, c.Create(t.Context(), partial), "", "cannot create using only metadata")
 	reason(t, c.Update(t.Context(), partial), "", "did you mean to patch?")

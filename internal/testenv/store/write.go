@@ -34,18 +34,17 @@ func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decodeRequest(obj, w)
+	next, sent, err := r.decode(obj, w.strict)
 	if err != nil {
 		return nil, err
 	}
-	return s.createDecoded(r, next, w, func() *fieldmanager.Fields {
-		return r.fields.Updated(nil, next, nil, s.fieldWrite(w, sent))
-	}, sent != nil)
+	return s.add(r, next, w, sent, nil)
 }
 
-// createDecoded stores a new object of the Go type of its kind. It takes over the object. The caller holds the lock.
-func (s *Store) createDecoded(
-	r *resource, next client.Object, w write, fields func() *fieldmanager.Fields, shown bool,
+// add stores a new object of the Go type of its kind. It takes over the object. Sent are the managed fields that came
+// with it, applied those after an apply; nil if it is none. The caller holds the lock.
+func (s *Store) add(
+	r *resource, next client.Object, w write, sent []metav1.ManagedFieldsEntry, applied *fieldmanager.Fields,
 ) (*record, error) {
 	if r.terminating() {
 		return nil, refuseTerminating(r, next.GetName())
@@ -67,7 +66,10 @@ func (s *Store) createDecoded(
 	if err != nil {
 		return nil, err
 	}
-	after.fields, after.shown = fields(), shown || s.options.ManagedFields
+	after.fields, after.shown = applied, s.options.ManagedFields || sent != nil || applied != nil
+	if applied == nil {
+		after.fields = r.fields.Updated(nil, next, nil, s.fieldWrite(w, sent))
+	}
 	if w.dryRun {
 		return after, nil
 	}
@@ -83,7 +85,7 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	next, sent, err := r.decodeRequest(obj, w)
+	next, sent, err := r.decode(obj, w.strict)
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +103,11 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 		return s.replace(r, live, next, w, sent)
 	}
 	next.SetResourceVersion("")
-	return s.createDecoded(r, next, w, func() *fieldmanager.Fields {
-		return r.fields.Updated(nil, next, nil, s.fieldWrite(w, sent))
-	}, sent != nil)
+	return s.add(r, next, w, sent, nil)
 }
 
-// writable returns the record that a request names, nil if there is none. It refuses a request to a subresource that the
-// kind lacks, and one without a name or namespace.
+// writable returns the record that a request names, nil if there is none. It refuses a request to a subresource that
+// the kind lacks, and one without a name or namespace.
 func (s *Store) writable(r *resource, namespace, name, subresource string) (*record, error) {
 	if err := r.checkName(namespace, name); err != nil {
 		return nil, err
@@ -118,8 +118,8 @@ func (s *Store) writable(r *resource, namespace, name, subresource string) (*rec
 	return s.state.find(Key{r.gvk.GroupKind(), r.namespace(namespace), name}), nil
 }
 
-// replace puts next in the place of live. Next is of the Go type of its kind. It takes over the object. The caller holds
-// the lock.
+// replace puts next in the place of live. Next is of the Go type of its kind. It takes over the object. The caller
+// holds the lock.
 func (s *Store) replace(
 	r *resource, live *record, next client.Object, w write, sent []metav1.ManagedFieldsEntry,
 ) (*record, error) {

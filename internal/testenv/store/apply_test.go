@@ -1,0 +1,189 @@
+package store_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
+)
+
+func config(data ...string) *applycorev1.ConfigMapApplyConfiguration {
+	c := applycorev1.ConfigMap("one", "ns")
+	for i := 0; i < len(data); i += 2 {
+		c.WithData(map[string]string{data[i]: data[i+1]})
+	}
+	return c
+}
+
+func applied(t *testing.T, obj *unstructured.Unstructured) runtime.ApplyConfiguration {
+	t.Helper()
+	return client.ApplyConfigurationFromUnstructured(obj)
+}
+
+func TestApply(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	c := s.Client(store.ClientOptions{FieldManager: "one"})
+	other := client.FieldOwner("two")
+	ctx := t.Context()
+
+	first := config("a", "1", "b", "1")
+	must(t, c.Apply(ctx, first))
+	if first.UID == nil || *first.ResourceVersion != "1000" {
+		t.Errorf("answered %+v", first)
+	}
+	must(t, c.Apply(ctx, config("a", "1", "b", "1")))
+	if s.Revision() != 1000 {
+		t.Error("the same was written again")
+	}
+	reason(t, c.Apply(ctx, config("a", "2"), other), metav1.StatusReasonConflict, `conflict with "one": .data.a`)
+	must(t, c.Apply(ctx, config("c", "2"), other))
+	must(t, c.Apply(ctx, config("a", "3"), other, client.ForceOwnership, client.DryRunAll))
+	if got := read(t, c, configMap("one")); got.Data["a"] != "1" || s.Revision() != 1001 {
+		t.Errorf("got %v", got.Data)
+	}
+	must(t, c.Apply(ctx, config("a", "3", "c", "2"), other, client.ForceOwnership))
+	must(t, c.Apply(ctx, config("x", "1")))
+	got := read(t, c, configMap("one"))
+	if len(got.Data) != 3 || got.Data["a"] != "3" || got.Data["c"] != "2" || got.Data["x"] != "1" {
+		t.Errorf("got %v", got.Data)
+	}
+	if len(got.ManagedFields) != 2 {
+		t.Errorf("got the managed fields %v", got.ManagedFields)
+	}
+}
+
+func TestApplyAsAPatch(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, widgets())
+	for _, obj := range []client.Object{configMap("one"), app("one"), widget("one")} {
+		gvk, err := c.GroupVersionKindFor(obj)
+		must(t, err)
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+		patch := client.Apply //nolint:staticcheck // The older way has to work.
+		reason(t, c.Patch(t.Context(), obj, patch), metav1.StatusReasonInvalid, "is required for apply patch")
+		must(t, c.Patch(t.Context(), obj, patch, client.FieldOwner("one")))
+		if obj.GetUID() == "" || obj.GetObjectKind().GroupVersionKind() != gvk {
+			t.Errorf("answered %v", obj)
+		}
+		if got := read(t, c, obj).GetManagedFields(); len(got) != 1 || got[0].Operation != "Apply" {
+			t.Errorf("%T: got the managed fields %v", obj, got)
+		}
+	}
+}
+
+func TestApplyAfterAnUpdate(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	cm := configMap("one")
+	must(t, c.Create(t.Context(), cm, client.FieldOwner("creator")))
+	if cm.ManagedFields != nil {
+		t.Error("managed fields are shown before an apply")
+	}
+	cm.Data["u"] = "1"
+	must(t, c.Update(t.Context(), cm, client.FieldOwner("updater")))
+	owner := client.FieldOwner("one")
+	reason(t, c.Apply(t.Context(), config("k", "new"), owner), metav1.StatusReasonConflict, `"creator" using v1: .data.k`)
+	reason(t, c.Apply(t.Context(), config("u", "new"), owner), metav1.StatusReasonConflict, `"updater" using v1: .data.u`)
+	must(t, c.Apply(t.Context(), config("k", "v"), owner))
+	var managers []string
+	for _, entry := range read(t, c, cm).ManagedFields {
+		managers = append(managers, entry.Manager)
+	}
+	if len(managers) != 3 {
+		t.Errorf("got the managers %v", managers)
+	}
+}
+
+func TestManagedFieldsOption(t *testing.T) {
+	t.Parallel()
+	s := store.New(store.Options{Scheme: newScheme(), ManagedFields: true})
+	give(t, s, namespace("ns"))
+	c := s.Client(store.ClientOptions{})
+	cm := configMap("one")
+	must(t, c.Create(t.Context(), cm))
+	if len(cm.ManagedFields) != 1 || cm.ManagedFields[0].Manager != "espalier.test" {
+		t.Errorf("got %v", cm.ManagedFields)
+	}
+	if got := read(t, c, cm).ManagedFields; len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestGivenManagedFields gives an object to whose fields somebody else applied.
+func TestGivenManagedFields(t *testing.T) {
+	t.Parallel()
+	given := configMap("one")
+	given.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "other", Operation: "Apply", APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:k":{}}}`)},
+	}}
+	c := newClient(t, given)
+	if got := read(t, c, given).ManagedFields; len(got) != 1 || got[0].Manager != "other" {
+		t.Errorf("got %v", got)
+	}
+	err := c.Apply(t.Context(), config("k", "new"), client.FieldOwner("one"))
+	reason(t, err, metav1.StatusReasonConflict, `conflict with "other": .data.k`)
+}
+
+func TestApplyOfStatus(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, widgets())
+	owner := client.FieldOwner("one")
+	status := widget("one")
+	status.Object["status"] = map[string]any{"ready": true}
+	must(t, c.Apply(t.Context(), applied(t, status.DeepCopy()), owner))
+	if _, ok := read(t, c, widget("one")).Object["status"]; ok {
+		t.Error("an apply of the object set the status")
+	}
+	delete(status.Object, "spec")
+	must(t, c.Status().Apply(t.Context(), applied(t, status), owner))
+	got := read(t, c, widget("one"))
+	if ready, _, _ := unstructured.NestedBool(got.Object, "status", "ready"); !ready || got.GetGeneration() != 1 {
+		t.Errorf("got %v", got)
+	}
+	status.SetName("none")
+	reason(t, c.Status().Apply(t.Context(), applied(t, status), owner), metav1.StatusReasonNotFound, "")
+}
+
+func TestApplyOfADeadObject(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	err := c.Apply(t.Context(), config("k", "v").WithUID("dead"), client.FieldOwner("one"))
+	reason(t, err, metav1.StatusReasonConflict, "uid mismatch: the provided object specified uid dead")
+	must(t, c.Create(t.Context(), configMap("one")))
+	err = c.Apply(t.Context(), config("k", "v").WithUID("dead"), client.FieldOwner("one"))
+	reason(t, err, metav1.StatusReasonInvalid, "metadata.uid")
+}
+
+// TestApplyRemovesTheLastFinalizer ends a deletion with an apply without the finalizer.
+func TestApplyRemovesTheLastFinalizer(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	owner := client.FieldOwner("one")
+	must(t, c.Apply(t.Context(), config("k", "v").WithFinalizers(hold), owner))
+	must(t, c.Delete(t.Context(), configMap("one")))
+	must(t, c.Apply(t.Context(), config("k", "v"), owner))
+	if exists(t, c, configMap("one")) {
+		t.Error("it is there")
+	}
+}
+
+func TestApplyOfInvalidObjects(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	owner := client.FieldOwner("one")
+	reason(t, c.Apply(t.Context(), applycorev1.ConfigMap("No", "ns"), owner), metav1.StatusReasonInvalid, "metadata.name")
+	reason(t, c.Apply(t.Context(), applycorev1.ConfigMap("one", "none"), owner), metav1.StatusReasonNotFound, "none")
+	noMatch(t, c.Apply(t.Context(), applied(t, widget("one")), owner))
+	cm := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "No"}, cm); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("got %v", err)
+	}
+}

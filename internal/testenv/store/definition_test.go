@@ -1,0 +1,187 @@
+package store_test
+
+import (
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
+)
+
+// definitionObject is the unstructured form, for schemes without the type.
+func definitionObject(t *testing.T) client.Object {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(widgets())
+	must(t, err)
+	return &unstructured.Unstructured{Object: content}
+}
+
+func noMatch(t *testing.T, err error) {
+	t.Helper()
+	if !meta.IsNoMatchError(err) {
+		t.Errorf("got the error %v, want NoMatch", err)
+	}
+}
+
+func TestKindWithoutADefinition(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	w := widget("one")
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(appVersion.WithKind("WidgetList"))
+	noMatch(t, c.Get(t.Context(), client.ObjectKeyFromObject(w), w))
+	noMatch(t, c.List(t.Context(), list))
+	noMatch(t, c.Create(t.Context(), w))
+	noMatch(t, c.Update(t.Context(), w))
+	noMatch(t, c.Patch(t.Context(), w, client.Merge)) //nolint:staticcheck // It is a patch.
+	noMatch(t, c.Delete(t.Context(), w))
+	noMatch(t, c.DeleteAllOf(t.Context(), w, client.InNamespace("ns")))
+	_, err := c.Watch(t.Context(), list)
+	noMatch(t, err)
+	w.SetAPIVersion("v2")
+	w.SetKind("ConfigMap")
+	noMatch(t, c.Create(t.Context(), w))
+}
+
+func TestDefinition(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	c := s.Client(store.ClientOptions{})
+	must(t, c.Create(t.Context(), definitionObject(t)))
+	one, two := widget("one"), held(widget("two"))
+	unstructured.RemoveNestedField(one.Object, "spec", "color")
+	must(t, c.Create(t.Context(), one))
+	must(t, c.Create(t.Context(), two))
+	if color, _, _ := unstructured.NestedString(one.Object, "spec", "color"); color != "blue" {
+		t.Errorf("answered %v", one.Object)
+	}
+	invalid := widget("three")
+	invalid.Object["spec"] = map[string]any{"size": int64(-1)}
+	reason(t, c.Create(t.Context(), invalid), metav1.StatusReasonInvalid, "spec.size")
+
+	must(t, c.Delete(t.Context(), definitionObject(t)))
+	reason(t, c.Create(t.Context(), widget("three")), metav1.StatusReasonForbidden,
+		"create not allowed while custom resource definition is terminating")
+	s.CollectGarbage()
+	if exists(t, c, one) || !exists(t, c, two) || !exists(t, c, definitionObject(t)) {
+		t.Error("what exists is wrong")
+	}
+	released := read(t, c, two)
+	released.SetFinalizers(nil)
+	must(t, c.Update(t.Context(), released))
+	s.CollectGarbage()
+	if exists(t, c, definitionObject(t)) {
+		t.Error("the definition is there without objects")
+	}
+	noMatch(t, c.Get(t.Context(), client.ObjectKeyFromObject(one), one))
+	must(t, c.Create(t.Context(), definitionObject(t)))
+	must(t, c.Create(t.Context(), widget("one")))
+}
+
+// TestDefinitionOfAGoType defines a kind of the scheme: from then on it has a schema, and is gone with the definition.
+func TestDefinitionOfAGoType(t *testing.T) {
+	t.Parallel()
+	d := widgets()
+	d.Name = "apps.example.com"
+	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "apps", Kind: "App"}
+	s := newStore(t, d)
+	c := s.Client(store.ClientOptions{})
+	a := app("one")
+	must(t, c.Create(t.Context(), a))
+	if a.Spec.Size != 1 || a.UID == "" {
+		t.Errorf("answered %+v", a)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(appVersion.WithKind("App"))
+	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(a), u))
+	if color, _, _ := unstructured.NestedString(u.Object, "spec", "color"); color != "blue" {
+		t.Errorf("stored %v", u.Object)
+	}
+	d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+	must(t, err)
+	must(t, c.Delete(t.Context(), &unstructured.Unstructured{Object: content}))
+	s.CollectGarbage()
+	noMatch(t, c.Get(t.Context(), client.ObjectKeyFromObject(a), a))
+}
+
+func TestOtherServedVersion(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, widgets(), widget("one"))
+	beta := widget("one")
+	beta.SetAPIVersion("example.com/v1beta1")
+	got := read(t, c, beta)
+	if got.GetAPIVersion() != "example.com/v1beta1" {
+		t.Errorf("got %v", got)
+	}
+	got.SetLabels(map[string]string{"a": "b"})
+	must(t, c.Update(t.Context(), got))
+	if got := read(t, c, widget("one")); got.GetAPIVersion() != "example.com/v1" || got.GetLabels()["a"] != "b" {
+		t.Errorf("got %v", got)
+	}
+	beta.SetAPIVersion("example.com/v2")
+	noMatch(t, c.Get(t.Context(), client.ObjectKeyFromObject(beta), beta))
+}
+
+func TestRESTMapper(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, widgets())
+	mapper := s.RESTMapper()
+	for _, test := range []struct {
+		kind     schema.GroupVersionKind
+		resource string
+		scope    meta.RESTScopeName
+	}{
+		{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", meta.RESTScopeNameNamespace},
+		{schema.GroupVersionKind{Version: "v1", Kind: "Node"}, "nodes", meta.RESTScopeNameRoot},
+		{schema.GroupVersionKind{Version: "v1", Kind: "Endpoints"}, "endpoints", meta.RESTScopeNameNamespace},
+		{appVersion.WithKind("App"), "apps", meta.RESTScopeNameNamespace},
+		{appVersion.WithKind("Widget"), "widgets", meta.RESTScopeNameNamespace},
+	} {
+		for _, versions := range [][]string{nil, {test.kind.Version}, {"v7", test.kind.Version}} {
+			mapping, err := mapper.RESTMapping(test.kind.GroupKind(), versions...)
+			must(t, err)
+			if mapping.Resource.Resource != test.resource || mapping.Scope.Name() != test.scope ||
+				mapping.GroupVersionKind != test.kind {
+				t.Errorf("%s: got %+v", test.kind, mapping)
+			}
+		}
+		got, err := mapper.KindFor(test.kind.GroupVersion().WithResource(test.resource))
+		must(t, err)
+		if got != test.kind {
+			t.Errorf("got %s, want %s", got, test.kind)
+		}
+	}
+	_, err := mapper.RESTMapping(appVersion.WithKind("Unknown").GroupKind())
+	noMatch(t, err)
+	found := map[string]bool{}
+	for _, list := range s.Resources() {
+		for _, r := range list.APIResources {
+			found[list.GroupVersion+" "+r.Name] = true
+		}
+	}
+	for _, want := range []string{"v1 configmaps", "v1 nodes/status", "example.com/v1beta1 widgets", "example.com/v1 apps"} {
+		if !found[want] {
+			t.Errorf("%s is not discovered", want)
+		}
+	}
+}
+
+func TestFurtherResources(t *testing.T) {
+	t.Parallel()
+	s := store.New(store.Options{Scheme: newScheme(), Resources: []*metav1.APIResourceList{{
+		GroupVersion: "other.com/v1", APIResources: []metav1.APIResource{
+			{Name: "things", Kind: "Thing", Namespaced: true}, {Name: "things/status", Kind: "Thing", Namespaced: true},
+		},
+	}}})
+	give(t, s, namespace("ns"))
+	u := widget("one")
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "other.com", Version: "v1", Kind: "Thing"})
+	must(t, s.Client(store.ClientOptions{}).Create(t.Context(), u))
+}

@@ -1,0 +1,108 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
+)
+
+var mapKind = schema.GroupKind{Kind: "ConfigMap"}
+
+// newCache returns a store, a client without a cache, and one with it.
+func newCache(t *testing.T, given ...client.Object) (s *store.Store, live, cached *store.Client, view *store.View) {
+	t.Helper()
+	s, view = newStore(t, given...), store.NewView()
+	return s, s.Client(store.ClientOptions{}), s.Client(store.ClientOptions{View: view}), view
+}
+
+func TestHoldAt(t *testing.T) {
+	t.Parallel()
+	s, live, cached, view := newCache(t, configMap("given"), configMap("updated"), configMap("deleted"))
+	view.HoldAt(mapKind, s.Revision())
+	updated := read(t, live, configMap("updated"))
+	updated.Data["k"] = "new"
+	must(t, live.Update(t.Context(), updated))
+	must(t, live.Delete(t.Context(), configMap("deleted")))
+	must(t, live.Create(t.Context(), configMap("created")))
+	must(t, cached.Create(t.Context(), app("other-kind")))
+
+	want := []string{"deleted", "given", "updated"}
+	if got := names(t, cached); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := names(t, cached, client.InNamespace("ns"), client.Limit(1)); !slices.Equal(got, want[:1]) {
+		t.Errorf("got %v, want %v", got, want[:1])
+	}
+	stale := read(t, cached, configMap("updated"))
+	if stale.Data["k"] != "v" {
+		t.Errorf("got %v", stale.Data)
+	}
+	reason(t, cached.Update(t.Context(), stale), "Conflict", "the object has been modified")
+	if exists(t, cached, configMap("created")) || !exists(t, cached, app("other-kind")) {
+		t.Error("what exists is wrong")
+	}
+	if !view.CatchUp() || view.CatchUp() {
+		t.Error("CatchUp reports the wrong")
+	}
+	if got := names(t, cached); !slices.Equal(got, []string{"created", "given", "updated"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestCachesNeverGoBack(t *testing.T) {
+	t.Parallel()
+	s, live, cached, view := newCache(t)
+	revision := s.Revision()
+	must(t, live.Create(t.Context(), configMap("one")))
+	if got := names(t, cached); len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+	view.HoldAt(mapKind, revision)
+	if got := names(t, cached); len(got) != 1 {
+		t.Errorf("it went back to %v", got)
+	}
+	if view.CatchUp() {
+		t.Error("something was held")
+	}
+}
+
+func TestHide(t *testing.T) {
+	t.Parallel()
+	_, live, cached, view := newCache(t, configMap("one"), configMap("two"))
+	view.Hide(store.Key{Kind: mapKind, Namespace: "ns", Name: "one"})
+	if exists(t, cached, configMap("one")) || !exists(t, live, configMap("one")) {
+		t.Error("what exists is wrong")
+	}
+	if got := names(t, cached); !slices.Equal(got, []string{"two"}) {
+		t.Errorf("got %v", got)
+	}
+	reason(t, cached.Create(t.Context(), configMap("one")), "AlreadyExists", "")
+	if !view.CatchUp() || !exists(t, cached, configMap("one")) {
+		t.Error("it is hidden")
+	}
+}
+
+func TestCachesAnswerAsCaches(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, configMap("one"), configMap("two"))
+	cached := s.Client(store.ClientOptions{View: store.NewView(), Indexes: map[schema.GroupKind]map[string]client.IndexerFunc{
+		mapKind: {"key": func(obj client.Object) []string { return []string{obj.GetName(), "all"} }},
+	}})
+	list := &corev1.ConfigMapList{}
+	for value, want := range map[string]int{"one": 1, "all": 2, "none": 0} {
+		must(t, cached.List(t.Context(), list, client.MatchingFields{"key": value}))
+		if len(list.Items) != want {
+			t.Errorf("%s: got %d items, want %d", value, len(list.Items), want)
+		}
+	}
+	reason(t, cached.List(t.Context(), list, client.MatchingFields{"other": "x"}), "",
+		"Index with name field:other does not exist")
+	reason(t, cached.List(t.Context(), list, client.Continue("x")), "", "not supported by the cache")
+	reason(t, cached.Get(t.Context(), client.ObjectKey{Name: "one"}, configMap("one")), "NotFound", `ConfigMap "one" not found`)
+	reason(t, cached.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "x"}, app("x")), "NotFound", "App.example.com")
+}
