@@ -19,6 +19,8 @@ import (
 
 // BuiltIn returns a kind that each API server has, in the versions that a current one serves: those that are generally
 // available, or all versions of a kind of which there is none. These may not include the version asked for.
+//
+// Versions of HorizontalPodAutoscaler have different fields; those that the other version lacks are lost.
 func BuiltIn(kind schema.GroupVersionKind) (Type, bool) {
 	t, ok := builtIn()[kind.GroupKind()]
 	return t, ok
