@@ -66,8 +66,9 @@ type Strategy interface {
 	PrepareForUpdate(obj, old client.Object, subresource string)
 	// Validate returns what is wrong with a completed object to be created, name and labels included.
 	Validate(obj client.Object) field.ErrorList
-	// ValidateUpdate returns what is wrong with a completed object to be updated, but for what was wrong with old: an
-	// object may have been given although no API server would store it.
+	// ValidateUpdate returns what is wrong with a completed object to be updated. What was wrong with the metadata of
+	// old, or with its contents if it has a Go type, is accepted: an object may have been given although no API server
+	// would store it.
 	ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList
 	// Converter has the merge schema for server-side apply.
 	Converter() managedfields.TypeConverter
