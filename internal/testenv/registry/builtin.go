@@ -158,7 +158,10 @@ func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource stri
 	}
 	contents := s.rules.validate(obj, old)
 	if len(contents) > 0 {
-		contents = ratchet(contents, s.rules.validate(old, nil))
+		// An API server completes what it reads, too: a default that old lacks is not a change.
+		completed := old.DeepCopyObject().(client.Object)
+		s.rules.complete(completed, old)
+		contents = ratchet(s.rules.validate(obj, completed), s.rules.validate(completed, nil))
 	}
 	return append(errs, contents...)
 }

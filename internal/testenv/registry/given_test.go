@@ -98,3 +98,81 @@ func TestAnyObject(t *testing.T) {
 		}
 	}
 }
+
+// TestGivenWithoutDefaults changes a bit of objects that were given without what an API server fills in. The change is
+// accepted, and the metadata stay as they are.
+func TestGivenWithoutDefaults(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		given  string
+		change string
+	}{
+		"labels of a DaemonSet": {daemonSet, `{"metadata":{"finalizers":["example.com/a"]}}`},
+		"a DaemonSet":           {daemonSet, `{"spec":{"minReadySeconds":5}}`},
+		"a Job":                 {job, `{"spec":{"suspend":true}}`},
+		"a Namespace":           {namespace, `{"metadata":{"finalizers":["example.com/a"]}}`},
+		"a claim":               {claim, `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`},
+		"a Service":             {service, `{"spec":{"selector":{"a":"b"}}}`},
+		"a StatefulSet":         {statefulSet, `{"spec":{"replicas":2}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := decode(t, []byte(test.given))
+			old.SetUID(sampleUID)
+			old.SetResourceVersion("1")
+			_, s := builtIn(t, old)
+			obj := decode(t, merge(t, asJSON(t, old), []byte(test.change)))
+			s.PrepareForUpdate(obj, old, "")
+			if errs := s.ValidateUpdate(obj, old, ""); len(errs) > 0 {
+				t.Error(errs.ToAggregate())
+			}
+			if len(obj.GetLabels())+len(obj.GetAnnotations()) > 0 {
+				t.Errorf("got the labels %v and the annotations %v", obj.GetLabels(), obj.GetAnnotations())
+			}
+		})
+	}
+}
+
+const (
+	daemonSet = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: x, namespace: ns}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}
+`
+	job = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: x, namespace: ns}
+spec: {template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}
+`
+	namespace = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: x}
+`
+	claim = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: x, namespace: ns}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+status: {phase: Bound}
+`
+	service = `
+apiVersion: v1
+kind: Service
+metadata: {name: x, namespace: ns}
+spec: {ports: [{port: 80}]}
+`
+	statefulSet = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: x, namespace: ns}
+spec:
+  serviceName: x
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}
+`
+)
