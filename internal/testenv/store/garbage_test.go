@@ -194,6 +194,14 @@ func TestGarbage(t *testing.T) {
 			})
 			w.want("child")
 		},
+		"an owner that is gone, and one of an unknown kind": func(w world) {
+			w.create("child", func(cm *corev1.ConfigMap) {
+				cm.OwnerReferences = append(cm.OwnerReferences, metav1.OwnerReference{
+					APIVersion: "unknown.com/v1", Kind: "Unknown", Name: "owner", UID: "1",
+				})
+			}, "owner")
+			w.want("child")
+		},
 		"an owner in no namespace": func(w world) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 			must(w, w.c.Create(w.Context(), node))
