@@ -85,7 +85,9 @@ func (s *Store) apply(
 	if err != nil {
 		return nil, err
 	}
-	next, fields, err := r.fields.Applied(before, live.fields, config, p.force, s.fieldWrite(w, nil))
+	by := s.fieldWrite(w, nil)
+	by.HasStatus = r.HasStatus()
+	next, fields, err := r.fields.Applied(before, live.fields, config, p.force, by)
 	if err != nil {
 		return nil, asStatus(err)
 	}

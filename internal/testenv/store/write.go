@@ -50,7 +50,7 @@ func (s *Store) add(
 	if err := s.checkNamespace(r, next.GetNamespace(), next.GetName()); err != nil {
 		return nil, err
 	}
-	id, generated := s.newIdentity(r, next)
+	id, generated := s.newIdentity(r, next, w.dryRun)
 	if err := decideCreate(r, next, id); err != nil {
 		return nil, err
 	}
