@@ -118,6 +118,25 @@ func TestGive(t *testing.T) {
 	}
 }
 
+// TestGiveMany gives more objects than there are versions below those of changes.
+func TestGiveMany(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	c := s.Client(store.ClientOptions{})
+	must(t, c.Create(t.Context(), configMap("created")))
+	for i := range 1100 {
+		give(t, s, configMap(fmt.Sprint("given-", i)))
+	}
+	versions := map[string]bool{}
+	for _, obj := range s.Objects() {
+		versions[obj.GetResourceVersion()] = true
+	}
+	if len(versions) != len(s.Objects()) {
+		t.Errorf("%d objects have %d versions", len(s.Objects()), len(versions))
+	}
+	must(t, c.Update(t.Context(), read(t, c, configMap("given-1099"))))
+}
+
 func withVersion(version string) client.Object {
 	cm := configMap("version")
 	cm.ResourceVersion = version
