@@ -169,6 +169,33 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				`Widget ns/a: status.observedGeneration is "outdated", not "current"`,
 			},
 		},
+		"what has no order": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				w, err := p.widget(ctx)
+				if err != nil {
+					return err
+				}
+				w.Finalizers = []string{"test/a", "test/b"}
+				w.OwnerReferences = []metav1.OwnerReference{
+					{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"},
+					{APIVersion: "v1", Kind: "ConfigMap", Name: "w", UID: "w"},
+				}
+				conditions := []metav1.Condition{
+					{Type: "Ready", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()},
+					{Type: "Other", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()},
+				}
+				if failed {
+					slices.Reverse(w.Finalizers)
+					slices.Reverse(w.OwnerReferences)
+					slices.Reverse(conditions)
+				}
+				if err := p.Update(ctx, w); err != nil {
+					return err
+				}
+				w.Status.Conditions = conditions
+				return p.Status().Update(ctx, w)
+			},
+		},
 		"generated names and UIDs": {
 			do: func(ctx context.Context, p *process, failed bool) error {
 				names := []string{"red", "blue"}
