@@ -61,6 +61,15 @@ func create(of func(failed bool) client.Object) step {
 	return func(ctx context.Context, p *process, failed bool) error { return p.Create(ctx, of(failed)) }
 }
 
+// garbage is an object whose owner is gone.
+func garbage(name string) client.Object {
+	obj := configMap(name)
+	obj.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "00000000-0000-0000-0000-000000000000"},
+	}
+	return obj
+}
+
 func TestEndsAreComparedByWhatMatters(t *testing.T) {
 	t.Parallel()
 	secret := func(name string, value ...string) client.Object {
@@ -261,6 +270,12 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				}
 				w.Status.Fields = nil
 				return p.Status().Update(ctx, w)
+			},
+		},
+		"what the control plane deletes first": {
+			given: []client.Object{garbage("one")},
+			do: func(ctx context.Context, p *process, _ bool) error {
+				return client.IgnoreNotFound(p.Delete(ctx, configMap("one")))
 			},
 		},
 		"what somebody else does": {
