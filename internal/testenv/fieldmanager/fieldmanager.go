@@ -55,13 +55,14 @@ type Manager struct {
 	version fieldpath.APIVersion
 	schema  *mergeSchema
 	updater *merge.Updater
+	applies cache
 }
 
 // New returns the manager of a kind. Converter returns its merge schema; it is called when a schema is needed for the
 // first time, because it takes a while to parse one. Create returns an empty object of the Go type of the kind.
 //
-// An entry that was written by way of another version of the kind is kept if the converter knows that version. Objects
-// are taken to be the same in all versions.
+// The versions of a kind are taken to differ in nothing but their name. So entries that were written by way of another
+// version are kept. An entry of another group is dropped by the next write.
 func New(
 	kind schema.GroupVersionKind, converter func() managedfields.TypeConverter, create func() client.Object,
 ) *Manager {
@@ -115,6 +116,21 @@ func (m *Manager) Applied(
 	if config.GetManagedFields() != nil {
 		return nil, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
 	}
+	owner := ownerOf(w, metav1.ManagedFieldsOperationApply, m.version)
+	r := request{client.ObjectKeyFromObject(config), fields, owner, force, w.Time.Unix()}
+	if obj, after, ok := m.applies.find(r, live, config); ok {
+		return obj, after, nil
+	}
+	obj, after, err := m.applied(live, fields, config, force, w)
+	if err == nil {
+		m.applies.add(r, live, config, obj, after)
+	}
+	return obj, after, err
+}
+
+func (m *Manager) applied(
+	live client.Object, fields *Fields, config client.Object, force bool, w Write,
+) (client.Object, *Fields, error) {
 	applied, err := m.schema.typed(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to create typed patch object (%s): %w", m.schema.describe(config), err)

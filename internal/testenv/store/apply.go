@@ -111,8 +111,8 @@ func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force b
 		return nil, apierrors.NewNotFound(r.resource, config.GetName())
 	}
 	if uid := config.GetUID(); uid != "" {
-		return nil, conflict(r, config.GetName(), "uid mismatch: the provided object specified uid %s, and no existing "+
-			"object was found", uid)
+		return nil, conflict(r, config.GetName(), "uid mismatch: the provided object specified uid %s, and no "+
+			"existing object was found", uid)
 	}
 	next, fields, err := r.fields.Applied(nil, nil, config, force, s.fieldWrite(w, nil))
 	if err != nil {
