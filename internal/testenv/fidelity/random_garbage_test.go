@@ -19,6 +19,7 @@ import (
 // TestRandomGarbage shows that the garbage collectors of a real control plane and of the store leave the same objects, of
 // random owners and dependents, after each of some deletions.
 func TestRandomGarbage(t *testing.T) {
+	t.Parallel()
 	server := realServer{plane.Config(t)}
 	newStore := memories(t, store.Options{})
 	var wg sync.WaitGroup
