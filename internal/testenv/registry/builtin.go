@@ -150,7 +150,7 @@ func (s builtInStrategy) Validate(obj client.Object) field.ErrorList {
 func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList {
 	errs := validateMetadataUpdate(obj, old, s.scope, s.name)
 	if subresource != "" {
-		return errs
+		return append(errs, validateStatus(obj)...)
 	}
 	errs = append(errs, ratchet(validateFinalizers(obj), validateFinalizers(old))...)
 	if s.sameContents(obj, old) {

@@ -26,7 +26,10 @@ func (s *Store) CollectGarbage() (changed bool) {
 		s.state.collected = s.state.revision
 		for _, kind := range s.state.kinds() {
 			for _, r := range s.state.tables[kind] {
-				s.collect(r)
+				// What was done for others may have changed or removed it.
+				if live := s.state.find(r.key()); live != nil {
+					s.collect(live)
+				}
 			}
 		}
 		s.collectNamespaces()
