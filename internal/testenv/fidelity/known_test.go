@@ -2,7 +2,7 @@ package fidelity_test
 
 // knownDifferences are the checks in which the store answers otherwise, with the reasons.
 var knownDifferences = map[string]string{
-	"defaults: PersistentVolumeClaim": "the finalizer comes from an admission plug-in, and there is nobody to remove it",
+	"defaults: PersistentVolumeClaim": "the finalizer comes from an admission plug-in, and nobody would remove it",
 	"defaults: Pod":                   "priority and tolerations come from admission plug-ins",
 	"status: update of a Deployment":  "the contents of a status are not validated: its writer is the control plane",
 

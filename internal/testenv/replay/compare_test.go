@@ -2,14 +2,17 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/internal/testenv/replay"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -124,6 +127,7 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 					}
 				}
 				w.Status.ObservedGeneration = w.Generation
+				w.Status.AddField("observedGeneration", fmt.Sprint("of something else", w.Generation))
 				w.Status.Conditions = []metav1.Condition{{
 					Type: "Ready", Status: "True", Reason: "R", ObservedGeneration: w.Generation,
 					LastTransitionTime: metav1.Now(),
@@ -168,7 +172,7 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 					if err := p.Create(ctx, one); err != nil {
 						return err
 					}
-					of := with("name", one.Name+" has "+string(one.UID))
+					of := with(one.Name, one.Name+" has "+string(one.UID))
 					of.Name = "of-" + name
 					if err := p.Create(ctx, of); err != nil {
 						return err
@@ -188,6 +192,27 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				return p.Create(ctx, configMap("one"))
 			},
 			want: []string{"created twice: ConfigMap ns/one", "deleted once, not never: ConfigMap ns/one"},
+		},
+		"how often it is created, if that is more than once": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				for range map[bool]int{false: 1, true: 2}[failed] {
+					if err := p.Create(ctx, configMap("one")); err != nil {
+						return err
+					}
+					if err := p.Delete(ctx, configMap("one")); err != nil {
+						return err
+					}
+				}
+				return p.Create(ctx, configMap("one"))
+			},
+			want: []string{"created 3 times, not twice: ConfigMap ns/one", "deleted twice: ConfigMap ns/one"},
+		},
+		"a long value": {
+			do: create(func(failed bool) client.Object {
+				return with("color", strings.Repeat(map[bool]string{false: "blue", true: "röd "}[failed], 50))
+			}),
+			want: []string{fmt.Sprintf(`ConfigMap ns/one: data.color is "%sröd…, not "%sblu…`,
+				strings.Repeat("röd ", 19), strings.Repeat("blue", 19))},
 		},
 		"what comes and goes": {
 			do: func(ctx context.Context, p *process, failed bool) error {
@@ -264,6 +289,59 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTimesAreNotCompared(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), nil)
+	program.Start = func(_ context.Context, w *replay.World) (replay.Instance, error) {
+		p := &process{WithWatch: w.Client("")}
+		return func(ctx context.Context) (reconcile.Result, error) {
+			a, err := p.widget(ctx)
+			if err != nil && w.Now().Equal(begin) {
+				return reconcile.Result{RequeueAfter: time.Hour}, nil // The fault delays everything.
+			}
+			if err != nil || a.Status.Fields["time"] != "" {
+				return reconcile.Result{}, err
+			}
+			a.Finalizers = []string{"test/finalizer"}
+			one := configMap("one")
+			for _, do := range []func() error{
+				func() error { return p.Create(ctx, one) },
+				func() error { return p.Update(ctx, a) },
+				func() error { return p.note(ctx, a, "time", w.Now().Format(time.RFC3339)) },
+				func() error { return p.Delete(ctx, a) },
+			} {
+				if err := do(); err != nil {
+					return reconcile.Result{}, err
+				}
+			}
+			return reconcile.Result{}, nil
+		}, nil
+	}
+	run(t, program, replay.Fault{Sort: replay.Fails, Call: "get Widget ns/a"})
+}
+
+func TestAGeneratedNameMayDifferAtRest(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		w, err := p.widget(ctx)
+		if err != nil {
+			// Somebody else gets the name that the code gets without a fault.
+			other := generated("child-")
+			return errors.Join(err, p.user.Create(ctx, other), p.user.Delete(ctx, other))
+		}
+		if name := w.Status.Fields["child"]; name != "" {
+			_, err := exists(ctx, p.live, name)
+			return err
+		}
+		child := generated("child-")
+		if err := p.Create(ctx, child); err != nil {
+			return err
+		}
+		return p.note(ctx, w, "child", child.Name)
+	})
+	run(t, program, replay.Fault{Sort: replay.Fails, Call: "get Widget ns/a"})
 }
 
 func TestWhatIsOutsideOfTheClustersIsCompared(t *testing.T) {

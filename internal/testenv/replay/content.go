@@ -18,9 +18,6 @@ func content(obj client.Object, m *mask) map[string]any {
 	if err != nil {
 		return map[string]any{"cannot be encoded": err.Error()}
 	}
-	for _, field := range []string{"apiVersion", "kind"} {
-		delete(fields, field)
-	}
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
 		maskMetadata(metadata)
 	}

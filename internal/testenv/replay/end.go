@@ -52,13 +52,7 @@ type objectKey struct {
 	cluster string
 }
 
-func (k objectKey) String() string {
-	name := k.Name
-	if k.Namespace != "" {
-		name = k.Namespace + "/" + name
-	}
-	return k.Kind.Kind + " " + name + k.cluster
-}
+func (k objectKey) String() string { return k.Key.String() + k.cluster }
 
 func compareKeys(a, b objectKey) int {
 	return cmp.Or(
@@ -68,9 +62,11 @@ func compareKeys(a, b objectKey) int {
 	)
 }
 
-// end returns how the run ended.
+// end returns how the run ended. The instance may still be alive, and with it what it started.
 func (r *run) end(rested bool) *end {
 	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}, externals: r.externalStates()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !rested {
 		e.restless = r.restless()
 	}
@@ -122,6 +118,13 @@ func (e *end) note(call *call) {
 		d.wrote = d.wrote || given && call.Subresource != "status"
 		d.overwrote = d.overwrote || call.overwrites()
 	}
+}
+
+// demandsAtRest is demands for those who do not have the lock.
+func (r *run) demandsAtRest(m *mask) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.demands(m)
 }
 
 // demands returns the sorted names of the calls of the last request, but for reads from a cache.

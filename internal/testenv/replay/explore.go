@@ -139,11 +139,14 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, err
 		if _, err := r.makeRequest(ctx); err != nil {
 			return nil, nil, err
 		}
-		differences = compareRest(r.demands(end.mask), e.end.demands, e.options.Ignore)
+		differences = compareRest(r.demandsAtRest(end.mask), e.end.demands, e.options.Ignore)
 	}
 	if len(differences) == 0 {
 		return nil, r, nil
 	}
+	r.stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return &Finding{Faults: faults, Story: story(requests, rested), Differences: differences}, r, nil
 }
 
@@ -201,6 +204,8 @@ func (e *explorer) requests() int { return cmp.Or(e.options.Requests, 20) }
 
 // points returns the faults to run, one at a time.
 func (e *explorer) points(r *run) []Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var faults []Fault
 	for _, fault := range points(r.calls(), r.journal()) {
 		if e.options.Skip == nil || !e.options.Skip(fault) {
@@ -210,30 +215,32 @@ func (e *explorer) points(r *run) []Fault {
 	return share(faults, e.options.Share)
 }
 
-// share returns each n-th fault.
+// share returns each n-th fault. Which ones these are does not depend on the order, which is not the same each time if
+// branches run in parallel.
 func share(faults []Fault, n int) []Fault {
 	if n <= 1 {
 		return faults
 	}
-	var some []Fault
-	for i := 0; i < len(faults); i += n {
-		some = append(some, faults[i])
+	sorted := slices.Clone(faults)
+	slices.SortFunc(sorted, func(a, b Fault) int { return cmp.Compare(a.String(), b.String()) })
+	chosen := map[Fault]bool{}
+	for i := 0; i < len(sorted); i += n {
+		chosen[sorted[i]] = true
 	}
-	return some
+	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !chosen[f] })
 }
 
 // sample is how many faults are paired at most.
 const sample = 16
 
-// pairs returns the pairs of a sample of faults, which are in the order of their calls. One call has one fault.
+// pairs returns the pairs of a sample of faults, which are in the order of their calls. Two at one call never happen in
+// one run.
 func pairs(faults []Fault) [][]Fault {
 	faults = share(faults, (len(faults)+sample-1)/sample)
 	var all [][]Fault
 	for i, first := range faults {
 		for _, second := range faults[i+1:] {
-			if first.Call != second.Call || first.Occurrence != second.Occurrence {
-				all = append(all, []Fault{first, second})
-			}
+			all = append(all, []Fault{first, second})
 		}
 	}
 	return all

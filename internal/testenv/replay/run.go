@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,7 +104,7 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 	r.mu.Unlock()
 
 	err := r.current.make(r, q)
-	if q.external() {
+	if r.wentOutside(q) {
 		r.outside = r.externalStates()
 	}
 
@@ -122,6 +123,13 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 		r.current = nil
 	}
 	return q, nil
+}
+
+// wentOutside reports whether a request called something outside of the clusters.
+func (r *run) wentOutside(q *request) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(q.calls, (*call).external)
 }
 
 // stop ends the instance.

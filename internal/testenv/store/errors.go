@@ -69,7 +69,6 @@ func noSubresource(r *resource, name string) error {
 		http.StatusNotFound, "", r.resource, name, "", 0, true)
 }
 
-
 // refuseTerminating is the error for the creation of an object whose definition is being deleted.
 func refuseTerminating(r *resource, name string) error {
 	return apierrors.NewForbidden(r.resource, name, errTerminating)

@@ -223,7 +223,8 @@ func TestGarbageIsCollectedByTheControlPlane(t *testing.T) {
 		t.Error("nothing changed")
 	}
 	changes := w.store.Changes(revision)
-	if len(changes) != 1 || changes[0].Manager != "" || changes[0].After != nil || changes[0].Key.String() != "ConfigMap ns/child" {
+	if len(changes) != 1 || changes[0].Manager != "" || changes[0].After != nil ||
+		changes[0].Key.String() != "ConfigMap ns/child" {
 		t.Errorf("got %+v", changes)
 	}
 }

@@ -41,7 +41,8 @@ func TestFork(t *testing.T) {
 	for name, changes := range map[string][]store.Change{"store": s.Changes(999), "fork": fork.Changes(999)} {
 		want := map[string][]string{
 			"store": {"ConfigMap ns/three", "ConfigMap ns/four", "ConfigMap ns/one"},
-			"fork":  {"ConfigMap ns/three", "ConfigMap ns/one", "CustomResourceDefinition widgets.example.com", "Widget ns/one"},
+			"fork": {"ConfigMap ns/three", "ConfigMap ns/one", "CustomResourceDefinition widgets.example.com",
+				"Widget ns/one"},
 		}[name]
 		var got []string
 		for _, change := range changes {
@@ -73,7 +74,8 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	before, after := changes[1].Before.(*corev1.ConfigMap), changes[1].After.(*corev1.ConfigMap)
-	if before.Data["k"] != "v" || after.Data["k"] != "new" || after.ResourceVersion != "1001" || changes[2].Before != after {
+	if before.Data["k"] != "v" || after.Data["k"] != "new" || after.ResourceVersion != "1001" ||
+		changes[2].Before != after {
 		t.Errorf("got %+v", changes[1])
 	}
 }
@@ -188,11 +190,12 @@ func work(t *testing.T, s *store.Store, name string) {
 	must(t, err)
 	defer w.Stop()
 	view.HoldAt(mapKind, s.Revision())
+	status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"ready":true}}`))
 	for _, obj := range []client.Object{configMap(name), app(name), widget(name)} {
 		must(t, c.Create(ctx, obj))
 		label(obj)
 		must(t, c.Update(ctx, obj))
-		must(t, c.Status().Patch(ctx, app("given"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"ready":true}}`))))
+		must(t, c.Status().Patch(ctx, app("given"), status))
 		partial := &metav1.PartialObjectMetadata{}
 		partial.SetGroupVersionKind(appVersion.WithKind("Widget"))
 		must(t, c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: "given"}, partial))

@@ -39,8 +39,8 @@ func (c *subresourceClient) Get(
 	})
 }
 
-// Create implements [client.SubResourceWriter]. There are the eviction of a Pod, which respects no disruption budget, and
-// the token of a ServiceAccount.
+// Create implements [client.SubResourceWriter]. There are the eviction of a Pod, which respects no disruption budget,
+// and the token of a ServiceAccount.
 func (c *subresourceClient) Create(
 	ctx context.Context, obj, subresource client.Object, opts ...client.SubResourceCreateOption,
 ) error {

@@ -52,7 +52,8 @@ func TestScale(t *testing.T) {
 			t.Errorf("answered %+v", scale)
 		}
 	}
-	reason(t, c.SubResource("scale").Get(t.Context(), app("one"), &autoscalingv1.Scale{}), metav1.StatusReasonNotFound, "")
+	err := c.SubResource("scale").Get(t.Context(), app("one"), &autoscalingv1.Scale{})
+	reason(t, err, metav1.StatusReasonNotFound, "could not find")
 }
 
 func replicas(t *testing.T, obj client.Object) int64 {
@@ -97,7 +98,9 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	account := &corev1.ServiceAccount{ObjectMeta: metadata("one")}
 	c := newClient(t, account)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))},
+	}
 	must(t, c.SubResource("token").Create(t.Context(), account, request))
 	if request.Status.Token == "" || request.Status.ExpirationTimestamp.Sub(now).Seconds() != 600 {
 		t.Errorf("got %+v", request.Status)
