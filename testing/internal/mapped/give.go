@@ -47,7 +47,8 @@ func (s *Server) Give(ctx context.Context, objs ...client.Object) error {
 	for _, step := range []func(context.Context, *given) error{s.make, s.finish} {
 		for _, g := range all {
 			if err := step(ctx, g); err != nil {
-				return fmt.Errorf("cannot give %s %s: %w", g.kind.Kind, client.ObjectKeyFromObject(g.wanted), s.error(err))
+				key := client.ObjectKeyFromObject(g.wanted)
+				return fmt.Errorf("cannot give %s %s: %w", g.kind.Kind, key, s.error(err))
 			}
 		}
 	}
@@ -61,7 +62,8 @@ func (s *Server) newGiven(obj client.Object) (*given, error) {
 	}
 	if _, err := s.inner.RESTMapper().RESTMapping(t.kind.GroupKind(), t.kind.Version); err != nil {
 		if meta.IsNoMatchError(err) && s.options.Missing != "" {
-			return nil, fmt.Errorf("the server does not serve %s of %s: %s", t.kind.Kind, t.kind.GroupVersion(), s.options.Missing)
+			return nil, fmt.Errorf("the server does not serve %s of %s: %s",
+				t.kind.Kind, t.kind.GroupVersion(), s.options.Missing)
 		}
 		return nil, err
 	}
