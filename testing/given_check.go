@@ -77,8 +77,7 @@ func (c *ExpectConfig) checkVersions() error {
 		key, ok := c.storeKey(stored)
 		if other, also := given[key]; ok && also && !equality.Semantic.DeepEqual(other, content(stored)) {
 			return fmt.Errorf("APIGivenObjects[%d], %s, is another version than that of the GivenObjects: "+
-				"an API server has one version of an object; use a Fault that is Stale, or a table over the fake client",
-				i, key)
+				"an API server has one version of an object; use a table over the fake client", i, key)
 		}
 	}
 	return nil

@@ -214,7 +214,7 @@ func TestAs(t *testing.T) {
 	managed := pod.With(func(p *corev1.Pod) {
 		p.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: "me", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`),
 		}}
 	})
 	row := cmCase{Resource: settings.Object(), GivenObjects: []client.Object{managed}, Metadata: kubelet, ExpectOrder: []string{}}

@@ -4,7 +4,6 @@ package fidelity_test
 var knownDifferences = map[string]string{
 	"defaults: PersistentVolumeClaim": "the finalizer comes from an admission plug-in, and nobody would remove it",
 	"defaults: Pod":                   "priority and tolerations come from admission plug-ins",
-	"status: update of a Deployment":  "the contents of a status are not validated: its writer is the control plane",
 
 	"operator: unstructured objects that fit no Go type": "a number that is too large for its field is cut off, by " +
 		"the converter of k8s.io/apimachinery",

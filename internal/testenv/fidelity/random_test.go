@@ -28,6 +28,7 @@ var (
 // TestRandomCalls shows that a real API server and the store answer random calls alike. It prints the shortest sequence
 // that it finds for a difference.
 func TestRandomCalls(t *testing.T) {
+	t.Parallel()
 	server := realServer{plane.Config(t)}
 	r := differential{
 		t: t, server: func() (cluster, error) { return server, nil },

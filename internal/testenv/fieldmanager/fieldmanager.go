@@ -37,7 +37,8 @@ type Write struct {
 	Manager string
 	// Subresource is "" or "status".
 	Subresource string
-	// HasStatus says that the status is a subresource. It matters for the first apply to an object without managed fields.
+	// HasStatus says that the status is a subresource. It matters for the first apply to an object without managed
+	// fields.
 	HasStatus bool
 	// Time is kept in seconds.
 	Time time.Time

@@ -55,8 +55,6 @@ var contentRules = map[schema.GroupVersionKind]rules{
 
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}: of(nil, validateDisruptionBudget),
 
-	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}: of(nil, validateDisruptionBudget),
-
 	{Group: rbac, Version: "v1", Kind: "ClusterRole"}: of(nil, validateClusterRole),
 	{Group: rbac, Version: "v1", Kind: "ClusterRoleBinding"}: of(
 		completeClusterRoleBinding, validateClusterRoleBinding),

@@ -61,6 +61,15 @@ func create(of func(failed bool) client.Object) step {
 	return func(ctx context.Context, p *process, failed bool) error { return p.Create(ctx, of(failed)) }
 }
 
+// garbage is an object whose owner is gone.
+func garbage(name string) client.Object {
+	obj := configMap(name)
+	obj.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "00000000-0000-0000-0000-000000000000"},
+	}
+	return obj
+}
+
 func TestEndsAreComparedByWhatMatters(t *testing.T) {
 	t.Parallel()
 	secret := func(name string, value ...string) client.Object {
@@ -158,6 +167,33 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 			want: []string{
 				`Widget ns/a: status.conditions[Ready].status is "False", not "True"`,
 				`Widget ns/a: status.observedGeneration is "outdated", not "current"`,
+			},
+		},
+		"what has no order": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				w, err := p.widget(ctx)
+				if err != nil {
+					return err
+				}
+				w.Finalizers = []string{"test/a", "test/b"}
+				w.OwnerReferences = []metav1.OwnerReference{
+					{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"},
+					{APIVersion: "v1", Kind: "ConfigMap", Name: "w", UID: "w"},
+				}
+				conditions := []metav1.Condition{
+					{Type: "Ready", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()},
+					{Type: "Other", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()},
+				}
+				if failed {
+					slices.Reverse(w.Finalizers)
+					slices.Reverse(w.OwnerReferences)
+					slices.Reverse(conditions)
+				}
+				if err := p.Update(ctx, w); err != nil {
+					return err
+				}
+				w.Status.Conditions = conditions
+				return p.Status().Update(ctx, w)
 			},
 		},
 		"generated names and UIDs": {
@@ -261,6 +297,12 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				}
 				w.Status.Fields = nil
 				return p.Status().Update(ctx, w)
+			},
+		},
+		"what the control plane deletes first": {
+			given: []client.Object{garbage("one")},
+			do: func(ctx context.Context, p *process, _ bool) error {
+				return client.IgnoreNotFound(p.Delete(ctx, configMap("one")))
 			},
 		},
 		"what somebody else does": {

@@ -15,7 +15,7 @@ import (
 type end struct {
 	// objects are those that changed since the beginning, but for those with generated names that are gone again.
 	objects map[objectKey]*object
-	// deeds are what the code did to objects. Those with the same prefix of a generated name are one here.
+	// deeds are what was done to objects. Those with the same prefix of a generated name are one here.
 	deeds map[objectKey]*deeds
 	// demands are the names of the calls of the last request, but for reads from a cache.
 	demands []string
@@ -39,7 +39,9 @@ type object struct {
 
 // deeds are what the code did to an object.
 type deeds struct {
-	created, deleted int
+	created int
+	// deleted counts deletions by the control plane, too: whoever comes first does the same.
+	deleted int
 	// wrote is set if something else than the status of an object that was given was written.
 	wrote bool
 	// overwrote is set if a change by somebody else was lost.
@@ -96,6 +98,25 @@ func (e *end) fold(key objectKey, change store.Change) {
 		e.objects[alias] = o
 	}
 	o.last = change.After
+	if change.Manager == "" && begins(change) {
+		e.deedsOf(o.group).deleted++
+	}
+}
+
+// begins reports whether a change begins the deletion of an object.
+func begins(change store.Change) bool {
+	return change.Before != nil && change.Before.GetDeletionTimestamp() == nil &&
+		(change.After == nil || change.After.GetDeletionTimestamp() != nil)
+}
+
+// deedsOf returns the deeds of a group, which it makes if there are none.
+func (e *end) deedsOf(group objectKey) *deeds {
+	d, ok := e.deeds[group]
+	if !ok {
+		d = &deeds{}
+		e.deeds[group] = d
+	}
+	return d
 }
 
 // note notes what a call did to objects.
@@ -103,12 +124,7 @@ func (e *end) note(call *call) {
 	for _, change := range call.changes {
 		key := objectKey{change.Key, call.cluster.in()}
 		given := e.objects[key] != nil && e.objects[key].given != nil
-		key = e.mask.group(key)
-		d, ok := e.deeds[key]
-		if !ok {
-			d = &deeds{}
-			e.deeds[key] = d
-		}
+		d := e.deedsOf(e.mask.group(key))
 		switch {
 		case change.Before == nil:
 			d.created++

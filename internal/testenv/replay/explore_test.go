@@ -60,14 +60,14 @@ func TestEachCallHasTheFaultsThatMatter(t *testing.T) {
 	want := []string{
 		`Fails("get ConfigMap ns/one")`,
 		`Fails("create ConfigMap ns/one")`,
-		`LosesAnswer("create ConfigMap ns/one")`,
 		`DiesAfter("create ConfigMap ns/one")`,
+		`LosesAnswer("create ConfigMap ns/one")`,
 		`Fails("get ConfigMap ns/one", 2)`,
 		`Stale("get ConfigMap ns/one", 2)`,
 		`Fails("patch ConfigMap ns/one")`,
 		`Conflicts("patch ConfigMap ns/one")`,
-		`LosesAnswer("patch ConfigMap ns/one")`,
 		`DiesAfter("patch ConfigMap ns/one")`,
+		`LosesAnswer("patch ConfigMap ns/one")`,
 		`Fails("get ConfigMap ns/one", 3)`,
 		`Stale("get ConfigMap ns/one", 3)`,
 		`Fails("patch ConfigMap ns/one", 2)`,
@@ -111,8 +111,8 @@ func TestFaultsThatShowNothingAreLeftOut(t *testing.T) {
 	want := []string{
 		`Fails("get ConfigMap ns/one (live)")`,
 		`Fails("apply ConfigMap ns/one")`, // There is nothing that somebody else could write.
-		`LosesAnswer("apply ConfigMap ns/one")`,
 		`DiesAfter("apply ConfigMap ns/one")`,
+		`LosesAnswer("apply ConfigMap ns/one")`,
 		`Fails("get ConfigMap ns/one (live)", 2)`,
 		`Fails("get ConfigMap ns/one")`,
 		`Stale("get ConfigMap ns/one")`,

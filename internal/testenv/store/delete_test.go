@@ -67,7 +67,12 @@ func TestFinalizers(t *testing.T) {
 	for _, obj := range []client.Object{configMap("one"), app("one"), widget("one")} {
 		must(t, c.Delete(t.Context(), obj))
 		deleted := read(t, c, obj)
-		if !deleted.GetDeletionTimestamp().Time.Equal(now) || *deleted.GetDeletionGracePeriodSeconds() != 0 {
+		generation := int64(2) // A deletion raises it, if there is one.
+		if _, ok := obj.(*corev1.ConfigMap); ok {
+			generation = 0
+		}
+		if !deleted.GetDeletionTimestamp().Time.Equal(now) || *deleted.GetDeletionGracePeriodSeconds() != 0 ||
+			deleted.GetGeneration() != generation {
 			t.Errorf("got %v", deleted)
 		}
 		revision := s.Revision()

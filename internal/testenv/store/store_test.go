@@ -20,12 +20,17 @@ func TestFork(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, configMap("one"), configMap("two"))
 	c := s.Client(store.ClientOptions{})
+	for range 3 { // The journal has room for more.
+		must(t, c.Create(t.Context(), configMap("three")))
+		must(t, c.Delete(t.Context(), configMap("three")))
+	}
 	must(t, c.Create(t.Context(), configMap("three")))
+	since := s.Revision()
 	fork := s.Fork()
 	forked := fork.Client(store.ClientOptions{})
 	must(t, forked.Delete(t.Context(), configMap("one")))
-	must(t, forked.Create(t.Context(), definitionObject(t)))
 	must(t, c.Create(t.Context(), configMap("four")))
+	must(t, forked.Create(t.Context(), definitionObject(t)))
 	one := read(t, c, configMap("one"))
 	one.Data["k"] = "new"
 	must(t, c.Update(t.Context(), one))
@@ -38,11 +43,10 @@ func TestFork(t *testing.T) {
 	}
 	noMatch(t, c.Create(t.Context(), widget("one")))
 	must(t, forked.Create(t.Context(), widget("one")))
-	for name, changes := range map[string][]store.Change{"store": s.Changes(999), "fork": fork.Changes(999)} {
+	for name, changes := range map[string][]store.Change{"store": s.Changes(since), "fork": fork.Changes(since)} {
 		want := map[string][]string{
-			"store": {"ConfigMap ns/three", "ConfigMap ns/four", "ConfigMap ns/one"},
-			"fork": {"ConfigMap ns/three", "ConfigMap ns/one", "CustomResourceDefinition widgets.example.com",
-				"Widget ns/one"},
+			"store": {"ConfigMap ns/four", "ConfigMap ns/one"},
+			"fork":  {"ConfigMap ns/one", "CustomResourceDefinition widgets.example.com", "Widget ns/one"},
 		}[name]
 		var got []string
 		for _, change := range changes {
@@ -112,6 +116,25 @@ func TestGive(t *testing.T) {
 			t.Errorf("%v was given", wrong)
 		}
 	}
+}
+
+// TestGiveMany gives more objects than there are versions below those of changes.
+func TestGiveMany(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	c := s.Client(store.ClientOptions{})
+	must(t, c.Create(t.Context(), configMap("created")))
+	for i := range 1100 {
+		give(t, s, configMap(fmt.Sprint("given-", i)))
+	}
+	versions := map[string]bool{}
+	for _, obj := range s.Objects() {
+		versions[obj.GetResourceVersion()] = true
+	}
+	if len(versions) != len(s.Objects()) {
+		t.Errorf("%d objects have %d versions", len(s.Objects()), len(versions))
+	}
+	must(t, c.Update(t.Context(), read(t, c, configMap("given-1099"))))
 }
 
 func withVersion(version string) client.Object {

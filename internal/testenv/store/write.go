@@ -122,7 +122,7 @@ func (s *Store) replace(
 	if err != nil {
 		return nil, err
 	}
-	v, err := decideUpdate(r, before.DeepCopyObject().(client.Object), next, w.subresource)
+	v, err := decideUpdate(r, before, next, w.subresource)
 	if err != nil {
 		return nil, err
 	}
