@@ -45,6 +45,8 @@ func (in *instance) die() {
 
 // request is one request of a run, or the attempt to start an instance.
 type request struct {
+	// step is what others did just before; empty if nothing.
+	step   string
 	calls  []*call
 	result reconcile.Result
 	err    error

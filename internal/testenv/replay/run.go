@@ -29,6 +29,10 @@ type run struct {
 	requests    []*request
 	externals   int
 	current     *instance
+	// step is what others did since the last request; empty if nothing.
+	step string
+	// broken says which calls broke the invariant.
+	broken []string
 
 	// outside is what was outside of the clusters after the last request.
 	outside string
@@ -95,6 +99,7 @@ func (r *run) toRest(ctx context.Context, limit int) (bool, error) {
 func (r *run) makeRequest(ctx context.Context) (*request, error) {
 	q := &request{}
 	r.mu.Lock()
+	q.step, r.step = r.step, ""
 	if r.current == nil {
 		r.current = newInstance(ctx)
 	}

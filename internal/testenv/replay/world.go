@@ -23,6 +23,11 @@ type Program struct {
 	Start func(ctx context.Context, w *World) (Instance, error)
 	// Externals are what the code works with beside the clusters.
 	Externals []External
+	// Steps are what others do, in their order, each once the code is at rest. It runs to rest again after each, and
+	// the ends of all are compared. Nil is one run to rest.
+	Steps []Step
+	// Invariant holds after each call; nil is none.
+	Invariant Invariant
 }
 
 // Cluster is a store, and what its cache does not see when a run begins.

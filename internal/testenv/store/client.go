@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -242,7 +243,9 @@ type Call struct {
 	Subresource string
 	// Name is empty for a list. For a name to be generated it is the prefix with a star.
 	Namespace, Name string
-	DryRun          bool
+	// UID is that of the precondition of a delete; empty if there is none.
+	UID    types.UID
+	DryRun bool
 	// Live is set for a read that does not come from a cache.
 	Live bool
 }
