@@ -60,7 +60,7 @@ type request struct {
 func (in *instance) make(r *run, q *request) error {
 	var failed error
 	q.err = guarded(func() (err error) {
-		ctx := rtime.StashNow(in.ctx, *r.now.Load())
+		ctx := rtime.StashNow(in.ctx, r.time())
 		if in.request == nil {
 			if in.request, failed = r.program.Start(ctx, &World{run: r, instance: in}); failed != nil {
 				failed = fmt.Errorf("start the code: %w", failed)

@@ -56,7 +56,7 @@ func newRun(program Program, faults []Fault) *run {
 	r.now.Store(&program.Now)
 	for name, given := range program.Clusters {
 		c := &cluster{name: name, options: given.Options, store: given.Store.Fork(), view: store.NewView()}
-		c.store.SetNow(func() time.Time { return *r.now.Load() })
+		c.store.SetNow(r.time)
 		c.base = c.store.Revision()
 		c.view.Hide(given.Hidden...)
 		r.clusters[name] = c
@@ -138,8 +138,20 @@ func (r *run) stop() {
 	}
 }
 
+// time is the time in the world.
+func (r *run) time() time.Time {
+	if r.program.Now.IsZero() {
+		return time.Now()
+	}
+	return *r.now.Load()
+}
+
 // pass lets time pass.
 func (r *run) pass(delay time.Duration) {
+	if r.program.Now.IsZero() {
+		time.Sleep(delay)
+		return
+	}
 	now := r.now.Load().Add(delay)
 	r.now.Store(&now)
 }

@@ -15,7 +15,8 @@ import (
 type Program struct {
 	// Clusters are the clusters by the name of their config, before the first request. Runs work with forks.
 	Clusters map[string]Cluster
-	// Now is the time of the first request.
+	// Now is the time of the first request. If it is zero, the time is that of package time, and delays are slept: code
+	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
 	// Start makes an instance of the code, when a run begins and after each death. The instance works with the clients
 	// of this world alone. An error ends a run without a fault; in another it counts as a death. The context lives as
@@ -104,7 +105,7 @@ func (w *World) Do(ctx context.Context, call string, do func() error) error {
 }
 
 // Now is the time in the world.
-func (w *World) Now() time.Time { return *w.run.now.Load() }
+func (w *World) Now() time.Time { return w.run.time() }
 
 // Calls are the names of the calls made so far, by all instances. The name of a call to another cluster than "" ends
 // with the name of the cluster: "create ConfigMap ns/one in remote".
