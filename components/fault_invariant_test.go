@@ -2,11 +2,13 @@ package components_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/internal/testenv/store"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,8 +41,13 @@ func (i invariant) check(s *store.Store, made store.Call, changes []store.Change
 		if made.UID == "" {
 			violated("L4: deletes %s without a UID", changed)
 		}
-		if changed.Kind.Kind == "CustomResourceDefinition" && i.inUse(objects, changes) {
-			violated("L5: deletes %s while others use it", changed)
+		if definition, ok := changes[0].Before.(*apiextensionsv1.CustomResourceDefinition); ok {
+			if i.inUse(objects, changes) {
+				violated("L5: deletes %s while others use it", changed)
+			}
+			if !i.fenced(definition) {
+				violated("L5: deletes %s without a fence", changed)
+			}
 		}
 	}
 	for _, object := range objects {
@@ -81,6 +88,14 @@ func (i invariant) inUse(objects []client.Object, changes []store.Change) bool {
 		}
 	}
 	return false
+}
+
+// fenced reports whether no instance can be created.
+func (i invariant) fenced(definition *apiextensionsv1.CustomResourceDefinition) bool {
+	rules := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations
+	return slices.ContainsFunc(rules, func(rule apiextensionsv1.ValidationRule) bool {
+		return strings.Contains(rule.Rule, "fence of "+faultPrefix+"/owner-id="+i.ownerID)
+	})
 }
 
 func (i invariant) isForeign(key store.Key) bool {
