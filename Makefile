@@ -10,7 +10,7 @@
 # In the environment:
 #   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
 #   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
-#   ESPALIER_FAULTS=all         has the fault matrix try each of its points, as "make faults" does; else it tries some
+#   ESPALIER_FAULTS=all         has the fault matrix try pairs of faults too, as "make faults" does
 #   USE_EXISTING_CLUSTER=true   runs the demos on the cluster of the current kubeconfig
 
 ARGS    ?=
@@ -52,7 +52,7 @@ quick: ## Run the tests that need no control plane (a minute).
 	@hack/quick $(MODULES)
 
 .PHONY: test
-test: $(if $(RACE),compiler) controlplane ## Run all tests of all modules, the fault matrix with some of its points.
+test: $(if $(RACE),compiler) controlplane ## Run all tests of all modules, the fault matrix without pairs of faults.
 	$(call each,$(if $(RACE),CGO_ENABLED=1) $(GO) test $(TESTFLAGS) ./...)
 
 .PHONY: race
@@ -60,7 +60,7 @@ race: ## The same with the race detector.
 	@$(MAKE) --no-print-directory test RACE=1
 
 .PHONY: faults
-faults: controlplane ## Run the fault matrix with each of its points.
+faults: controlplane ## Run the fault matrix with pairs of faults, and races of two API servers.
 	ESPALIER_FAULTS=all $(GO) test $(TESTFLAGS) -run 'Faults$$' $(call packages-with,ESPALIER_FAULTS)
 
 .PHONY: differential

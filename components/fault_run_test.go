@@ -157,13 +157,6 @@ func ownerIDOf(a *resources.Assembly) string {
 	return engine.OwnerID(engine.OwnerText(kind, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.UID))
 }
 
-// anotherWrote forgets what the operator wrote last of a type, since another client wrote after it.
-func (r *faultRun) anotherWrote(resource string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.history, resource)
-}
-
 // beforeWrite remembers how old an answer must be not to show what is written.
 func (r *faultRun) beforeWrite(ctx context.Context, c *apiCall) error {
 	if r.point.sort != staleRead || r.point.at != len(r.writes) || r.point.resource != c.resource || c.dryRun {

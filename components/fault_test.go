@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -28,14 +27,9 @@ import (
 // each client of a type that is new.
 const faultWorkers = 24
 
-// faultStep returns 1 if all points are to be tried, which ESPALIER_FAULTS=all asks for, and n if only each nth is. That n has no
-// common factor with the number of points of a write, so that each sort of fault is among the points.
-func faultStep() int {
-	if os.Getenv("ESPALIER_FAULTS") == "all" {
-		return 1
-	}
-	return 11
-}
+// faultStep says that each eleventh point is tried: TestReplayedComponentFaults tries all, in memory. It has no common factor
+// with the number of points of a write, so that each sort of fault is among the points.
+const faultStep = 11
 
 var faultSorts = []faultSort{diesBefore, diesAfter, failsWithout, losesAnswer, conflicts, staleRead}
 
@@ -84,8 +78,8 @@ func roomyPlane(t *testing.T) *rest.Config {
 	return env.Config()
 }
 
-// TestComponentFaults runs the platform scenario once for each call that writes and each sort of fault, and for each read that may
-// be stale. Invariants L2, L4, L5, L11.
+// TestComponentFaults runs the platform scenario on an API server, for a sample of the calls that write and the sorts of faults, and
+// of the reads that may be stale. Invariants L2, L4, L5, L11.
 func TestComponentFaults(t *testing.T) {
 	world := newFaultWorld(t, roomyPlane(t))
 	reference, want := playFault(t, world, faultPoint{})
@@ -93,9 +87,7 @@ func TestComponentFaults(t *testing.T) {
 		t.Fatalf("without a fault:\n%s", reference.story())
 	}
 	t.Logf("%d writes without a fault:\n%s", len(reference.writes), strings.Join(reference.writes, "\n"))
-	points := faultPoints(reference)
-	step := faultStep()
-	points = sampled(points, step)
+	points := sampled(faultPoints(reference), faultStep)
 	began := time.Now()
 	var tried, missed faultCounter
 	group := errgroup.Group{}
@@ -122,9 +114,6 @@ func TestComponentFaults(t *testing.T) {
 	_ = group.Wait()
 	total := 0
 	for _, sort := range faultSorts {
-		if sort != staleRead && step == 1 && tried.total()+missed.total() == len(points) && tried.by[sort] < 30 {
-			t.Errorf("only %d points: %s", tried.by[sort], sort)
-		}
 		total += tried.by[sort]
 		t.Logf("tried %d points: %s (%d more were not reached)", tried.by[sort], sort, missed.by[sort])
 	}

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -421,5 +423,35 @@ func TestAnExternalThatChangesKeepsARunGoing(t *testing.T) {
 	report := explore(t, program, replay.Options{})
 	if len(report.Findings) > 0 || service.calls["steps"] != 3 {
 		t.Errorf("got %v, with %v", report.Findings, service.calls)
+	}
+}
+
+// Objects of kinds without a Go type are compared as they are, and the comparison does not change them.
+func TestObjectsWithoutAGoTypeAreCompared(t *testing.T) {
+	t.Parallel()
+	gadget := func() *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"namespace": "ns", "name": "one"},
+		}}
+	}
+	definition := resources.CRD()
+	definition.APIVersion, definition.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+	definition.Name, definition.Spec.Group = "gadgets.example.com", "example.com"
+	definition.Spec.Versions[0].Name = "v1"
+	definition.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+		Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList",
+	}
+	program := programOf(given(t, widget(), definition, gadget()), func(ctx context.Context, p *process) error {
+		live := gadget()
+		if err := p.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+			return err
+		}
+		live.SetLabels(map[string]string{"color": "blue"})
+		return p.Update(ctx, live)
+	})
+	// What the code sees after the step was compared before.
+	program.Steps = []replay.Step{{Name: "wait", Do: func(context.Context, *replay.World) error { return nil }}}
+	if report := explore(t, program, replay.Options{}); len(report.Findings) > 0 {
+		t.Error(told(report.Findings[0]))
 	}
 }

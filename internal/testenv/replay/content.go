@@ -18,6 +18,10 @@ func content(obj client.Object, m *mask) map[string]any {
 	if obj == nil {
 		return nil
 	}
+	if _, ok := obj.(runtime.Unstructured); ok {
+		// The converter does not copy it.
+		obj = obj.DeepCopyObject().(client.Object)
+	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return map[string]any{"cannot be encoded": err.Error()}

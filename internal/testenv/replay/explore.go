@@ -105,8 +105,8 @@ func Run(ctx context.Context, program Program, faults []Fault, options Options) 
 type explorer struct {
 	program Program
 	options Options
-	// end is that of the run without a fault.
-	end    *end
+	// ends are those of the run without a fault: before the first step, and after each.
+	ends   []*end
 	report Report
 }
 
@@ -123,44 +123,78 @@ func (e *explorer) replay(ctx context.Context, faults ...Fault) error {
 	return nil
 }
 
-// run makes a run with faults, and compares how it ended.
+// run makes a run with faults, and compares how it ended. It is over once a step ends in another way.
 func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, error) {
 	r := newRun(e.program, faults)
 	defer r.stop()
-	rested, err := r.toRest(ctx, 2*e.requests())
-	if err != nil {
-		return nil, nil, err
-	}
-	end, requests := r.end(rested), r.requests
-	differences := compare(end, e.end, e.options.Ignore)
-	if len(differences) == 0 && len(beyond(end.demands, e.end.demands)) > 0 {
-		// The last request may have been more than one at rest: one in which a fault happened, or that ended what one
-		// left behind. The next, which nothing calls for, shows what remains.
-		if _, err := r.makeRequest(ctx); err != nil {
+	for i, want := range e.ends {
+		if i > 0 {
+			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
+				return r.finding([]string{err.Error()}, true), r, nil
+			}
+		}
+		rested, err := r.toRest(ctx, 2*e.requests())
+		if err != nil {
 			return nil, nil, err
 		}
-		differences = compareRest(r.demandsAtRest(end.mask), e.end.demands, e.options.Ignore)
+		finding := r.finding(nil, rested)
+		if finding.Differences, err = e.differences(ctx, r, r.end(rested), want); err != nil {
+			return nil, nil, err
+		}
+		if len(finding.Differences) > 0 {
+			return finding, r, nil
+		}
 	}
-	if len(differences) == 0 {
-		return nil, r, nil
-	}
-	r.stop()
+	return nil, r, nil
+}
+
+// finding returns what is found in a run.
+func (r *run) finding(differences []string, rested bool) *Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Finding{Faults: faults, Story: story(requests, rested), Differences: differences}, r, nil
+	return &Finding{Faults: r.faults, Story: story(r.requests, rested), Differences: differences}
+}
+
+// differences compares the end of a run, or of one of its steps.
+func (e *explorer) differences(ctx context.Context, r *run, got, want *end) ([]string, error) {
+	differences := append(slices.Clone(r.broken), compare(got, want, e.options.Ignore)...)
+	if len(differences) > 0 || len(beyond(got.demands, want.demands)) == 0 {
+		return differences, nil
+	}
+	// The last request may have been more than one at rest: one in which a fault happened, or that ended what one left
+	// behind. The next, which nothing calls for, shows what remains.
+	if _, err := r.makeRequest(ctx); err != nil {
+		return nil, err
+	}
+	return compareRest(r.demandsAtRest(got.mask), want.demands, e.options.Ignore), nil
 }
 
 // once makes a run without a fault.
 func (e *explorer) once(ctx context.Context) (*run, error) {
 	r := newRun(e.program, nil)
 	defer r.stop()
-	rested, err := r.toRest(ctx, e.requests())
-	if err != nil {
-		return nil, err
-	}
-	e.end = r.end(rested)
-	if !rested {
-		e.report.NotReplayed = "without a fault it never comes to rest: " + e.end.restless
+	e.ends = nil
+	for i := range len(e.program.Steps) + 1 {
+		if i > 0 {
+			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
+				return nil, err
+			}
+		}
+		rested, err := r.toRest(ctx, e.requests())
+		if err != nil {
+			return nil, err
+		}
+		end := r.end(rested)
+		e.ends = append(e.ends, end)
+		switch {
+		case len(r.broken) > 0:
+			e.report.NotReplayed = "without a fault too: " + r.broken[0]
+		case !rested:
+			e.report.NotReplayed = "without a fault it never comes to rest: " + end.restless
+		default:
+			continue
+		}
+		break
 	}
 	return r, nil
 }
@@ -171,15 +205,20 @@ func (e *explorer) twice(ctx context.Context) (*run, error) {
 	if err != nil || e.report.NotReplayed != "" {
 		return nil, err
 	}
-	end := e.end
+	ends := e.ends
 	second, err := e.once(ctx)
-	if err != nil {
+	if err != nil || e.report.NotReplayed != "" {
 		return nil, err
 	}
 	if difference := unlike(first.requests, second.requests); difference != "" {
 		e.report.NotReplayed = "two runs without a fault make different calls: " + difference
-	} else if differences := compare(e.end, end, e.options.Ignore); len(differences) > 0 {
-		e.report.NotReplayed = "two runs without a fault end differently: " + differences[0]
+		return nil, nil
+	}
+	for i, end := range ends {
+		if differences := compare(e.ends[i], end, e.options.Ignore); len(differences) > 0 {
+			e.report.NotReplayed = "two runs without a fault end differently: " + differences[0]
+			return nil, nil
+		}
 	}
 	return first, nil
 }

@@ -36,6 +36,7 @@ func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call,
 	call.err = do()
 	if c.store.Revision() != call.revision {
 		call.changes = c.store.Changes(call.revision)
+		r.check(call)
 	}
 	return r.finish(in, call)
 }

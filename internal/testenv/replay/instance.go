@@ -43,6 +43,8 @@ func (in *instance) die() {
 
 // request is one request of a run, or the attempt to start an instance.
 type request struct {
+	// step is what others did just before; empty if nothing.
+	step  string
 	calls []*call
 	// attempts are calls, and what an instance tried after its death.
 	attempts int
@@ -59,7 +61,7 @@ type request struct {
 func (in *instance) make(r *run, q *request) error {
 	var failed error
 	q.err = guarded(func() (err error) {
-		ctx := rtime.StashNow(in.ctx, *r.now.Load())
+		ctx := rtime.StashNow(in.ctx, r.time())
 		if in.request == nil {
 			if in.request, failed = r.program.Start(ctx, &World{run: r, instance: in}); failed != nil {
 				failed = fmt.Errorf("start the code: %w", failed)

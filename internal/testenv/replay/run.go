@@ -30,6 +30,10 @@ type run struct {
 	requests    []*request
 	externals   int
 	current     *instance
+	// step is what others did since the last request; empty if nothing.
+	step string
+	// broken says which calls broke the invariant.
+	broken []string
 
 	// outside is what was outside of the clusters after the last request.
 	outside string
@@ -53,7 +57,7 @@ func newRun(program Program, faults []Fault) *run {
 	r.now.Store(&program.Now)
 	for name, given := range program.Clusters {
 		c := &cluster{name: name, options: given.Options, store: given.Store.Fork(), view: store.NewView()}
-		c.store.SetNow(func() time.Time { return *r.now.Load() })
+		c.store.SetNow(r.time)
 		c.base = c.store.Revision()
 		c.view.Hide(given.Hidden...)
 		r.clusters[name] = c
@@ -96,6 +100,7 @@ func (r *run) toRest(ctx context.Context, limit int) (bool, error) {
 func (r *run) makeRequest(ctx context.Context) (*request, error) {
 	q := &request{}
 	r.mu.Lock()
+	q.step, r.step = r.step, ""
 	if r.current == nil {
 		r.current = newInstance(ctx)
 	}
@@ -141,8 +146,20 @@ func (r *run) stop() {
 	}
 }
 
+// time is the time in the world.
+func (r *run) time() time.Time {
+	if r.program.Now.IsZero() {
+		return time.Now()
+	}
+	return *r.now.Load()
+}
+
 // pass lets time pass.
 func (r *run) pass(delay time.Duration) {
+	if r.program.Now.IsZero() {
+		time.Sleep(delay)
+		return
+	}
 	now := r.now.Load().Add(delay)
 	r.now.Store(&now)
 }

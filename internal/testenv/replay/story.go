@@ -13,8 +13,11 @@ func story(requests []*request, rested bool) string {
 	names := shortNames(requests)
 	var told []string
 	for i, q := range requests {
-		last := i == len(requests)-1
-		told = append(told, strings.Join(append(q.tell(names), q.outcome(last && rested)), " · "))
+		atRest := rested
+		if i < len(requests)-1 {
+			atRest = requests[i+1].step != ""
+		}
+		told = append(told, strings.Join(append(q.tell(names), q.outcome(atRest)), " · "))
 	}
 	return strings.Join(repeated(told), " · ")
 }
@@ -22,6 +25,9 @@ func story(requests []*request, rested bool) string {
 // tell returns the calls of a request that matter.
 func (q *request) tell(names func(*call) string) []string {
 	var told []string
+	if q.step != "" {
+		told = append(told, "= "+q.step+" =")
+	}
 	for i, c := range q.calls {
 		if i == 0 || c.external() || c.Writes() || c.fault != "" {
 			told = append(told, names(c)+c.mark())

@@ -15,7 +15,8 @@ import (
 type Program struct {
 	// Clusters are the clusters by the name of their config, before the first request. Runs work with forks.
 	Clusters map[string]Cluster
-	// Now is the time of the first request.
+	// Now is the time of the first request. If it is zero, the time is that of package time, and delays are slept: code
+	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
 	// Start makes an instance of the code, when a run begins and after each death. The instance works with the clients
 	// of this world alone. An error ends a run without a fault; in another it counts as a death. The context lives as
@@ -23,6 +24,11 @@ type Program struct {
 	Start func(ctx context.Context, w *World) (Instance, error)
 	// Externals are what the code works with beside the clusters.
 	Externals []External
+	// Steps are what others do, in their order, each once the code is at rest. It runs to rest again after each, and
+	// the ends of all are compared. Nil is one run to rest.
+	Steps []Step
+	// Invariant holds after each call; nil is none.
+	Invariant Invariant
 }
 
 // Cluster is a store, and what its cache does not see when a run begins.
@@ -103,7 +109,7 @@ func (w *World) Do(ctx context.Context, call string, do func() error) error {
 }
 
 // Now is the time in the world.
-func (w *World) Now() time.Time { return *w.run.now.Load() }
+func (w *World) Now() time.Time { return w.run.time() }
 
 // Calls are the names of the calls made so far, by all instances. The name of a call to another cluster than "" ends
 // with the name of the cluster: "create ConfigMap ns/one in remote".

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Intercept stands between a client and the store. Do makes the call; without it the call has no effect. The error is
@@ -35,7 +36,9 @@ type Call struct {
 	Subresource string
 	// Name is empty for a list. For a name to be generated it is the prefix with a star.
 	Namespace, Name string
-	DryRun          bool
+	// UID is that of the precondition of a delete; empty if there is none.
+	UID    types.UID
+	DryRun bool
 	// Live is set for a read that does not come from a cache.
 	Live bool
 }

@@ -26,6 +26,9 @@ func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.D
 	key := client.ObjectKeyFromObject(obj)
 	call := c.call(Delete, gvk, key)
 	call.DryRun = isDryRun(options.DryRun)
+	if options.Preconditions != nil && options.Preconditions.UID != nil {
+		call.UID = *options.Preconditions.UID
+	}
 	return c.run(ctx, call, func() error {
 		return c.store.delete(gvk, key, options, c.manager(""))
 	})

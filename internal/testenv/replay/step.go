@@ -1,0 +1,43 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
+)
+
+// Step is something that others do while the code is at rest.
+type Step struct {
+	// Name is what stories and differences call it, such as "upgrade".
+	Name string
+	// Do works with World.As and World.Store: no instance of the code makes its calls, and World.Client returns
+	// context.Canceled. An error of a run without a fault ends the exploration; of another it is a difference.
+	Do func(ctx context.Context, w *World) error
+}
+
+// Invariant says what a call of the code broke by what it changed, such as "the type is in use"; empty if nothing. The
+// store is that of the cluster as the call left it, and must not be changed. What the control plane does as part of the
+// call is among the changes, such as to delete the instances of a definition.
+type Invariant func(s *store.Store, made store.Call, changes []store.Change) string
+
+// take has others do a step.
+func (r *run) take(ctx context.Context, step Step) error {
+	nobody := newInstance(ctx)
+	nobody.die()
+	if err := step.Do(ctx, &World{run: r, instance: nobody}); err != nil {
+		return fmt.Errorf("%s: %w", step.Name, err)
+	}
+	r.step = step.Name
+	return nil
+}
+
+// check notes what a call broke.
+func (r *run) check(call *call) {
+	if r.program.Invariant == nil {
+		return
+	}
+	if broken := r.program.Invariant(call.cluster.store, call.Call, call.changes); broken != "" {
+		r.broken = append(r.broken, call.name+": "+broken)
+	}
+}
