@@ -63,6 +63,10 @@ race: ## The same with the race detector.
 faults: controlplane ## Run the fault matrix with pairs of faults, and races of two API servers.
 	ESPALIER_FAULTS=all $(GO) test $(TESTFLAGS) -run 'Faults$$' $(call packages-with,ESPALIER_FAULTS)
 
+.PHONY: differential
+differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
+	@hack/differential $(call packages-with,apiserver.Main)
+
 .PHONY: allocations
 allocations: ## Run the tests that show less with the race detector: those that count allocations or try many cases.
 	$(GO) test $(TESTFLAGS) -run "^($$(hack/norace))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')

@@ -51,7 +51,7 @@ func TestOwns(t *testing.T) {
 			ExpectApplies: []rtesting.ApplyRef{{
 				Kind: "ConfigMap", Namespace: "default", Name: "gadget",
 				ApplyConfiguration: client.ApplyConfigurationFromUnstructured(unstructuredOf(configMap.With(
-					func(c *corev1.ConfigMap) { c.UID = "gadget-uid" }))),
+					func(c *corev1.ConfigMap) { c.UID = "gadget-child-uid" }))),
 			}},
 			ExpectResource: widget.With(is("Ready", metav1.ConditionTrue, "Ready", "")).Object(),
 		},

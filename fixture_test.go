@@ -18,7 +18,7 @@ import (
 
 type (
 	object = client.Object
-	tests  = rtesting.SubReconcilerTests[*resources.Widget]
+	tests  = rtesting.NodeTests[*resources.Widget]
 	node   = reconcilers.SubReconciler[*resources.Widget]
 )
 
@@ -47,7 +47,14 @@ var (
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "gadget", OwnerReferences: []metav1.OwnerReference{controlledByWidget},
 		},
-		Spec: appsv1.DeploymentSpec{Replicas: new(int32(3))},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(3)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "gadget"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "gadget"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "gadget", Image: "gadget:1"}}},
+			},
+		},
 	})
 
 	controlledByWidget = metav1.OwnerReference{
@@ -78,7 +85,7 @@ func is(conditionType string, status metav1.ConditionStatus, reason, message str
 
 // exists gives a child what the API server gives it.
 func exists[T client.Object](child T) {
-	child.SetUID(types.UID(child.GetName() + "-uid"))
+	child.SetUID(types.UID(child.GetName() + "-child-uid"))
 	child.SetCreationTimestamp(created)
 }
 

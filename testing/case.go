@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -237,17 +238,35 @@ func (r *caseRun) end(t *testing.T) {
 func expectConfigOf(tc any, scheme *runtime.Scheme) *ExpectConfig {
 	c := &ExpectConfig{}
 	from, to := reflect.ValueOf(tc).Elem(), reflect.ValueOf(c).Elem()
-	for i := range to.NumField() {
-		field := to.Type().Field(i)
-		if !field.IsExported() {
-			continue
-		}
-		if value := from.FieldByName(field.Name); value.IsValid() && value.Type() == field.Type {
-			to.Field(i).Set(value)
-		}
+	for _, field := range sharedFieldsOf(from.Type()) {
+		to.Field(field.config).Set(from.FieldByIndex(field.row))
 	}
 	c.Name, c.Scheme = "default", scheme
 	return c
+}
+
+// sharedField is a field that a case and an ExpectConfig have: its index in an ExpectConfig, and in the case.
+type sharedField struct {
+	config int
+	row    []int
+}
+
+var sharedFields sync.Map // of []sharedField by reflect.Type of the case
+
+func sharedFieldsOf(row reflect.Type) []sharedField {
+	if known, ok := sharedFields.Load(row); ok {
+		return known.([]sharedField)
+	}
+	var shared []sharedField
+	config := reflect.TypeFor[ExpectConfig]()
+	for i := range config.NumField() {
+		want := config.Field(i)
+		if field, ok := row.FieldByName(want.Name); ok && want.IsExported() && field.Type == want.Type {
+			shared = append(shared, sharedField{i, field.Index})
+		}
+	}
+	sharedFields.Store(row, shared)
+	return shared
 }
 
 // assertError asserts that the error of a call is the expected one, or has its text. Without an expected error, it
@@ -294,7 +313,7 @@ func (o outcome) assert(t *testing.T, c *ExpectConfig) {
 	}
 	if o.err == nil || o.expectedErr != nil {
 		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.
-		assertValue(t, c, "ExpectedResult", normalized(o.expectedResult), normalized(o.result), Differ.Result)
+		assertValue(t, c, "ExpectedResult", normalized(o.expectedResult), normalized(o.result), Differ.Result, nil)
 	}
 	if o.verify != nil {
 		o.verify(t, o.result, o.err)

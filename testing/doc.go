@@ -5,6 +5,34 @@
 // are described from the smallest part of an operator to the largest. Most tests belong in the first one. The page
 // docs/testing.md of this module is a guide with a file of tests that can be copied.
 //
+// # Faithful rows
+//
+// [NodeTests] and [RootTests] are the tables for new tests. Their API server in memory answers as a real one does, and
+// each row that passes is replayed with a fault at each of its calls: the process dies before the call or after it, the
+// call fails, its answer is lost, somebody else writes the object first, or a read comes from an older cache. New
+// instances then run to rest, and must leave behind what they leave behind without the fault:
+//
+//	rtesting.NodeTests[*v1.Tenant]{
+//		"creates the quota": {
+//			Resource:      tenant.Object(),
+//			GivenObjects:  []client.Object{namespace},
+//			ExpectCreates: []client.Object{quota},
+//			ExpectEvents:  []rtesting.Event{rtesting.Normal(tenant, "Created", `Created ResourceQuota "acme"`)},
+//		},
+//	}.RunNode(t, scheme, QuotaReconciler)
+//
+// With -v the test prints with how many faults a row was replayed, or why it was not. What is found is printed with
+// what happened, in one line, and with the smallest row that shows it. Such a row has a [Fault]: paste it, and it fails
+// until the bug is gone. [Replays] leaves out faults and differences, and [NoReplays] all. [Rest] makes requests until
+// nothing is left to do. [External], [HTTP] and [Call] are for what is beside the cluster, and [As] is for other actors
+// in it. A row in virtual time does not wait.
+//
+// The flag -rtesting.faults is off, default or pairs: no replays, those with one fault, or those with two as well. With
+// -short a third of the faults is tried.
+//
+// [SubReconcilerTests] and [ReconcilerTests] have the same rows. They run over the fake client of controller-runtime,
+// which knows little of that, and are not replayed. See [NodeTests] for the differences.
+//
 // # Updating rows
 //
 // With the flag -rtesting.update, rows that fail are written with what was seen in place of what was expected:
@@ -137,20 +165,25 @@
 //
 // # How a row runs
 //
-//   - The table (subreconciler.go, reconciler.go, webhook.go, setup.go) runs each row as a subtest. In case.go, begin
-//     makes its context, calls Prepare, and copies the fields of the row into an [ExpectConfig].
-//   - config.go makes the config of the row: clients of an API server with the given objects (backend.go: compat.go and
-//     live.go), discovery and a REST mapper (internal/apiresources), a tracker and two recorders (events.go).
-//     A set-up has internal/fakemanager on top.
+//   - The table (tables.go, subreconciler.go, reconciler.go, webhook.go, setup.go) runs each row as a subtest. In
+//     case.go, begin makes its context (context.go), calls Prepare, and copies the fields of the row into an
+//     [ExpectConfig].
+//   - config.go makes the config of the row: clients of an API server with the given objects, discovery, a tracker and
+//     two recorders (events.go). The API server (backend.go) is the fake client over internal/testenv/memserver
+//     (compat.go), a store of internal/testenv/store (faithful.go), or a real one (live.go). A set-up has
+//     internal/fakemanager on top.
 //   - The factory returns the code under test, which validates itself, if it can, and is called once.
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
 //     the call fail, and the server answers it. journal.go, beside it, keeps the order.
 //   - assert.go compares each kind of call with the expectations of the row, as differ.go and cmp_options.go define
-//     it, and values.go the result and the resource. A failure (failure.go) waits for the end of the row. Literals are
-//     chosen by literals.go and printed by internal/literal.
+//     it, and values.go the result and the resource. In a faithful row serverset.go leaves out what only a server
+//     sets. A failure (failure.go) waits for the end of the row. Literals are chosen by literals.go and printed by
+//     internal/literal.
 //   - origin.go knows where the table is run. There internal/source finds the row, to name its line (failure.go) and
 //     to update it (update.go).
 //   - In case.go, end calls CleanUp and releases the config.
+//   - A faithful row that has passed is made a program of internal/testenv/replay (replays.go, replays_rows.go), which
+//     runs it with faults (fault.go). What it finds is written by finding.go.
 //
 // # More
 //

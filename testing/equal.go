@@ -72,6 +72,11 @@ func (c comparison) structs(x, y reflect.Value, shape *shape, at step, depth int
 				return false
 			}
 		case c.ignoresField(at.field, field.name):
+		case field.basic:
+			if !equalBasics(x.Field(i), y.Field(i)) {
+				return false
+			}
+		case field.nilable && x.Field(i).IsNil() && y.Field(i).IsNil():
 		case !c.equal(x.Field(i), y.Field(i), step{field: field.name}, depth+1):
 			return false
 		}
@@ -200,6 +205,9 @@ type shape struct {
 type fieldShape struct {
 	name     string
 	exported bool
+	// basic values have no parts, and nilable ones may be nil. Neither has a method Equal. Most fields of most objects
+	// are such, and nothing else has to be known to compare them.
+	basic, nilable bool
 }
 
 var shapes sync.Map // of *shape by reflect.Type
@@ -208,18 +216,34 @@ func shapeOf(t reflect.Type) *shape {
 	if known, ok := shapes.Load(t); ok {
 		return known.(*shape)
 	}
-	s := &shape{}
-	if method, ok := t.MethodByName("Equal"); ok {
-		s.hasEqual = isEqualMethod(t, method.Type)
-	}
+	s := &shape{hasEqual: hasEqual(t)}
 	if t.Kind() == reflect.Struct {
 		for i := range t.NumField() {
 			field := t.Field(i)
-			s.fields = append(s.fields, fieldShape{field.Name, field.IsExported()})
+			s.fields = append(s.fields, fieldShapeOf(field))
 		}
 	}
 	shapes.Store(t, s)
 	return s
+}
+
+func fieldShapeOf(field reflect.StructField) fieldShape {
+	f := fieldShape{name: field.Name, exported: field.IsExported()}
+	if hasEqual(field.Type) {
+		return f
+	}
+	switch kind := field.Type.Kind(); kind {
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface, reflect.Func:
+		f.nilable = true
+	default:
+		f.basic = kind == reflect.String || kind >= reflect.Bool && kind <= reflect.Float64
+	}
+	return f
+}
+
+func hasEqual(t reflect.Type) bool {
+	method, ok := t.MethodByName("Equal")
+	return ok && isEqualMethod(t, method.Type)
 }
 
 // isEqualMethod reports whether a method of t, or of an interface t, has the signature that go-cmp looks for.

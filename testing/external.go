@@ -68,9 +68,9 @@ func (t transport) RoundTrip(request *http.Request) (response *http.Response, er
 	return response, nil
 }
 
-// Call calls do, for code that talks to something else than a cluster and not by [HTTP]: wrap the calls of a fake in it.
-// In a row of [NodeTests] and [RootTests] it is a call of the row by the name, and has its faults: do is not called, or
-// its answer is lost. Elsewhere Call does nothing but to call do. The error is that of do or of the fault.
+// Call calls do, for code that talks to something else than a cluster and not by [HTTP]: wrap the calls of a fake in
+// it. In a row of [NodeTests] and [RootTests] it is a call of the row by the name, and has its faults: do is not
+// called, or its answer is lost. Elsewhere Call does nothing but to call do. The error is that of do or of the fault.
 func Call(ctx context.Context, name string, do func() error) error {
 	if w, ok := ctx.Value(worldKey{}).(*replay.World); ok {
 		return w.Do(ctx, name, do)

@@ -134,7 +134,7 @@ type Replays struct {
 }
 
 // NoReplays leaves the replays of a row out. The reason is printed.
-func NoReplays(reason string) Replays { return Replays{not: "it says: " + reason} }
+func NoReplays(reason string) Replays { return Replays{not: reason} }
 
 // isZero reports whether nothing is set.
 func (r Replays) isZero() bool {

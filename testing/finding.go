@@ -140,6 +140,12 @@ var unpasted = map[string]bool{
 	"VerifyStashedValue": true, "StatusSubResourceTypes": true, "AdditionalReconciles": true,
 }
 
+// written are the fields whose values can be written if the row in the file is not found: others have functions.
+var written = map[string]bool{
+	"Resource": true, "Request": true, "GivenObjects": true, "APIGivenObjects": true, "GivenAPIResources": true,
+	"GivenTracks": true, "GivenStashedValues": true, "Now": true,
+}
+
 // paste writes a row for the file of its table.
 type paste struct {
 	origin *origin
@@ -172,7 +178,7 @@ func (p *paste) field(name string, value any) string {
 	}
 	w := p.origin.writer()
 	text := w.Of(value)
-	if w.Problem() != "" {
+	if !written[name] || w.Problem() != "" {
 		return "// " + name + " as in the row\n"
 	}
 	maps.Copy(p.imports, w.Missing(text))
@@ -189,16 +195,16 @@ func (p *paste) list(name string, all, kept []client.Object) string {
 	}
 	var typ string
 	var texts []string
-	written := false
+	inRow := false
 	if p.row != nil {
-		typ, texts, written = p.row.Elements(name)
+		typ, texts, inRow = p.row.Elements(name)
 	}
 	switch {
 	case len(indices) == 0:
 		return ""
 	case len(indices) == len(all):
 		return p.field(name, all)
-	case written && len(texts) == len(all):
+	case inRow && len(texts) == len(all):
 		var some []string
 		for _, i := range indices {
 			some = append(some, texts[i])

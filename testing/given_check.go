@@ -5,9 +5,11 @@ import (
 	"reflect"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
@@ -42,6 +44,9 @@ func (c *ExpectConfig) checkGiven(resource client.Object) error {
 			return err
 		}
 	}
+	if err := c.checkVersions(); err != nil {
+		return err
+	}
 	for i, obj := range c.StatusSubResourceTypes {
 		name := fmt.Sprintf("StatusSubResourceTypes[%d]", i)
 		if objects.IsNil(obj) {
@@ -52,6 +57,41 @@ func (c *ExpectConfig) checkGiven(resource client.Object) error {
 		}
 	}
 	return nil
+}
+
+// checkVersions checks that a faithful API server is given one version of each object. What the client has not seen yet
+// is an object, not a change of one.
+func (c *ExpectConfig) checkVersions() error {
+	if !c.faithful || len(c.APIGivenObjects) == 0 {
+		return nil
+	}
+	given := map[store.Key]any{}
+	for _, obj := range c.GivenObjects {
+		stored := mustBeGiven(obj, c.Scheme)
+		if key, ok := c.storeKey(stored); ok {
+			given[key] = content(stored)
+		}
+	}
+	for i, obj := range c.APIGivenObjects {
+		stored := mustBeGiven(obj, c.Scheme)
+		key, ok := c.storeKey(stored)
+		if other, also := given[key]; ok && also && !equality.Semantic.DeepEqual(other, content(stored)) {
+			return fmt.Errorf("APIGivenObjects[%d], %s, is another version than that of the GivenObjects: "+
+				"an API server has one version of an object; use a table over the fake client", i, key)
+		}
+	}
+	return nil
+}
+
+// content returns what an object is without its kind, in any Go type.
+func content(obj client.Object) any {
+	members, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return err.Error()
+	}
+	delete(members, "apiVersion")
+	delete(members, "kind")
+	return members
 }
 
 // isResource reports whether obj is the resource of a case, the same value.

@@ -92,9 +92,9 @@ type ReconcilerTestCase struct {
 
 	// The fields below are for rows of NodeTests and RootTests. In other tables they are an error.
 
-	// Fault replays the row with this fault alone, instead of one at each call: see what a replay has found, and keep it
-	// as a row. The row fails as long as the fault makes it end in another way. If the row has no expectation, its own
-	// run is not compared with any.
+	// Fault replays the row with this fault alone, instead of one at each call. The row fails as long as it ends in
+	// another way with the fault than without. If it has no expectation, its own run is not compared with any: that is
+	// the row that a replay prints for what it has found.
 	Fault Fault
 	// Replays says how the row is replayed; the zero value is all that a row needs.
 	Replays Replays

@@ -27,7 +27,7 @@ func withoutServerSet(expected, actual client.Object) client.Object {
 	if _, ok := actual.(*Inventory); ok {
 		return actual
 	}
-	if !hasServerSet(actual) {
+	if !hasServerSet(expected, actual) {
 		return actual
 	}
 	actual = objects.Copy(actual)
@@ -53,12 +53,16 @@ func withoutServerSet(expected, actual client.Object) client.Object {
 	return actual
 }
 
-// hasServerSet reports whether an object has something that only a server sets.
-func hasServerSet(obj client.Object) bool {
+// hasServerSet reports whether actual has something that only a server sets and expected does not set.
+func hasServerSet(expected, actual client.Object) bool {
 	hasUID := func(ref metav1.OwnerReference) bool { return ref.UID != "" }
-	return obj.GetUID() != "" || obj.GetResourceVersion() != "" || obj.GetGeneration() != 0 ||
-		!obj.GetCreationTimestamp().Time.IsZero() || obj.GetManagedFields() != nil ||
-		slices.ContainsFunc(obj.GetOwnerReferences(), hasUID)
+	return actual.GetUID() != "" && expected.GetUID() == "" ||
+		actual.GetResourceVersion() != "" && expected.GetResourceVersion() == "" ||
+		actual.GetGeneration() != 0 && expected.GetGeneration() == 0 ||
+		!actual.GetCreationTimestamp().Time.IsZero() && expected.GetCreationTimestamp().Time.IsZero() ||
+		actual.GetManagedFields() != nil && expected.GetManagedFields() == nil ||
+		slices.ContainsFunc(actual.GetOwnerReferences(), hasUID) &&
+			!slices.Equal(actual.GetOwnerReferences(), expected.GetOwnerReferences())
 }
 
 // withoutAnyServerSet returns a copy of an object as a row has it.

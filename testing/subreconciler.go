@@ -109,9 +109,9 @@ type SubReconcilerTestCase[Type client.Object] struct {
 
 	// The fields below are for rows of NodeTests and RootTests. In other tables they are an error.
 
-	// Fault replays the row with this fault alone, instead of one at each call: see what a replay has found, and keep it
-	// as a row. The row fails as long as the fault makes it end in another way. If the row has no expectation, its own
-	// run is not compared with any.
+	// Fault replays the row with this fault alone, instead of one at each call. The row fails as long as it ends in
+	// another way with the fault than without. If it has no expectation, its own run is not compared with any: that is
+	// the row that a replay prints for what it has found.
 	Fault Fault
 	// Replays says how the row is replayed; the zero value is all that a row needs.
 	Replays Replays
@@ -204,6 +204,9 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 		next := tc.AdditionalReconciles[i]
 		if next.Focus {
 			panic("Focus is not allowed for AdditionalReconciles")
+		}
+		if tc.VirtualTime {
+			t.Fatal("a row in virtual time has no AdditionalReconciles: a bubble has no subtests")
 		}
 		next.origin, next.faithful, next.continues = tc.origin.nested(next.Name), tc.faithful, true
 		t.Run(next.Name, func(t *testing.T) {

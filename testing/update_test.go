@@ -51,25 +51,34 @@ func goTool(t *testing.T, dir string, args ...string) (string, error) {
 	return string(output), err
 }
 
-// pageFile returns the Go file of docs/testing.md, and the texts that it prints. Pieces of rows are not part of the
-// file.
-func pageFile(t *testing.T) (file string, rows, texts []string) {
+// pageFile is a Go file of docs/testing.md, and the texts that it prints. Pieces of rows are not part of the file.
+type pageFile struct {
+	content     string
+	rows, texts []string
+}
+
+// pageFiles returns the files of the page. Each begins with its package clause.
+func pageFiles(t *testing.T) (files []pageFile) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "docs", "testing.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, block := range regexp.MustCompile("(?ms)^```(go|text)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		if strings.HasPrefix(block[2], "package ") {
+			files = append(files, pageFile{})
+		}
+		file := &files[len(files)-1]
 		switch {
 		case block[1] == "text":
-			texts = append(texts, block[2])
+			file.texts = append(file.texts, block[2])
 		case strings.HasPrefix(block[2], "\t"):
-			rows = append(rows, block[2])
+			file.rows = append(file.rows, block[2])
 		default:
-			file += block[2] + "\n"
+			file.content += block[2] + "\n"
 		}
 	}
-	return file, rows, texts
+	return files
 }
 
 // lines returns a text with each line trimmed.
@@ -83,39 +92,61 @@ func lines(text string) string {
 
 // The page about tests prints what it says, and its rows pass once they are updated.
 func testPage(t *testing.T, dir string) {
-	file, rows, texts := pageFile(t)
-	page := filepath.Join(dir, "quota", "page_test.go")
-	if err := errors.Join(os.Mkdir(filepath.Dir(page), 0o700), os.WriteFile(page, []byte(file), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	if output, err := goTool(t, dir, "test", "-c", "-ldflags=-s -w", "-o", "quota", "./quota"); err != nil {
-		t.Fatalf("the page does not compile: %v\n%s\n%s", err, output, file)
-	}
-	run := func(args ...string) (string, error) {
-		command := exec.CommandContext(t.Context(), filepath.Join(dir, "quota", "quota.test"), args...)
-		command.Dir = filepath.Dir(page)
-		output, err := command.CombinedOutput()
-		return string(output), err
-	}
-	output, err := run()
-	if err == nil {
-		t.Error("want a row of the page to fail")
-	}
-	for _, want := range texts[:2] {
-		if !strings.Contains(lines(output), lines(want)) {
-			t.Errorf("want\n%s\nin\n%s", want, output)
-		}
-	}
-	if output, err := run("-rtesting.update"); err != nil {
+	files := pageFiles(t)
+	rows, faults := newPageTest(t, dir, "quota", files[0]), newPageTest(t, dir, "welcome", files[1])
+	rows.fails(t, 2)
+	faults.fails(t, 1)
+	if output, err := rows.run(t, "-rtesting.update"); err != nil {
 		t.Errorf("the rows of the page are not updated: %v\n%s", err, output)
 	}
-	updated, err := os.ReadFile(page)
+	updated, err := os.ReadFile(rows.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range rows {
+	for _, want := range rows.rows {
 		if !strings.Contains(string(updated), want) {
 			t.Errorf("want\n%s\nin\n%s", want, updated)
+		}
+	}
+}
+
+// pageTest is a file of the page as the test of a package.
+type pageTest struct {
+	pageFile
+	path, binary string
+}
+
+func newPageTest(t *testing.T, dir, name string, file pageFile) pageTest {
+	t.Helper()
+	p := pageTest{file, filepath.Join(dir, name, "page_test.go"), filepath.Join(dir, name, name+".test")}
+	err := errors.Join(os.Mkdir(filepath.Dir(p.path), 0o700), os.WriteFile(p.path, []byte(file.content), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if output, err := goTool(t, dir, "test", "-c", "-ldflags=-s -w", "-o", name, "./"+name); err != nil {
+		t.Fatalf("the page does not compile: %v\n%s\n%s", err, output, file.content)
+	}
+	return p
+}
+
+func (p pageTest) run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), p.binary, args...)
+	command.Dir = filepath.Dir(p.path)
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+// fails asserts that the test fails and prints the first texts of the page.
+func (p pageTest) fails(t *testing.T, texts int) {
+	t.Helper()
+	output, err := p.run(t)
+	if err == nil {
+		t.Error("want a row of the page to fail")
+	}
+	for _, want := range p.texts[:texts] {
+		if !strings.Contains(lines(output), lines(want)) {
+			t.Errorf("want\n%s\nin\n%s", want, output)
 		}
 	}
 }

@@ -15,18 +15,22 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// assertValue asserts a field of a case that is one value. Literals are values that may expect the actual value, the
-// shortest first; without any it is the actual value.
+// assertValue asserts a field of a case that is one value. Literals returns values that may expect the actual value, the
+// shortest first; nil returns none, and the literal is the actual value.
 func assertValue[T any](
 	t *testing.T, c *ExpectConfig, field string, expected, actual T, diff func(d Differ, expected, actual T) string,
-	literals ...T,
+	literals func() []T,
 ) {
 	t.Helper()
 	text := diff(c.differ(), expected, actual)
 	if text == "" {
 		return
 	}
-	value := matching(append(literals, actual), func(v T) bool { return diff(c.differ(), v, actual) == "" })
+	var candidates []T
+	if literals != nil {
+		candidates = literals()
+	}
+	value := matching(append(candidates, actual), func(v T) bool { return diff(c.differ(), v, actual) == "" })
 	w := c.from().writer()
 	f := describe(c.differ(), w, text, func(d Differ) string { return diff(d, expected, actual) })
 	f.headline = field + " differs"
@@ -51,7 +55,9 @@ func assertResource(t *testing.T, c *ExpectConfig, expected, actual client.Objec
 		}
 		return d.Resource(expected, actual)
 	}
-	assertValue(t, c, "ExpectResource", expected, actual, diff, c.asWritten(resourceLiterals(actual, c.Scheme))...)
+	assertValue(t, c, "ExpectResource", expected, actual, diff, func() []client.Object {
+		return c.asWritten(resourceLiterals(actual, c.Scheme))
+	})
 }
 
 // resourceLiterals returns what a table may have for a resource, the shortest first. The version that a given object
@@ -118,5 +124,7 @@ func (tc *AdmissionWebhookTestCase) assertResponse(
 		}
 		return d.WebhookResponse(completed, actual)
 	}
-	assertValue(t, c, "ExpectedResponse", expected, actual, diff, short)
+	assertValue(t, c, "ExpectedResponse", expected, actual, diff, func() []admission.Response {
+		return []admission.Response{short}
+	})
 }

@@ -1,20 +1,21 @@
-// Package apiserver runs the rows of NodeTests and RootTests on a real API server, so that a table tells whether the API
-// server in memory is right about it.
+// Package apiserver runs the rows of NodeTests and RootTests on a real API server, so that a table tells whether the
+// API server in memory is right about it.
 //
 //	func TestMain(m *testing.M) {
 //		os.Exit(apiserver.Main(m, apiserver.Options{CRDs: []string{"../config/crd"}}))
 //	}
 //
 // By default the rows run in memory. The flag -rtesting.real=envtest runs them on a control plane that is started for
-// them; the environment variable KUBEBUILDER_ASSETS says where its programs are. Any other value of the flag is the path
-// of a kubeconfig, whose current context must be of a cluster for tests. With -rtesting.differential, rows run in memory,
-// each call is made on the API server too, and what is answered in another way is logged and listed at the end:
+// them; the environment variable KUBEBUILDER_ASSETS says where its programs are. Any other value of the flag is the
+// path of a kubeconfig, whose current context must be of a cluster for tests. With -rtesting.differential, rows run in
+// memory, each call is made on the API server too, and what is answered in another way is logged and listed at the end:
 //
-//	go test ./controller -rtesting.differential -v
+//	go test ./controller -v -rtesting.differential
 //
-// A row does not notice where it runs: its namespaces, UIDs and resource versions are mapped to those of the API server,
-// so rows with t.Parallel run at the same time. These rows run in memory alone: those with reactors, with a
-// WithClientBuilder or GivenAPIResources, those that pin a Fault, and those with a Server of their own.
+// A row does not notice where it runs: its namespaces, UIDs and resource versions are mapped to those of the API
+// server, so that rows with t.Parallel run at the same time. What the API server completes in the given objects of a
+// row is not shown. These rows run in memory alone: those with reactors, with a WithClientBuilder or GivenAPIResources,
+// and those that pin a Fault. A row with a Server of its own runs there, whatever the flags say.
 package apiserver
 
 import (

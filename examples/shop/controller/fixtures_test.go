@@ -19,7 +19,7 @@ import (
 // Short names for what all tables are made of.
 type (
 	object = client.Object
-	tests  = rtesting.SubReconcilerTests[*v1.Shop]
+	tests  = rtesting.NodeTests[*v1.Shop]
 	node   = reconcilers.SubReconciler[*v1.Shop]
 )
 

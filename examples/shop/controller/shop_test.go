@@ -74,7 +74,7 @@ func TestRegistration(t *testing.T) {
 				Resource:       shop.With(withHost, terminating).Object(),
 				ExpectPatches:  patchesFinalizers("null"),
 				ExpectEvents:   normal("FinalizerPatched", `Patched finalizer "shop.example.com/registration"`),
-				ExpectResource: shop.With(withHost, terminating, free, patched).Object(),
+				ExpectResource: shop.With(withHost, terminating, free).Object(),
 			},
 		}, registrationIn(&registry.Memory{}))
 	})

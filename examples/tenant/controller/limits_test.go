@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
@@ -56,31 +55,15 @@ func TestLimits(t *testing.T) {
 // TestLimitsThatTheServerCompletes has a field filled in on the way, as the API server does with the requests of a
 // LimitRange: that is no reason to write in the next reconcile.
 func TestLimitsThatTheServerCompletes(t *testing.T) {
-	inForce := tenant.With(isTrue(v1alpha1.LimitsReady, "InForce"))
-	complete := func(l *corev1.LimitRange) {
-		l.UID = "limits-uid"
-		l.Spec.Limits[0].DefaultRequest = l.Spec.Limits[0].Default
-	}
-
-	rtesting.SubReconcilerTests[*v1alpha1.Tenant]{
-		"created": {
+	run(t, tests{
+		"created, and left alone": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed(),
-			WithReactors: []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
-				if create, ok := action.(rtesting.CreateAction); ok {
-					complete(create.GetObject().(*corev1.LimitRange))
-				}
-				return false, nil, nil
-			}},
-			ExpectResource: inForce.Object(),
-			ExpectCreates:  []object{limits},
-			ExpectEvents:   []rtesting.Event{normal("Created", `Created LimitRange "limits"`)},
-			AdditionalReconciles: []rtesting.SubReconcilerTestCase[*v1alpha1.Tenant]{{
-				Name:               "and left alone",
-				Resource:           inForce.Object(),
-				GivenStashedValues: parsed(),
-				GivenObjects:       []object{limits.With(complete)},
-			}},
+			GivenObjects:       []object{namespace},
+			Until:              rtesting.Rest(),
+			ExpectResource:     tenant.With(isTrue(v1alpha1.LimitsReady, "InForce")).Object(),
+			ExpectCreates:      []object{limits},
+			ExpectEvents:       []rtesting.Event{normal("Created", `Created LimitRange "limits"`)},
 		},
-	}.RunNode(t, scheme, controller.Limits)
+	}, controller.Limits)
 }

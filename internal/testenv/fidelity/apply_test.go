@@ -295,6 +295,25 @@ var applyChecks = []check{
 			client.FieldOwner("patcher")))
 		p.note("%s", p.managers(cm))
 	}},
+	{"apply: to an object without managed fields", func(p *probe) {
+		for _, subresource := range []string{"", "status"} {
+			g := p.gadget("a"+subresource, nil)
+			g.SetLabels(map[string]string{"x": "y"})
+			p.given(g)
+			g.Object["status"] = fields{"phase": "Done", "replicas": int64(1)}
+			p.must(p.updateStatus(g))
+			p.must(p.patch(g, merge(`{"metadata":{"managedFields":[{}]}}`)))
+			u := custom("gadget", "v1", p.namespace, g.GetName(), fields{"size": int64(2)})
+			u.Object["status"] = fields{"phase": "Pending"}
+			config := client.ApplyConfigurationFromUnstructured(u)
+			if subresource == "" {
+				p.call("apply", p.Apply(p.ctx, config, client.FieldOwner("one"), client.ForceOwnership))
+			} else {
+				p.call("status", p.Status().Apply(p.ctx, config, client.FieldOwner("one"), client.ForceOwnership))
+			}
+			p.note("%s", p.managers(g))
+		}
+	}},
 	{"managed fields: sent by an update", func(p *probe) {
 		cm := p.configMap("a")
 		p.must(p.create(cm, client.FieldOwner("creator")))

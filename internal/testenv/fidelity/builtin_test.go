@@ -128,7 +128,9 @@ var builtInChecks = []check{
 			what string
 			make func(*appsv1.DeploymentSpec)
 		}{
-			{"selector of others", func(s *appsv1.DeploymentSpec) { s.Template.Labels = map[string]string{"app": "b"} }},
+			{"selector of others", func(s *appsv1.DeploymentSpec) {
+				s.Template.Labels = map[string]string{"app": "b"}
+			}},
 			{"no selector", func(s *appsv1.DeploymentSpec) { s.Selector = nil }},
 			{"empty selector", func(s *appsv1.DeploymentSpec) { s.Selector = &metav1.LabelSelector{} }},
 			{"negative replicas", func(s *appsv1.DeploymentSpec) { s.Replicas = new(int32(-1)) }},
@@ -401,7 +403,8 @@ func (p *probe) richDeployment(name string) *appsv1.Deployment {
 		{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
 	}
 	main.VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/config"}}
-	spec.InitContainers = []corev1.Container{{Name: "init", Image: "example.com/init@sha256:" + strings.Repeat("0", 64)}}
+	byDigest := "example.com/init@sha256:" + strings.Repeat("0", 64)
+	spec.InitContainers = []corev1.Container{{Name: "init", Image: byDigest}}
 	spec.ServiceAccountName = "runner"
 	spec.Volumes = []corev1.Volume{
 		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{

@@ -22,7 +22,9 @@ var callChecks = []check{
 		generated.GenerateName = "made-"
 		p.call("generated", p.create(generated, client.DryRunAll))
 		p.note("named %t", len(generated.Name) > len("made-"))
-		p.given(p.configMap("a"))
+		created := p.configMap("a")
+		p.given(created)
+		p.note("other UID %t", created.UID != cm.UID)
 		p.call("existing", p.create(p.configMap("a"), client.DryRunAll))
 	}},
 	{"dry run: update", func(p *probe) {
@@ -175,7 +177,8 @@ var callChecks = []check{
 		p.given(p.configMap("a"))
 		p.given(p.configMap("b"))
 		p.note("name %s", p.names(&corev1.ConfigMapList{}, client.MatchingFields{"metadata.name": "a"}))
-		p.note("namespace %s", p.names(&corev1.ConfigMapList{}, client.MatchingFields{"metadata.namespace": p.namespace}))
+		in := client.MatchingFields{"metadata.namespace": p.namespace}
+		p.note("namespace %s", p.names(&corev1.ConfigMapList{}, in))
 		p.note("label %s", p.names(&corev1.ConfigMapList{}, client.MatchingFields{"metadata.labels": "x"}))
 		p.note("data %s", p.names(&corev1.ConfigMapList{}, client.MatchingFields{"data": "x"}))
 	}},

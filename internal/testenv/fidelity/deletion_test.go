@@ -262,6 +262,18 @@ var deletionChecks = []check{
 		p.exists("dependent", p.configMap("a"))
 		p.note("owners %d", len(p.read(p.configMap("a")).GetOwnerReferences()))
 	}},
+	{"garbage: orphans before and behind their owner", func(p *probe) {
+		owner := p.configMap("m")
+		p.given(owner)
+		for _, name := range []string{"a", "z"} {
+			p.given(owned(p.configMap(name), owner))
+			p.given(owned(p.gadget(name, nil), owner))
+		}
+		p.must(p.remove(owner.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+		p.eventually("owner gone", func() bool { return p.gone(owner) })
+		p.sweeps()
+		p.note("left %s %s", p.names(&corev1.ConfigMapList{}), p.names(gadgetList()))
+	}},
 	{"garbage: orphan of a held owner", func(p *probe) {
 		owner := p.held("owner")
 		p.given(owner)

@@ -100,6 +100,7 @@ func writeAnswers(t *testing.T, all answers) {
 
 // TestRealServer shows that the recorded answers are those of a real API server.
 func TestRealServer(t *testing.T) {
+	t.Parallel()
 	server := realServer{plane.Config(t)}
 	real := ask(t.Context(), t, 12, func() (cluster, error) { return server, nil })
 	if *update {

@@ -63,7 +63,8 @@ var identityChecks = []check{
 		for _, obj := range []client.Object{
 			p.deployment("a"), p.pod("a"),
 			&appsv1.StatefulSet{
-				ObjectMeta: p.metadata("a"), Spec: appsv1.StatefulSetSpec{Selector: selector(), Template: podTemplate()},
+				ObjectMeta: p.metadata("a"),
+				Spec:       appsv1.StatefulSetSpec{Selector: selector(), Template: podTemplate()},
 			},
 			&appsv1.DaemonSet{
 				ObjectMeta: p.metadata("a"), Spec: appsv1.DaemonSetSpec{Selector: selector(), Template: podTemplate()},

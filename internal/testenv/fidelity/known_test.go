@@ -2,9 +2,8 @@ package fidelity_test
 
 // knownDifferences are the checks in which the store answers otherwise, with the reasons.
 var knownDifferences = map[string]string{
-	"defaults: PersistentVolumeClaim": "the finalizer comes from an admission plug-in, and there is nobody to remove it",
+	"defaults: PersistentVolumeClaim": "the finalizer comes from an admission plug-in, and nobody would remove it",
 	"defaults: Pod":                   "priority and tolerations come from admission plug-ins",
-	"status: update of a Deployment":  "the contents of a status are not validated: its writer is the control plane",
 
 	"operator: unstructured objects that fit no Go type": "a number that is too large for its field is cut off, by " +
 		"the converter of k8s.io/apimachinery",

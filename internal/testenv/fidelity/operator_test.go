@@ -290,7 +290,8 @@ var operatorChecks = []check{
 		p.call("list", p.patch(cm, jsonPatch(`[{"op":"add","path":"/metadata/finalizers","value":["x.com/a"]}]`)))
 		p.call("append", p.patch(cm, jsonPatch(`[{"op":"add","path":"/metadata/finalizers/-","value":"x.com/b"}]`)))
 		p.call("test", p.patch(cm, jsonPatch(
-			`[{"op":"test","path":"/metadata/finalizers/0","value":"x.com/a"},{"op":"remove","path":"/metadata/finalizers/0"}]`)))
+			`[{"op":"test","path":"/metadata/finalizers/0","value":"x.com/a"},
+			{"op":"remove","path":"/metadata/finalizers/0"}]`)))
 		p.note("%v", cm.Finalizers)
 		p.call("version", p.patch(cm, jsonPatch(`[{"op":"test","path":"/metadata/resourceVersion","value":"1"}]`)))
 	}},
@@ -302,7 +303,8 @@ var operatorChecks = []check{
 		p.given(cm)
 		p.call("finalizers", p.patch(cm, strategic(`{"metadata":{"finalizers":["example.com/more"]}}`)))
 		p.note("%v", cm.Finalizers)
-		p.call("delete", p.patch(cm, strategic(`{"metadata":{"$deleteFromPrimitiveList/finalizers":["`+finalizer+`"]}}`)))
+		p.call("delete", p.patch(cm, strategic(
+			`{"metadata":{"$deleteFromPrimitiveList/finalizers":["`+finalizer+`"]}}`)))
 		p.note("%v", cm.Finalizers)
 		p.call("owners", p.patch(cm, strategic(
 			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`)))

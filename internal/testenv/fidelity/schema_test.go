@@ -1,6 +1,7 @@
 package fidelity_test
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -241,6 +242,23 @@ var schemaChecks = []check{
 		p.note("%s %s %v", at(d, "spec", "replicas"), at(d, "status", "replicas"), d.Labels)
 		d.Status.ReadyReplicas = 9
 		p.call("more ready than there are", p.updateStatus(d))
+	}},
+	{"status: counts of pods", func(p *probe) {
+		d, s := p.deployment("a"), p.statefulSet("a")
+		rs := &appsv1.ReplicaSet{
+			ObjectMeta: p.metadata("a"), Spec: appsv1.ReplicaSetSpec{Selector: selector(), Template: podTemplate()},
+		}
+		for _, obj := range []client.Object{d, s, rs} {
+			p.given(obj)
+			for _, status := range []string{
+				`{"readyReplicas":1}`, `{"replicas":1,"availableReplicas":1}`, `{"replicas":-1}`,
+				`{"replicas":1,"readyReplicas":1,"availableReplicas":1}`, `{"updatedReplicas":7,"currentReplicas":7}`,
+				`{"fullyLabeledReplicas":7}`,
+			} {
+				now := p.read(obj)
+				p.call(status, p.Status().Patch(p.ctx, now, merge(`{"status":`+status+`}`)))
+			}
+		}
 	}},
 	{"status: versions", func(p *probe) {
 		g := p.gadget("a", nil)

@@ -74,7 +74,8 @@ var watchChecks = []check{
 	{"watch: deletion is as of its own revision", func(p *probe) {
 		a := p.configMap("a")
 		p.given(a)
-		w, err := p.Watch(p.ctx, &corev1.ConfigMapList{}, client.InNamespace(p.namespace), fromVersion(a.ResourceVersion))
+		in := client.InNamespace(p.namespace)
+		w, err := p.Watch(p.ctx, &corev1.ConfigMapList{}, in, fromVersion(a.ResourceVersion))
 		p.must(err)
 		defer w.Stop()
 		p.must(p.remove(p.configMap("a")))
@@ -106,7 +107,8 @@ var watchChecks = []check{
 	{"watch: by name", func(p *probe) {
 		p.given(p.configMap("a"))
 		p.given(p.configMap("b"))
-		p.watching("watch", &corev1.ConfigMapList{}, `ADDED b "1"`, nothing, client.MatchingFields{"metadata.name": "b"})
+		named := client.MatchingFields{"metadata.name": "b"}
+		p.watching("watch", &corev1.ConfigMapList{}, `ADDED b "1"`, nothing, named)
 	}},
 	{"watch: bookmark after what is there", func(p *probe) {
 		p.given(p.configMap("a"))

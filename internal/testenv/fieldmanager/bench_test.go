@@ -80,8 +80,10 @@ func BenchmarkApply(b *testing.B) {
 			return live, fields
 		}
 		b.Run(name+"/create", func(b *testing.B) {
+			s := first
 			for b.Loop() {
-				apply(b, nil, nil, first)
+				s.write.Time = s.write.Time.Add(time.Second) // An apply that is not known.
+				apply(b, nil, nil, s)
 			}
 		})
 		b.Run(name+"/change", func(b *testing.B) {
@@ -96,8 +98,20 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(name+"/nothing", func(b *testing.B) {
 			live, fields := apply(b, nil, nil, first)
 			live, fields = apply(b, live, fields, second)
+			s := first
 			for b.Loop() {
-				apply(b, live, fields, first)
+				s.write.Time = s.write.Time.Add(time.Second)
+				apply(b, live, fields, s)
+			}
+		})
+		b.Run(name+"/again", func(b *testing.B) {
+			live, fields := apply(b, nil, nil, first)
+			again, changed := copyOf(live), first
+			changed.config = configs[1]
+			apply(b, live, fields, changed)
+			changed.config = configs[1].DeepCopy()
+			for b.Loop() {
+				apply(b, again, fields, changed)
 			}
 		})
 	}

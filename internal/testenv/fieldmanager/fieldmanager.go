@@ -37,6 +37,9 @@ type Write struct {
 	Manager string
 	// Subresource is "" or "status".
 	Subresource string
+	// HasStatus says that the status is a subresource. It matters for the first apply to an object without managed
+	// fields.
+	HasStatus bool
 	// Time is kept in seconds.
 	Time time.Time
 	// Sent are the managed fields in an update request; nil if it has none. They take the place of those of the
@@ -52,13 +55,14 @@ type Manager struct {
 	version fieldpath.APIVersion
 	schema  *mergeSchema
 	updater *merge.Updater
+	applies cache
 }
 
 // New returns the manager of a kind. Converter returns its merge schema; it is called when a schema is needed for the
 // first time, because it takes a while to parse one. Create returns an empty object of the Go type of the kind.
 //
-// An entry that was written by way of another version of the kind is kept if the converter knows that version. Objects
-// are taken to be the same in all versions.
+// The versions of a kind are taken to differ in nothing but their name. So entries that were written by way of another
+// version are kept. An entry of another group is dropped by the next write.
 func New(
 	kind schema.GroupVersionKind, converter func() managedfields.TypeConverter, create func() client.Object,
 ) *Manager {
@@ -112,6 +116,21 @@ func (m *Manager) Applied(
 	if config.GetManagedFields() != nil {
 		return nil, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
 	}
+	owner := ownerOf(w, metav1.ManagedFieldsOperationApply, m.version)
+	r := request{client.ObjectKeyFromObject(config), fields, owner, force, w.Time.Unix()}
+	if obj, after, ok := m.applies.find(r, live, config); ok {
+		return obj, after, nil
+	}
+	obj, after, err := m.applied(live, fields, config, force, w)
+	if err == nil {
+		m.applies.add(r, live, config, obj, after)
+	}
+	return obj, after, err
+}
+
+func (m *Manager) applied(
+	live client.Object, fields *Fields, config client.Object, force bool, w Write,
+) (client.Object, *Fields, error) {
 	applied, err := m.schema.typed(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("failed to create typed patch object (%s): %w", m.schema.describe(config), err)
@@ -122,9 +141,7 @@ func (m *Manager) Applied(
 	}
 	managers := fields.value()
 	if len(managers.fields) == 0 && live != nil {
-		first := w
-		first.Manager = BeforeFirstApply
-		if managers, err = m.updated(nil, live, managers, first); err != nil {
+		if managers, err = m.beforeFirstApply(live, w); err != nil {
 			return nil, nil, fmt.Errorf("failed to create manager for existing fields: %w", err)
 		}
 	}
@@ -143,6 +160,33 @@ func (m *Manager) Applied(
 	}
 	return result, known(managers.with(owned, owner, w.time())), nil
 }
+
+// beforeFirstApply gives the fields of an object that has no managed fields to [BeforeFirstApply], but for those that
+// the write to come may not touch.
+func (m *Manager) beforeFirstApply(live client.Object, w Write) (managed, error) {
+	w.Manager = BeforeFirstApply
+	first, err := m.updated(nil, live, managed{}, w)
+	if err != nil || !w.HasStatus {
+		return first, err
+	}
+	filter := exceptStatus
+	if w.Subresource == "status" {
+		filter = statusAlone
+	}
+	for owner, owned := range first.fields {
+		set := filter.Filter(owned.Set())
+		if set.Empty() {
+			return managed{}, nil
+		}
+		first.fields[owner] = fieldpath.NewVersionedSet(set, owned.APIVersion(), owned.Applied())
+	}
+	return first, nil
+}
+
+var (
+	statusAlone  = fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status"))
+	exceptStatus = fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
+)
 
 // merge merges what an owner applies. Merged is nil if no value changes.
 //

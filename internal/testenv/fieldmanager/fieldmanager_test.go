@@ -94,6 +94,58 @@ func TestAppliedWithoutChange(t *testing.T) {
 	}
 }
 
+// Replays make the same applies again and again.
+func TestEqualAppliesAreComputedOnce(t *testing.T) {
+	t.Parallel()
+	type request struct {
+		live *corev1.ConfigMap
+		step
+	}
+	newRequest := func() *request {
+		return &request{configMap(map[string]string{"l": "1"}), step{
+			config: applied(object{"k": "1"}), write: fieldmanager.Write{Manager: "a"},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*request)
+		known  bool
+	}{
+		"equal":               {change: func(*request) {}, known: true},
+		"another live object": {change: func(r *request) { r.live.Data["l"] = "2" }},
+		"another value":       {change: func(r *request) { r.config = applied(object{"k": "2"}) }},
+		"another name":        {change: func(r *request) { r.config.SetName("two") }},
+		"another manager":     {change: func(r *request) { r.write.Manager = "b" }},
+		"another subresource": {change: func(r *request) { r.write.Subresource = "status" }},
+		"another time":        {change: func(r *request) { r.write.Time = time.Unix(1, 0) }},
+		"force":               {change: func(r *request) { r.force = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, first, second := configMaps(), newRequest(), newRequest()
+			before, fieldsBefore, err := writeOurs(m, first.live, nil, first.step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tc.change(second)
+			want, wantedFields, _ := writeOurs(configMaps(), second.live, nil, second.step)
+			got, fields, err := writeOurs(m, second.live, nil, second.step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got) + cmp.Diff(wantedFields.Entries(), fields.Entries()); diff != "" {
+				t.Errorf("the answer differs from that of a manager that knows nothing (-want, +got):\n%s", diff)
+			}
+			if (fields == fieldsBefore) != tc.known {
+				t.Errorf("known: %v, wanted %v", !tc.known, tc.known)
+			}
+			again, _, _ := writeOurs(m, second.live, nil, second.step)
+			if got == before || again == got {
+				t.Error("two answers are one object")
+			}
+		})
+	}
+}
+
 // The result belongs to the caller, who completes it.
 func TestAppliedResultIsACopy(t *testing.T) {
 	t.Parallel()
@@ -153,11 +205,11 @@ func TestConflictsAreWordedAsByAnAPIServer(t *testing.T) {
 func TestEntriesOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	kind := testKinds["Deployment"]
-	m := fieldmanager.New(kind.GroupVersionKind, fieldmanager.BuiltInOrDeduced, kind.create)
+	m := fieldmanager.New(kind.GroupVersionKind, kind.converter, kind.create)
 	content := kind.identity()
 	set(content, "spec.replicas", int64(1))
 	live := kind.asObject(content)
-	for version, known := range map[string]bool{"apps/v1beta2": true, "apps/v9": false} {
+	for version, kept := range map[string]bool{"apps/v1beta2": true, "extensions/v1beta1": false} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			fields, err := fieldmanager.Decode([]metav1.ManagedFieldsEntry{{
@@ -170,10 +222,38 @@ func TestEntriesOfOtherVersions(t *testing.T) {
 			config := &unstructured.Unstructured{Object: kind.identity()}
 			set(config.Object, "spec.replicas", int64(2))
 			_, _, err = m.Applied(live, fields, config, false, fieldmanager.Write{Manager: "a"})
-			if apierrors.IsConflict(err) != known || (err != nil && !known) {
-				t.Errorf("got error %v, a conflict is wanted: %v", err, known)
+			if apierrors.IsConflict(err) != kept || (err != nil && !kept) {
+				t.Errorf("got error %v, a conflict is wanted: %v", err, kept)
 			}
 		})
+	}
+}
+
+// A manager that applies by way of another version still removes what it applied before.
+func TestAppliedByWayOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	kind := testKinds["Gadget"]
+	var live client.Object
+	var fields *fieldmanager.Fields
+	for _, version := range []string{"v1", "v2"} {
+		kind.Version = version
+		m := fieldmanager.New(kind.GroupVersionKind, kind.converter, kind.create)
+		config := &unstructured.Unstructured{Object: kind.identity()}
+		set(config.Object, "spec."+version, "applied")
+		if live != nil {
+			live.(*unstructured.Unstructured).SetAPIVersion(kind.GroupVersion().String())
+		}
+		var err error
+		if live, fields, err = m.Applied(live, fields, config, false, fieldmanager.Write{Manager: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(object{"v2": "applied"}, live.(*unstructured.Unstructured).Object["spec"]); diff != "" {
+		t.Errorf("the spec differs (-want, +got):\n%s", diff)
+	}
+	want := map[string]string{"a Apply  example.com/v2": `{"f:spec":{".":{},"f:v2":{}}}`}
+	if diff := cmp.Diff(want, owners(fields)); diff != "" {
+		t.Errorf("managed fields differ (-want, +got):\n%s", diff)
 	}
 }
 

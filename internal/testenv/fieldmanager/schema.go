@@ -18,9 +18,8 @@ import (
 
 // mergeSchema converts objects of a kind to values with a merge schema, and back. Values share memory with objects.
 type mergeSchema struct {
-	kind      schema.GroupVersionKind
-	converter func() managedfields.TypeConverter
-	create    func() client.Object
+	kind   schema.GroupVersionKind
+	create func() client.Object
 	// empty returns the value of an empty object. Its schema is that of all objects. A converter finds it anew for each
 	// object, at the cost of a tenth of an apply.
 	empty func() (*typed.TypedValue, error)
@@ -29,7 +28,7 @@ type mergeSchema struct {
 func newMergeSchema(
 	kind schema.GroupVersionKind, converter func() managedfields.TypeConverter, create func() client.Object,
 ) *mergeSchema {
-	s := &mergeSchema{kind: kind, converter: converter, create: create}
+	s := &mergeSchema{kind: kind, create: create}
 	s.empty = sync.OnceValues(func() (*typed.TypedValue, error) { return converter().ObjectToTyped(s.orEmpty(nil)) })
 	return s
 }
@@ -107,26 +106,15 @@ func (s *mergeSchema) describe(obj client.Object) string {
 	return fmt.Sprintf("%s/%s; %v", namespace, name, s.kind)
 }
 
-var errMissingVersion = errors.New("the version is not known")
+var errOtherGroup = errors.New("the version is of another group")
 
 // Convert implements [merge.Converter]. Versions differ in nothing but their name.
 func (s *mergeSchema) Convert(object *typed.TypedValue, version fieldpath.APIVersion) (*typed.TypedValue, error) {
-	apiVersion, ok := object.AsValue().AsMap().Get("apiVersion")
-	if ok && apiVersion.AsString() == string(version) {
-		return object, nil
+	if gv, err := schema.ParseGroupVersion(string(version)); err != nil || gv.Group != s.kind.Group {
+		return nil, errOtherGroup
 	}
-	content, ok := object.AsValue().Unstructured().(map[string]any)
-	if !ok {
-		return nil, errMissingVersion
-	}
-	other := &unstructured.Unstructured{Object: maps.Clone(content)}
-	other.SetAPIVersion(string(version))
-	converted, err := s.converter().ObjectToTyped(other, typed.AllowDuplicates)
-	if err != nil || converted.Schema() != object.Schema() {
-		return nil, errMissingVersion
-	}
-	return converted, nil
+	return object, nil
 }
 
 // IsMissingVersionError implements [merge.Converter].
-func (*mergeSchema) IsMissingVersionError(err error) bool { return errors.Is(err, errMissingVersion) }
+func (*mergeSchema) IsMissingVersionError(err error) bool { return errors.Is(err, errOtherGroup) }

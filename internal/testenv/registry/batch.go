@@ -14,14 +14,14 @@ import (
 )
 
 // completeJob sets the defaults of the Kubernetes API reference, JobSpec v1 batch. A job without labels has
-// those of its template.
+// those of its template, unless it was given without.
 func completeJob(job, old *batchv1.Job) {
 	completeJobSpec(&job.Spec)
 	setDefault(&job.Spec.ManualSelector, false)
 	if old == nil && !*job.Spec.ManualSelector {
 		selectPods(job)
 	}
-	if len(job.Labels) == 0 {
+	if len(job.Labels) == 0 && (old == nil || len(old.Labels) > 0) {
 		job.Labels = maps.Clone(job.Spec.Template.Labels)
 	}
 }

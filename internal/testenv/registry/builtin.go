@@ -19,6 +19,8 @@ import (
 
 // BuiltIn returns a kind that each API server has, in the versions that a current one serves: those that are generally
 // available, or all versions of a kind of which there is none. These may not include the version asked for.
+//
+// Versions of HorizontalPodAutoscaler have different fields; those that the other version lacks are lost.
 func BuiltIn(kind schema.GroupVersionKind) (Type, bool) {
 	t, ok := builtIn()[kind.GroupKind()]
 	return t, ok
@@ -148,7 +150,7 @@ func (s builtInStrategy) Validate(obj client.Object) field.ErrorList {
 func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList {
 	errs := validateMetadataUpdate(obj, old, s.scope, s.name)
 	if subresource != "" {
-		return errs
+		return append(errs, validateStatus(obj)...)
 	}
 	errs = append(errs, ratchet(validateFinalizers(obj), validateFinalizers(old))...)
 	if s.sameContents(obj, old) {
@@ -156,7 +158,10 @@ func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource stri
 	}
 	contents := s.rules.validate(obj, old)
 	if len(contents) > 0 {
-		contents = ratchet(contents, s.rules.validate(old, nil))
+		// An API server completes what it reads, too: a default that old lacks is not a change.
+		completed := old.DeepCopyObject().(client.Object)
+		s.rules.complete(completed, old)
+		contents = ratchet(s.rules.validate(obj, completed), s.rules.validate(completed, nil))
 	}
 	return append(errs, contents...)
 }

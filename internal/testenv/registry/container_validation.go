@@ -22,11 +22,16 @@ func validateContainer(c *corev1.Container, volumes sets.Set[string], at *field.
 		corev1.PullIfNotPresent, corev1.PullNever)...)
 	errs = append(errs, validatePorts(c.Ports, at.Child("ports"))...)
 	errs = append(errs, validateEnv(c.Env, at.Child("env"))...)
+	errs = append(errs, validateEnvFrom(c.EnvFrom, at.Child("envFrom"))...)
 	errs = append(errs, validateMounts(c.VolumeMounts, volumes, at.Child("volumeMounts"))...)
 	errs = append(errs, validateResources(&c.Resources, at.Child("resources"))...)
 	errs = append(errs, validateProbe(c.LivenessProbe, true, at.Child("livenessProbe"))...)
 	errs = append(errs, validateProbe(c.ReadinessProbe, false, at.Child("readinessProbe"))...)
 	errs = append(errs, validateProbe(c.StartupProbe, true, at.Child("startupProbe"))...)
+	if c.Lifecycle != nil {
+		errs = append(errs, validateHook(c.Lifecycle.PostStart, at.Child("lifecycle", "postStart"))...)
+		errs = append(errs, validateHook(c.Lifecycle.PreStop, at.Child("lifecycle", "preStop"))...)
+	}
 	return errs
 }
 
@@ -109,6 +114,26 @@ func validateEnvSource(from *corev1.EnvVarSource, at *field.Path) field.ErrorLis
 	return errs
 }
 
+// validateEnvFrom requires one source, by its name.
+func validateEnvFrom(env []corev1.EnvFromSource, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range env {
+		path := at.Index(i)
+		config, secret := env[i].ConfigMapRef, env[i].SecretRef
+		if (config == nil) == (secret == nil) {
+			// In the errors of an API server the path has no index.
+			errs = append(errs, field.Invalid(at, "", "must specify one of: `configMapRef` or `secretRef`"))
+		}
+		if config != nil && config.Name == "" {
+			errs = append(errs, field.Required(path.Child("configMapRef", "name"), ""))
+		}
+		if secret != nil && secret.Name == "" {
+			errs = append(errs, field.Required(path.Child("secretRef", "name"), ""))
+		}
+	}
+	return errs
+}
+
 func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	paths := sets.New[string]()
@@ -149,47 +174,6 @@ func validateResources(resources *corev1.ResourceRequirements, at *field.Path) f
 			errs = append(errs, field.Invalid(at.Child("requests"), request.String(),
 				"must be less than or equal to "+string(name)+" limit of "+limit.String()))
 		}
-	}
-	return errs
-}
-
-// validateProbe requires one handler. A probe whose failure ends the container must succeed at once.
-func validateProbe(probe *corev1.Probe, ends bool, at *field.Path) field.ErrorList {
-	if probe == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	handlers := 0
-	for _, handler := range []struct {
-		name string
-		is   bool
-	}{
-		{"exec", probe.Exec != nil}, {"httpGet", probe.HTTPGet != nil}, {"tcpSocket", probe.TCPSocket != nil},
-		{"grpc", probe.GRPC != nil},
-	} {
-		if !handler.is {
-			continue
-		}
-		if handlers > 0 {
-			errs = append(errs, field.Forbidden(at.Child(handler.name), "may not specify more than 1 handler type"))
-		}
-		handlers++
-	}
-	if handlers == 0 {
-		errs = append(errs, field.Required(at, "must specify a handler type"))
-	}
-	for _, number := range []struct {
-		name  string
-		value *int32
-	}{
-		{"initialDelaySeconds", &probe.InitialDelaySeconds}, {"timeoutSeconds", &probe.TimeoutSeconds},
-		{"periodSeconds", &probe.PeriodSeconds}, {"successThreshold", &probe.SuccessThreshold},
-		{"failureThreshold", &probe.FailureThreshold},
-	} {
-		errs = append(errs, notNegative(at.Child(number.name), number.value)...)
-	}
-	if ends && probe.SuccessThreshold != 1 {
-		errs = append(errs, field.Invalid(at.Child("successThreshold"), probe.SuccessThreshold, "must be 1"))
 	}
 	return errs
 }

@@ -5,8 +5,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// newConverter returns the merge schema of the versions of a kind. An API server makes it of the OpenAPI document that it
-// publishes for the definition. Only the part that says how to merge is made here: the package that builds the whole
+// newConverter returns the merge schema of the versions of a kind. An API server makes it of the OpenAPI document that
+// it publishes for the definition. Only the part that says how to merge is made here: the package that builds the whole
 // document would make each test binary twice as large.
 func newConverter(versions []*customResource) managedfields.TypeConverter {
 	models := map[string]*spec.Schema{objectMetaModel: objectMetaSchema()}

@@ -96,7 +96,7 @@ var conditionalUpdate = set(map[string][]string{
 // createOnUpdate are the kinds of which an update creates an object that does not exist.
 var createOnUpdate = set(map[string][]string{
 	"":                          {"Endpoints", "Event", "LimitRange", "Service"},
-	"coordination.k8s.io":       {"Lease"},
+	"coordination.k8s.io":       {"Lease", "LeaseCandidate"},
 	"events.k8s.io":             {"Event"},
 	"node.k8s.io":               {"RuntimeClass"},
 	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},

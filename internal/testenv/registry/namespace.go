@@ -8,9 +8,11 @@ import (
 
 // completeNamespace sets the label with the name, see "Automatic labelling" in the documentation of Namespace, and the
 // finalizer and the first phase, see "Namespace Design" there. An update does not change the finalizers, which have a
-// subresource.
+// subresource, and does not label a namespace that was given without the label.
 func completeNamespace(n, old *corev1.Namespace) {
-	n.Labels = with(n.Labels, corev1.LabelMetadataName, n.Name)
+	if old == nil || old.Labels[corev1.LabelMetadataName] != "" {
+		n.Labels = with(n.Labels, corev1.LabelMetadataName, n.Name)
+	}
 	if old != nil {
 		n.Spec.Finalizers = old.Spec.Finalizers
 		return

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -20,10 +22,13 @@ func validatePod(pod, old *corev1.Pod) field.ErrorList {
 		errs = append(errs, field.Forbidden(at.Child("containers"), addRemove))
 	case len(pod.Spec.InitContainers) != len(old.Spec.InitContainers):
 		errs = append(errs, field.Forbidden(at.Child("initContainers"), addRemove))
+	case !keepsTolerations(&pod.Spec, &old.Spec):
+		errs = append(errs, field.Forbidden(at.Child("tolerations"),
+			"existing toleration can not be modified except its tolerationSeconds"))
 	case !onlyMutable(&pod.Spec, &old.Spec):
 		errs = append(errs, field.Forbidden(at, "pod updates may not change fields other than "+
 			"`spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, "+
-			"`spec.tolerations` (only additions), `spec.terminationGracePeriodSeconds`"))
+			"`spec.tolerations` (only additions), `spec.terminationGracePeriodSeconds` (if negative)"))
 	}
 	return errs
 }
@@ -41,13 +46,25 @@ func onlyMutable(spec, old *corev1.PodSpec) bool {
 		changed.InitContainers[i].Image = old.InitContainers[i].Image
 	}
 	changed.ActiveDeadlineSeconds = old.ActiveDeadlineSeconds
-	changed.TerminationGracePeriodSeconds = old.TerminationGracePeriodSeconds
 	changed.Tolerations = old.Tolerations
 	if len(old.SchedulingGates) > 0 {
 		changed.SchedulingGates, changed.NodeSelector = old.SchedulingGates, old.NodeSelector
 		changed.Affinity = old.Affinity
 	}
 	return equality.Semantic.DeepEqual(changed, old)
+}
+
+// keepsTolerations reports whether the tolerations are still there, whatever their time.
+func keepsTolerations(spec, old *corev1.PodSpec) bool {
+	for i := range old.Tolerations {
+		if !slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool {
+			t.TolerationSeconds = old.Tolerations[i].TolerationSeconds
+			return t == old.Tolerations[i]
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // validateTemplate validates a template of pods that its controller starts again.
@@ -90,6 +107,7 @@ func validatePodSpec(spec *corev1.PodSpec, at *field.Path) field.ErrorList {
 		corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, at.Child("nodeSelector"))...)
 	errs = append(errs, positive(at.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds)...)
+	errs = append(errs, validateScheduling(spec, at)...)
 	for _, name := range []struct{ field, value string }{
 		{"serviceAccountName", spec.ServiceAccountName}, {"nodeName", spec.NodeName},
 		{"priorityClassName", spec.PriorityClassName},
@@ -99,6 +117,57 @@ func validatePodSpec(spec *corev1.PodSpec, at *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// validateScheduling validates what concerns the host of a pod.
+func validateScheduling(spec *corev1.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range spec.Tolerations {
+		errs = append(errs, validateToleration(&spec.Tolerations[i], at.Child("tolerations").Index(i))...)
+	}
+	for _, name := range []struct{ field, value string }{{"hostname", spec.Hostname}, {"subdomain", spec.Subdomain}} {
+		if name.value != "" {
+			errs = append(errs, invalid(at.Child(name.field), name.value, labelName(name.value, false))...)
+		}
+	}
+	if c := spec.SecurityContext; c != nil {
+		errs = append(errs, notNegative(at.Child("securityContext", "runAsUser"), c.RunAsUser)...)
+		errs = append(errs, notNegative(at.Child("securityContext", "runAsGroup"), c.RunAsGroup)...)
+		errs = append(errs, notNegative(at.Child("securityContext", "fsGroup"), c.FSGroup)...)
+	}
+	ports := sets.New[portKey]()
+	for i := range spec.Containers {
+		for j := range spec.Containers[i].Ports {
+			port, path := &spec.Containers[i].Ports[j], at.Child("containers").Index(i).Child("ports").Index(j)
+			if port.HostPort == 0 {
+				continue
+			}
+			key := portKey{port.Protocol, port.HostPort}
+			if ports.Has(key) {
+				errs = append(errs, field.Duplicate(path.Child("hostPort"), port.HostPort))
+			}
+			ports.Insert(key)
+			if spec.HostNetwork && port.HostPort != port.ContainerPort {
+				errs = append(errs, field.Invalid(path.Child("hostPort"), port.HostPort,
+					"must match `containerPort` when `hostNetwork` is true"))
+			}
+		}
+	}
+	return errs
+}
+
+func validateToleration(t *corev1.Toleration, at *field.Path) field.ErrorList {
+	errs := supported(at.Child("operator"), t.Operator, corev1.TolerationOpExists, corev1.TolerationOpEqual, "")
+	if t.Key == "" && t.Operator != corev1.TolerationOpExists {
+		errs = append(errs, field.Invalid(at.Child("operator"), t.Operator,
+			"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
+	}
+	if t.Value != "" && t.Operator == corev1.TolerationOpExists {
+		errs = append(errs, field.Invalid(at.Child("operator"), t.Value,
+			"value must be empty when `operator` is 'Exists'"))
+	}
+	return append(errs, supported(at.Child("effect"), t.Effect, "", corev1.TaintEffectNoSchedule,
+		corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 }
 
 // uniqueLabel requires a name that is a DNS label and not among those that are used, and uses it.
@@ -111,49 +180,6 @@ func uniqueLabel(at *field.Path, name string, used sets.Set[string]) field.Error
 	}
 	used.Insert(name)
 	return invalid(at, name, labelName(name, false))
-}
-
-// validateVolume requires one source with what identifies it.
-func validateVolume(v *corev1.VolumeSource, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	sources := 0
-	source := func(is bool, name, required, value string) {
-		if !is {
-			return
-		}
-		sources++
-		if sources > 1 {
-			errs = append(errs, field.Forbidden(at.Child(name), "may not specify more than 1 volume type"))
-			return
-		}
-		if required != "" && value == "" {
-			errs = append(errs, field.Required(at.Child(name, required), ""))
-		}
-	}
-	source(v.EmptyDir != nil, "emptyDir", "", "")
-	if v.HostPath != nil {
-		source(true, "hostPath", "path", v.HostPath.Path)
-	}
-	if v.Secret != nil {
-		source(true, "secret", "secretName", v.Secret.SecretName)
-	}
-	if v.PersistentVolumeClaim != nil {
-		source(true, "persistentVolumeClaim", "claimName", v.PersistentVolumeClaim.ClaimName)
-	}
-	if v.ConfigMap != nil {
-		source(true, "configMap", "name", v.ConfigMap.Name)
-	}
-	if v.CSI != nil {
-		source(true, "csi", "driver", v.CSI.Driver)
-	}
-	source(v.DownwardAPI != nil, "downwardAPI", "", "")
-	source(v.Projected != nil, "projected", "", "")
-	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
-		source(true, "ephemeral", "", "")
-		errs = append(errs, validateClaimSpec(&v.Ephemeral.VolumeClaimTemplate.Spec,
-			at.Child("ephemeral", "volumeClaimTemplate", "spec"))...)
-	}
-	return errs
 }
 
 // validateTemplateMetadata validates what the pods of a template are labelled with. In the errors of an API server the

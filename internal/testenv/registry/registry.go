@@ -48,7 +48,8 @@ type Version struct {
 
 // Strategy is what an API server does to the objects of one version of one kind.
 //
-// The subresource is "" or "status". Objects have the Go type that New returns.
+// The subresource is "" or "status". Objects have the Go type that New returns. The caller has set what it gives to all
+// kinds alike, such as the name, the UID, and the resource version of an update.
 type Strategy interface {
 	// New returns an empty object of the Go type in which the objects are stored: that of k8s.io/api for a built-in
 	// kind, that of the scheme for a kind without a definition, and Unstructured for one with a definition.
@@ -60,11 +61,14 @@ type Strategy interface {
 	PrepareForCreate(obj client.Object)
 	// PrepareForUpdate completes an object to be updated, in place: it sets defaults, removes unknown fields, keeps
 	// from old what the request may not write (the status, or all but the status), and raises the generation if
-	// something else than metadata and status changed.
+	// something else than metadata and status changed. It does not change old, but the object may share memory with it
+	// afterwards. Contents of a Go type that are as they were get no defaults: old may have been given without.
 	PrepareForUpdate(obj, old client.Object, subresource string)
 	// Validate returns what is wrong with a completed object to be created, name and labels included.
 	Validate(obj client.Object) field.ErrorList
-	// ValidateUpdate returns what is wrong with a completed object to be updated.
+	// ValidateUpdate returns what is wrong with a completed object to be updated. What was wrong with the metadata of
+	// old, or with its contents if it has a Go type, is accepted: an object may have been given although no API server
+	// would store it.
 	ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList
 	// Converter has the merge schema for server-side apply.
 	Converter() managedfields.TypeConverter

@@ -18,8 +18,9 @@ type rules struct {
 var contentRules = map[schema.GroupVersionKind]rules{
 	{Version: "v1", Kind: "ConfigMap"}:             of(nil, validateConfigMap),
 	{Version: "v1", Kind: "Endpoints"}:             of(completeEndpoints, nil),
+	{Version: "v1", Kind: "LimitRange"}:            of(completeLimitRange, nil),
 	{Version: "v1", Kind: "Namespace"}:             of(completeNamespace, nil),
-	{Version: "v1", Kind: "PersistentVolume"}:      of(completePersistentVolume, nil),
+	{Version: "v1", Kind: "PersistentVolume"}:      of(completePersistentVolume, validatePersistentVolume),
 	{Version: "v1", Kind: "PersistentVolumeClaim"}: of(completeClaim, validateClaim),
 	{Version: "v1", Kind: "Pod"}:                   of(completePod, validatePod),
 	{Version: "v1", Kind: "PodTemplate"}:           of(completePodTemplate, validatePodTemplate),
@@ -28,9 +29,9 @@ var contentRules = map[schema.GroupVersionKind]rules{
 	{Version: "v1", Kind: "Service"}:               of(completeService, validateService),
 
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"}: of(
-		completeMutating, nil),
+		completeMutating, validateMutating),
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}: of(
-		completeValidating, nil),
+		completeValidating, validateValidating),
 
 	{Group: "apps", Version: "v1", Kind: "DaemonSet"}:   of(completeDaemonSet, validateDaemonSet),
 	{Group: "apps", Version: "v1", Kind: "Deployment"}:  of(completeDeployment, validateDeployment),
@@ -43,10 +44,14 @@ var contentRules = map[schema.GroupVersionKind]rules{
 	{Group: "batch", Version: "v1", Kind: "CronJob"}: of(completeCronJob, validateCronJob),
 	{Group: "batch", Version: "v1", Kind: "Job"}:     of(completeJob, validateJob),
 
-	{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}: of(completeEndpointSlice, nil),
+	{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}: of(nil, validateLease),
 
-	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}:       of(nil, validateIngress),
-	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}: of(completeNetworkPolicy, nil),
+	{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}: of(completeEndpointSlice, validateEndpointSlice),
+
+	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}:      of(nil, validateIngress),
+	{Group: "networking.k8s.io", Version: "v1", Kind: "IngressClass"}: of(nil, validateIngressClass),
+	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}: of(
+		completeNetworkPolicy, validateNetworkPolicy),
 
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}: of(nil, validateDisruptionBudget),
 
@@ -56,9 +61,10 @@ var contentRules = map[schema.GroupVersionKind]rules{
 	{Group: rbac, Version: "v1", Kind: "Role"}:        of(nil, validateRole),
 	{Group: rbac, Version: "v1", Kind: "RoleBinding"}: of(completeRoleBinding, validateRoleBinding),
 
-	{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}: of(completePriorityClass, nil),
+	{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}: of(
+		completePriorityClass, validatePriorityClass),
 
-	{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}: of(completeStorageClass, nil),
+	{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}: of(completeStorageClass, validateStorageClass),
 }
 
 const rbac = "rbac.authorization.k8s.io"

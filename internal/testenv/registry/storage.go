@@ -50,10 +50,7 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) f
 	if len(spec.AccessModes) == 0 {
 		errs = append(errs, field.Required(at.Child("accessModes"), "at least 1 access mode is required"))
 	}
-	for _, mode := range spec.AccessModes {
-		errs = append(errs, oneOf(at.Child("accessModes"), mode, corev1.ReadWriteOnce, corev1.ReadOnlyMany,
-			corev1.ReadWriteMany, corev1.ReadWriteOncePod)...)
-	}
+	errs = append(errs, validateAccessModes(spec.AccessModes, at.Child("accessModes"))...)
 	storage := at.Child("resources").Key(string(corev1.ResourceStorage))
 	if quantity, ok := spec.Resources.Requests[corev1.ResourceStorage]; !ok {
 		errs = append(errs, field.Required(storage, ""))
@@ -64,11 +61,7 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) f
 		errs = append(errs, invalid(at.Child("storageClassName"), *class,
 			apivalidation.NameIsDNSSubdomain(*class, false))...)
 	}
-	if mode := spec.VolumeMode; mode != nil {
-		errs = append(errs, oneOf(at.Child("volumeMode"), *mode, corev1.PersistentVolumeBlock,
-			corev1.PersistentVolumeFilesystem)...)
-	}
-	return errs
+	return append(errs, validateVolumeMode(spec.VolumeMode, at.Child("volumeMode"))...)
 }
 
 // completePersistentVolume sets the defaults of the Kubernetes API reference, PersistentVolumeSpec v1 core, and the
@@ -82,4 +75,50 @@ func completePersistentVolume(v, old *corev1.PersistentVolume) {
 	if old == nil {
 		v.Status.Phase = corev1.VolumePending
 	}
+}
+
+// validatePersistentVolume requires what the Kubernetes API reference requires, PersistentVolumeSpec v1 core. The
+// source of a volume must not change, see "Persistent Volumes" in the documentation.
+func validatePersistentVolume(v, old *corev1.PersistentVolume) field.ErrorList {
+	at, spec := field.NewPath("spec"), &v.Spec
+	var errs field.ErrorList
+	if len(spec.AccessModes) == 0 {
+		errs = append(errs, field.Required(at.Child("accessModes"), ""))
+	}
+	errs = append(errs, validateAccessModes(spec.AccessModes, at.Child("accessModes"))...)
+	if len(spec.Capacity) == 0 {
+		errs = append(errs, field.Required(at.Child("capacity"), ""))
+	}
+	if _, ok := spec.Capacity[corev1.ResourceStorage]; !ok || len(spec.Capacity) > 1 {
+		errs = append(errs, field.NotSupported(at.Child("capacity"), spec.Capacity,
+			[]corev1.ResourceName{corev1.ResourceStorage}))
+	}
+	if spec.PersistentVolumeSource == (corev1.PersistentVolumeSource{}) {
+		errs = append(errs, field.Required(at, "must specify a volume type"))
+	}
+	errs = append(errs, supported(at.Child("persistentVolumeReclaimPolicy"), spec.PersistentVolumeReclaimPolicy,
+		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle,
+		corev1.PersistentVolumeReclaimRetain)...)
+	errs = append(errs, validateVolumeMode(spec.VolumeMode, at.Child("volumeMode"))...)
+	if old != nil && !equality.Semantic.DeepEqual(&spec.PersistentVolumeSource, &old.Spec.PersistentVolumeSource) {
+		errs = append(errs, field.Forbidden(at.Child("persistentvolumesource"),
+			"spec.persistentvolumesource is immutable after creation"))
+	}
+	return errs
+}
+
+func validateAccessModes(modes []corev1.PersistentVolumeAccessMode, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, mode := range modes {
+		errs = append(errs, supported(at, mode, corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany,
+			corev1.ReadWriteOncePod)...)
+	}
+	return errs
+}
+
+func validateVolumeMode(mode *corev1.PersistentVolumeMode, at *field.Path) field.ErrorList {
+	if mode == nil {
+		return nil
+	}
+	return supported(at, *mode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
 }

@@ -49,7 +49,7 @@ func completeStatefulSet(s, _ *appsv1.StatefulSet) {
 }
 
 // completeDaemonSet sets the defaults of the Kubernetes API reference, DaemonSetSpec v1 apps, and the generation of the
-// template, which is an annotation, see appsv1.DeprecatedTemplateGeneration.
+// template, which is an annotation, see appsv1.DeprecatedTemplateGeneration. An object that was given without it stays so.
 func completeDaemonSet(d, old *appsv1.DaemonSet) {
 	spec := &d.Spec
 	completePodSpec(&spec.Template.Spec)
@@ -62,14 +62,15 @@ func completeDaemonSet(d, old *appsv1.DaemonSet) {
 	}
 	generation := 1
 	if old != nil {
-		generation, _ = strconv.Atoi(old.Annotations[appsv1.DeprecatedTemplateGeneration])
+		var err error
+		if generation, err = strconv.Atoi(old.Annotations[appsv1.DeprecatedTemplateGeneration]); err != nil {
+			return
+		}
 		if !equality.Semantic.DeepEqual(&spec.Template, &old.Spec.Template) {
 			generation++
 		}
 	}
-	if generation > 0 {
-		d.Annotations = with(d.Annotations, appsv1.DeprecatedTemplateGeneration, strconv.Itoa(generation))
-	}
+	d.Annotations = with(d.Annotations, appsv1.DeprecatedTemplateGeneration, strconv.Itoa(generation))
 }
 
 // completeReplicaSet sets the defaults of the Kubernetes API reference, ReplicaSetSpec v1 apps.
@@ -80,7 +81,7 @@ func completeReplicaSet(r, _ *appsv1.ReplicaSet) {
 
 // completeReplicationController sets the defaults of the Kubernetes API reference, ReplicationControllerSpec v1 core.
 // What is not said follows from the labels of the template.
-func completeReplicationController(r, _ *corev1.ReplicationController) {
+func completeReplicationController(r, old *corev1.ReplicationController) {
 	setDefault(&r.Spec.Replicas, 1)
 	if r.Spec.Template == nil {
 		return
@@ -89,7 +90,7 @@ func completeReplicationController(r, _ *corev1.ReplicationController) {
 	if len(r.Spec.Selector) == 0 {
 		r.Spec.Selector = r.Spec.Template.Labels
 	}
-	if len(r.Labels) == 0 {
+	if len(r.Labels) == 0 && (old == nil || len(old.Labels) > 0) {
 		r.Labels = r.Spec.Template.Labels
 	}
 }

@@ -41,6 +41,12 @@ func onlyChild(ctx context.Context, p *process, reader client.Reader) (string, e
 	return child.Name, err
 }
 
+func inDefault(name string) *corev1.ConfigMap {
+	cm := configMap(name)
+	cm.Namespace = "default"
+	return cm
+}
+
 // colored is a ConfigMap of a color.
 func colored(color string) *corev1.ConfigMap {
 	one := configMap("one")
@@ -91,6 +97,23 @@ func charge(ask func(service *counter, w *resources.Widget)) func(*counter) code
 			}
 			return p.note(ctx, w, "charged", "yes")
 		})(service)
+	}
+}
+
+// rememberCall makes code that asks a service at rest too, once it remembers a failure.
+func rememberCall(remember func(*process)) func(*counter) code {
+	return func(*counter) code {
+		return func(ctx context.Context, p *process) error {
+			err := p.ensure(ctx, "one")
+			if err != nil {
+				remember(p)
+				return err
+			}
+			if p.memory["failed"] == "" {
+				return nil
+			}
+			return p.world.Do(ctx, "GET /health", func() error { return nil })
+		}
 	}
 }
 

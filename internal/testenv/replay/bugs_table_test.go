@@ -55,7 +55,8 @@ missing: ConfigMap ns/two`,
 			return p.note(ctx, w, "child", name)
 		}),
 		found: `[DiesAfter("create ConfigMap ns/child-*")]
-get Widget a · create ConfigMap child-* · † · get Widget a · create ConfigMap child-* · update Widget/status a · again · get Widget a · rest
+get Widget a · create ConfigMap child-* · † · get Widget a · create ConfigMap child-* ·
+update Widget/status a · again · get Widget a · rest
 left over: ConfigMap ns/child-*2
 Widget ns/a: status.fields.child is "child-*2", not "child-*"`,
 	},
@@ -69,7 +70,8 @@ Widget ns/a: status.fields.child is "child-*2", not "child-*"`,
 			return err
 		}),
 		found: `[Stale("list ConfigMap ns", 2)]
-get Widget a · create ConfigMap child-* · again · get Widget a · list ConfigMap ns (stale) · create ConfigMap child-* · again · get Widget a · rest
+get Widget a · create ConfigMap child-* · again · get Widget a · list ConfigMap ns (stale) ·
+create ConfigMap child-* · again · get Widget a · rest
 left over: ConfigMap ns/child-*2`,
 	},
 	"status as memory": {
@@ -138,7 +140,8 @@ missing: ConfigMap ns/one`,
 			})
 		}),
 		found: `[LosesAnswer("delete ConfigMap ns/one")]
-get Widget a · delete ConfigMap one (answer lost) · error · get Widget a · create ConfigMap one · delete ConfigMap one · again · get Widget a · create ConfigMap one · again · get Widget a · rest
+get Widget a · delete ConfigMap one (answer lost) · error · get Widget a · create ConfigMap one ·
+delete ConfigMap one · again · get Widget a · create ConfigMap one · again · get Widget a · rest
 created twice: ConfigMap ns/one
 deleted twice: ConfigMap ns/one`,
 	},
@@ -226,7 +229,8 @@ left over: ConfigMap ns/scratch-*`,
 			return nil
 		}),
 		found: `[LosesAnswer("create ConfigMap ns/one")]
-get Widget a · create ConfigMap one (answer lost) · update Widget/status a · again · 39 times: get Widget a · update Widget/status a · again
+get Widget a · create ConfigMap one (answer lost) · update Widget/status a · again · 39 times: get Widget a ·
+update Widget/status a · again
 never comes to rest: request 40 ends with a change`,
 	},
 	"loop without an end": {
@@ -283,11 +287,40 @@ touched although foreign: ConfigMap ns/one`,
 get Widget a · create ConfigMap one (answer lost) · error · get Widget a · rest
 at rest still: get ConfigMap ns/one (live)`,
 	},
+	"memory of an error, for a service": {
+		wrong: rememberCall(func(p *process) { p.memory["failed"] = "yes" }),
+		right: rememberCall(func(*process) {}),
+		found: `[LosesAnswer("create ConfigMap ns/one")]
+get ConfigMap one (NotFound) · create ConfigMap one (answer lost) · error · get ConfigMap one · GET /health · rest
+at rest still: GET /health`,
+	},
+	"lost create in another namespace": {
+		wrong: forWidget(func(ctx context.Context, p *process, _ *resources.Widget) error {
+			err := p.Get(ctx, client.ObjectKeyFromObject(inDefault("one")), &corev1.ConfigMap{})
+			if client.IgnoreNotFound(err) != nil || err == nil {
+				return err
+			}
+			if err := p.Create(ctx, inDefault("one")); err != nil {
+				return err
+			}
+			return p.Create(ctx, configMap("two"))
+		}),
+		right: forWidget(func(ctx context.Context, p *process, _ *resources.Widget) error {
+			if err := ignoreExists(p.Create(ctx, inDefault("one"))); err != nil {
+				return err
+			}
+			return ignoreExists(p.Create(ctx, configMap("two")))
+		}),
+		found: `[DiesAfter("create ConfigMap default/one")]
+get Widget ns/a · create ConfigMap default/one · † · get Widget ns/a · rest
+missing: ConfigMap ns/two`,
+	},
 	"call that is not idempotent": {
 		wrong: charge(func(service *counter, _ *resources.Widget) { service.calls["order"]++ }),
 		right: charge(func(service *counter, w *resources.Widget) { service.calls["order "+string(w.UID)] = 1 }),
 		found: `[DiesAfter("POST /orders")]
-get Widget a · POST /orders · † · get Widget a · POST /orders · update Widget/status a · again · get Widget a · rest
+get Widget a · POST /orders · † · get Widget a · POST /orders · update Widget/status a · again · get Widget a ·
+rest
 external: order is 2, not 1`,
 	},
 	"finalizer after the call": {
@@ -301,7 +334,8 @@ external: addresses is 1, not absent`,
 		wrong: finalized(finalizerFirst, finalizerFirst),
 		right: finalized(finalizerFirst, callFirst),
 		found: `[DiesAfter("update Widget ns/a", 2)]
-get Widget a · update Widget a · PUT /address · again · get Widget a · update Widget a · † · get Widget a (NotFound) · rest
+get Widget a · update Widget a · PUT /address · again · get Widget a · update Widget a · † ·
+get Widget a (NotFound) · rest
 external: addresses is 1, not absent`,
 	},
 }

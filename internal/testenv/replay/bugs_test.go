@@ -1,6 +1,9 @@
 package replay_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +20,9 @@ type bug struct {
 	found string
 }
 
+// oneLine joins the lines of a story that is too long for one.
+func oneLine(story string) string { return strings.ReplaceAll(story, " ·\n", " · ") }
+
 func TestEachBugIsFoundAndItsRemedyIsNot(t *testing.T) {
 	t.Parallel()
 	for name, b := range bugs {
@@ -29,7 +35,7 @@ func TestEachBugIsFoundAndItsRemedyIsNot(t *testing.T) {
 			}
 			report := explore(t, program(b.wrong), replay.Options{})
 			found := shortest(t, report)
-			if got := told(found); got != b.found {
+			if got := told(found); got != oneLine(b.found) {
 				t.Errorf("got\n%s\nwant\n%s", got, b.found)
 			}
 			again, err := replay.Run(t.Context(), program(b.wrong), found.Faults, replay.Options{})
@@ -38,6 +44,47 @@ func TestEachBugIsFoundAndItsRemedyIsNot(t *testing.T) {
 			}
 			for _, f := range explore(t, program(b.right), replay.Options{Pairs: true}).Findings {
 				t.Errorf("nothing is wrong here, but got\n%s", told(f))
+			}
+		})
+	}
+}
+
+func TestAnEndlessRequestIsToldInShort(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		loop  func(ctx context.Context, p *process, i int) error
+		story string
+	}{
+		"the same call": {
+			func(ctx context.Context, p *process, _ int) error { return p.Create(ctx, configMap("one")) },
+			"create ConfigMap one (answer lost) · 9999 times: create ConfigMap one (AlreadyExists) · error",
+		},
+		"many calls": {
+			func(ctx context.Context, p *process, i int) error {
+				err := p.Create(ctx, configMap("one"))
+				_ = p.Patch(ctx, configMap("one"), mergePatch(fmt.Sprintf(`{"data":{"i":"%d"}}`, i)))
+				return err
+			},
+			"create ConfigMap one (answer lost) · patch ConfigMap one · create ConfigMap one (AlreadyExists) · " +
+				strings.Repeat("patch ConfigMap one · create ConfigMap one (AlreadyExists) · ", 23) +
+				"patch ConfigMap one · 9950 more calls · error",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+				for i := 0; ; i++ {
+					if err := tc.loop(ctx, p, i); err == nil || p.memory["made"] != "" {
+						p.memory["made"] = "yes"
+						return nil
+					}
+				}
+			})
+			fault := replay.Fault{Sort: replay.LosesAnswer, Call: "create ConfigMap ns/one"}
+			found, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{})
+			if err != nil || found == nil || found.Story != tc.story {
+				t.Errorf("got %v, %v", found, err)
 			}
 		})
 	}

@@ -2,16 +2,19 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/internal/testenv/replay"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -58,6 +61,15 @@ func with(key, value string) *corev1.ConfigMap {
 
 func create(of func(failed bool) client.Object) step {
 	return func(ctx context.Context, p *process, failed bool) error { return p.Create(ctx, of(failed)) }
+}
+
+// garbage is an object whose owner is gone.
+func garbage(name string) client.Object {
+	obj := configMap(name)
+	obj.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "00000000-0000-0000-0000-000000000000"},
+	}
+	return obj
 }
 
 func TestEndsAreComparedByWhatMatters(t *testing.T) {
@@ -126,6 +138,7 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 					}
 				}
 				w.Status.ObservedGeneration = w.Generation
+				w.Status.AddField("observedGeneration", fmt.Sprint("of something else", w.Generation))
 				w.Status.Conditions = []metav1.Condition{{
 					Type: "Ready", Status: "True", Reason: "R", ObservedGeneration: w.Generation,
 					LastTransitionTime: metav1.Now(),
@@ -158,6 +171,33 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				`Widget ns/a: status.observedGeneration is "outdated", not "current"`,
 			},
 		},
+		"what has no order": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				w, err := p.widget(ctx)
+				if err != nil {
+					return err
+				}
+				w.Finalizers = []string{"test/a", "test/b"}
+				w.OwnerReferences = []metav1.OwnerReference{
+					{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"},
+					{APIVersion: "v1", Kind: "ConfigMap", Name: "w", UID: "w"},
+				}
+				conditions := []metav1.Condition{
+					{Type: "Ready", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()},
+					{Type: "Other", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()},
+				}
+				if failed {
+					slices.Reverse(w.Finalizers)
+					slices.Reverse(w.OwnerReferences)
+					slices.Reverse(conditions)
+				}
+				if err := p.Update(ctx, w); err != nil {
+					return err
+				}
+				w.Status.Conditions = conditions
+				return p.Status().Update(ctx, w)
+			},
+		},
 		"generated names and UIDs": {
 			do: func(ctx context.Context, p *process, failed bool) error {
 				names := []string{"red", "blue"}
@@ -170,7 +210,7 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 					if err := p.Create(ctx, one); err != nil {
 						return err
 					}
-					of := with("name", one.Name+" has "+string(one.UID))
+					of := with(one.Name, one.Name+" has "+string(one.UID))
 					of.Name = "of-" + name
 					if err := p.Create(ctx, of); err != nil {
 						return err
@@ -190,6 +230,27 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				return p.Create(ctx, configMap("one"))
 			},
 			want: []string{"created twice: ConfigMap ns/one", "deleted once, not never: ConfigMap ns/one"},
+		},
+		"how often it is created, if that is more than once": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				for range map[bool]int{false: 1, true: 2}[failed] {
+					if err := p.Create(ctx, configMap("one")); err != nil {
+						return err
+					}
+					if err := p.Delete(ctx, configMap("one")); err != nil {
+						return err
+					}
+				}
+				return p.Create(ctx, configMap("one"))
+			},
+			want: []string{"created 3 times, not twice: ConfigMap ns/one", "deleted twice: ConfigMap ns/one"},
+		},
+		"a long value": {
+			do: create(func(failed bool) client.Object {
+				return with("color", strings.Repeat(map[bool]string{false: "blue", true: "röd "}[failed], 50))
+			}),
+			want: []string{fmt.Sprintf(`ConfigMap ns/one: data.color is "%sröd…, not "%sblu…`,
+				strings.Repeat("röd ", 19), strings.Repeat("blue", 19))},
 		},
 		"what comes and goes": {
 			do: func(ctx context.Context, p *process, failed bool) error {
@@ -240,6 +301,12 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				return p.Status().Update(ctx, w)
 			},
 		},
+		"what the control plane deletes first": {
+			given: []client.Object{garbage("one")},
+			do: func(ctx context.Context, p *process, _ bool) error {
+				return client.IgnoreNotFound(p.Delete(ctx, configMap("one")))
+			},
+		},
 		"what somebody else does": {
 			given: []client.Object{configMap("one")},
 			do: func(ctx context.Context, p *process, failed bool) error {
@@ -268,6 +335,59 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 	}
 }
 
+func TestTimesAreNotCompared(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), nil)
+	program.Start = func(_ context.Context, w *replay.World) (replay.Instance, error) {
+		p := &process{WithWatch: w.Client("")}
+		return func(ctx context.Context) (reconcile.Result, error) {
+			a, err := p.widget(ctx)
+			if err != nil && w.Now().Equal(begin) {
+				return reconcile.Result{RequeueAfter: time.Hour}, nil // The fault delays everything.
+			}
+			if err != nil || a.Status.Fields["time"] != "" {
+				return reconcile.Result{}, err
+			}
+			a.Finalizers = []string{"test/finalizer"}
+			one := configMap("one")
+			for _, do := range []func() error{
+				func() error { return p.Create(ctx, one) },
+				func() error { return p.Update(ctx, a) },
+				func() error { return p.note(ctx, a, "time", w.Now().Format(time.RFC3339)) },
+				func() error { return p.Delete(ctx, a) },
+			} {
+				if err := do(); err != nil {
+					return reconcile.Result{}, err
+				}
+			}
+			return reconcile.Result{}, nil
+		}, nil
+	}
+	run(t, program, replay.Fault{Sort: replay.Fails, Call: "get Widget ns/a"})
+}
+
+func TestAGeneratedNameMayDifferAtRest(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		w, err := p.widget(ctx)
+		if err != nil {
+			// Somebody else gets the name that the code gets without a fault.
+			other := generated("child-")
+			return errors.Join(err, p.user.Create(ctx, other), p.user.Delete(ctx, other))
+		}
+		if name := w.Status.Fields["child"]; name != "" {
+			_, err := exists(ctx, p.live, name)
+			return err
+		}
+		child := generated("child-")
+		if err := p.Create(ctx, child); err != nil {
+			return err
+		}
+		return p.note(ctx, w, "child", child.Name)
+	})
+	run(t, program, replay.Fault{Sort: replay.Fails, Call: "get Widget ns/a"})
+}
+
 func TestWhatIsOutsideOfTheClustersIsCompared(t *testing.T) {
 	t.Parallel()
 	for _, several := range []bool{false, true} {
@@ -288,6 +408,30 @@ func TestWhatIsOutsideOfTheClustersIsCompared(t *testing.T) {
 		if report := explore(t, program, replay.Options{Ignore: ignore}); len(report.Findings) > 0 {
 			t.Errorf("got %s", told(report.Findings[0]))
 		}
+	}
+}
+
+func TestAttemptsAreCompared(t *testing.T) {
+	t.Parallel()
+	// It creates an object if it cannot find out whether there is one.
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		found, err := exists(ctx, p, "one")
+		if found {
+			return nil
+		}
+		return errors.Join(err, ignoreExists(p.Create(ctx, configMap("one"))))
+	})
+	if report := explore(t, program, replay.Options{}); len(report.Findings) > 0 {
+		t.Errorf("got %s", told(report.Findings[0]))
+	}
+	report := explore(t, program, replay.Options{Attempts: true})
+	// After a stale read one is refused, which is allowed.
+	want := `[Fails("get ConfigMap ns/one", 2)]
+get ConfigMap one (NotFound) · create ConfigMap one · again · get ConfigMap one (fails) · create ConfigMap one (AlreadyExists) · ` +
+		`error · get ConfigMap one · rest
+refused once more: create ConfigMap ns/one`
+	if got := told(shortest(t, report)); got != want || len(report.Findings) != 1 {
+		t.Errorf("got %d findings\n%s\nwant\n%s", len(report.Findings), got, want)
 	}
 }
 

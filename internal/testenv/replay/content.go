@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -10,6 +13,7 @@ import (
 // content returns what must be the same in an object at the end of all runs, as JSON. It has no metadata that a server
 // sets, and not what the fault Conflicts wrote. Times in the status say that there is one, and so does the time of the
 // deletion. The observed generation says whether it is current, and is left out where it may be that of another object.
+// What has no order in Kubernetes is sorted: conditions, finalizers and owner references.
 func content(obj client.Object, m *mask) map[string]any {
 	if obj == nil {
 		return nil
@@ -21,9 +25,6 @@ func content(obj client.Object, m *mask) map[string]any {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return map[string]any{"cannot be encoded": err.Error()}
-	}
-	for _, field := range []string{"apiVersion", "kind"} {
-		delete(fields, field)
 	}
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
 		maskMetadata(metadata)
@@ -45,6 +46,8 @@ func maskMetadata(metadata map[string]any) {
 	if metadata["deletionTimestamp"] != nil {
 		metadata["deletionTimestamp"] = aTime
 	}
+	sortItems(metadata["finalizers"])
+	sortItems(metadata["ownerReferences"], "kind", "name")
 	if annotations, ok := metadata["annotations"].(map[string]any); ok {
 		if delete(annotations, somebodyElseAnnotation); len(annotations) == 0 {
 			delete(metadata, "annotations")
@@ -71,6 +74,7 @@ func maskStatus(status map[string]any, current int64) map[string]any {
 		observed[i] = fields[observedGeneration]
 	}
 	maskTimes(status)
+	sortItems(status["conditions"], "type")
 	for i, fields := range own {
 		if observed[i] != nil {
 			fields[observedGeneration] = "outdated"
@@ -100,6 +104,26 @@ func maskTimes(value any) any {
 		}
 	}
 	return value
+}
+
+// sortItems sorts a list, in place, by fields of its items.
+func sortItems(list any, fields ...string) {
+	items, _ := list.([]any)
+	slices.SortStableFunc(items, func(a, b any) int {
+		return cmp.Compare(sortKey(a, fields), sortKey(b, fields))
+	})
+}
+
+func sortKey(item any, fields []string) string {
+	values, ok := item.(map[string]any)
+	if !ok {
+		return fmt.Sprint(item)
+	}
+	key := ""
+	for _, field := range fields {
+		key += fmt.Sprintln(values[field])
+	}
+	return key
 }
 
 func isTime(s string) bool {

@@ -15,8 +15,12 @@ import (
 type end struct {
 	// objects are those that changed since the beginning, but for those with generated names that are gone again.
 	objects map[objectKey]*object
-	// deeds are what the code did to objects. Those with the same prefix of a generated name are one here.
+	// deeds are what was done to objects. Those with the same prefix of a generated name are one here.
 	deeds map[objectKey]*deeds
+	// broken says which calls broke the invariant so far.
+	broken []string
+	// refused is how often creates and deletes were refused, by the names of the calls.
+	refused map[string]int
 	// demands are the names of the calls of the last request, but for reads from a cache.
 	demands []string
 	// externals are what is outside of the clusters, as JSON.
@@ -39,7 +43,9 @@ type object struct {
 
 // deeds are what the code did to an object.
 type deeds struct {
-	created, deleted int
+	created int
+	// deleted counts deletions by the control plane, too: whoever comes first does the same.
+	deleted int
 	// wrote is set if something else than the status of an object that was given was written.
 	wrote bool
 	// overwrote is set if a change by somebody else was lost.
@@ -52,13 +58,7 @@ type objectKey struct {
 	cluster string
 }
 
-func (k objectKey) String() string {
-	name := k.Name
-	if k.Namespace != "" {
-		name = k.Namespace + "/" + name
-	}
-	return k.Kind.Kind + " " + name + k.cluster
-}
+func (k objectKey) String() string { return k.Key.String() + k.cluster }
 
 func compareKeys(a, b objectKey) int {
 	return cmp.Or(
@@ -68,9 +68,13 @@ func compareKeys(a, b objectKey) int {
 	)
 }
 
-// end returns how the run ended.
+// end returns how the run ended. The instance may still be alive, and with it what it started.
 func (r *run) end(rested bool) *end {
-	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}, externals: r.externalStates()}
+	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}, refused: map[string]int{}}
+	e.externals = r.externalStates()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.broken = slices.Clone(r.broken)
 	if !rested {
 		e.restless = r.restless()
 	}
@@ -100,19 +104,36 @@ func (e *end) fold(key objectKey, change store.Change) {
 		e.objects[alias] = o
 	}
 	o.last = change.After
+	if change.Manager == "" && begins(change) {
+		e.deedsOf(o.group).deleted++
+	}
+}
+
+// begins reports whether a change begins the deletion of an object.
+func begins(change store.Change) bool {
+	return change.Before != nil && change.Before.GetDeletionTimestamp() == nil &&
+		(change.After == nil || change.After.GetDeletionTimestamp() != nil)
+}
+
+// deedsOf returns the deeds of a group, which it makes if there are none.
+func (e *end) deedsOf(group objectKey) *deeds {
+	d, ok := e.deeds[group]
+	if !ok {
+		d = &deeds{}
+		e.deeds[group] = d
+	}
+	return d
 }
 
 // note notes what a call did to objects.
 func (e *end) note(call *call) {
+	if (call.Verb == store.Create || call.Verb == store.Delete) && !call.DryRun && call.err != nil {
+		e.refused[e.mask.names.Replace(call.name)]++
+	}
 	for _, change := range call.changes {
 		key := objectKey{change.Key, call.cluster.in()}
 		given := e.objects[key] != nil && e.objects[key].given != nil
-		key = e.mask.group(key)
-		d, ok := e.deeds[key]
-		if !ok {
-			d = &deeds{}
-			e.deeds[key] = d
-		}
+		d := e.deedsOf(e.mask.group(key))
 		switch {
 		case change.Before == nil:
 			d.created++
@@ -122,6 +143,13 @@ func (e *end) note(call *call) {
 		d.wrote = d.wrote || given && call.Subresource != "status"
 		d.overwrote = d.overwrote || call.overwrites()
 	}
+}
+
+// demandsAtRest is demands for those who do not have the lock.
+func (r *run) demandsAtRest(m *mask) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.demands(m)
 }
 
 // demands returns the sorted names of the calls of the last request, but for reads from a cache.

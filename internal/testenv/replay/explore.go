@@ -20,6 +20,8 @@ type Options struct {
 	// somebody else wrote was lost. For a call that is still made at rest, the object is the call and the path "rest".
 	// Externals are "external", or "external 1", "external 2" if several have a state, with the path of a field.
 	Ignore func(object, path string) bool
+	// Attempts compares refused creates and deletes, too: a fault that hides what was done may lead to one.
+	Attempts bool
 	// Share explores each n-th fault only; 0 and 1 all.
 	Share int
 	// Pairs explores two faults in one run too: pairs of a sample of those that find nothing alone.
@@ -130,32 +132,39 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, err
 	for i, want := range e.ends {
 		if i > 0 {
 			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
-				return r.finding([]string{err.Error()}, true), r, nil
+				return r.finding([]string{err.Error()}, len(r.requests), true), r, nil
 			}
 		}
 		rested, err := r.toRest(ctx, 2*e.requests())
 		if err != nil {
 			return nil, nil, err
 		}
-		finding := r.finding(nil, rested)
-		if finding.Differences, err = e.differences(ctx, r, r.end(rested), want); err != nil {
+		requests := len(r.requests)
+		differences, err := e.differences(ctx, r, r.end(rested), want)
+		if err != nil {
 			return nil, nil, err
 		}
-		if len(finding.Differences) > 0 {
-			return finding, r, nil
+		if len(differences) > 0 {
+			return r.finding(differences, requests, rested), r, nil
 		}
 	}
 	return nil, r, nil
 }
 
-// finding returns what is found in a run.
-func (r *run) finding(differences []string, rested bool) *Finding {
-	return &Finding{Faults: r.faults, Story: story(r.requests, rested), Differences: differences}
+// finding returns what is found in a run after so many requests, and ends it.
+func (r *run) finding(differences []string, requests int, rested bool) *Finding {
+	r.stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &Finding{Faults: r.faults, Story: story(r.requests[:requests], rested), Differences: differences}
 }
 
 // differences compares the end of a run, or of one of its steps.
 func (e *explorer) differences(ctx context.Context, r *run, got, want *end) ([]string, error) {
-	differences := append(slices.Clone(r.broken), compare(got, want, e.options.Ignore)...)
+	differences := append(slices.Clone(got.broken), compare(got, want, e.options.Ignore)...)
+	if e.options.Attempts {
+		differences = append(differences, compareAttempts(got.refused, want.refused, r.faults)...)
+	}
 	if len(differences) > 0 || len(beyond(got.demands, want.demands)) == 0 {
 		return differences, nil
 	}
@@ -164,7 +173,7 @@ func (e *explorer) differences(ctx context.Context, r *run, got, want *end) ([]s
 	if _, err := r.makeRequest(ctx); err != nil {
 		return nil, err
 	}
-	return compareRest(r.demands(got.mask), want.demands, e.options.Ignore), nil
+	return compareRest(r.demandsAtRest(got.mask), want.demands, e.options.Ignore), nil
 }
 
 // once makes a run without a fault.
@@ -185,8 +194,8 @@ func (e *explorer) once(ctx context.Context) (*run, error) {
 		end := r.end(rested)
 		e.ends = append(e.ends, end)
 		switch {
-		case len(r.broken) > 0:
-			e.report.NotReplayed = "without a fault too: " + r.broken[0]
+		case len(end.broken) > 0:
+			e.report.NotReplayed = "without a fault too: " + end.broken[0]
 		case !rested:
 			e.report.NotReplayed = "without a fault it never comes to rest: " + end.restless
 		default:
@@ -241,6 +250,8 @@ func (e *explorer) requests() int { return cmp.Or(e.options.Requests, 20) }
 
 // points returns the faults to run, one at a time.
 func (e *explorer) points(r *run) []Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var faults []Fault
 	for _, fault := range points(r.calls(), r.journal()) {
 		if e.options.Skip == nil || !e.options.Skip(fault) {
@@ -250,30 +261,32 @@ func (e *explorer) points(r *run) []Fault {
 	return share(faults, e.options.Share)
 }
 
-// share returns each n-th fault.
+// share returns each n-th fault. Which ones these are does not depend on the order, which is not the same each time if
+// branches run in parallel.
 func share(faults []Fault, n int) []Fault {
 	if n <= 1 {
 		return faults
 	}
-	var some []Fault
-	for i := 0; i < len(faults); i += n {
-		some = append(some, faults[i])
+	sorted := slices.Clone(faults)
+	slices.SortFunc(sorted, func(a, b Fault) int { return cmp.Compare(a.String(), b.String()) })
+	chosen := map[Fault]bool{}
+	for i := 0; i < len(sorted); i += n {
+		chosen[sorted[i]] = true
 	}
-	return some
+	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !chosen[f] })
 }
 
 // sample is how many faults are paired at most.
 const sample = 16
 
-// pairs returns the pairs of a sample of faults, which are in the order of their calls. One call has one fault.
+// pairs returns the pairs of a sample of faults, which are in the order of their calls. Two at one call never happen in
+// one run.
 func pairs(faults []Fault) [][]Fault {
 	faults = share(faults, (len(faults)+sample-1)/sample)
 	var all [][]Fault
 	for i, first := range faults {
 		for _, second := range faults[i+1:] {
-			if first.Call != second.Call || first.Occurrence != second.Occurrence {
-				all = append(all, []Fault{first, second})
-			}
+			all = append(all, []Fault{first, second})
 		}
 	}
 	return all

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -37,25 +40,34 @@ func twoSteps(ctx context.Context, p *process) error {
 	return p.Patch(ctx, configMap("one"), mergePatch(`{"data":{"color":"blue"}}`))
 }
 
+// faultsOf returns the faults of a program.
+func faultsOf(t *testing.T, program replay.Program) []string {
+	t.Helper()
+	var all []string
+	report := explore(t, program, replay.Options{Skip: func(f replay.Fault) bool {
+		all = append(all, f.String())
+		return true
+	}})
+	if report.Replays != 0 {
+		t.Errorf("all were skipped, but there were %d replays", report.Replays)
+	}
+	return all
+}
+
 func TestEachCallHasTheFaultsThatMatter(t *testing.T) {
 	t.Parallel()
-	var got []string
-	note := func(f replay.Fault) bool {
-		got = append(got, f.String())
-		return true
-	}
-	report := explore(t, programOf(given(t, widget()), twoSteps), replay.Options{Skip: note})
+	got := faultsOf(t, programOf(given(t, widget()), twoSteps))
 	want := []string{
 		`Fails("get ConfigMap ns/one")`,
 		`Fails("create ConfigMap ns/one")`,
-		`LosesAnswer("create ConfigMap ns/one")`,
 		`DiesAfter("create ConfigMap ns/one")`,
+		`LosesAnswer("create ConfigMap ns/one")`,
 		`Fails("get ConfigMap ns/one", 2)`,
 		`Stale("get ConfigMap ns/one", 2)`,
 		`Fails("patch ConfigMap ns/one")`,
 		`Conflicts("patch ConfigMap ns/one")`,
-		`LosesAnswer("patch ConfigMap ns/one")`,
 		`DiesAfter("patch ConfigMap ns/one")`,
+		`LosesAnswer("patch ConfigMap ns/one")`,
 		`Fails("get ConfigMap ns/one", 3)`,
 		`Stale("get ConfigMap ns/one", 3)`,
 		`Fails("patch ConfigMap ns/one", 2)`,
@@ -64,13 +76,95 @@ func TestEachCallHasTheFaultsThatMatter(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if report.Replays != 0 {
-		t.Errorf("all were skipped, but there were %d replays", report.Replays)
+}
+
+func TestFaultsThatShowNothingAreLeftOut(t *testing.T) {
+	t.Parallel()
+	applied := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "ns", "name": "one"},
+		"data": map[string]any{"size": "large"},
+	}}
+	read := func(ctx context.Context, c client.Reader, name string) {
+		if _, err := exists(ctx, c, name); err != nil {
+			t.Error(err)
+		}
 	}
+	got := faultsOf(t, programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		read(ctx, p.live, "one")
+		err := p.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied.DeepCopy()), client.FieldOwner("test"))
+		if err != nil {
+			return err
+		}
+		read(ctx, p.live, "one")
+		read(ctx, p, "one")
+		read(ctx, p, "one")
+		one := mergePatch(`{"data":{"color":"red"}}`)
+		if err := p.Patch(ctx, configMap("one"), one, client.DryRunAll); err != nil {
+			return err
+		}
+		if err := p.user.Patch(ctx, configMap("one"), one); err != nil {
+			return err
+		}
+		read(ctx, p, "two")
+		return nil
+	}))
+	want := []string{
+		`Fails("get ConfigMap ns/one (live)")`,
+		`Fails("apply ConfigMap ns/one")`, // There is nothing that somebody else could write.
+		`DiesAfter("apply ConfigMap ns/one")`,
+		`LosesAnswer("apply ConfigMap ns/one")`,
+		`Fails("get ConfigMap ns/one (live)", 2)`,
+		`Fails("get ConfigMap ns/one")`,
+		`Stale("get ConfigMap ns/one")`,
+		// The second read is as the first: the cache has shown what there is.
+		`Fails("patch ConfigMap ns/one (dry run)")`,
+		`DiesBefore("get ConfigMap ns/two")`, // Somebody else wrote since the last call.
+		`Fails("get ConfigMap ns/two")`,
+		`Stale("get ConfigMap ns/two")`,
+		`Fails("get ConfigMap ns/one (live)", 3)`,
+		`Fails("apply ConfigMap ns/one", 2)`,
+		`Conflicts("apply ConfigMap ns/one", 2)`,
+		`Fails("get ConfigMap ns/one", 3)`,
+		`Fails("patch ConfigMap ns/one (dry run)", 2)`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestAShareOfTheFaultsIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
 	for share, replays := range map[int]int{0: 14, 1: 14, 3: 5, 20: 1} {
 		report := explore(t, programOf(given(t, widget()), twoSteps), replay.Options{Share: share})
 		if report.Replays != replays || len(report.Findings) > 0 {
 			t.Errorf("1/%d: got %d replays, want %d, found %v", share, report.Replays, replays, report.Findings)
+		}
+	}
+	shared := func() []string {
+		var mu sync.Mutex
+		var failed []string
+		_ = explore(t, programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+			var all errgroup.Group
+			for i := range 5 {
+				all.Go(func() error {
+					err := p.ensure(ctx, fmt.Sprint("child-", i))
+					if err != nil && !errors.Is(err, context.Canceled) {
+						mu.Lock()
+						defer mu.Unlock()
+						failed = append(failed, err.Error())
+					}
+					return err
+				})
+			}
+			return all.Wait()
+		}), replay.Options{Share: 4})
+		slices.Sort(failed)
+		return failed
+	}
+	want := shared()
+	for range 10 {
+		if got := shared(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -158,9 +252,11 @@ func TestCodeThatDoesNotStartAfterADeathIsFound(t *testing.T) {
 		return start(ctx, w)
 	}
 	found := shortest(t, explore(t, program, replay.Options{}))
-	want := "never comes to rest: request 40 ends with an error: start the code: somebody was here"
-	if len(found.Differences) != 1 || found.Differences[0] != want {
-		t.Errorf("got\n%s", told(found))
+	want := `[DiesAfter("create ConfigMap ns/one")]
+get ConfigMap one (live) (NotFound) · create ConfigMap one · † · 39 times: get ConfigMap one (live) · †
+never comes to rest: request 40 ends with an error: start the code: somebody was here`
+	if got := told(found); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -195,6 +291,8 @@ func TestAFaultThatDoesNotHappenIsAnError(t *testing.T) {
 		},
 		// Nothing of the kind changed yet.
 		`Stale("get ConfigMap ns/one") did not happen`: {Sort: replay.Stale, Call: "get ConfigMap ns/one"},
+		// It is no read.
+		`Stale("patch ConfigMap ns/one") did not happen`: {Sort: replay.Stale, Call: "patch ConfigMap ns/one"},
 	} {
 		_, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -256,6 +354,32 @@ func TestShrinkKeepsWhatAFindingNeeds(t *testing.T) {
 	}
 	if told(smaller) != told(finding) {
 		t.Errorf("got\n%s\nwant\n%s", told(smaller), told(finding))
+	}
+}
+
+func TestShrinkStaysWithTheFinding(t *testing.T) {
+	t.Parallel()
+	// Without the ConfigMap x there is a finding, too, but another one.
+	objs := []client.Object{widget(), configMap("x"), configMap("y")}
+	build := func(objs []client.Object) (replay.Program, error) {
+		return programOf(given(t, objs...), func(ctx context.Context, p *process) error {
+			if w, err := p.widget(ctx); w == nil || err != nil {
+				return nil
+			}
+			if found, err := exists(ctx, p, "x"); found || err != nil {
+				return errors.Join(err, p.ensure(ctx, "one"))
+			}
+			return p.ensure(ctx, "two")
+		}), nil
+	}
+	program, err := build(objs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	finding := shortest(t, explore(t, program, replay.Options{}))
+	left, smaller := replay.Shrink(t.Context(), objs, build, finding, replay.Options{})
+	if len(left) != 2 || left[1] != objs[1] || told(smaller) != told(finding) {
+		t.Errorf("got %v with\n%s", left, told(smaller))
 	}
 }
 

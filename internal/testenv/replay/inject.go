@@ -25,7 +25,7 @@ func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call,
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	call := &call{Call: made, cluster: c, name: made.String() + c.in()}
-	if err := r.begin(ctx, in, call); err != nil {
+	if err := r.begin(in, call); err != nil {
 		return err
 	}
 	switch {
@@ -43,9 +43,9 @@ func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call,
 
 // doExternal makes a call to something outside of the clusters. The lock is not held meanwhile: what is called may call
 // a cluster.
-func (r *run) doExternal(ctx context.Context, in *instance, name string, do func() error) error {
+func (r *run) doExternal(in *instance, name string, do func() error) error {
 	call := &call{name: name}
-	if err := r.beginExternal(ctx, in, call); err != nil {
+	if err := r.beginExternal(in, call); err != nil {
 		return err
 	}
 	call.err = do()
@@ -55,28 +55,25 @@ func (r *run) doExternal(ctx context.Context, in *instance, name string, do func
 	return r.finish(in, call)
 }
 
-func (r *run) beginExternal(ctx context.Context, in *instance, call *call) error {
+func (r *run) beginExternal(in *instance, call *call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.begin(ctx, in, call)
+	return r.begin(in, call)
 }
 
 // begin notes a call. With an error it is not made.
-func (r *run) begin(ctx context.Context, in *instance, call *call) error {
-	if in.calls++; in.calls > maxCalls {
+func (r *run) begin(in *instance, call *call) error {
+	last := r.requests[len(r.requests)-1]
+	if last.attempts++; last.endless() {
 		runtime.Goexit()
 	}
 	if in.dead {
 		return context.Canceled
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	r.occurrences[call.name]++
 	call.occurrence = r.occurrences[call.name]
 	call.before = r.state()
 	call.after = call.before
-	last := r.requests[len(r.requests)-1]
 	last.calls = append(last.calls, call)
 	for _, fault := range r.faults {
 		if fault.at(call) && !r.happened[fault] {
@@ -142,6 +139,9 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 
 // hold has the cache of a call hide the last change of the kind, and reports whether there was one.
 func (r *run) hold(call *call) bool {
+	if !call.cached() {
+		return false
+	}
 	c := call.cluster
 	last := int64(0)
 	for _, change := range c.store.Changes(c.base) {
@@ -161,7 +161,7 @@ func (c *call) overwrites() bool {
 		return false
 	}
 	before, after := c.changes[0].Before, c.changes[len(c.changes)-1].After
-	if before == nil || after == nil || before.GetUID() != after.GetUID() {
+	if before == nil || after == nil {
 		return false
 	}
 	_, kept := after.GetAnnotations()[somebodyElseAnnotation]

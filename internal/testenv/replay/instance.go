@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -26,7 +25,6 @@ type instance struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	dead   bool
-	calls  int
 
 	request Instance
 }
@@ -46,8 +44,11 @@ func (in *instance) die() {
 // request is one request of a run, or the attempt to start an instance.
 type request struct {
 	// step is what others did just before; empty if nothing.
-	step   string
-	calls  []*call
+	step  string
+	calls []*call
+	// attempts are calls, and what an instance tried after its death.
+	attempts int
+
 	result reconcile.Result
 	err    error
 	// died is set if the instance ended.
@@ -67,18 +68,14 @@ func (in *instance) make(r *run, q *request) error {
 				return failed
 			}
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		q.result, err = in.request(ctx)
 		return err
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if in.calls > maxCalls {
+	if q.endless() {
 		q.err = errEndless
 	}
-	in.calls = 0
 	return failed
 }
 
@@ -99,6 +96,9 @@ func guarded(call func() error) (err error) {
 	return err
 }
 
+// endless reports whether the request would never return.
+func (q *request) endless() bool { return q.attempts > maxCalls }
+
 // quiet reports whether nothing calls for another request, but for a delay.
 func (q *request) quiet() bool {
 	if q.died || q.moved {
@@ -118,6 +118,3 @@ func (q *request) delay() time.Duration {
 	}
 	return max(q.result.RequeueAfter, 0)
 }
-
-// external reports whether something outside of the clusters was called.
-func (q *request) external() bool { return slices.ContainsFunc(q.calls, (*call).external) }

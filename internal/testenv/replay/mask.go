@@ -54,7 +54,7 @@ func newMask(journal map[*cluster][]store.Change) *mask {
 // hasGeneratedName reports whether the name of an object that was created is not of somebody's choice.
 func hasGeneratedName(obj client.Object) bool {
 	prefix := obj.GetGenerateName()
-	return prefix != "" && prefix != obj.GetName() && strings.HasPrefix(obj.GetName(), prefix)
+	return prefix != "" && strings.HasPrefix(obj.GetName(), prefix)
 }
 
 // rank gives aliases to objects with generated names, by what they have.

@@ -2,7 +2,8 @@ package replay
 
 import "github.com/espalier-dev/espalier/internal/testenv/store"
 
-// points returns the faults that are worth a run, in the order of the calls of a run without a fault. The journal has
+// points returns the faults that are worth a run, in the order of the calls of a run without a fault; at one call,
+// deaths come before lost answers, since they are easier to see through. The journal has
 // the changes of each cluster since the beginning, oldest first.
 //
 // A run with a fault is left out if it would be the same as another: a new instance knows nothing of the old one, so
@@ -34,12 +35,12 @@ func points(calls []*call, journal map[*cluster][]store.Change) []Fault {
 		if c.cached() && caches.lag(c) {
 			add(Stale, c)
 		}
-		if c.effective() {
-			add(LosesAnswer, c)
-		}
 		if !died[c.after] {
 			died[c.after] = true
 			add(DiesAfter, c)
+		}
+		if c.effective() {
+			add(LosesAnswer, c)
 		}
 	}
 	return faults

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,7 +109,7 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 	r.mu.Unlock()
 
 	err := r.current.make(r, q)
-	if q.external() {
+	if r.wentOutside(q) {
 		r.outside = r.externalStates()
 	}
 
@@ -127,6 +128,13 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 		r.current = nil
 	}
 	return q, nil
+}
+
+// wentOutside reports whether a request called something outside of the clusters.
+func (r *run) wentOutside(q *request) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(q.calls, (*call).external)
 }
 
 // stop ends the instance.

@@ -33,6 +33,7 @@ func (q *request) tell(names func(*call) string) []string {
 			told = append(told, names(c)+c.mark())
 		}
 	}
+	told = repeated(told)
 	const most = 50
 	if more := len(told) - most; more > 1 {
 		told = append(told[:most], fmt.Sprintf("%d more calls", more))
@@ -105,10 +106,8 @@ func repeated(told []string) []string {
 			n++
 		}
 		text := told[i]
-		if n-i > 2 {
+		if n-i > 1 {
 			text = fmt.Sprintf("%d times: %s", n-i, text)
-		} else if n-i == 2 {
-			short = append(short, text)
 		}
 		short = append(short, text)
 		i = n

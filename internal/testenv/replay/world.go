@@ -99,9 +99,13 @@ func (w *World) As(cluster, manager string) client.WithWatch {
 // Store is the state of a cluster. What is done to it is no call of the run.
 func (w *World) Store(cluster string) *store.Store { return w.run.cluster(cluster).store }
 
-// Do makes a call to something outside of the clusters, as a call of the run. The call is its name.
+// Do makes a call to something outside of the clusters, as a call of the run. The call is its name. With a context that
+// is done it is not made.
 func (w *World) Do(ctx context.Context, call string, do func() error) error {
-	return w.run.doExternal(ctx, w.instance, call, do)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return w.run.doExternal(w.instance, call, do)
 }
 
 // Now is the time in the world.

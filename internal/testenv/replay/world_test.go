@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -233,6 +234,89 @@ func TestTimeIsThatOfTheBubble(t *testing.T) {
 			t.Errorf("created at %s, not %s", created, want)
 		}
 	})
+}
+
+func TestADelayEndsWhenSomethingChanges(t *testing.T) {
+	t.Parallel()
+	var times []time.Time
+	program := programOf(given(t, widget()), nil)
+	program.Start = func(_ context.Context, w *replay.World) (replay.Instance, error) {
+		c := w.Client("")
+		return func(ctx context.Context) (reconcile.Result, error) {
+			times = append(times, w.Now())
+			return reconcile.Result{RequeueAfter: time.Hour}, ignoreExists(c.Create(ctx, configMap("one")))
+		}, nil
+	}
+	if _, err := replay.Run(t.Context(), program, nil, replay.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(times) < 4 || !times[1].Equal(begin) || !times[2].Equal(begin.Add(time.Hour)) {
+		t.Errorf("got %v", times)
+	}
+}
+
+func TestGarbageIsCollectedBetweenRequests(t *testing.T) {
+	t.Parallel()
+	s := given(t, widget())
+	owner := configMap("owner")
+	dependent := configMap("dependent")
+	dependent.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name}}
+	if err := s.Give(owner, dependent); err != nil {
+		t.Fatal(err)
+	}
+	var seen []bool
+	program := programOf(s, func(ctx context.Context, p *process) error {
+		found, err := exists(ctx, p, dependent.Name)
+		seen = append(seen, found)
+		return errors.Join(err, client.IgnoreNotFound(p.Delete(ctx, configMap(owner.Name))))
+	})
+	run(t, program)
+	if want := []bool{true, false, true, false}; !slices.Equal(seen, want) {
+		t.Errorf("got %v in two runs, want %v", seen, want)
+	}
+}
+
+func TestADoneContextMakesNoCall(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		done, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := p.world.Do(done, "POST /", func() error { panic("it is done") }); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		if err := p.Create(done, configMap("one")); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		found, err := exists(ctx, p, "one")
+		if found {
+			t.Error("it was created")
+		}
+		return err
+	})
+	run(t, program)
+}
+
+func TestCallsMayOutliveTheirRequest(t *testing.T) {
+	t.Parallel()
+	var left sync.WaitGroup
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		left.Go(func() {
+			for range 100 {
+				_, _ = exists(context.Background(), p, "other")
+				_ = p.world.Do(context.Background(), "GET /", func() error { return nil })
+			}
+		})
+		return p.ensure(ctx, "one")
+	})
+	for range 10 {
+		fault := replay.Fault{Sort: replay.LosesAnswer, Call: "create ConfigMap ns/one"}
+		ignore := func(_, path string) bool { return path == "rest" }
+		found, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{Ignore: ignore})
+		if found != nil || err != nil {
+			t.Errorf("got %v, %v", found, err)
+		}
+	}
+	left.Wait()
 }
 
 // stubborn returns a program whose result is the same each time.

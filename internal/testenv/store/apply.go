@@ -85,7 +85,9 @@ func (s *Store) apply(
 	if err != nil {
 		return nil, err
 	}
-	next, fields, err := r.fields.Applied(before, live.fields, config, p.force, s.fieldWrite(w, nil))
+	by := s.fieldWrite(w, nil)
+	by.HasStatus = r.HasStatus()
+	next, fields, err := r.fields.Applied(before, live.fields, config, p.force, by)
 	if err != nil {
 		return nil, asStatus(err)
 	}
@@ -93,7 +95,7 @@ func (s *Store) apply(
 		next = before.DeepCopyObject().(client.Object)
 	}
 	next.SetManagedFields(nil)
-	v, err := decideUpdate(r, before.DeepCopyObject().(client.Object), next, w.subresource)
+	v, err := decideUpdate(r, before, next, w.subresource)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +111,8 @@ func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force b
 		return nil, apierrors.NewNotFound(r.resource, config.GetName())
 	}
 	if uid := config.GetUID(); uid != "" {
-		return nil, conflict(r, config.GetName(), "uid mismatch: the provided object specified uid %s, and no existing "+
-			"object was found", uid)
+		return nil, conflict(r, config.GetName(), "uid mismatch: the provided object specified uid %s, and no "+
+			"existing object was found", uid)
 	}
 	next, fields, err := r.fields.Applied(nil, nil, config, force, s.fieldWrite(w, nil))
 	if err != nil {

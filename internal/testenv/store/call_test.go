@@ -54,7 +54,7 @@ func TestCalls(t *testing.T) {
 			"update App/status ns/a"},
 		{func() error { return c.SubResource("scale").Get(ctx, widget("w"), &autoscalingv1.Scale{}) },
 			"get Widget/scale ns/w"},
-		{func() error { return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(widget("w"))) }, "apply Widget ns/w"},
+		{func() error { return c.Apply(ctx, applied(t, widget("w"))) }, "apply Widget ns/w"},
 		{func() error { return c.Delete(ctx, app("a")) }, "delete App ns/a"},
 		{func() error { return c.DeleteAllOf(ctx, app(""), client.InNamespace("ns")) }, "delete-collection App ns"},
 		{func() error {

@@ -27,7 +27,7 @@ func TestCreateGivesIdentity(t *testing.T) {
 			t.Errorf("%T has the version %q after revision %d", obj, version, before)
 		}
 		if !obj.GetCreationTimestamp().Time.Equal(now) || obj.GetDeletionTimestamp() != nil {
-			t.Errorf("%T was created at %s and deleted at %s", obj, obj.GetCreationTimestamp(), obj.GetDeletionTimestamp())
+			t.Errorf("got %v", obj)
 		}
 		stored := read(t, c, obj)
 		if stored.GetUID() != obj.GetUID() || stored.GetResourceVersion() != "1000" {
@@ -47,10 +47,13 @@ func TestCreateRefuses(t *testing.T) {
 		reason metav1.StatusReason
 		text   string
 	}{
-		{"what exists", func(o client.Object) { o.SetName("given") }, metav1.StatusReasonAlreadyExists, `"given" already exists`},
-		{"a version", func(o client.Object) { o.SetResourceVersion("7") }, "", "should not be set on objects to be created"},
+		{"what exists", func(o client.Object) { o.SetName("given") },
+			metav1.StatusReasonAlreadyExists, `"given" already exists`},
+		{"a version", func(o client.Object) { o.SetResourceVersion("7") },
+			"", "should not be set on objects to be created"},
 		{"an invalid name", func(o client.Object) { o.SetName("No") }, metav1.StatusReasonInvalid, "metadata.name"},
-		{"no name", func(o client.Object) { o.SetName("") }, metav1.StatusReasonInvalid, "name or generateName is required"},
+		{"no name", func(o client.Object) { o.SetName("") },
+			metav1.StatusReasonInvalid, "name or generateName is required"},
 		{"an invalid label", func(o client.Object) { o.SetLabels(map[string]string{"a": "b c"}) },
 			metav1.StatusReasonInvalid, "metadata.labels"},
 		{"two controllers", func(o client.Object) {

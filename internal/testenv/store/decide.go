@@ -59,7 +59,7 @@ func decideCreate(r *resource, obj client.Object, id identity) error {
 }
 
 // decideUpdate completes an object that takes the place of live, in place, and says what becomes of it. An empty
-// resource version accepts any, if the kind allows it.
+// resource version accepts any, if the kind allows it. The two objects may share parts then, which nobody changes.
 func decideUpdate(r *resource, live, next client.Object, subresource string) (verdict, error) {
 	if err := checkVersion(r, live, next); err != nil {
 		return unchanged, err

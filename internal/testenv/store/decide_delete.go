@@ -99,9 +99,11 @@ func finalizersAfterDelete(finalizers []string, options *metav1.DeleteOptions) [
 	switch {
 	case options.PropagationPolicy != nil:
 		policy = *options.PropagationPolicy
-	case options.OrphanDependents != nil && *options.OrphanDependents: //nolint:staticcheck // Clients still send it.
+	//lint:ignore SA1019 clients may still send it
+	case options.OrphanDependents != nil && *options.OrphanDependents:
 		policy = metav1.DeletePropagationOrphan
-	case options.OrphanDependents != nil: //nolint:staticcheck // Clients still send it.
+	//lint:ignore SA1019 clients may still send it
+	case options.OrphanDependents != nil:
 		policy = metav1.DeletePropagationBackground
 	default:
 		return finalizers

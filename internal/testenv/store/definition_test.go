@@ -39,7 +39,7 @@ func TestKindWithoutADefinition(t *testing.T) {
 	noMatch(t, c.List(t.Context(), list))
 	noMatch(t, c.Create(t.Context(), w))
 	noMatch(t, c.Update(t.Context(), w))
-	noMatch(t, c.Patch(t.Context(), w, client.Merge)) //nolint:staticcheck // It is a patch.
+	noMatch(t, c.Patch(t.Context(), w, client.Merge))
 	noMatch(t, c.Delete(t.Context(), w))
 	noMatch(t, c.DeleteAllOf(t.Context(), w, client.InNamespace("ns")))
 	_, err := c.Watch(t.Context(), list)
@@ -166,9 +166,29 @@ func TestRESTMapper(t *testing.T) {
 			found[list.GroupVersion+" "+r.Name] = true
 		}
 	}
-	for _, want := range []string{"v1 configmaps", "v1 nodes/status", "example.com/v1beta1 widgets", "example.com/v1 apps"} {
+	for _, want := range []string{
+		"v1 configmaps", "v1 nodes/status", "example.com/v1beta1 widgets", "example.com/v1 apps",
+	} {
 		if !found[want] {
 			t.Errorf("%s is not discovered", want)
+		}
+	}
+}
+
+// TestScopeOfAGoType asks for the scope of a kind that nothing but its objects says.
+func TestScopeOfAGoType(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	c := s.Client(store.ClientOptions{})
+	for _, test := range []struct {
+		given client.Object
+		want  bool
+	}{{app("namespaced"), true}, {&App{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}, false}} {
+		give(t, s, test.given)
+		got, err := c.IsObjectNamespaced(&App{})
+		must(t, err)
+		if got != test.want {
+			t.Errorf("with %s: namespaced is %t", test.given.GetName(), got)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
 
-// Delete implements [client.Client]. There are no kubelets: a Pod on a node with a grace period stays until it is deleted
-// with a period of zero.
+// Delete implements [client.Client]. There are no kubelets: a Pod on a node with a grace period stays until it is
+// deleted with a period of zero.
 func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {

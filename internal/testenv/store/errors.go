@@ -69,6 +69,11 @@ func noSubresource(r *resource, name string) error {
 		http.StatusNotFound, "", r.resource, name, "", 0, true)
 }
 
+// methodNotAllowed is the error for a path that is served, but not with this verb.
+func methodNotAllowed(r *resource, name string) error {
+	return apierrors.NewGenericServerResponse(
+		http.StatusMethodNotAllowed, "", r.resource, name, "", 0, true)
+}
 
 // refuseTerminating is the error for the creation of an object whose definition is being deleted.
 func refuseTerminating(r *resource, name string) error {

@@ -26,7 +26,10 @@ func (s *Store) CollectGarbage() (changed bool) {
 		s.state.collected = s.state.revision
 		for _, kind := range s.state.kinds() {
 			for _, r := range s.state.tables[kind] {
-				s.collect(r)
+				// What was done for others may have changed or removed it.
+				if live := s.state.find(r.key()); live != nil {
+					s.collect(live)
+				}
 			}
 		}
 		s.collectNamespaces()
@@ -45,7 +48,7 @@ func (s *Store) collect(r *record) {
 			s.change(dependent, func(obj client.Object) { dropOwners(obj, r.object.GetUID()) })
 		}
 		s.removeFinalizer(r, metav1.FinalizerOrphanDependents)
-	case terminating && slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
+	case deletesDependents(r):
 		blocked := slices.ContainsFunc(s.dependents(r), func(d *record) bool { return blocks(d, r) })
 		if !blocked {
 			s.removeFinalizer(r, metav1.FinalizerDeleteDependents)
@@ -78,8 +81,27 @@ func (s *Store) collectDependent(r *record) {
 	case found.solid > 0:
 		s.change(r, func(obj client.Object) { dropOwners(obj, lost...) })
 	default:
-		s.deleteGarbage(r, s.policy(r, found))
+		policy := s.policy(r, found)
+		if policy == metav1.DeletePropagationForeground && slices.ContainsFunc(s.dependents(r), deletesDependents) {
+			s.change(r, unblock) // Otherwise owners in a circle would wait for each other.
+		}
+		s.deleteGarbage(r, policy)
 	}
+}
+
+// deletesDependents reports whether an object waits for its dependents to be deleted.
+func deletesDependents(r *record) bool {
+	return r.object.GetDeletionTimestamp() != nil &&
+		slices.Contains(r.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
+}
+
+// unblock lets no owner wait for an object.
+func unblock(obj client.Object) {
+	references := slices.Clone(obj.GetOwnerReferences())
+	for i := range references {
+		references[i].BlockOwnerDeletion = new(false)
+	}
+	obj.SetOwnerReferences(references)
 }
 
 // policy is how an object is deleted that has no owner any more.
@@ -113,8 +135,7 @@ func (s *Store) ownersOf(r *record, references []metav1.OwnerReference) owners {
 		switch {
 		case owner == nil || owner.object.GetUID() != reference.UID:
 			found.gone = append(found.gone, reference.UID)
-		case owner.object.GetDeletionTimestamp() != nil &&
-			slices.Contains(owner.object.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		case deletesDependents(owner):
 			found.waiting = append(found.waiting, reference.UID)
 		default:
 			found.solid++

@@ -174,6 +174,17 @@ func TestGarbage(t *testing.T) {
 			w.release("owner")
 			w.want("child")
 		},
+		"foreground of a circle": func(w world) {
+			w.create("a", nil)
+			w.create("b", blocking, "a")
+			a, b := read(w, w.c, configMap("a")), read(w, w.c, configMap("b"))
+			a.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: b.UID, BlockOwnerDeletion: new(true),
+			}}
+			must(w, w.c.Update(w.Context(), a))
+			w.delete("a", foreground)
+			w.want()
+		},
 		"an owner in another namespace": func(w world) {
 			give(w, w.store, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
 			owner := configMap("owner")
@@ -192,6 +203,14 @@ func TestGarbage(t *testing.T) {
 					{APIVersion: "unknown.com/v1", Kind: "Unknown", Name: "owner", UID: "1"},
 				}
 			})
+			w.want("child")
+		},
+		"an owner that is gone, and one of an unknown kind": func(w world) {
+			w.create("child", func(cm *corev1.ConfigMap) {
+				cm.OwnerReferences = append(cm.OwnerReferences, metav1.OwnerReference{
+					APIVersion: "unknown.com/v1", Kind: "Unknown", Name: "owner", UID: "1",
+				})
+			}, "owner")
 			w.want("child")
 		},
 		"an owner in no namespace": func(w world) {
@@ -223,7 +242,8 @@ func TestGarbageIsCollectedByTheControlPlane(t *testing.T) {
 		t.Error("nothing changed")
 	}
 	changes := w.store.Changes(revision)
-	if len(changes) != 1 || changes[0].Manager != "" || changes[0].After != nil || changes[0].Key.String() != "ConfigMap ns/child" {
+	if len(changes) != 1 || changes[0].Manager != "" || changes[0].After != nil ||
+		changes[0].Key.String() != "ConfigMap ns/child" {
 		t.Errorf("got %+v", changes)
 	}
 }

@@ -98,20 +98,23 @@ func (st *state) giveMetadata(r *resource, obj client.Object) error {
 		st.revision = max(st.revision, number)
 		return nil
 	}
-	st.given++
-	for st.hasVersion(st.given) {
-		st.given++
-	}
-	st.revision = max(st.revision, st.given)
-	obj.SetResourceVersion(strconv.FormatInt(st.given, 10))
+	obj.SetResourceVersion(strconv.FormatInt(st.versionToGive(), 10))
 	return nil
+}
+
+// versionToGive returns a resource version that no object has. There are many that are lower than those of changes.
+func (st *state) versionToGive() int64 {
+	for st.given < firstRevision-1 {
+		if st.given++; !st.hasVersion(st.given) {
+			return st.given
+		}
+	}
+	st.revision++
+	return st.revision
 }
 
 // hasVersion reports whether an object has a resource version.
 func (st *state) hasVersion(version int64) bool {
-	if version > firstRevision {
-		return false
-	}
 	text := strconv.FormatInt(version, 10)
 	for _, t := range st.tables {
 		for _, r := range t {

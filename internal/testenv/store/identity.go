@@ -14,7 +14,7 @@ const maxPrefix = 58
 
 // newIdentity returns the identity of an object to be created, and how many names were generated then. UIDs and names
 // are the same in each run of a test. The caller holds the lock.
-func (s *Store) newIdentity(r *resource, obj client.Object) (id identity, generated int) {
+func (s *Store) newIdentity(r *resource, obj client.Object, dryRun bool) (id identity, generated int) {
 	id = identity{name: obj.GetName(), time: s.now()}
 	generated = s.state.generated
 	key := Key{r.gvk.GroupKind(), obj.GetNamespace(), id.name}
@@ -27,6 +27,9 @@ func (s *Store) newIdentity(r *resource, obj client.Object) (id identity, genera
 		id.name = key.Name
 	}
 	id.uid = s.state.uid(key)
+	if dryRun {
+		id.uid = UID(key, -1) // No object gets it.
+	}
 	return id, generated
 }
 

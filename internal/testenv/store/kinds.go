@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
@@ -62,22 +61,16 @@ func (r *resource) namespace(given string) string {
 	return given
 }
 
-// mapping is what a REST mapper says of it.
-func (r *resource) mapping() *meta.RESTMapping {
+// mapping is what a REST mapper says of it, given the objects of the kind. If nothing says what the scope is, it is
+// that of the objects.
+func (r *resource) mapping(objects table) *meta.RESTMapping {
 	mapping := &meta.RESTMapping{
 		Resource: r.resource.WithVersion(r.gvk.Version), GroupVersionKind: r.gvk, Scope: meta.RESTScopeNamespace,
 	}
-	if r.scope == registry.Cluster {
+	if r.scope == registry.Cluster || r.scope == registry.AnyScope && len(objects) > 0 && objects[0].namespace == "" {
 		mapping.Scope = meta.RESTScopeRoot
 	}
 	return mapping
-}
-
-// definition is what is known of a kind that was defined.
-type definition struct {
-	// name is that of the object that defines the kind.
-	name     string
-	versions map[string]*resource
 }
 
 // catalog has the kinds that need no definition. They never change, so forks share them.
@@ -138,11 +131,6 @@ func (c *catalog) find(kind schema.GroupKind) (registry.Type, bool) {
 	if found, ok := registry.BuiltIn(kind.WithVersion("")); ok {
 		return found, true
 	}
-	if kind == definitionKind {
-		found, ok := registry.FromGoType(kind.WithVersion(""), definitionScheme(), true)
-		found.Scope = registry.Cluster
-		return found, ok
-	}
 	if found, ok := c.listed[kind]; ok {
 		return found, true
 	}
@@ -163,22 +151,12 @@ func (c *catalog) all() map[schema.GroupKind]bool {
 	return kinds
 }
 
-var (
-	definitionKind   = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind()
-	definitionScheme = sync.OnceValue(func() *runtime.Scheme {
-		scheme := runtime.NewScheme()
-		utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
-		return scheme
-	})
-)
+var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind()
 
 // versions returns the served versions of a kind. The caller holds the lock.
 func (s *Store) versions(kind schema.GroupKind) map[string]*resource {
-	if d, ok := s.state.definitions[kind]; ok {
-		if d == nil {
-			return nil
-		}
-		return d.versions
+	if versions, ok := s.state.definitions[kind]; ok {
+		return versions
 	}
 	return s.catalog.versions(kind)
 }
@@ -199,7 +177,7 @@ func noMatch(kind schema.GroupKind, versions ...string) error {
 func (s *Store) define(before, after *record) error {
 	definitions := maps.Clone(s.state.definitions)
 	if definitions == nil {
-		definitions = map[schema.GroupKind]*definition{}
+		definitions = map[schema.GroupKind]map[string]*resource{}
 	}
 	if before != nil {
 		if d, ok := before.object.(*apiextensionsv1.CustomResourceDefinition); ok {
@@ -215,7 +193,7 @@ func (s *Store) define(before, after *record) error {
 		if err != nil {
 			return err
 		}
-		definitions[definedBy(d)] = &definition{name: d.Name, versions: newResources(defined, d)}
+		definitions[definedBy(d)] = newResources(defined, d)
 	}
 	s.state.definitions = definitions
 	return nil
@@ -242,5 +220,5 @@ func (s *Store) served() []map[string]*resource {
 
 func builtIn(kind schema.GroupKind) bool {
 	_, ok := registry.BuiltIn(kind.WithVersion(""))
-	return ok || kind == definitionKind
+	return ok
 }

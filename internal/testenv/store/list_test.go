@@ -39,7 +39,8 @@ func TestListSelects(t *testing.T) {
 		{"another name", []client.ListOption{client.MatchingFieldsSelector{
 			Selector: fields.OneTermNotEqualSelector("metadata.name", "c"),
 		}}, []string{"a", "b"}},
-		{"the field of a namespace", []client.ListOption{client.MatchingFields{"metadata.namespace": "more"}}, []string{"a"}},
+		{"the field of a namespace", []client.ListOption{client.MatchingFields{"metadata.namespace": "more"}},
+			[]string{"a"}},
 	} {
 		if got := names(t, c, test.options...); !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
@@ -88,12 +89,14 @@ func TestPages(t *testing.T) {
 	c := s.Client(store.ClientOptions{})
 	first, second := &corev1.ConfigMapList{}, &corev1.ConfigMapList{}
 	must(t, c.List(t.Context(), first, client.InNamespace("ns"), client.Limit(2)))
-	if len(first.Items) != 2 || first.Continue == "" || *first.RemainingItemCount != 3 || first.ResourceVersion != "999" {
+	if len(first.Items) != 2 || first.Continue == "" || *first.RemainingItemCount != 3 ||
+		first.ResourceVersion != "999" {
 		t.Fatalf("got %+v", first)
 	}
 	must(t, c.Delete(t.Context(), configMap("c3")))
 	must(t, c.List(t.Context(), second, client.InNamespace("ns"), client.Limit(9), client.Continue(first.Continue)))
-	if len(second.Items) != 3 || second.Items[1].Name != "c3" || second.Continue != "" || second.ResourceVersion != "999" {
+	if len(second.Items) != 3 || second.Items[1].Name != "c3" || second.Continue != "" ||
+		second.ResourceVersion != "999" {
 		t.Errorf("got %+v", second)
 	}
 	must(t, c.List(t.Context(), second))

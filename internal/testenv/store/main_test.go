@@ -139,7 +139,9 @@ func widgets() *apiextensionsv1.CustomResourceDefinition {
 			"size":  {Type: "integer", Minimum: new(float64(0))},
 			"color": {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"blue"`)}},
 		}),
-		"status": object(map[string]apiextensionsv1.JSONSchemaProps{"ready": {Type: "boolean"}, "size": {Type: "integer"}}),
+		"status": object(map[string]apiextensionsv1.JSONSchemaProps{
+			"ready": {Type: "boolean"}, "size": {Type: "integer"},
+		}),
 	})
 	version := apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: "v1", Served: true, Storage: true,

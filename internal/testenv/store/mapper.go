@@ -72,8 +72,8 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 // RESTMappings implements [meta.RESTMapper].
 func (m mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	m.store.mu.RLock()
+	defer m.store.mu.RUnlock()
 	served := m.store.versions(kind)
-	m.store.mu.RUnlock()
 	wanted := versions
 	if len(versions) == 0 {
 		for _, r := range served {
@@ -83,7 +83,7 @@ func (m mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta
 	var mappings []*meta.RESTMapping
 	for _, version := range wanted {
 		if r, ok := served[version]; ok {
-			mappings = append(mappings, r.mapping())
+			mappings = append(mappings, r.mapping(m.store.state.tables[kind]))
 		}
 	}
 	if len(mappings) == 0 {
@@ -124,7 +124,7 @@ func (m mapper) listed() meta.RESTMapper {
 	defer m.store.mu.RUnlock()
 	for _, versions := range m.store.served() {
 		for _, r := range versions {
-			mapping := r.mapping()
+			mapping := r.mapping(m.store.state.tables[r.gvk.GroupKind()])
 			singular := mapping.Resource.GroupVersion().WithResource(strings.ToLower(r.gvk.Kind))
 			listed.AddSpecific(r.gvk, mapping.Resource, singular, mapping.Scope)
 		}

@@ -31,7 +31,8 @@ func TestNamespacesOfTheControlPlane(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	for _, name := range []string{"default", "kube-public", "kube-system"} {
-		reason(t, c.Delete(t.Context(), namespace(name)), metav1.StatusReasonForbidden, "this namespace may not be deleted")
+		err := c.Delete(t.Context(), namespace(name))
+		reason(t, err, metav1.StatusReasonForbidden, "this namespace may not be deleted")
 	}
 }
 

@@ -91,8 +91,8 @@ func (r *resource) decodePatched(
 // sameName refuses a body with another name than the request.
 func sameName(live *record, next client.Object) error {
 	if next.GetName() != live.name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)",
-			next.GetName(), live.name))
+		return apierrors.NewBadRequest(fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", next.GetName(), live.name))
 	}
 	if next.GetNamespace() != live.namespace {
 		return apierrors.NewBadRequest(fmt.Sprintf("the namespace of the provided object does not match the namespace "+

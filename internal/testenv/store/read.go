@@ -160,11 +160,6 @@ func (c *Client) fill(list client.ObjectList, gvk schema.GroupVersionKind, found
 		item.GetObjectKind().SetGroupVersionKind(c.kindOfRead(item, gvk, gvk))
 		items = append(items, item)
 	}
-	if u, ok := list.(*unstructured.UnstructuredList); ok {
-		u.Object = map[string]any{}
-	} else {
-		reflect.ValueOf(list).Elem().SetZero()
-	}
 	if err := meta.SetList(list, items); err != nil {
 		return fmt.Errorf("cannot fill %T: %w", list, err)
 	}

@@ -143,8 +143,8 @@ func contentOf(obj client.Object) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot convert %T %q: %w", obj, obj.GetName(), err)
 	}
-	if created, ok, _ := unstructured.NestedFieldNoCopy(content, "metadata", "creationTimestamp"); ok && created == nil {
-		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
 	}
 	return content, nil
 }

@@ -28,7 +28,10 @@ type scalePaths struct{ spec, status, selector []string }
 // scalePaths reports whether the kind has a scale.
 func (r *resource) scalePaths() (scalePaths, bool) {
 	if scalable[r.gvk.GroupKind()] {
-		return scalePaths{[]string{"spec", "replicas"}, []string{"status", "replicas"}, []string{"spec", "selector"}}, true
+		return scalePaths{
+			spec: []string{"spec", "replicas"}, status: []string{"status", "replicas"},
+			selector: []string{"spec", "selector"},
+		}, true
 	}
 	if r.definition == nil {
 		return scalePaths{}, false

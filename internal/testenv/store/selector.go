@@ -56,7 +56,8 @@ func (c *Client) fieldSelector(r *resource, selector fields.Selector) (func(*rec
 
 func (c *Client) notSelectable(r *resource, name string) error {
 	if c.options.View != nil {
-		return fmt.Errorf("Index with name field:%s does not exist", name) //nolint:staticcheck // The text of client-go.
+		//lint:ignore ST1005 it is the text of client-go
+		return fmt.Errorf("Index with name field:%s does not exist", name)
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("Unable to find %q that match label selector %q, field selector %q: "+
 		"field label not supported: %s", r.resource.WithVersion(r.gvk.Version), "", name, name))
@@ -138,17 +139,19 @@ var selectableFields = map[schema.GroupKind]map[string]fieldValues{
 		"status.nominatedNodeName": fieldOf(func(p *corev1.Pod) string { return p.Status.NominatedNodeName }),
 	},
 	{Kind: "Event"}: {
-		"involvedObject.kind":            fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.Kind }),
-		"involvedObject.namespace":       fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.Namespace }),
-		"involvedObject.name":            fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.Name }),
-		"involvedObject.uid":             fieldOf(func(e *corev1.Event) string { return string(e.InvolvedObject.UID) }),
-		"involvedObject.apiVersion":      fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.APIVersion }),
-		"involvedObject.resourceVersion": fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.ResourceVersion }),
-		"involvedObject.fieldPath":       fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.FieldPath }),
-		"reason":                         fieldOf(func(e *corev1.Event) string { return e.Reason }),
-		"reportingComponent":             fieldOf(func(e *corev1.Event) string { return e.ReportingController }),
-		"source":                         fieldOf(func(e *corev1.Event) string { return e.Source.Component }),
-		"type":                           fieldOf(func(e *corev1.Event) string { return e.Type }),
+		"involvedObject.kind":       fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.Kind }),
+		"involvedObject.namespace":  fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.Namespace }),
+		"involvedObject.name":       fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.Name }),
+		"involvedObject.uid":        fieldOf(func(e *corev1.Event) string { return string(e.InvolvedObject.UID) }),
+		"involvedObject.apiVersion": fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.APIVersion }),
+		"involvedObject.resourceVersion": fieldOf(func(e *corev1.Event) string {
+			return e.InvolvedObject.ResourceVersion
+		}),
+		"involvedObject.fieldPath": fieldOf(func(e *corev1.Event) string { return e.InvolvedObject.FieldPath }),
+		"reason":                   fieldOf(func(e *corev1.Event) string { return e.Reason }),
+		"reportingComponent":       fieldOf(func(e *corev1.Event) string { return e.ReportingController }),
+		"source":                   fieldOf(func(e *corev1.Event) string { return e.Source.Component }),
+		"type":                     fieldOf(func(e *corev1.Event) string { return e.Type }),
 	},
 	{Kind: "Namespace"}: {
 		"status.phase": fieldOf(func(n *corev1.Namespace) string { return string(n.Status.Phase) }),

@@ -25,9 +25,9 @@ type state struct {
 	tables    map[schema.GroupKind]table
 	// ended counts the objects of a name that are gone. The map is replaced, never changed.
 	ended map[Key]int
-	// definitions has the kinds that are, or were, defined; nil if they are not any more. The map is replaced, never
-	// changed.
-	definitions map[schema.GroupKind]*definition
+	// definitions has the versions of the kinds that are, or were, defined; nil if they are not any more. The map is
+	// replaced, never changed.
+	definitions map[schema.GroupKind]map[string]*resource
 	// journal has all changes, oldest first.
 	journal []change
 }

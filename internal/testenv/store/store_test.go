@@ -20,12 +20,17 @@ func TestFork(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, configMap("one"), configMap("two"))
 	c := s.Client(store.ClientOptions{})
+	for range 3 { // The journal has room for more.
+		must(t, c.Create(t.Context(), configMap("three")))
+		must(t, c.Delete(t.Context(), configMap("three")))
+	}
 	must(t, c.Create(t.Context(), configMap("three")))
+	since := s.Revision()
 	fork := s.Fork()
 	forked := fork.Client(store.ClientOptions{})
 	must(t, forked.Delete(t.Context(), configMap("one")))
-	must(t, forked.Create(t.Context(), definitionObject(t)))
 	must(t, c.Create(t.Context(), configMap("four")))
+	must(t, forked.Create(t.Context(), definitionObject(t)))
 	one := read(t, c, configMap("one"))
 	one.Data["k"] = "new"
 	must(t, c.Update(t.Context(), one))
@@ -38,10 +43,10 @@ func TestFork(t *testing.T) {
 	}
 	noMatch(t, c.Create(t.Context(), widget("one")))
 	must(t, forked.Create(t.Context(), widget("one")))
-	for name, changes := range map[string][]store.Change{"store": s.Changes(999), "fork": fork.Changes(999)} {
+	for name, changes := range map[string][]store.Change{"store": s.Changes(since), "fork": fork.Changes(since)} {
 		want := map[string][]string{
-			"store": {"ConfigMap ns/three", "ConfigMap ns/four", "ConfigMap ns/one"},
-			"fork":  {"ConfigMap ns/three", "ConfigMap ns/one", "CustomResourceDefinition widgets.example.com", "Widget ns/one"},
+			"store": {"ConfigMap ns/four", "ConfigMap ns/one"},
+			"fork":  {"ConfigMap ns/one", "CustomResourceDefinition widgets.example.com", "Widget ns/one"},
 		}[name]
 		var got []string
 		for _, change := range changes {
@@ -73,7 +78,8 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	before, after := changes[1].Before.(*corev1.ConfigMap), changes[1].After.(*corev1.ConfigMap)
-	if before.Data["k"] != "v" || after.Data["k"] != "new" || after.ResourceVersion != "1001" || changes[2].Before != after {
+	if before.Data["k"] != "v" || after.Data["k"] != "new" || after.ResourceVersion != "1001" ||
+		changes[2].Before != after {
 		t.Errorf("got %+v", changes[1])
 	}
 }
@@ -110,6 +116,25 @@ func TestGive(t *testing.T) {
 			t.Errorf("%v was given", wrong)
 		}
 	}
+}
+
+// TestGiveMany gives more objects than there are versions below those of changes.
+func TestGiveMany(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	c := s.Client(store.ClientOptions{})
+	must(t, c.Create(t.Context(), configMap("created")))
+	for i := range 1100 {
+		give(t, s, configMap(fmt.Sprint("given-", i)))
+	}
+	versions := map[string]bool{}
+	for _, obj := range s.Objects() {
+		versions[obj.GetResourceVersion()] = true
+	}
+	if len(versions) != len(s.Objects()) {
+		t.Errorf("%d objects have %d versions", len(s.Objects()), len(versions))
+	}
+	must(t, c.Update(t.Context(), read(t, c, configMap("given-1099"))))
 }
 
 func withVersion(version string) client.Object {
@@ -188,11 +213,12 @@ func work(t *testing.T, s *store.Store, name string) {
 	must(t, err)
 	defer w.Stop()
 	view.HoldAt(mapKind, s.Revision())
+	status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"ready":true}}`))
 	for _, obj := range []client.Object{configMap(name), app(name), widget(name)} {
 		must(t, c.Create(ctx, obj))
 		label(obj)
 		must(t, c.Update(ctx, obj))
-		must(t, c.Status().Patch(ctx, app("given"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"ready":true}}`))))
+		must(t, c.Status().Patch(ctx, app("given"), status))
 		partial := &metav1.PartialObjectMetadata{}
 		partial.SetGroupVersionKind(appVersion.WithKind("Widget"))
 		must(t, c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: "given"}, partial))

@@ -39,8 +39,8 @@ func (c *subresourceClient) Get(
 	})
 }
 
-// Create implements [client.SubResourceWriter]. There are the eviction of a Pod, which respects no disruption budget, and
-// the token of a ServiceAccount.
+// Create implements [client.SubResourceWriter]. There are the eviction of a Pod, which respects no disruption budget,
+// and the token of a ServiceAccount.
 func (c *subresourceClient) Create(
 	ctx context.Context, obj, subresource client.Object, opts ...client.SubResourceCreateOption,
 ) error {
@@ -146,10 +146,17 @@ func (s *Store) createSubresource(
 	if err != nil {
 		return nil, err
 	}
-	live, err := s.writable(r, key.Namespace, key.Name, w.subresource)
-	switch {
-	case err != nil:
+	if err := r.checkName(key.Namespace, key.Name); err != nil {
 		return nil, err
+	}
+	if actions[w.subresource] != r.gvk.GroupKind() {
+		if err := r.checkSubresource(w.subresource, key.Name); err != nil {
+			return nil, err
+		}
+		return nil, methodNotAllowed(r, key.Name)
+	}
+	live := s.state.find(Key{r.gvk.GroupKind(), key.Namespace, key.Name})
+	switch {
 	case live == nil:
 		return nil, apierrors.NewNotFound(r.resource, key.Name)
 	case w.subresource == "eviction":
@@ -157,6 +164,9 @@ func (s *Store) createSubresource(
 	}
 	return s.issueToken(live, body)
 }
+
+// actions are the subresources that can be created and nothing else, by their kinds.
+var actions = map[string]schema.GroupKind{"eviction": {Kind: "Pod"}, "token": {Kind: "ServiceAccount"}}
 
 // evict deletes a Pod.
 func (s *Store) evict(r *resource, live *record, body client.Object, w write) (*record, error) {
@@ -206,7 +216,7 @@ func decodeBody(body, target client.Object) error {
 	return nil
 }
 
-// checkSubresource refuses a subresource that the kind lacks.
+// checkSubresource refuses a subresource that the kind lacks, or that is an action.
 func (r *resource) checkSubresource(subresource, name string) error {
 	served := false
 	switch subresource {
@@ -216,13 +226,12 @@ func (r *resource) checkSubresource(subresource, name string) error {
 		served = r.HasStatus()
 	case scaleSubresource:
 		_, served = r.scalePaths()
-	case "eviction":
-		served = r.gvk.GroupKind() == schema.GroupKind{Kind: "Pod"}
-	case "token":
-		served = r.gvk.GroupKind() == schema.GroupKind{Kind: "ServiceAccount"}
 	}
-	if served {
+	switch {
+	case served:
 		return nil
+	case actions[subresource] == r.gvk.GroupKind():
+		return methodNotAllowed(r, name)
 	}
 	return noSubresource(r, name)
 }

@@ -7,6 +7,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,7 +53,8 @@ func TestScale(t *testing.T) {
 			t.Errorf("answered %+v", scale)
 		}
 	}
-	reason(t, c.SubResource("scale").Get(t.Context(), app("one"), &autoscalingv1.Scale{}), metav1.StatusReasonNotFound, "")
+	err := c.SubResource("scale").Get(t.Context(), app("one"), &autoscalingv1.Scale{})
+	reason(t, err, metav1.StatusReasonNotFound, "could not find")
 }
 
 func replicas(t *testing.T, obj client.Object) int64 {
@@ -97,13 +99,33 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	account := &corev1.ServiceAccount{ObjectMeta: metadata("one")}
 	c := newClient(t, account)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))},
+	}
 	must(t, c.SubResource("token").Create(t.Context(), account, request))
 	if request.Status.Token == "" || request.Status.ExpirationTimestamp.Sub(now).Seconds() != 600 {
 		t.Errorf("got %+v", request.Status)
 	}
 	account.Name = "none"
 	reason(t, c.SubResource("token").Create(t.Context(), account, request), metav1.StatusReasonNotFound, "")
+}
+
+// TestVerbsOfSubresources makes calls that their subresources do not have.
+func TestVerbsOfSubresources(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{ObjectMeta: metadata("one")}
+	c := newClient(t, app("one"), pod)
+	merge := client.RawPatch(types.MergePatchType, []byte(`{}`))
+	for name, err := range map[string]error{
+		"create of a status":    c.Status().Create(t.Context(), app("one"), app("one")),
+		"read of an eviction":   c.SubResource("eviction").Get(t.Context(), pod, &corev1.Pod{}),
+		"update of an eviction": c.SubResource("eviction").Update(t.Context(), pod),
+		"patch of an eviction":  c.SubResource("eviction").Patch(t.Context(), pod, merge),
+	} {
+		if !apierrors.IsMethodNotSupported(err) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
 }
 
 func TestUnknownSubresource(t *testing.T) {

@@ -90,9 +90,10 @@ func TestHide(t *testing.T) {
 func TestCachesAnswerAsCaches(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, configMap("one"), configMap("two"))
-	cached := s.Client(store.ClientOptions{View: store.NewView(), Indexes: map[schema.GroupKind]map[string]client.IndexerFunc{
-		mapKind: {"key": func(obj client.Object) []string { return []string{obj.GetName(), "all"} }},
-	}})
+	index := func(obj client.Object) []string { return []string{obj.GetName(), "all"} }
+	cached := s.Client(store.ClientOptions{
+		View: store.NewView(), Indexes: map[schema.GroupKind]map[string]client.IndexerFunc{mapKind: {"key": index}},
+	})
 	list := &corev1.ConfigMapList{}
 	for value, want := range map[string]int{"one": 1, "all": 2, "none": 0} {
 		must(t, cached.List(t.Context(), list, client.MatchingFields{"key": value}))
@@ -103,6 +104,8 @@ func TestCachesAnswerAsCaches(t *testing.T) {
 	reason(t, cached.List(t.Context(), list, client.MatchingFields{"other": "x"}), "",
 		"Index with name field:other does not exist")
 	reason(t, cached.List(t.Context(), list, client.Continue("x")), "", "not supported by the cache")
-	reason(t, cached.Get(t.Context(), client.ObjectKey{Name: "one"}, configMap("one")), "NotFound", `ConfigMap "one" not found`)
-	reason(t, cached.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "x"}, app("x")), "NotFound", "App.example.com")
+	err := cached.Get(t.Context(), client.ObjectKey{Name: "one"}, configMap("one"))
+	reason(t, err, "NotFound", `ConfigMap "one" not found`)
+	err = cached.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "x"}, app("x"))
+	reason(t, err, "NotFound", `App.example.com "x" not found`)
 }

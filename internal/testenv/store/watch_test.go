@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,7 +45,8 @@ func TestWatch(t *testing.T) {
 		want    []string
 	}{
 		{"everything", nil, []string{
-			"ADDED given 5", "ADDED elsewhere 1000", "ADDED one 1001", "MODIFIED one 1002", "DELETED one 1003", "DELETED given 1004",
+			"ADDED given 5", "ADDED elsewhere 1000", "ADDED one 1001", "MODIFIED one 1002", "DELETED one 1003",
+			"DELETED given 1004",
 		}},
 		{"a namespace", []client.ListOption{client.InNamespace("ns")}, []string{
 			"ADDED given 5", "ADDED one 1001", "MODIFIED one 1002", "DELETED one 1003", "DELETED given 1004",
@@ -97,9 +99,7 @@ func change(t *testing.T, c client.Client) {
 
 func without(t *testing.T, key string) client.ListOption {
 	t.Helper()
-	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: key, Operator: metav1.LabelSelectorOpDoesNotExist},
-	}})
+	selector, err := labels.Parse("!" + key)
 	must(t, err)
 	return client.MatchingLabelsSelector{Selector: selector}
 }
@@ -134,9 +134,9 @@ func TestWatchEnds(t *testing.T) {
 	stopped.Stop()
 	stopped.Stop()
 	cancel()
-	for range stopped.ResultChan() { //nolint:revive // It ends.
+	for range stopped.ResultChan() {
 	}
-	for range ended.ResultChan() { //nolint:revive // It ends.
+	for range ended.ResultChan() {
 	}
 }
 

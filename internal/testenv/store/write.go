@@ -3,14 +3,12 @@ package store
 import (
 	"strconv"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
-	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
 
 // controlPlane is the field manager of the control plane itself.
@@ -52,11 +50,8 @@ func (s *Store) add(
 	if err := s.checkNamespace(r, next.GetNamespace(), next.GetName()); err != nil {
 		return nil, err
 	}
-	id, generated := s.newIdentity(r, next)
+	id, generated := s.newIdentity(r, next, w.dryRun)
 	if err := decideCreate(r, next, id); err != nil {
-		return nil, err
-	}
-	if err := checkDefinition(next); err != nil {
 		return nil, err
 	}
 	if s.state.find(Key{r.gvk.GroupKind(), next.GetNamespace(), next.GetName()}) != nil {
@@ -127,7 +122,7 @@ func (s *Store) replace(
 	if err != nil {
 		return nil, err
 	}
-	v, err := decideUpdate(r, before.DeepCopyObject().(client.Object), next, w.subresource)
+	v, err := decideUpdate(r, before, next, w.subresource)
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +140,6 @@ func (s *Store) replace(
 func (s *Store) succeed(
 	r *resource, live *record, next client.Object, v verdict, fields *fieldmanager.Fields, shown bool, w write,
 ) (*record, error) {
-	if err := checkDefinition(next); err != nil {
-		return nil, err
-	}
 	after, err := s.newRecord(r, next)
 	if err != nil {
 		return nil, err
@@ -207,13 +199,3 @@ func (s *Store) fieldWrite(w write, sent []metav1.ManagedFieldsEntry) fieldmanag
 
 // isDefinition reports whether a record is a definition.
 func isDefinition(r *record) bool { return r != nil && r.gvk.GroupKind() == definitionKind }
-
-// checkDefinition refuses a definition that does not define a kind.
-func checkDefinition(obj client.Object) error {
-	d, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
-	if !ok {
-		return nil
-	}
-	_, err := registry.FromDefinition(d)
-	return err
-}

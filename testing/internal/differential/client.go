@@ -1,5 +1,5 @@
-// Package differential makes each call of a row on two API servers, one in memory and a real one, and reports where they
-// answer in different ways. The row gets the answers of the one in memory.
+// Package differential makes each call of a row on two API servers, one in memory and a real one, and reports where
+// they answer in different ways. The row gets the answers of the one in memory.
 package differential
 
 import (
@@ -106,7 +106,9 @@ func (t *tee) make(c call) error {
 	return inMemory
 }
 
-func (t *tee) callOf(verb store.Verb, obj runtime.Object, namespace, name, subresource string, dryRun []string) store.Call {
+func (t *tee) callOf(
+	verb store.Verb, obj runtime.Object, namespace, name, subresource string, dryRun []string,
+) store.Call {
 	call := store.Call{
 		Verb: verb, Namespace: namespace, Name: name, Subresource: subresource, DryRun: len(dryRun) > 0,
 	}

@@ -144,7 +144,9 @@ func namesOf(items []any) []string {
 	names := make([]string, len(items))
 	for i, item := range items {
 		metadata, _ := item.(map[string]any)["metadata"].(map[string]any)
-		names[i] = strings.TrimPrefix(fmt.Sprintf("%v/%v", cmp.Or(metadata["namespace"], any("")), metadata["name"]), "/")
+		namespace, _ := metadata["namespace"].(string)
+		name, _ := metadata["name"].(string)
+		names[i] = strings.TrimPrefix(namespace+"/"+name, "/")
 	}
 	return names
 }

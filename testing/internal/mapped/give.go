@@ -27,10 +27,16 @@ type given struct {
 }
 
 // Give makes objects on the API server, with the UID, resource version, generation and times that they have. Each must
-// have a UID and a resource version. Namespaces must be given too. The error names the object.
+// have a UID of its own and a resource version. Namespaces must be given too. The error names the object.
 func (s *Server) Give(ctx context.Context, objs ...client.Object) error {
 	all := make([]*given, 0, len(objs))
+	byUID := map[types.UID]client.Object{}
 	for _, obj := range objs {
+		if other, ok := byUID[obj.GetUID()]; ok {
+			return fmt.Errorf("cannot give %T %q and %T %q: both have the UID %q",
+				other, other.GetName(), obj, obj.GetName(), obj.GetUID())
+		}
+		byUID[obj.GetUID()] = obj
 		g, err := s.newGiven(obj)
 		if err != nil {
 			return fmt.Errorf("cannot give %T %q: %w", obj, obj.GetName(), err)
@@ -41,7 +47,8 @@ func (s *Server) Give(ctx context.Context, objs ...client.Object) error {
 	for _, step := range []func(context.Context, *given) error{s.make, s.finish} {
 		for _, g := range all {
 			if err := step(ctx, g); err != nil {
-				return fmt.Errorf("cannot give %s %s: %w", g.kind.Kind, client.ObjectKeyFromObject(g.wanted), s.error(err))
+				key := client.ObjectKeyFromObject(g.wanted)
+				return fmt.Errorf("cannot give %s %s: %w", g.kind.Kind, key, s.error(err))
 			}
 		}
 	}
@@ -55,7 +62,8 @@ func (s *Server) newGiven(obj client.Object) (*given, error) {
 	}
 	if _, err := s.inner.RESTMapper().RESTMapping(t.kind.GroupKind(), t.kind.Version); err != nil {
 		if meta.IsNoMatchError(err) && s.options.Missing != "" {
-			return nil, fmt.Errorf("the server does not serve %s of %s: %s", t.kind.Kind, t.kind.GroupVersion(), s.options.Missing)
+			return nil, fmt.Errorf("the server does not serve %s of %s: %s",
+				t.kind.Kind, t.kind.GroupVersion(), s.options.Missing)
 		}
 		return nil, err
 	}

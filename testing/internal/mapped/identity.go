@@ -24,7 +24,7 @@ type identity struct {
 }
 
 // identify gives an answer of the API server the metadata that the row knows, and hides what the API server has
-// completed in a given object. The answer has the names of the row already; uid is the one that the API server assigned.
+// completed in a given object. The answer has the names of the row already; uid is what the API server assigned.
 func (s *Server) identify(key store.Key, uid string, answer map[string]any) {
 	metadata, ok := answer["metadata"].(map[string]any)
 	if !ok {

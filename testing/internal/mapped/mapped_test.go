@@ -357,6 +357,14 @@ func TestAKindThatIsNotServedIsNamed(t *testing.T) {
 	}
 }
 
+func TestTwoObjectsOfOneUIDCannotBeGiven(t *testing.T) {
+	t.Parallel()
+	err := newRow(t).server.Give(t.Context(), settings(), widget(func(w *resources.Widget) { w.UID = "uid-of-settings" }))
+	if err == nil || !strings.Contains(err.Error(), `both have the UID "uid-of-settings"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestCloseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	held := settings(func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/hold"} })

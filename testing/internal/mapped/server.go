@@ -66,8 +66,9 @@ func New(inner client.WithWatch, options Options) *Server {
 	return &Server{
 		inner: inner, options: options, suffix: "-rt" + utilrand.String(7),
 		uids: map[string]string{}, rowUIDs: map[string]string{}, names: sets.New[string](),
-		objects: map[string]*identity{}, versions: map[versionOf]string{}, rowVersions: map[string]string{}, hidden: sets.New[store.Key](),
-		revision: options.Revision, made: map[store.Key]int{}, kinds: sets.New[schema.GroupVersionKind](),
+		objects: map[string]*identity{}, made: map[store.Key]int{}, revision: options.Revision,
+		versions: map[versionOf]string{}, rowVersions: map[string]string{},
+		hidden: sets.New[store.Key](), kinds: sets.New[schema.GroupVersionKind](),
 	}
 }
 

@@ -105,7 +105,7 @@ func Summary(out io.Writer) {
 	for _, n := range server.differences {
 		total += n
 	}
-	fmt.Fprintf(out, "%d rows ran in memory and on the server, %d of them differ\n", server.rows, total)
+	fmt.Fprintf(out, "%d rows ran in memory and on the server, and %d of them differ\n", server.rows, total)
 	for _, difference := range slices.Sorted(maps.Keys(server.differences)) {
 		fmt.Fprintf(out, "%4d  %s\n", server.differences[difference], difference)
 	}

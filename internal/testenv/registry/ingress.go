@@ -3,54 +3,10 @@ package registry
 import (
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// completeNetworkPolicy sets the defaults of the Kubernetes API reference, NetworkPolicySpec v1 networking.k8s.io.
-func completeNetworkPolicy(p, _ *networkingv1.NetworkPolicy) {
-	for i := range p.Spec.Ingress {
-		completePolicyPorts(p.Spec.Ingress[i].Ports)
-	}
-	for i := range p.Spec.Egress {
-		completePolicyPorts(p.Spec.Egress[i].Ports)
-	}
-	if len(p.Spec.PolicyTypes) > 0 {
-		return
-	}
-	p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
-	if len(p.Spec.Egress) > 0 {
-		p.Spec.PolicyTypes = append(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
-	}
-}
-
-func completePolicyPorts(ports []networkingv1.NetworkPolicyPort) {
-	for i := range ports {
-		setDefault(&ports[i].Protocol, corev1.ProtocolTCP)
-	}
-}
-
-// completeEndpoints sets the defaults of the Kubernetes API reference, EndpointPort v1 core.
-//
-//lint:ignore SA1019 API servers serve the kind
-func completeEndpoints(e, _ *corev1.Endpoints) {
-	for i := range e.Subsets {
-		for j := range e.Subsets[i].Ports {
-			setIfZero(&e.Subsets[i].Ports[j].Protocol, corev1.ProtocolTCP)
-		}
-	}
-}
-
-// completeEndpointSlice sets the defaults of the Kubernetes API reference, EndpointPort v1 discovery.k8s.io.
-func completeEndpointSlice(e, _ *discoveryv1.EndpointSlice) {
-	for i := range e.Ports {
-		setDefault(&e.Ports[i].Name, "")
-		setDefault(&e.Ports[i].Protocol, corev1.ProtocolTCP)
-	}
-}
 
 // validateIngress requires what the Kubernetes API reference requires, IngressSpec v1 networking.k8s.io.
 func validateIngress(ingress, _ *networkingv1.Ingress) field.ErrorList {

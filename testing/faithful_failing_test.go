@@ -1,0 +1,124 @@
+package testing_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+)
+
+// faithful is [one] over a faithful store.
+func faithful(tc cmCase) func(t *testing.T) {
+	return func(t *testing.T) {
+		tc.Resource = settings.Object()
+		runFaithful(t, cmNodes{"case": tc})
+	}
+}
+
+func init() {
+	anyFault := rtesting.DiesAfter("create ConfigMap default/one")
+	withUID := controlled(configMap("one"))
+	withUID.OwnerReferences[0].UID = "another"
+	withVersion := settings.With(func(c *corev1.ConfigMap) { c.ResourceVersion = "5" })
+	const needs = " needs a faithful API server: make the row one of NodeTests or RootTests"
+	for name, failing := range map[string]scenario{
+		"fault over the fake client":     {run: one(cmCase{Fault: anyFault}), want: []string{"Fault" + needs}},
+		"replays over the fake client":   {run: one(cmCase{Replays: rtesting.NoReplays("x")}), want: []string{"Replays" + needs}},
+		"externals over the fake client": {run: one(cmCase{Externals: []rtesting.External{bank{}.external()}}), want: []string{"Externals" + needs}},
+		"until over the fake client":     {run: one(cmCase{Until: rtesting.Rest()}), want: []string{"Until" + needs}},
+		"fault of a root over the fake client": {
+			run: whole(rtesting.ReconcilerTestCase{Fault: anyFault}), want: []string{"Fault" + needs},
+		},
+		"external without a reset": {
+			run:  faithful(cmCase{Externals: []rtesting.External{{}}, Metadata: does(nothing)}),
+			want: []string{"Externals[0] needs a Reset and an End"},
+		},
+		"fault that does not happen": {
+			run: faithful(cmCase{Fault: anyFault, Metadata: does(nothing)}),
+			want: []string{
+				`the row cannot be replayed with DiesAfter("create ConfigMap default/one")`, "did not happen",
+			},
+		},
+		"fault of a row that expects an error": {
+			run:  faithful(cmCase{Fault: anyFault, Metadata: fails(errOops), ShouldErr: true}),
+			want: []string{"the Fault cannot be replayed: it expects an error"},
+		},
+		"fault in a row with expectations": {
+			run:      faithful(cmCase{Fault: anyFault, Metadata: makes("one"), ExpectDeletes: []rtesting.DeleteRef{deleteRef}}),
+			want:     []string{"ExpectDeletes[0] not observed"},
+			unwanted: []string{"replayed"},
+		},
+		"two versions of an object": {
+			run: faithful(cmCase{
+				Metadata: does(nothing), GivenObjects: []client.Object{pod, configMap("one")},
+				APIGivenObjects: []client.Object{pod, configMap("one", "k", "newer")},
+			}),
+			want: []string{
+				"APIGivenObjects[1], ConfigMap default/one, is another version than that of the GivenObjects",
+			},
+		},
+		"another version of the resource": {
+			run:  faithful(cmCase{Metadata: does(nothing), APIGivenObjects: []client.Object{changed}}),
+			want: []string{"APIGivenObjects[0], ConfigMap default/settings, is another version"},
+		},
+		"additional reconciles in virtual time": {
+			run: faithful(cmCase{
+				Metadata: does(nothing), VirtualTime: true, AdditionalReconciles: []cmCase{{Name: "again"}},
+			}),
+			want: []string{"a row in virtual time has no AdditionalReconciles"},
+		},
+		"no rest": {
+			run: faithful(cmCase{Until: rtesting.Rest(), Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				return reconcilers.RetrieveConfigOrDie(ctx).Patch(ctx, changed.Object(), client.RawPatch(
+					"application/merge-patch+json", []byte(`{"data":{"k":"`+cm.Data["k"]+`w"}}`)))
+			})}),
+			want: []string{"there is no rest after 20 requests"},
+		},
+		"identity that is expected": {
+			run: faithful(cmCase{
+				Metadata: makes("one"), ExpectCreates: []client.Object{withUID}, ExpectResource: withVersion.Object(),
+			}),
+			want: []string{"ExpectCreates[0] differs: ConfigMap default/one", `"another"`, `"5"`},
+		},
+		"literals without an identity": {
+			run:      faithful(cmCase{Metadata: makes("one")}),
+			want:     []string{`BlockOwnerDeletion: new(true)`},
+			unwanted: []string{"UID:"},
+		},
+		"finding": {
+			run: faithful(cmCase{
+				ExpectCreates: []client.Object{controlled(configMap("one"))},
+				Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+					_ = ensures(ctx, cm, "one")
+					return nil
+				}),
+			}),
+			want: []string{
+				"the row ends in another way\n", "story: ", "at the end: missing: ConfigMap default/one\n",
+				"To replay this alone, paste the row:\n", "// Metadata as in the row\n", "Resource: &corev1.ConfigMap{",
+				`Fault: rtesting.Fails("get ConfigMap default/one"),`,
+			},
+		},
+		"finding of a fault": {
+			run: faithful(cmCase{
+				Fault: rtesting.Fails("get ConfigMap default/one"),
+				Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+					_ = ensures(ctx, cm, "one")
+					return nil
+				}),
+			}),
+			want:     []string{`replayed with Fails("get ConfigMap default/one"), the row ends in another way`},
+			unwanted: []string{"paste", "ExpectCreates"},
+		},
+		"a mistaken flag": {
+			run: faithful(cmCase{Metadata: does(nothing)}), args: []string{"-rtesting.faults=none"},
+			want: []string{`"none": want off, default or pairs`},
+		},
+	} {
+		scenarios[name] = failing
+	}
+}

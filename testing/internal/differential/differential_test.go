@@ -1,0 +1,209 @@
+package differential_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/store"
+	"github.com/espalier-dev/espalier/testing/internal/differential"
+	"github.com/espalier-dev/espalier/testing/internal/mapped"
+)
+
+var plane controlplanetest.Shared
+
+func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
+
+// compared returns a client of both servers. Wrong makes memory answer in another way than it does.
+func compared(t *testing.T, wrong interceptor.Funcs) (client.Client, *differential.Comparison) {
+	t.Helper()
+	memory := store.New(store.Options{Scheme: clientgoscheme.Scheme})
+	if err := memory.Give(settings()); err != nil {
+		t.Fatal(err)
+	}
+	behind, err := client.NewWithWatch(plane.Config(t), client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := mapped.New(behind, mapped.Options{Revision: memory.Revision()})
+	if err := server.Give(t.Context(), memory.Objects()...); err != nil {
+		t.Fatal(err)
+	}
+	c := differential.New(server)
+	inMemory := interceptor.NewClient(memory.Client(store.ClientOptions{FieldManager: "row"}), wrong)
+	return c.Client(inMemory, server.Client(mapped.ClientOptions{FieldManager: "row"})), c
+}
+
+func settings() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "settings"}, Data: map[string]string{"k": "v"},
+	}
+}
+
+func web() *appsv1.Deployment {
+	labels := map[string]string{"app": "web"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
+			},
+		},
+	}
+}
+
+// everything makes calls of all kinds, each of which depends on the answers to those before.
+func everything(ctx context.Context, c client.Client) error {
+	cm := &corev1.ConfigMap{}
+	generated := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", GenerateName: "made-"}}
+	deployment := web()
+	list := &corev1.ConfigMapList{}
+	applied := corev1ac.ConfigMap("applied", "ns").WithData(map[string]string{"a": "b"})
+	for _, call := range []func() error{
+		func() error { return c.Get(ctx, client.ObjectKeyFromObject(settings()), cm) },
+		func() error { return c.Update(ctx, cm) },
+		func() error { cm.Data["k"] = "w"; return c.Update(ctx, cm) },
+		func() error {
+			old := cm.DeepCopy()
+			cm.Data["uid"] = string(cm.UID)
+			return c.Patch(ctx, cm, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}))
+		},
+		func() error { return c.Create(ctx, generated) },
+		func() error { return c.Create(ctx, deployment) },
+		func() error { deployment.Status.Replicas = 1; return c.Status().Update(ctx, deployment) },
+		func() error { return c.Apply(ctx, applied, client.FieldOwner("me")) },
+		func() error { return c.List(ctx, list, client.InNamespace("ns")) },
+		func() error {
+			only := client.Preconditions{UID: &generated.UID, ResourceVersion: &generated.ResourceVersion}
+			return c.Delete(ctx, generated, only)
+		},
+		func() error {
+			return client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(generated), generated))
+		},
+		func() error { return c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("ns")) },
+	} {
+		if err := call(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestWhatIsAlikeIsNoDifference(t *testing.T) {
+	t.Parallel()
+	c, comparison := compared(t, interceptor.Funcs{})
+	if err := everything(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if first, ok := comparison.First(); ok {
+		t.Errorf("differs: %s", first)
+	}
+}
+
+func TestTheFirstDifferenceIsNamed(t *testing.T) {
+	t.Parallel()
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "settings", nil)
+	for name, test := range map[string]struct {
+		wrong interceptor.Funcs
+		want  string
+	}{
+		"a default": {
+			wrong: interceptor.Funcs{Create: func(
+				ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption,
+			) error {
+				err := c.Create(ctx, obj, opts...)
+				if d, ok := obj.(*appsv1.Deployment); ok {
+					d.Spec.Strategy = appsv1.DeploymentStrategy{}
+				}
+				return err
+			}},
+			want: "create Deployment ns/web: the server sets spec.strategy.rollingUpdate, spec.strategy.type, memory does not",
+		},
+		"a value": {
+			wrong: interceptor.Funcs{Get: func(
+				ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+			) error {
+				err := c.Get(ctx, key, obj, opts...)
+				if err == nil {
+					obj.(*corev1.ConfigMap).Data["k"] = "x"
+				}
+				return err
+			}},
+			want: `get ConfigMap ns/settings: the server has data.k "v", memory "x"`,
+		},
+		"a refusal": {
+			wrong: interceptor.Funcs{Update: func(
+				context.Context, client.WithWatch, client.Object, ...client.UpdateOption,
+			) error {
+				return conflict
+			}},
+			want: "update ConfigMap ns/settings: memory refuses it (Conflict), the server does not",
+		},
+		"an acceptance": {
+			wrong: interceptor.Funcs{Get: func(
+				ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+			) error {
+				return client.IgnoreNotFound(c.Get(ctx, key, obj, opts...))
+			}},
+			want: "get ConfigMap ns/made-001: the server refuses it (NotFound), memory does not",
+		},
+		"a write without a change": {
+			wrong: interceptor.Funcs{Update: func(
+				ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption,
+			) error {
+				touched := obj.DeepCopyObject().(client.Object)
+				touched.SetLabels(map[string]string{"touched": "yes"})
+				if err := c.Update(ctx, touched); err != nil {
+					return err
+				}
+				obj.SetResourceVersion(touched.GetResourceVersion())
+				return c.Update(ctx, obj, opts...)
+			}},
+			want: "update ConfigMap ns/settings: memory writes it, the server finds no change",
+		},
+		"a list": {
+			wrong: interceptor.Funcs{List: func(
+				ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption,
+			) error {
+				return c.List(ctx, list, append(opts, client.MatchingLabels{"no": "such"})...)
+			}},
+			want: "list ConfigMap ns: the server lists [ns/applied ns/made-001 ns/settings], memory []",
+		},
+		"another error": {
+			wrong: interceptor.Funcs{Patch: func(
+				context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption,
+			) error {
+				return conflict
+			}},
+			want: "patch ConfigMap ns/settings: memory refuses it (Conflict), the server does not",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, comparison := compared(t, test.wrong)
+			// The wrong answers may end the calls early.
+			_ = everything(t.Context(), c)
+			first, ok := comparison.First()
+			if !ok || !strings.HasPrefix(first.String(), test.want) {
+				t.Errorf("got %q, want %q", first, test.want)
+			}
+			if rule := first.Rule(); strings.Contains(rule, "ns/settings:") || !strings.Contains(rule, first.Text) {
+				t.Errorf("the rule is %q", rule)
+			}
+		})
+	}
+}

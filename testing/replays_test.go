@@ -1,0 +1,131 @@
+package testing_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+)
+
+const replaysVariable = "RTESTING_REPLAYS"
+
+// attempts is how often a node was called.
+var attempts int
+
+var oneChild = []client.Object{controlled(configMap("one"))}
+
+// reported are rows by their name, and what is printed about their replays.
+var reported = map[string]struct {
+	row  cmCase
+	want string
+}{
+	"replayed":        {cmCase{Metadata: makes("one"), ExpectCreates: oneChild}, "replayed with 8 faults in "},
+	"expects failure": {cmCase{Metadata: fails(errOops), ShouldErr: true}, "not replayed: it expects an error"},
+	"expects error":   {cmCase{Metadata: fails(errOops), ExpectedErr: errOops}, "not replayed: it expects an error"},
+	"expects panic": {cmCase{
+		Metadata:    does(func(context.Context, *corev1.ConfigMap) error { panic("no") }),
+		ShouldPanic: true,
+	}, "not replayed: it expects a panic"},
+	"reactors": {cmCase{
+		Metadata: does(nothing), WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("get", "Pod")},
+	}, "not replayed: it has reactors"},
+	"builder": {cmCase{
+		Metadata: does(nothing), WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b },
+	}, "not replayed: it has a WithClientBuilder"},
+	"reason": {
+		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.NoReplays("the node throws dice")},
+		"not replayed: the node throws dice",
+	},
+	"dice": {
+		cmCase{Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+			attempts++
+			key := client.ObjectKey{Namespace: "default", Name: strconv.Itoa(attempts)}
+			return client.IgnoreNotFound(reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, key, &corev1.ConfigMap{}))
+		})},
+		"not replayed: two runs without a fault",
+	},
+	"no rest": {
+		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.Replays{Requests: 1}},
+		"not replayed: without a fault it never comes to rest",
+	},
+	"skipped faults": {
+		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.Replays{
+			Skip: []rtesting.Fault{rtesting.Fails("* ConfigMap default/*"), rtesting.DiesAfter("create ConfigMap *")},
+		}},
+		"replayed with 2 faults in ",
+	},
+}
+
+// makes is the metadata of a row that creates children of the resource unless they are there.
+func makes(names ...string) map[string]any {
+	return does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+		for _, name := range names {
+			if err := ensures(ctx, cm, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// TestReportedReplays runs in another process, which TestReplaysAreReported starts.
+func TestReportedReplays(t *testing.T) {
+	if os.Getenv(replaysVariable) == "" {
+		t.Skip("runs in a process of its own only")
+	}
+	for name, tc := range reported {
+		row := tc.row
+		row.Resource = settings.Object()
+		runFaithful(t, cmNodes{name: row})
+	}
+}
+
+// replayLines returns what a process with the arguments prints about the replays of each row.
+func replayLines(t *testing.T, args ...string) map[string]string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReportedReplays$", "-test.v")
+	command.Args = append(command.Args, args...)
+	command.Env = append(os.Environ(), replaysVariable+"=1")
+	output, _ := command.CombinedOutput()
+	lines, row := map[string]string{}, ""
+	for line := range strings.SplitSeq(string(output), "\n") {
+		if _, name, ok := strings.Cut(line, "=== RUN   TestReportedReplays/"); ok {
+			row = strings.ReplaceAll(name, "_", " ")
+		}
+		if at := regexp.MustCompile(`(not )?replayed(: | with )`).FindStringIndex(line); at != nil && row != "" {
+			lines[row] = line[at[0]:]
+		}
+	}
+	return lines
+}
+
+func TestReplaysAreReported(t *testing.T) {
+	t.Parallel()
+	lines := replayLines(t)
+	for name, tc := range reported {
+		if !strings.HasPrefix(lines[name], tc.want) {
+			t.Errorf("%s: want %q, got %q", name, tc.want, lines[name])
+		}
+	}
+	short := replayLines(t, "-test.short")["replayed"]
+	if want := "replayed with 3 faults in "; !strings.HasPrefix(short, want) {
+		t.Errorf("want %q with -short, got %q", want, short)
+	}
+	pairs := replayLines(t, "-rtesting.faults=pairs")["replayed"]
+	if n, err := strconv.Atoi(strings.Fields(pairs + " ? ? ?")[2]); err != nil || n <= 8 {
+		t.Errorf("want more than 8 replays with pairs of faults, got %q", pairs)
+	}
+	if lines := replayLines(t, "-rtesting.faults=off"); len(lines) != 0 {
+		t.Errorf("want no replays, got %q", lines)
+	}
+}
