@@ -17,6 +17,10 @@ type end struct {
 	objects map[objectKey]*object
 	// deeds are what was done to objects. Those with the same prefix of a generated name are one here.
 	deeds map[objectKey]*deeds
+	// broken says which calls broke the invariant so far.
+	broken []string
+	// refused is how often creates and deletes were refused, by the names of the calls.
+	refused map[string]int
 	// demands are the names of the calls of the last request, but for reads from a cache.
 	demands []string
 	// externals are what is outside of the clusters, as JSON.
@@ -66,9 +70,11 @@ func compareKeys(a, b objectKey) int {
 
 // end returns how the run ended. The instance may still be alive, and with it what it started.
 func (r *run) end(rested bool) *end {
-	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}, externals: r.externalStates()}
+	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}, refused: map[string]int{}}
+	e.externals = r.externalStates()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	e.broken = slices.Clone(r.broken)
 	if !rested {
 		e.restless = r.restless()
 	}
@@ -121,6 +127,9 @@ func (e *end) deedsOf(group objectKey) *deeds {
 
 // note notes what a call did to objects.
 func (e *end) note(call *call) {
+	if (call.Verb == store.Create || call.Verb == store.Delete) && !call.DryRun && call.err != nil {
+		e.refused[e.mask.names.Replace(call.name)]++
+	}
 	for _, change := range call.changes {
 		key := objectKey{change.Key, call.cluster.in()}
 		given := e.objects[key] != nil && e.objects[key].given != nil

@@ -20,6 +20,8 @@ type Options struct {
 	// somebody else wrote was lost. For a call that is still made at rest, the object is the call and the path "rest".
 	// Externals are "external", or "external 1", "external 2" if several have a state, with the path of a field.
 	Ignore func(object, path string) bool
+	// Attempts compares refused creates and deletes, too: a fault that hides what was done may lead to one.
+	Attempts bool
 	// Share explores each n-th fault only; 0 and 1 all.
 	Share int
 	// Pairs explores two faults in one run too: pairs of a sample of those that find nothing alone.
@@ -130,34 +132,39 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, err
 	for i, want := range e.ends {
 		if i > 0 {
 			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
-				return r.finding([]string{err.Error()}, true), r, nil
+				return r.finding([]string{err.Error()}, len(r.requests), true), r, nil
 			}
 		}
 		rested, err := r.toRest(ctx, 2*e.requests())
 		if err != nil {
 			return nil, nil, err
 		}
-		finding := r.finding(nil, rested)
-		if finding.Differences, err = e.differences(ctx, r, r.end(rested), want); err != nil {
+		requests := len(r.requests)
+		differences, err := e.differences(ctx, r, r.end(rested), want)
+		if err != nil {
 			return nil, nil, err
 		}
-		if len(finding.Differences) > 0 {
-			return finding, r, nil
+		if len(differences) > 0 {
+			return r.finding(differences, requests, rested), r, nil
 		}
 	}
 	return nil, r, nil
 }
 
-// finding returns what is found in a run.
-func (r *run) finding(differences []string, rested bool) *Finding {
+// finding returns what is found in a run after so many requests, and ends it.
+func (r *run) finding(differences []string, requests int, rested bool) *Finding {
+	r.stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Finding{Faults: r.faults, Story: story(r.requests, rested), Differences: differences}
+	return &Finding{Faults: r.faults, Story: story(r.requests[:requests], rested), Differences: differences}
 }
 
 // differences compares the end of a run, or of one of its steps.
 func (e *explorer) differences(ctx context.Context, r *run, got, want *end) ([]string, error) {
-	differences := append(slices.Clone(r.broken), compare(got, want, e.options.Ignore)...)
+	differences := append(slices.Clone(got.broken), compare(got, want, e.options.Ignore)...)
+	if e.options.Attempts {
+		differences = append(differences, compareAttempts(got.refused, want.refused, r.faults)...)
+	}
 	if len(differences) > 0 || len(beyond(got.demands, want.demands)) == 0 {
 		return differences, nil
 	}
@@ -187,8 +194,8 @@ func (e *explorer) once(ctx context.Context) (*run, error) {
 		end := r.end(rested)
 		e.ends = append(e.ends, end)
 		switch {
-		case len(r.broken) > 0:
-			e.report.NotReplayed = "without a fault too: " + r.broken[0]
+		case len(end.broken) > 0:
+			e.report.NotReplayed = "without a fault too: " + end.broken[0]
 		case !rested:
 			e.report.NotReplayed = "without a fault it never comes to rest: " + end.restless
 		default:

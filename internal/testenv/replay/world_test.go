@@ -206,6 +206,36 @@ func TestTimeIsThatOfTheWorld(t *testing.T) {
 	}
 }
 
+// In a bubble, the time of the world and that of code which waits by itself are one.
+func TestTimeIsThatOfTheBubble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		program := programOf(given(t, widget()), nil)
+		program.Now = time.Time{}
+		var created time.Time
+		program.Start = func(_ context.Context, w *replay.World) (replay.Instance, error) {
+			c, later := w.Client(""), w.Now().Add(time.Minute)
+			return func(context.Context) (reconcile.Result, error) {
+				if w.Now().Before(later) {
+					time.Sleep(time.Second)
+					return reconcile.Result{RequeueAfter: time.Minute}, nil
+				}
+				one := configMap("one")
+				err := c.Create(t.Context(), one)
+				if err == nil && created.IsZero() {
+					created = one.CreationTimestamp.Time
+				}
+				return reconcile.Result{}, ignoreExists(err)
+			}, nil
+		}
+		run(t, program)
+		if want := began.Add(time.Minute + time.Second); !created.Equal(want) {
+			t.Errorf("created at %s, not %s", created, want)
+		}
+	})
+}
+
 func TestADelayEndsWhenSomethingChanges(t *testing.T) {
 	t.Parallel()
 	var times []time.Time
@@ -287,36 +317,6 @@ func TestCallsMayOutliveTheirRequest(t *testing.T) {
 		}
 	}
 	left.Wait()
-}
-
-// In a bubble, the time of the world and that of code which waits by itself are one.
-func TestTimeIsThatOfTheBubble(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		program := programOf(given(t, widget()), nil)
-		program.Now = time.Time{}
-		var created time.Time
-		program.Start = func(_ context.Context, w *replay.World) (replay.Instance, error) {
-			c, later := w.Client(""), w.Now().Add(time.Minute)
-			return func(context.Context) (reconcile.Result, error) {
-				if w.Now().Before(later) {
-					time.Sleep(time.Second)
-					return reconcile.Result{RequeueAfter: time.Minute}, nil
-				}
-				one := configMap("one")
-				err := c.Create(t.Context(), one)
-				if err == nil && created.IsZero() {
-					created = one.CreationTimestamp.Time
-				}
-				return reconcile.Result{}, ignoreExists(err)
-			}, nil
-		}
-		run(t, program)
-		if want := began.Add(time.Minute + time.Second); !created.Equal(want) {
-			t.Errorf("created at %s, not %s", created, want)
-		}
-	})
 }
 
 // stubborn returns a program whose result is the same each time.
