@@ -49,7 +49,8 @@ func completeStatefulSet(s, _ *appsv1.StatefulSet) {
 }
 
 // completeDaemonSet sets the defaults of the Kubernetes API reference, DaemonSetSpec v1 apps, and the generation of the
-// template, which is an annotation, see appsv1.DeprecatedTemplateGeneration. An object that was given without it stays so.
+// template, which is an annotation, see appsv1.DeprecatedTemplateGeneration. An object that was given without it stays
+// so.
 func completeDaemonSet(d, old *appsv1.DaemonSet) {
 	spec := &d.Spec
 	completePodSpec(&spec.Template.Spec)

@@ -63,6 +63,16 @@ func create(of func(failed bool) client.Object) step {
 	return func(ctx context.Context, p *process, failed bool) error { return p.Create(ctx, of(failed)) }
 }
 
+// exposed is an object with a condition.
+func exposed(since metav1.Time) client.Object {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
+		Status: corev1.ServiceStatus{Conditions: []metav1.Condition{
+			{Type: "Exposed", Status: metav1.ConditionTrue, Reason: "HasAddress", LastTransitionTime: since},
+		}},
+	}
+}
+
 // garbage is an object whose owner is gone.
 func garbage(name string) client.Object {
 	obj := configMap(name)
@@ -315,6 +325,15 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				}
 				w.Status.Fields = nil
 				return p.Status().Update(ctx, w)
+			},
+		},
+		"the time of a condition that was given without": {
+			given: []client.Object{exposed(metav1.Time{})},
+			do: func(ctx context.Context, p *process, failed bool) error {
+				if !failed {
+					return nil
+				}
+				return p.Status().Update(ctx, exposed(metav1.NewTime(begin)))
 			},
 		},
 		"what the control plane deletes first": {

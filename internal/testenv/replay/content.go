@@ -12,8 +12,9 @@ import (
 
 // content returns what must be the same in an object at the end of all runs, as JSON. It has no metadata that a server
 // sets, and not what the fault Conflicts wrote. Times in the status say that there is one, and so does the time of the
-// deletion. The observed generation says whether it is current, and is left out where it may be that of another object.
-// What has no order in Kubernetes is sorted: conditions, finalizers and owner references.
+// deletion; conditions have no transition time. The observed generation says whether it is current, and is left out
+// where it may be that of another object. What has no order in Kubernetes is sorted: conditions, finalizers and owner
+// references.
 func content(obj client.Object, m *mask) map[string]any {
 	if obj == nil {
 		return nil
@@ -66,6 +67,8 @@ func maskStatus(status map[string]any, current int64) map[string]any {
 	conditions, _ := status["conditions"].([]any)
 	for _, condition := range conditions {
 		if fields, ok := condition.(map[string]any); ok {
+			// A condition that was given without a time gets one if it changes to and fro.
+			delete(fields, "lastTransitionTime")
 			own = append(own, fields)
 		}
 	}
