@@ -7,8 +7,8 @@
 //     A delay that a result asks for passes at once, unless there was an effect. Three requests in a row without an
 //     effect that ask for the same delay are rest: such code polls. No other request is made, so an error that the code
 //     swallows stays without a retry.
-//   - A [Step] is what others do once the run is at rest, such as an upgrade; it then runs to rest again. An [Invariant]
-//     holds after each call.
+//   - A [Step] is what others do once the run is at rest, such as an upgrade. It then runs to rest again. An
+//     [Invariant] holds after each call.
 //   - [Explore] makes two runs without a fault. If they make the same calls and come to rest, it makes one run for each
 //     fault at each call, see points.go, and compares how it ended with how they ended, see compare.go.
 //   - [Shrink] makes a finding small, for people.
