@@ -31,6 +31,10 @@ import (
 //     none if the expectation has no generation.
 //   - A type of the scheme has a status subresource if the Go type has a field Status. StatusSubResourceTypes have no
 //     effect.
+//   - A row with a Server runs there as it runs in memory: what the server assigns is mapped to what the row assumes,
+//     such as UIDs, resource versions and namespaces. What the server completes in given objects is not shown. Objects
+//     that are used past the config, through the Server itself, have other names. Package testing/apiserver runs all
+//     rows so.
 //   - A row with WithClientBuilder runs over the fake client, since that is what the builder makes.
 type NodeTests[Type client.Object] map[string]SubReconcilerTestCase[Type]
 

@@ -15,8 +15,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// assertValue asserts a field of a case that is one value. Literals returns values that may expect the actual value, the
-// shortest first; nil returns none, and the literal is the actual value.
+// assertValue asserts a field of a case that is one value. Literals returns values that may expect the actual value,
+// the shortest first; nil returns none, and the literal is the actual value.
 func assertValue[T any](
 	t *testing.T, c *ExpectConfig, field string, expected, actual T, diff func(d Differ, expected, actual T) string,
 	literals func() []T,

@@ -16,8 +16,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
-// TestRandomGarbage shows that the garbage collectors of a real control plane and of the store leave the same objects, of
-// random owners and dependents, after each of some deletions.
+// TestRandomGarbage shows that the garbage collectors of a real control plane and of the store leave the same objects,
+// of random owners and dependents, after each of some deletions.
 func TestRandomGarbage(t *testing.T) {
 	t.Parallel()
 	server := realServer{plane.Config(t)}

@@ -15,8 +15,8 @@ type podCounts struct {
 	others                  map[string]int32
 }
 
-// validateStatus requires what the Kubernetes API reference says of the counts in DeploymentStatus, ReplicaSetStatus and
-// StatefulSetStatus v1 apps: each of them is a part of all replicas, and what is available is ready.
+// validateStatus requires what the Kubernetes API reference says of the counts in DeploymentStatus, ReplicaSetStatus
+// and StatefulSetStatus v1 apps: each of them is a part of all replicas, and what is available is ready.
 func validateStatus(obj client.Object) field.ErrorList {
 	var counts podCounts
 	switch w := obj.(type) {

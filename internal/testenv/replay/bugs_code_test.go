@@ -100,6 +100,19 @@ func charge(ask func(service *counter, w *resources.Widget)) func(*counter) code
 	}
 }
 
+// readAgain makes code that reads past the cache, and twice once it remembers a failure.
+func readAgain(remember func(*process)) func(*counter) code {
+	return forWidget(func(ctx context.Context, p *process, _ *resources.Widget) error {
+		for range 1 + len(p.memory) {
+			if _, err := exists(ctx, p.live, "one"); err != nil {
+				remember(p)
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // rememberCall makes code that asks a service at rest too, once it remembers a failure.
 func rememberCall(remember func(*process)) func(*counter) code {
 	return func(*counter) code {

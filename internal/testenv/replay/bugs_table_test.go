@@ -287,6 +287,13 @@ touched although foreign: ConfigMap ns/one`,
 get Widget a · create ConfigMap one (answer lost) · error · get Widget a · rest
 at rest still: get ConfigMap ns/one (live)`,
 	},
+	"memory of an error that doubles what is read": {
+		wrong: readAgain(func(p *process) { p.memory["failed"] = "yes" }),
+		right: readAgain(func(*process) {}),
+		found: `[Fails("get ConfigMap ns/one (live)")]
+get Widget a · get ConfigMap one (live) (fails) · error · get Widget a · rest
+at rest still: get ConfigMap ns/one (live)`,
+	},
 	"memory of an error, for a service": {
 		wrong: rememberCall(func(p *process) { p.memory["failed"] = "yes" }),
 		right: rememberCall(func(*process) {}),

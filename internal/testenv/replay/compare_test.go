@@ -171,6 +171,22 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				`Widget ns/a: status.observedGeneration is "outdated", not "current"`,
 			},
 		},
+		"items with other names": {
+			do: func(ctx context.Context, p *process, failed bool) error {
+				w, err := p.widget(ctx)
+				if err != nil {
+					return err
+				}
+				w.Status.Conditions = []metav1.Condition{
+					{Type: "Ready", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()},
+				}
+				if failed {
+					w.Status.Conditions[0].Type = "Other"
+				}
+				return p.Status().Update(ctx, w)
+			},
+			want: []string{`Widget ns/a: status.conditions[0].type is "Other", not "Ready"`},
+		},
 		"what has no order": {
 			do: func(ctx context.Context, p *process, failed bool) error {
 				w, err := p.widget(ctx)

@@ -1,6 +1,7 @@
 package mapped
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +48,11 @@ func (c content) mapToServer(path []string, values map[string]any) {
 	}
 	for name, value := range values {
 		if name == "managedFields" && at(path, "metadata") {
-			continue // they come back as they were sent
+			renameOwners(value, func(uid string) string {
+				uid, _ = c.server.serverUID(uid)
+				return uid
+			})
+			continue
 		}
 		values[name] = c.toServer(append(slices.Clip(path), name), value)
 	}
@@ -109,9 +114,11 @@ func (s *Server) fromServer(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, v := range value {
-			if name != "managedFields" {
-				value[name] = s.fromServer(v)
+			if name == "managedFields" {
+				renameOwners(v, s.text)
+				continue
 			}
+			value[name] = s.fromServer(v)
 		}
 	case []any:
 		for i := range value {
@@ -121,6 +128,28 @@ func (s *Server) fromServer(value any) any {
 		return s.text(value)
 	}
 	return value
+}
+
+// ofOwner begins a managed field of an owner reference, which ends with the UID of the owner.
+const ofOwner, endOfOwner = `k:{"uid":"`, `"}`
+
+// renameOwners changes the UIDs in managed fields.
+func renameOwners(value any, rename func(uid string) string) {
+	switch value := value.(type) {
+	case []any:
+		for i := range value {
+			renameOwners(value[i], rename)
+		}
+	case map[string]any:
+		for _, name := range slices.Collect(maps.Keys(value)) {
+			renameOwners(value[name], rename)
+			if uid, ok := strings.CutPrefix(strings.TrimSuffix(name, endOfOwner), ofOwner); ok {
+				fields := value[name]
+				delete(value, name)
+				value[ofOwner+rename(uid)+endOfOwner] = fields
+			}
+		}
+	}
 }
 
 var uidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)

@@ -1,7 +1,6 @@
 package mapped
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -171,26 +170,15 @@ func (s *Server) giveManagedFields(ctx context.Context, g *given) error {
 	if len(entries) == 0 {
 		entries = []metav1.ManagedFieldsEntry{{}} // resets them
 	}
-	for i := range entries {
-		if entries[i].FieldsV1 != nil {
-			s.mapOwners(entries[i].FieldsV1)
-		}
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"managedFields": entries}})
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"managedFields": entries}})
 	if err != nil {
 		return err
 	}
-	return s.inner.Patch(ctx, g.made, client.RawPatch(types.MergePatchType, patch))
-}
-
-// mapOwners maps the UIDs by which owner references are told apart.
-func (s *Server) mapOwners(fields *metav1.FieldsV1) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for row, uid := range s.uids {
-		from, to := `\"uid\":\"`+row+`\"`, `\"uid\":\"`+uid+`\"`
-		fields.Raw = bytes.ReplaceAll(fields.Raw, []byte(from), []byte(to))
+	patch, err := g.patch(types.MergePatchType, data)
+	if err != nil {
+		return err
 	}
+	return s.inner.Patch(ctx, g.made, patch)
 }
 
 // finish deletes an object that is given as deleted, and makes the rest of its identity known.

@@ -308,21 +308,31 @@ func (r *row) seen(ctx context.Context, list client.ObjectList) client.ObjectLis
 func TestManagedFieldsAreThoseGiven(t *testing.T) {
 	t.Parallel()
 	given := settings(func(cm *corev1.ConfigMap) {
+		cm.OwnerReferences = []metav1.OwnerReference{owner("gadget", "uid-of-gadget")}
 		cm.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: "them", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
-			Time: &before, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:k":{}}}`)},
+			Time: &before, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:k":{}},` +
+				`"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"uid-of-gadget\"}":{}}}}`),
 		}}
 	})
-	r := newRow(t, namespace("ns"), given)
+	r := newRow(t, namespace("ns"), widget(), given)
+	got := &corev1.ConfigMap{}
+	r.must(r.Get(t.Context(), client.ObjectKeyFromObject(given), got))
+	r.equal("what is owned", inJSON(r, got)["metadata"], inJSON(r, given)["metadata"])
+	w := r.seen(t.Context(), &resources.WidgetList{}).(*resources.WidgetList).Items[0]
+	behind := r.seen(t.Context(), &corev1.ConfigMapList{}).(*corev1.ConfigMapList).Items[0]
+	if fields := behind.ManagedFields[0].FieldsV1.GetRawString(); !strings.Contains(fields, string(w.UID)) {
+		t.Errorf("behind, %s does not own the reference to %s", fields, w.UID)
+	}
 	err := r.Apply(t.Context(), corev1ac.ConfigMap("settings", "ns").WithData(map[string]string{"k": "x"}),
 		client.FieldOwner("me"))
 	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `"them"`) {
 		t.Errorf("got %v", err)
 	}
 	r.must(r.Apply(t.Context(), corev1ac.ConfigMap("settings", "ns"), client.FieldOwner("them")))
-	got := &corev1.ConfigMap{}
 	r.must(r.Get(t.Context(), client.ObjectKeyFromObject(given), got))
 	r.equal("what is left", got.Data, map[string]string{})
+	r.equal("the owners that are left", len(got.OwnerReferences), 0)
 }
 
 func TestWhatACacheHasNotSeenIsNotRead(t *testing.T) {
