@@ -62,11 +62,20 @@ func (p platformOf) start(_ context.Context, w *replay.World) (replay.Instance, 
 	return func(ctx context.Context) (reconcile.Result, error) { return root.Reconcile(ctx, request) }, nil
 }
 
-// watchingClient reads from a cache, as the watches of a component do. The search for instances of others in all
-// namespaces is live.
+// watchingClient reads the resource and lists objects from a cache, as an operator and the watches of a component do. It
+// is live where these are: for single objects, and for the search for instances of others in all namespaces.
 type watchingClient struct {
 	client.Client
 	live client.Reader
+}
+
+func (c watchingClient) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
+	if _, ok := object.(*resources.Assembly); ok {
+		return c.Client.Get(ctx, key, object, options...)
+	}
+	return c.live.Get(ctx, key, object, options...)
 }
 
 func (c watchingClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -114,7 +123,7 @@ func TestReplayedComponentFaults(t *testing.T) {
 	program := platformOf{"ns", "platform-x"}.replayed(t)
 	tried := map[replay.Sort]int{}
 	options := replay.Options{
-		Requests: 60, Ignore: mayDiffer, Pairs: os.Getenv("ESPALIER_FAULTS") == "all",
+		Requests: 60, Ignore: mayDiffer, Attempts: true, Pairs: os.Getenv("ESPALIER_FAULTS") == "all",
 		Skip: func(f replay.Fault) bool { tried[f.Sort]++; return false },
 	}
 	began := time.Now()
