@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"slices"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-var record = flag.Bool("record", false, "write to testdata what a real API server answers")
 
 // answer is what an API server says to a write: the object, or why it refuses.
 type answer struct {
@@ -110,11 +108,11 @@ func decoded(t *testing.T, a answers) (copied answers) {
 	return copied
 }
 
-// recordServer compares the answers of a real API server with those that are recorded, or records them if -record is
+// recordServer compares the answers of a real API server with those that are recorded, or records them if -update is
 // set.
 func recordServer(t *testing.T, table string, got answers) {
 	t.Helper()
-	if !*record {
+	if !*update {
 		compareRecorded(t, table, got)
 		return
 	}
