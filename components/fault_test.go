@@ -27,9 +27,9 @@ import (
 // each client of a type that is new.
 const faultWorkers = 24
 
-// faultStep says that each eleventh point is tried: TestReplayedComponentFaults tries all, in memory. It has no common factor
+// faultStep says that each thirteenth point is tried: TestReplayedComponentFaults tries all, in memory. It has no common factor
 // with the number of points of a write, so that each sort of fault is among the points.
-const faultStep = 11
+const faultStep = 13
 
 var faultSorts = []faultSort{diesBefore, diesAfter, failsWithout, losesAnswer, conflicts, staleRead}
 
