@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-
 // answer is what an API server says to a write: the object, or why it refuses.
 type answer struct {
 	// Object has no metadata but the generation.
