@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -99,22 +98,7 @@ func guarded(call func() error) (err error) {
 // endless reports whether the request would never return.
 func (q *request) endless() bool { return q.attempts > maxCalls }
 
-// quiet reports whether nothing calls for another request, but for a delay.
-func (q *request) quiet() bool {
-	if q.died || q.moved {
-		return false
-	}
-	if q.err != nil {
-		return errors.Is(q.err, reconcile.TerminalError(nil))
-	}
-	//lint:ignore SA1019 Code under test may still set it.
-	return !q.result.Requeue || q.result.RequeueAfter > 0
-}
-
-// delay is how long the next request waits. It does not if something else calls for it.
-func (q *request) delay() time.Duration {
-	if q.died || q.moved || q.err != nil {
-		return 0
-	}
-	return max(q.result.RequeueAfter, 0)
+// outcome is how the request ended.
+func (q *request) outcome() Outcome {
+	return Outcome{Result: q.result, Err: q.err, Moved: q.moved || q.died}
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
-// polls is how many requests in a row that change nothing and ask for the same delay are taken for rest.
-const polls = 3
-
 // run is one run of a program.
 type run struct {
 	program  Program
@@ -72,7 +69,7 @@ func newRun(program Program, faults []Fault) *run {
 // toRest makes requests until the run is at rest, and reports whether it came to rest within the limit. The error says
 // that the code did not start, or that the context is done.
 func (r *run) toRest(ctx context.Context, limit int) (bool, error) {
-	quiet, delay := 0, time.Duration(0)
+	var pace Rest
 	for range limit {
 		if err := ctx.Err(); err != nil {
 			return false, err
@@ -84,13 +81,11 @@ func (r *run) toRest(ctx context.Context, limit int) (bool, error) {
 		if errors.Is(q.err, errEndless) {
 			return false, nil
 		}
-		if quiet++; !q.quiet() || q.delay() != delay {
-			quiet, delay = 1, q.delay()
-		}
-		if q.quiet() && (delay == 0 || quiet == polls) {
+		rest, delay := pace.After(q.outcome())
+		if rest {
 			return true, nil
 		}
-		r.pass(q.delay())
+		r.pass(delay)
 	}
 	return false, nil
 }
