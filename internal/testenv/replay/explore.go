@@ -49,8 +49,8 @@ type Finding struct {
 	Differences []string
 }
 
-// Explore runs a program without a fault and with each. The error says that the code did not start without a fault, or
-// that the context is done; what was found until then is returned with it.
+// Explore runs a program without a fault and with each. The error says that a run did not begin, that the code did
+// not start without a fault, or that the context is done; what was found until then is returned with it.
 func Explore(ctx context.Context, program Program, options Options) (Report, error) {
 	e := &explorer{program: program, options: options}
 	reference, err := e.twice(ctx)
@@ -79,7 +79,7 @@ func Explore(ctx context.Context, program Program, options Options) (Report, err
 }
 
 // Run runs a program once with the faults, and compares the end with that of a run without them. Nil says that they end
-// alike. The error says that the code did not start, that the run without a fault does not come to rest, or that a
+// alike. The error says that a run did not begin, that the code did not start, that the run without a fault does not come to rest, or that a
 // fault did not happen.
 func Run(ctx context.Context, program Program, faults []Fault, options Options) (*Finding, error) {
 	e := &explorer{program: program, options: options}
@@ -127,7 +127,10 @@ func (e *explorer) replay(ctx context.Context, faults ...Fault) error {
 
 // run makes a run with faults, and compares how it ended. It is over once a step ends in another way.
 func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, error) {
-	r := newRun(e.program, faults)
+	r, err := newRun(ctx, e.program, faults)
+	if err != nil {
+		return nil, nil, err
+	}
 	defer r.stop()
 	for i, want := range e.ends {
 		if i > 0 {
@@ -178,7 +181,10 @@ func (e *explorer) differences(ctx context.Context, r *run, got, want *end) ([]s
 
 // once makes a run without a fault.
 func (e *explorer) once(ctx context.Context) (*run, error) {
-	r := newRun(e.program, nil)
+	r, err := newRun(ctx, e.program, nil)
+	if err != nil {
+		return nil, err
+	}
 	defer r.stop()
 	e.ends = nil
 	for i := range len(e.program.Steps) + 1 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/store"
+	rtime "github.com/espalier-dev/espalier/time"
 )
 
 // run is one run of a program.
@@ -34,6 +35,9 @@ type run struct {
 
 	// outside is what was outside of the clusters after the last request.
 	outside string
+
+	// ended is what Begin returned; nil once it was called.
+	ended func()
 }
 
 // cluster is a cluster of a run.
@@ -46,7 +50,8 @@ type cluster struct {
 	base int64
 }
 
-func newRun(program Program, faults []Fault) *run {
+// newRun begins a run. The error is that of Begin.
+func newRun(ctx context.Context, program Program, faults []Fault) (*run, error) {
 	r := &run{
 		program: program, clusters: map[string]*cluster{}, faults: faults,
 		happened: map[Fault]bool{}, occurrences: map[string]int{},
@@ -62,8 +67,15 @@ func newRun(program Program, faults []Fault) *run {
 	for _, external := range program.Externals {
 		external.Reset()
 	}
+	if program.Begin != nil {
+		end, err := program.Begin(rtime.StashNow(ctx, r.time()))
+		if err != nil {
+			return nil, fmt.Errorf("begin a run: %w", err)
+		}
+		r.ended = end
+	}
 	r.outside = r.externalStates()
-	return r
+	return r, nil
 }
 
 // toRest makes requests until the run is at rest, and reports whether it came to rest within the limit. The error says
@@ -132,13 +144,23 @@ func (r *run) wentOutside(q *request) bool {
 	return slices.ContainsFunc(q.calls, (*call).external)
 }
 
-// stop ends the instance.
+// stop ends the instance, and then the run. To call it again does nothing.
 func (r *run) stop() {
+	if end := r.over(); end != nil {
+		end()
+	}
+}
+
+// over ends the instance, and returns what is left of Begin, if anything is.
+func (r *run) over() func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.current != nil {
 		r.current.die()
 	}
+	end := r.ended
+	r.ended = nil
+	return end
 }
 
 // time is the time in the world.

@@ -18,6 +18,10 @@ type Program struct {
 	// Now is the time of the first request. If it is zero, the time is that of package time, and delays are slept: code
 	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
+	// Begin begins a run, once its Externals are reset, and returns what ends it; both may be nil. It is called before
+	// the first Start, and its end when the last instance is dead, exactly once, before the next run begins. The context
+	// has the time of the first request, and outlives the run. An error ends the exploration; there is no end then.
+	Begin func(ctx context.Context) (end func(), err error)
 	// Start makes an instance of the code, when a run begins and after each death. The instance works with the clients
 	// of this world alone. An error ends a run without a fault; in another it counts as a death. The context lives as
 	// long as the instance.
