@@ -131,11 +131,11 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, err
 	if err != nil {
 		return nil, nil, err
 	}
-	defer r.stop()
+	defer r.stop(ctx)
 	for i, want := range e.ends {
 		if i > 0 {
 			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
-				return r.finding([]string{err.Error()}, len(r.requests), true), r, nil
+				return r.finding(ctx, []string{err.Error()}, len(r.requests), true), r, nil
 			}
 		}
 		rested, err := r.toRest(ctx, 2*e.requests())
@@ -148,15 +148,15 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, err
 			return nil, nil, err
 		}
 		if len(differences) > 0 {
-			return r.finding(differences, requests, rested), r, nil
+			return r.finding(ctx, differences, requests, rested), r, nil
 		}
 	}
 	return nil, r, nil
 }
 
 // finding returns what is found in a run after so many requests, and ends it.
-func (r *run) finding(differences []string, requests int, rested bool) *Finding {
-	r.stop()
+func (r *run) finding(ctx context.Context, differences []string, requests int, rested bool) *Finding {
+	r.stop(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &Finding{Faults: r.faults, Story: story(r.requests[:requests], rested), Differences: differences}
@@ -185,7 +185,7 @@ func (e *explorer) once(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.stop()
+	defer r.stop(ctx)
 	e.ends = nil
 	for i := range len(e.program.Steps) + 1 {
 		if i > 0 {

@@ -48,6 +48,7 @@ func (r *run) doExternal(in *instance, name string, do func() error) error {
 	if err := r.beginExternal(in, call); err != nil {
 		return err
 	}
+	defer in.outside.Done()
 	call.err = do()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,21 +56,26 @@ func (r *run) doExternal(in *instance, name string, do func() error) error {
 	return r.finish(in, call)
 }
 
+// beginExternal is begin for a call that the instance is waited for.
 func (r *run) beginExternal(in *instance, call *call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.begin(in, call)
+	if err := r.begin(in, call); err != nil {
+		return err
+	}
+	in.outside.Add(1)
+	return nil
 }
 
 // begin notes a call. With an error it is not made.
 func (r *run) begin(in *instance, call *call) error {
-	last := r.requests[len(r.requests)-1]
-	if last.attempts++; last.endless() {
+	if in.attempts++; in.endless() {
 		runtime.Goexit()
 	}
 	if in.dead {
 		return context.Canceled
 	}
+	last := r.requests[len(r.requests)-1]
 	r.occurrences[call.name]++
 	call.occurrence = r.occurrences[call.name]
 	call.before = r.state()

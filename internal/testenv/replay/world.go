@@ -54,6 +54,9 @@ type External struct {
 	// End returns its state, to be compared with that at the end of another run; anything that can be encoded as JSON,
 	// or nil if there is none.
 	// It is also called after requests that made a call with World.Do: a state that changed keeps the run going.
+	//
+	// Neither Reset nor End is called while a call with World.Do of a dead instance goes on. End may be called while one
+	// of a live instance does that outlives its request.
 	End func() any
 }
 
