@@ -82,7 +82,7 @@ func (r *run) begin(in *instance, call *call) error {
 	call.after = call.before
 	last.calls = append(last.calls, call)
 	for _, fault := range r.faults {
-		if fault.at(call) && !r.happened[fault] {
+		if fault.at(call) && !r.happened[fault] && !r.faultless {
 			r.happened[fault] = true
 			call.fault = fault.Sort
 			break
@@ -143,7 +143,8 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 	return somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
 }
 
-// hold has the cache of a call hide the last change of the kind, and reports whether there was one.
+// hold has the cache of a call hide the last change of the kind. It reports whether there was one that the cache had not
+// shown yet.
 func (r *run) hold(call *call) bool {
 	if !call.cached() {
 		return false
@@ -155,10 +156,7 @@ func (r *run) hold(call *call) bool {
 			last = change.Revision
 		}
 	}
-	if last > 0 {
-		c.view.HoldAt(call.kind().GroupKind, last-1)
-	}
-	return last > 0
+	return last > 0 && c.view.HoldAt(call.kind().GroupKind, last-1)
 }
 
 // overwrites reports whether the call removed what somebody else wrote just before it.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,9 +23,11 @@ type run struct {
 	now      atomic.Pointer[time.Time]
 
 	// mu makes calls to clusters happen one after the other, so that what changed is known to be their effect.
-	mu          sync.Mutex
-	faults      []Fault
-	happened    map[Fault]bool
+	mu       sync.Mutex
+	faults   []Fault
+	happened map[Fault]bool
+	// faultless keeps faults from happening.
+	faultless   bool
 	occurrences map[string]int
 	requests    []*request
 	externals   int
@@ -130,8 +133,9 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range r.clusters {
-		c.store.CollectGarbage()
+	for _, name := range slices.Sorted(maps.Keys(r.clusters)) {
+		c := r.clusters[name]
+		r.collectGarbage(c)
 		q.moved = c.view.CatchUp() || q.moved
 	}
 	q.moved = q.moved || r.state().revision != before || r.outside != outside
