@@ -20,8 +20,6 @@ type Options struct {
 	// somebody else wrote was lost. For a call that is still made at rest, the object is the call and the path "rest".
 	// Externals are "external", or "external 1", "external 2" if several have a state, with the path of a field.
 	Ignore func(object, path string) bool
-	// Attempts compares refused creates and deletes, too: a fault that hides what was done may lead to one.
-	Attempts bool
 	// Share explores each n-th fault only; 0 and 1 all.
 	Share int
 	// Pairs explores two faults in one run too: pairs of a sample of those that find nothing alone.
@@ -165,9 +163,6 @@ func (r *run) finding(ctx context.Context, differences []string, requests int, r
 // differences compares the end of a run, or of one of its steps.
 func (e *explorer) differences(ctx context.Context, r *run, got, want *end) ([]string, error) {
 	differences := append(slices.Clone(got.broken), compare(got, want, e.options.Ignore)...)
-	if e.options.Attempts {
-		differences = append(differences, compareAttempts(got.refused, want.refused, r.faults)...)
-	}
 	if len(differences) > 0 || len(beyond(got.demands, want.demands)) == 0 {
 		return differences, nil
 	}

@@ -108,6 +108,10 @@ func (w *World) Store(cluster string) *store.Store { return w.run.cluster(cluste
 
 // Do makes a call to something outside of the clusters, as a call of the run. The call is its name. With a context that
 // is done it is not made.
+//
+// Each call counts as one that had an effect, also one that only reads, because nothing tells which do: an instance dies
+// after it too, and its answer is lost once. A call that is not made at rest without a fault must not be made at rest
+// with one.
 func (w *World) Do(ctx context.Context, call string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
