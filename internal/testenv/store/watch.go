@@ -51,7 +51,7 @@ func (c *Client) prepare(w *watcher, options *client.ListOptions) error {
 	if err != nil {
 		return err
 	}
-	selects, err := live.selector(r, options)
+	selects, err := live.selector(r, options, nil)
 	if err != nil {
 		return err
 	}
