@@ -48,6 +48,9 @@ type deeds struct {
 	deleted int
 	// wrote is set if something else than the status of an object that was given was written.
 	wrote bool
+	// rewrote is set if a write of something else than the status was accepted, also if it changed nothing: it changes
+	// something if somebody else wrote before.
+	rewrote bool
 	// overwrote is set if a change by somebody else was lost.
 	overwrote bool
 }
@@ -128,7 +131,11 @@ func (e *end) deedsOf(group objectKey) *deeds {
 // note notes what a call did to objects.
 func (e *end) note(call *call) {
 	if (call.Verb == store.Create || call.Verb == store.Delete) && !call.DryRun && call.err != nil {
-		e.refused[e.mask.names.Replace(call.name)]++
+		e.refused[e.mask.call(call)]++
+	}
+	if call.rewrites() && call.Subresource != "status" {
+		key := store.Key{Kind: call.Kind.GroupKind(), Namespace: call.Namespace, Name: call.Name}
+		e.deedsOf(e.mask.group(objectKey{key, call.cluster.in()})).rewrote = true
 	}
 	for _, change := range call.changes {
 		key := objectKey{change.Key, call.cluster.in()}
@@ -157,7 +164,7 @@ func (r *run) demands(m *mask) []string {
 	var demands []string
 	for _, call := range r.requests[len(r.requests)-1].calls {
 		if call.demands() {
-			demands = append(demands, m.names.Replace(call.name))
+			demands = append(demands, m.call(call))
 		}
 	}
 	slices.Sort(demands)
