@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,8 +49,7 @@ func (s *Server) Close(ctx context.Context) error {
 
 // deleteAll deletes the objects of a kind.
 func (s *Server) deleteAll(ctx context.Context, kind schema.GroupVersionKind) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	list := listOf(kind)
 	if err := s.inner.List(ctx, list); err != nil {
 		return err
 	}
