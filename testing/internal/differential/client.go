@@ -24,13 +24,15 @@ type Comparison struct {
 	// mu makes the two calls of one call of the row one step.
 	mu sync.Mutex
 	// versions are the last resource versions in memory that the row has seen, by object.
-	versions    map[store.Key]string
+	versions map[store.Key]string
+	// rests are what the server lists after a page, by the token of memory for the next one.
+	rests       map[string][]runtime.Object
 	differences []Difference
 }
 
 // New returns a comparison with a server.
 func New(server *mapped.Server) *Comparison {
-	return &Comparison{server: server, versions: map[store.Key]string{}}
+	return &Comparison{server: server, versions: map[store.Key]string{}, rests: map[string][]runtime.Object{}}
 }
 
 // Difference is what was different about a call.
@@ -127,18 +129,6 @@ func (t *tee) Get(ctx context.Context, key client.ObjectKey, obj client.Object, 
 		memory:   func() error { return t.WithWatch.Get(ctx, key, obj, opts...) },
 		server:   func() error { return t.server.Get(ctx, key, other, opts...) },
 		inMemory: obj, onServer: other,
-	})
-}
-
-// List implements [client.Client].
-func (t *tee) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	other := list.DeepCopyObject().(client.ObjectList)
-	options := (&client.ListOptions{}).ApplyOptions(opts)
-	return t.make(call{
-		Call:     t.callOf(store.List, list, options.Namespace, "", "", nil),
-		memory:   func() error { return t.WithWatch.List(ctx, list, opts...) },
-		server:   func() error { return t.server.List(ctx, other, opts...) },
-		inMemory: list, onServer: other,
 	})
 }
 
