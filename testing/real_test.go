@@ -27,6 +27,10 @@ func ordinary() cmNodes {
 	given.UID, given.ResourceVersion = "uid-of-child", "7"
 	changed := given.DeepCopy()
 	changed.Data["k"] = "w"
+	grandchild := configMap("grandchild")
+	grandchild.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "ConfigMap", Name: "child", UID: "uid-of-child", BlockOwnerDeletion: new(true),
+	}}
 	uid, version := types.UID("uid-of-child"), "7"
 	patched := `{"data":{"uid":"uid-of-child"},"metadata":{"resourceVersion":"7"}}`
 
@@ -96,6 +100,26 @@ func ordinary() cmNodes {
 				return c.Apply(ctx, corev1ac.ConfigMap("a", "default"), client.FieldOwner("me"))
 			}),
 		},
+		"waits for garbage to be collected": {
+			Resource:      parent.Object(),
+			GivenObjects:  []client.Object{given, grandchild},
+			Until:         rtesting.Rest(),
+			ExpectDeletes: []rtesting.DeleteRef{{Kind: "ConfigMap", Namespace: "default", Name: "child"}},
+			ExpectCreates: []client.Object{ownedBy(configMap("one"))},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				return replaces(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationBackground))
+			}),
+		},
+		"waits for a deletion in the foreground": {
+			Resource:      parent.Object(),
+			GivenObjects:  []client.Object{given, grandchild},
+			Until:         rtesting.Rest(),
+			ExpectDeletes: []rtesting.DeleteRef{{Kind: "ConfigMap", Namespace: "default", Name: "child"}},
+			ExpectCreates: []client.Object{ownedBy(configMap("one"))},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				return replaces(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationForeground))
+			}),
+		},
 		"does not see yet what the cache has not seen": {
 			Resource:        parent.Object(),
 			APIGivenObjects: []client.Object{given},
@@ -108,6 +132,23 @@ func ordinary() cmNodes {
 			}),
 		},
 	}
+}
+
+// replaces deletes the given child, waits until it and what it owns are gone, and makes another.
+func replaces(ctx context.Context, cm *corev1.ConfigMap, policy client.DeleteOption) error {
+	c := reconcilers.RetrieveConfigOrDie(ctx)
+	for _, name := range []string{"child", "grandchild"} {
+		there := &corev1.ConfigMap{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: cm.Namespace, Name: name}, there)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err == nil && name == "child" && there.DeletionTimestamp == nil:
+			return c.Delete(ctx, there, policy)
+		default:
+			return err
+		}
+	}
+	return ensures(ctx, cm, "one")
 }
 
 // childOf returns the given child, which must have a UID.

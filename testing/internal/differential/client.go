@@ -37,7 +37,7 @@ func New(server *mapped.Server) *Comparison {
 
 // Difference is what was different about a call.
 type Difference struct {
-	// Call is the call; zero for what was before all calls.
+	// Call is the call; zero for what was beside all calls.
 	Call store.Call
 	// Text says what is different, as far as possible as the rule that one of the servers lacks.
 	Text string
@@ -68,11 +68,11 @@ func (c *Comparison) First() (first Difference, ok bool) {
 	return c.differences[0], true
 }
 
-// Note notes why a row cannot be compared.
+// Note notes a difference beside all calls.
 func (c *Comparison) Note(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.differences = append(c.differences, Difference{Text: "the server does not take what is given: " + err.Error()})
+	c.differences = append(c.differences, Difference{Text: err.Error()})
 }
 
 // Client returns a client that makes each call with memory, and then with server. Watches are those of memory.
