@@ -165,7 +165,7 @@ func (s *Server) fieldSelector(kind schema.GroupVersionKind, selector fields.Sel
 	return mapped
 }
 
-// Watch implements [client.WithWatch].
+// Watch implements [client.WithWatch]. An object that is not of the Go type of the list is an event of type Error.
 func (c *mappedClient) Watch(
 	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
 ) (watch.Interface, error) {
@@ -187,8 +187,13 @@ func (c *mappedClient) Watch(
 		if !c.sees(kind, obj) {
 			return event, false
 		}
-		event.Object, err = c.item(kind, list, obj)
-		return event, err == nil
+		item, err := c.item(kind, list, obj)
+		if err != nil {
+			failed := apierrors.NewInternalError(err).Status()
+			return watch.Event{Type: watch.Error, Object: &failed}, true
+		}
+		event.Object = item
+		return event, true
 	}), nil
 }
 
