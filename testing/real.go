@@ -180,14 +180,20 @@ func stored(s *store.Store, chosen func(client.Object) bool) ([]client.Object, e
 // reportDifferences logs the first call of each config that a real server has answered in another way.
 func (r *caseRun) reportDifferences(t *testing.T) {
 	t.Helper()
+	compared := false
+	var rules []string
 	for _, c := range append(r.inOrder(), r.expect) {
 		comparison := c.made().comparison
 		if comparison == nil {
 			continue
 		}
+		compared = true
 		if first, ok := comparison.First(); ok {
 			t.Logf("differs from the server%s: %s", c.suffix(), strings.TrimSpace(first.String()))
-			realserver.Report(first.Rule())
+			rules = append(rules, first.Rule())
 		}
+	}
+	if compared {
+		realserver.Compared(rules...)
 	}
 }
