@@ -89,7 +89,7 @@ func row(t *testing.T) (real bool) {
 
 func TestFlagsSayWhereRowsRun(t *testing.T) {
 	config := plane.Config(t)
-	options := apiserver.Options{Definitions: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()}}
+	options := apiserver.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()}}
 	for name, test := range map[string]struct {
 		flags map[string]string
 		real  bool
@@ -129,7 +129,7 @@ func TestWithoutAServerNothingRuns(t *testing.T) {
 		options apiserver.Options
 	}{
 		"no kubeconfig":  {real: filepath.Join(t.TempDir(), "none")},
-		"no definitions": {real: kubeconfig(t, plane.Config(t)), options: apiserver.Options{CRDs: []string{"none"}}},
+		"no definitions": {real: kubeconfig(t, plane.Config(t)), options: apiserver.Options{CRDPaths: []string{"none"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFlags(t, map[string]string{"rtesting.real": test.real})
