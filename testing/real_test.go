@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -131,6 +133,34 @@ func ordinary() cmNodes {
 				return c.APIReader.Get(ctx, client.ObjectKeyFromObject(given), &corev1.ConfigMap{})
 			}),
 		},
+	}
+}
+
+// refusing is a server that does not let the grandchild be deleted.
+func refusing(t *testing.T) client.WithWatch {
+	return interceptor.NewClient(newServer(t), interceptor.Funcs{Delete: func(
+		ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption,
+	) error {
+		if options := (&client.DeleteOptions{}).ApplyOptions(opts); options.PropagationPolicy != nil {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, obj.GetName(), errOops)
+		}
+		return c.Delete(ctx, obj, opts...)
+	}})
+}
+
+func init() {
+	scenarios["garbage that a real server keeps"] = scenario{
+		run: func(t *testing.T) {
+			row := ordinary()["waits for garbage to be collected"]
+			row.Server, row.ExpectCreates = refusing(t), nil
+			row.Metadata = does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				c := reconcilers.RetrieveConfigOrDie(ctx)
+				return client.IgnoreNotFound(c.Delete(ctx, configMap("child")))
+			})
+			row.ExpectDeletes = append(row.ExpectDeletes, row.ExpectDeletes...)
+			runFaithful(t, cmNodes{"case": row})
+		},
+		want: []string{"the server does not let ConfigMap default/grandchild be collected as garbage", "oops"},
 	}
 }
 
