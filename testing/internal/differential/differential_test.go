@@ -193,6 +193,18 @@ func TestTheFirstDifferenceIsNamed(t *testing.T) {
 			}},
 			want: `get ConfigMap ns/settings: the server has data.k "v", memory "x"`,
 		},
+		"a long value": {
+			wrong: interceptor.Funcs{Get: func(
+				ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+			) error {
+				err := c.Get(ctx, key, obj, opts...)
+				if err == nil {
+					obj.(*corev1.ConfigMap).Data["k"] = strings.Repeat("é", 100)
+				}
+				return err
+			}},
+			want: `get ConfigMap ns/settings: the server has data.k "v", memory "` + strings.Repeat("é", 79) + "…",
+		},
 		"a refusal": {
 			wrong: interceptor.Funcs{Update: func(
 				context.Context, client.WithWatch, client.Object, ...client.UpdateOption,
