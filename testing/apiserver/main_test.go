@@ -31,10 +31,14 @@ type tests func() int
 
 func (run tests) Run() int { return run() }
 
-// withFlags sets flags for the test.
+// withFlags sets the flags for the test. One that is not named has its default.
 func withFlags(t *testing.T, flags map[string]string) {
 	t.Helper()
-	for name, value := range flags {
+	for _, name := range []string{"rtesting.real", "rtesting.differential"} {
+		value, ok := flags[name]
+		if !ok {
+			value = flag.Lookup(name).DefValue
+		}
 		before := flag.Lookup(name).Value.String()
 		if err := flag.Set(name, value); err != nil {
 			t.Fatal(err)
