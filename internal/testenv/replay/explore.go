@@ -47,8 +47,9 @@ type Finding struct {
 	Differences []string
 }
 
-// Explore runs a program without a fault and with each. The error says that a run did not begin, that the code did
-// not start without a fault, or that the context is done; what was found until then is returned with it.
+// Explore runs a program without a fault and with each. The error says that a run did not begin, that the code did not
+// start without a fault, or that the context is done; if a request does not return then, it names the faults that
+// happened before. What was found until then is returned with it.
 func Explore(ctx context.Context, program Program, options Options) (Report, error) {
 	e := &explorer{program: program, options: options}
 	reference, err := e.twice(ctx)
@@ -77,8 +78,8 @@ func Explore(ctx context.Context, program Program, options Options) (Report, err
 }
 
 // Run runs a program once with the faults, and compares the end with that of a run without them. Nil says that they end
-// alike. The error says that a run did not begin, that the code did not start, that the run without a fault does not come to rest, or that a
-// fault did not happen.
+// alike. The error is one of [Explore], or says that the run without a fault does not come to rest, or that a fault did
+// not happen.
 func Run(ctx context.Context, program Program, faults []Fault, options Options) (*Finding, error) {
 	e := &explorer{program: program, options: options}
 	reference, err := e.once(ctx)

@@ -143,8 +143,8 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 	return somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
 }
 
-// hold has the cache of a call hide the last change of the kind. It reports whether there was one that the cache had not
-// shown yet.
+// hold has the cache of a call hide the last change of the kind. It reports whether there was one that the cache had
+// not shown yet.
 func (r *run) hold(call *call) bool {
 	if !call.cached() {
 		return false
