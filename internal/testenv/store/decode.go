@@ -39,7 +39,7 @@ func (r *resource) decode(obj client.Object, strict bool) (client.Object, []meta
 	}
 	next = next.DeepCopyObject().(client.Object)
 	if reflect.TypeOf(next) != r.goType {
-		return nil, nil, fmt.Errorf("the copy of a %s is a %T: it needs a method DeepCopyObject of its own", r.goType, next)
+		return nil, nil, errCopy(r.goType, next)
 	}
 	truncateTimes(reflect.ValueOf(next))
 	next.GetObjectKind().SetGroupVersionKind(r.gvk)

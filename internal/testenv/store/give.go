@@ -13,7 +13,7 @@ import (
 )
 
 // Give stores objects as if they had always been there, without completing or validating what they have. It gives them
-// what they lack of the metadata that a server sets: UID, resource version (lower than Revision), generation and
+// what they lack of the metadata that a server sets: UID, resource version (not higher than Revision), generation and
 // creation time. An owner reference without a UID gets that of the object with its kind and name in the same call or in
 // the store. Namespaces that they are in are made. The error names the object; nothing is stored then.
 func (s *Store) Give(objs ...client.Object) (err error) {

@@ -148,7 +148,8 @@ func TestApplyOfYAML(t *testing.T) {
 	c := newClient(t)
 	patch := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {k: z}\n"
 	cm := configMap("one")
-	must(t, c.Patch(t.Context(), cm, client.RawPatch(types.ApplyYAMLPatchType, []byte(patch)), client.FieldOwner("one")))
+	apply := client.RawPatch(types.ApplyYAMLPatchType, []byte(patch))
+	must(t, c.Patch(t.Context(), cm, apply, client.FieldOwner("one")))
 	if cm.Data["k"] != "z" {
 		t.Errorf("answered %v", cm.Data)
 	}

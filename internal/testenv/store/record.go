@@ -106,10 +106,14 @@ func (r *record) managedFields() []metav1.ManagedFieldsEntry {
 // have no copies but those of the embedded object, which is an error.
 func replace(target, value runtime.Object) error {
 	if reflect.TypeOf(target) != reflect.TypeOf(value) {
-		return fmt.Errorf("the copy of a %T is a %T: it needs a method DeepCopyObject of its own", target, value)
+		return errCopy(reflect.TypeOf(target), value)
 	}
 	reflect.ValueOf(target).Elem().Set(reflect.ValueOf(value).Elem())
 	return nil
+}
+
+func errCopy(goType reflect.Type, value runtime.Object) error {
+	return fmt.Errorf("the copy of a %s is a %T: it needs a method DeepCopyObject of its own", goType, value)
 }
 
 // convert returns an object in another form. It does not change the object, but may share parts with it.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// firstRevision is that of an empty store. The resource versions of given objects are lower, so the first write has the
-// number 1000.
+// firstRevision is that of an empty store. The resource versions of given objects are lower, unless they are given with
+// higher ones, or there are more than fit. So the first write has the number 1000 as a rule.
 const firstRevision = 999
 
 // state is what a store has. Tables and records are replaced, never changed, so a copy of the maps is a fork.
