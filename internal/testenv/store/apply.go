@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -33,9 +34,8 @@ func (c *Client) apply(
 	if err != nil {
 		return err
 	}
-	w := write{manager: options.FieldManager, subresource: subresource, dryRun: isDryRun(options.DryRun)}
 	patch := client.RawPatch("application/apply-patch+yaml", data)
-	if err := c.patch(ctx, named, named, patch, options.Force, w); err != nil {
+	if err := c.patch(ctx, named, named, patch, options.AsPatchOptions(), subresource); err != nil {
 		return err
 	}
 	if u, ok := config.(runtime.Unstructured); ok {
@@ -126,7 +126,11 @@ func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force b
 // decodeConfig returns what is applied, with the name of the request.
 func (r *resource) decodeConfig(key client.ObjectKey, data []byte) (*unstructured.Unstructured, error) {
 	config := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &config.Object); err != nil {
+	document, err := yaml.ToJSON(data)
+	if err == nil {
+		err = utiljson.Unmarshal(document, &config.Object)
+	}
+	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
 	namespace := r.namespace(key.Namespace)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -72,14 +73,9 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errCreatePartial
 	}
-	options := (&client.CreateOptions{}).ApplyOptions(opts)
-	errs := validation.ValidateCreateOptions(options.AsCreateOptions())
-	if err := invalidOptions("CreateOptions", errs); err != nil {
+	w, err := c.creates((&client.CreateOptions{}).ApplyOptions(opts).AsCreateOptions(), "")
+	if err != nil {
 		return err
-	}
-	w := write{
-		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
-		strict: options.FieldValidation == metav1.FieldValidationStrict,
 	}
 	return c.answer(ctx, Create, obj, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.create(gvk, obj, w)
@@ -91,14 +87,9 @@ func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.U
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return errUpdatePartial
 	}
-	options := (&client.UpdateOptions{}).ApplyOptions(opts)
-	errs := validation.ValidateUpdateOptions(options.AsUpdateOptions())
-	if err := invalidOptions("UpdateOptions", errs); err != nil {
+	w, err := c.updates((&client.UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions(), "")
+	if err != nil {
 		return err
-	}
-	w := write{
-		manager: c.manager(options.FieldManager), dryRun: isDryRun(options.DryRun),
-		strict: options.FieldValidation == metav1.FieldValidationStrict,
 	}
 	return c.answer(ctx, Update, obj, obj, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.update(gvk, obj, w)
@@ -110,30 +101,45 @@ func (c *Client) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
 ) error {
 	options := (&client.PatchOptions{}).ApplyOptions(opts)
-	w := write{
-		manager: options.FieldManager, dryRun: isDryRun(options.DryRun),
-		strict: options.FieldValidation == metav1.FieldValidationStrict,
+	return c.patch(ctx, obj, obj, patch, options.AsPatchOptions(), "")
+}
+
+// creates returns how a create with the options writes.
+func (c *Client) creates(options *metav1.CreateOptions, subresource string) (write, error) {
+	return c.write(options.FieldManager, options.FieldValidation, options.DryRun, subresource),
+		invalidOptions("CreateOptions", validation.ValidateCreateOptions(options))
+}
+
+// updates returns how an update with the options writes.
+func (c *Client) updates(options *metav1.UpdateOptions, subresource string) (write, error) {
+	return c.write(options.FieldManager, options.FieldValidation, options.DryRun, subresource),
+		invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(options))
+}
+
+func (c *Client) write(manager, fieldValidation string, dryRun []string, subresource string) write {
+	return write{
+		manager: c.manager(manager), subresource: subresource, dryRun: isDryRun(dryRun),
+		strict: fieldValidation == metav1.FieldValidationStrict,
 	}
-	return c.patch(ctx, obj, obj, patch, options.Force, w)
 }
 
 // patch patches the object with the name of obj. Body is what the patch is computed from, and what is filled.
 func (c *Client) patch(
-	ctx context.Context, obj, body client.Object, p client.Patch, force *bool, w write,
+	ctx context.Context, obj, body client.Object, p client.Patch, options *metav1.PatchOptions, subresource string,
 ) error {
 	data, err := p.Data(body)
 	if err != nil {
 		return err
 	}
-	request, verb := patchRequest{patchType: p.Type(), data: data, force: force != nil && *force}, Patch
+	request, verb := patchRequest{patchType: p.Type(), data: data, force: ptr.Deref(options.Force, false)}, Patch
 	if request.isApply() {
 		verb = Apply
 	}
-	sent := &metav1.PatchOptions{Force: force, FieldManager: cmp.Or(w.manager, c.options.FieldManager)}
-	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(sent, p.Type())); err != nil {
+	options.FieldManager = cmp.Or(options.FieldManager, c.options.FieldManager)
+	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(options, p.Type())); err != nil {
 		return err
 	}
-	w.manager = c.manager(w.manager)
+	w := c.write(options.FieldManager, options.FieldValidation, options.DryRun, subresource)
 	key := client.ObjectKeyFromObject(obj)
 	return c.answer(ctx, verb, obj, body, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.store.patch(gvk, key, request, w)

@@ -38,6 +38,9 @@ func (r *resource) decode(obj client.Object, strict bool) (client.Object, []meta
 		next = converted
 	}
 	next = next.DeepCopyObject().(client.Object)
+	if reflect.TypeOf(next) != r.goType {
+		return nil, nil, errCopy(r.goType, next)
+	}
 	truncateTimes(reflect.ValueOf(next))
 	next.GetObjectKind().SetGroupVersionKind(r.gvk)
 	sent := next.GetManagedFields()

@@ -41,6 +41,10 @@ func (c *Client) DeleteAllOf(ctx context.Context, obj client.Object, opts ...cli
 		return err
 	}
 	options := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
+	errs := validation.ValidateDeleteOptions(options.AsDeleteOptions())
+	if err := invalidOptions("DeleteOptions", errs); err != nil {
+		return err
+	}
 	call := c.call(DeleteCollection, gvk, client.ObjectKey{Namespace: options.Namespace})
 	call.DryRun = isDryRun(options.DryRun)
 	return c.run(ctx, call, func() error { return c.deleteCollection(gvk, options) })

@@ -13,12 +13,18 @@ import (
 )
 
 // Give stores objects as if they had always been there, without completing or validating what they have. It gives them
-// what they lack of the metadata that a server sets: UID, resource version (lower than Revision), generation and
+// what they lack of the metadata that a server sets: UID, resource version (not higher than Revision), generation and
 // creation time. An owner reference without a UID gets that of the object with its kind and name in the same call or in
-// the store. Namespaces that they are in are made. The error names the object.
-func (s *Store) Give(objs ...client.Object) error {
+// the store. Namespaces that they are in are made. The error names the object; nothing is stored then.
+func (s *Store) Give(objs ...client.Object) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := s.state.fork()
+	defer func() {
+		if err != nil {
+			s.state = before
+		}
+	}()
 	s.state.collected = 0
 	given := make([]*record, len(objs))
 	for _, definitions := range []bool{true, false} {
@@ -95,6 +101,9 @@ func (st *state) giveMetadata(r *resource, obj client.Object) error {
 		if err != nil || number <= 0 {
 			return fmt.Errorf("the resource version %q is no number, as those of an API server are", version)
 		}
+		if number < firstRevision {
+			st.taken[number] = true
+		}
 		st.revision = max(st.revision, number)
 		return nil
 	}
@@ -105,25 +114,12 @@ func (st *state) giveMetadata(r *resource, obj client.Object) error {
 // versionToGive returns a resource version that no object has. There are many that are lower than those of changes.
 func (st *state) versionToGive() int64 {
 	for st.given < firstRevision-1 {
-		if st.given++; !st.hasVersion(st.given) {
+		if st.given++; !st.taken[st.given] {
 			return st.given
 		}
 	}
 	st.revision++
 	return st.revision
-}
-
-// hasVersion reports whether an object has a resource version.
-func (st *state) hasVersion(version int64) bool {
-	text := strconv.FormatInt(version, 10)
-	for _, t := range st.tables {
-		for _, r := range t {
-			if r.object.GetResourceVersion() == text {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // giveOwners completes owner references. The object belongs to nobody else yet. The caller holds the lock.

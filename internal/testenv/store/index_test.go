@@ -58,14 +58,15 @@ func TestIndexesGetCopies(t *testing.T) {
 	t.Parallel()
 	kind := appVersion.WithKind("Widget")
 	s := newStore(t, widgets(), widget("one"))
-	c := s.Client(store.ClientOptions{View: store.NewView(), Indexes: map[schema.GroupKind]map[string]client.IndexerFunc{
-		kind.GroupKind(): {"color": func(obj client.Object) []string {
-			u := obj.(*unstructured.Unstructured)
-			color, _, _ := unstructured.NestedString(u.Object, "spec", "color")
-			delete(u.Object, "spec")
-			return []string{color}
-		}},
-	}})
+	colors := map[string]client.IndexerFunc{"color": func(obj client.Object) []string {
+		u := obj.(*unstructured.Unstructured)
+		color, _, _ := unstructured.NestedString(u.Object, "spec", "color")
+		delete(u.Object, "spec")
+		return []string{color}
+	}}
+	c := s.Client(store.ClientOptions{
+		View: store.NewView(), Indexes: map[schema.GroupKind]map[string]client.IndexerFunc{kind.GroupKind(): colors},
+	})
 	for range 2 {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)

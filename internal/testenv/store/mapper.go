@@ -1,12 +1,15 @@
 package store
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
@@ -39,10 +42,18 @@ func (s *Store) Resources() []*metav1.APIResourceList {
 	return all
 }
 
+// singular is the name of one object in the resource.
+func (r *resource) singular() string {
+	if r.definition != nil && r.definition.Spec.Names.Singular != "" {
+		return r.definition.Spec.Names.Singular
+	}
+	return strings.ToLower(r.gvk.Kind)
+}
+
 // discovered returns the resource and its status.
 func (r *resource) discovered() []metav1.APIResource {
 	found := []metav1.APIResource{{
-		Name: r.resource.Resource, SingularName: strings.ToLower(r.gvk.Kind), Kind: r.gvk.Kind,
+		Name: r.resource.Resource, SingularName: r.singular(), Kind: r.gvk.Kind,
 		Group: r.gvk.Group, Version: r.gvk.Version, Namespaced: r.scope != registry.Cluster,
 		Verbs: metav1.Verbs{
 			"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
@@ -117,17 +128,27 @@ func (m mapper) ResourceSingularizer(resource string) (string, error) {
 	return m.listed().ResourceSingularizer(resource)
 }
 
-// listed returns a mapper with all kinds. Few ask for it, and it takes a while.
+// listed returns a mapper with all kinds. Few ask for it, and it takes a while. Where several groups have a resource,
+// the core group is preferred, and then the first in the alphabet; where several versions have it, the stored one.
 func (m mapper) listed() meta.RESTMapper {
 	listed := meta.NewDefaultRESTMapper(nil)
+	preferred := map[schema.GroupVersion]bool{}
 	m.store.mu.RLock()
 	defer m.store.mu.RUnlock()
 	for _, versions := range m.store.served() {
 		for _, r := range versions {
 			mapping := r.mapping(m.store.state.tables[r.gvk.GroupKind()])
-			singular := mapping.Resource.GroupVersion().WithResource(strings.ToLower(r.gvk.Kind))
+			singular := mapping.Resource.GroupVersion().WithResource(r.singular())
 			listed.AddSpecific(r.gvk, mapping.Resource, singular, mapping.Scope)
+			preferred[r.stored.GroupVersion()] = true
 		}
 	}
-	return listed
+	prioritized := meta.PriorityRESTMapper{Delegate: listed}
+	for _, gv := range slices.SortedFunc(maps.Keys(preferred), func(a, b schema.GroupVersion) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), -version.CompareKubeAwareVersionStrings(a.Version, b.Version))
+	}) {
+		prioritized.ResourcePriority = append(prioritized.ResourcePriority, gv.WithResource(meta.AnyResource))
+		prioritized.KindPriority = append(prioritized.KindPriority, gv.WithKind(meta.AnyKind))
+	}
+	return prioritized
 }

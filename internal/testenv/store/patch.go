@@ -1,9 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -51,6 +55,9 @@ func (s *Store) patch(
 		return s.patchScale(r, live, p, w)
 	}
 	content, err := live.content(gvk.GroupVersion())
+	if err == nil && bytes.Contains(p.data, []byte("managedFields")) {
+		content, err = live.withEntries(content)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +73,24 @@ func (s *Store) patch(
 		return nil, err
 	}
 	return s.replace(r, live, next, w, sent)
+}
+
+// withEntries returns the content of an object with its managed fields.
+func (r *record) withEntries(content map[string]any) (map[string]any, error) {
+	entries := []any{}
+	for _, entry := range r.fields.Entries() {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entry)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		entries = append(entries, fields)
+	}
+	content = maps.Clone(content)
+	metadata, _ := content["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	metadata["managedFields"] = entries
+	content["metadata"] = metadata
+	return content, nil
 }
 
 // decodePatched is decode for the content after a patch.
@@ -168,6 +193,16 @@ func mergePatched(content, patch map[string]any) map[string]any {
 	return merged
 }
 
+// The errors of a strategic merge patch for which an API server has a status.
+var (
+	malformedPatch = []error{
+		mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList,
+		mergepatch.ErrBadPatchFormatForRetainKeys, mergepatch.ErrBadPatchFormatForSetElementOrderList,
+		mergepatch.ErrUnsupportedStrategicMergePatchFormat,
+	}
+	unprocessablePatch = []error{mergepatch.ErrNoListOfLists, mergepatch.ErrPatchContentNotMatchRetainKeys}
+)
+
 func (r *resource) strategicallyPatched(content map[string]any, data []byte) (map[string]any, error) {
 	empty := r.New()
 	if _, ok := empty.(runtime.Unstructured); ok || !r.builtIn {
@@ -178,8 +213,14 @@ func (r *resource) strategicallyPatched(content map[string]any, data []byte) (ma
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content), patch, empty)
-	if err != nil {
-		return nil, unknown(err)
+	switch {
+	case err == nil:
+		return merged, nil
+	case slices.Contains(malformedPatch, err):
+		return nil, apierrors.NewBadRequest(err.Error())
+	case slices.Contains(unprocessablePatch, err):
+		return nil, apierrors.NewGenericServerResponse(
+			http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
-	return merged, nil
+	return nil, unknown(err)
 }

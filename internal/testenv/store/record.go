@@ -84,7 +84,9 @@ func (r *record) copyTo(obj client.Object, version schema.GroupVersion) error {
 	if err != nil {
 		return err
 	}
-	replace(obj, shown.DeepCopyObject())
+	if err := replace(obj, shown.DeepCopyObject()); err != nil {
+		return err
+	}
 	if r.shown {
 		obj.SetManagedFields(r.managedFields())
 	}
@@ -100,8 +102,19 @@ func (r *record) managedFields() []metav1.ManagedFieldsEntry {
 	return entries
 }
 
-// replace gives the object behind one pointer the value of that behind another of the same type.
-func replace(target, value any) { reflect.ValueOf(target).Elem().Set(reflect.ValueOf(value).Elem()) }
+// replace gives the object behind one pointer the value of that behind another. A Go type that embeds an object may
+// have no copies but those of the embedded object, which is an error.
+func replace(target, value runtime.Object) error {
+	if reflect.TypeOf(target) != reflect.TypeOf(value) {
+		return errCopy(reflect.TypeOf(target), value)
+	}
+	reflect.ValueOf(target).Elem().Set(reflect.ValueOf(value).Elem())
+	return nil
+}
+
+func errCopy(goType reflect.Type, value runtime.Object) error {
+	return fmt.Errorf("the copy of a %s is a %T: it needs a method DeepCopyObject of its own", goType, value)
+}
 
 // convert returns an object in another form. It does not change the object, but may share parts with it.
 func convert(obj client.Object, f form) (client.Object, error) {

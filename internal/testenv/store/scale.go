@@ -174,7 +174,6 @@ func (s *Store) replaceScale(r *resource, live *record, scale *autoscalingv1.Sca
 	if err := checkUID(r, live, scale); err != nil {
 		return nil, err
 	}
-	w.subresource = ""
 	after, err := s.replace(r, live, next, w, nil)
 	if err != nil {
 		return nil, err

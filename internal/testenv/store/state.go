@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// firstRevision is that of an empty store. The resource versions of given objects are lower, so the first write has the
-// number 1000.
+// firstRevision is that of an empty store. The resource versions of given objects are lower, unless they are given with
+// higher ones, or there are more than fit. So the first write has the number 1000 as a rule.
 const firstRevision = 999
 
 // state is what a store has. Tables and records are replaced, never changed, so a copy of the maps is a fork.
@@ -23,7 +23,9 @@ type state struct {
 	// collected is the revision at which there was no garbage; 0 if that is not known.
 	collected int64
 	tables    map[schema.GroupKind]table
-	// ended counts the objects of a name that are gone. The map is replaced, never changed.
+	// taken are the resource versions of given objects that had one, as far as they are lower than firstRevision.
+	taken map[int64]bool
+	// ended counts the objects of a name that are gone.
 	ended map[Key]int
 	// definitions has the versions of the kinds that are, or were, defined; nil if they are not any more. The map is
 	// replaced, never changed.
@@ -50,12 +52,16 @@ func (c change) record() *record {
 func (c change) key() Key { return c.record().key() }
 
 func newState() state {
-	return state{revision: firstRevision, tables: map[schema.GroupKind]table{}}
+	return state{
+		revision: firstRevision, tables: map[schema.GroupKind]table{}, taken: map[int64]bool{}, ended: map[Key]int{},
+	}
 }
 
 func (st *state) fork() state {
 	fork := *st
 	fork.tables = maps.Clone(st.tables)
+	fork.ended = maps.Clone(st.ended)
+	fork.taken = maps.Clone(st.taken)
 	fork.journal = slices.Clip(st.journal)
 	return fork
 }
@@ -104,12 +110,7 @@ func (st *state) put(r *record) {
 func (st *state) remove(r *record) {
 	key := r.key()
 	st.tables[key.Kind] = st.tables[key.Kind].without(r)
-	ended := maps.Clone(st.ended)
-	if ended == nil {
-		ended = map[Key]int{}
-	}
-	ended[key]++
-	st.ended = ended
+	st.ended[key]++
 }
 
 // table has the records of a kind in the order of their keys, namespace/name, as an API server lists them. It is

@@ -21,8 +21,8 @@ type Options struct {
 	// Now is the time of writes; nil is the real time.
 	Now func() time.Time
 	// ManagedFields says that objects are always answered with their managed fields. By default an object is once
-	// something was applied to it, or if it was given with managed fields: to compute them costs more than anything
-	// else.
+	// something was applied to it, or managed fields were sent or given with it: to compute them costs more than
+	// anything else.
 	ManagedFields bool
 }
 

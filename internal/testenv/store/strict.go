@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,9 +20,9 @@ func (r *resource) checkFields(content map[string]any) error {
 	known.Object = runtime.DeepCopyJSON(content)
 	r.PrepareForCreate(known)
 	var errs []error
-	for name, value := range content {
+	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if name != "metadata" && name != "status" {
-			errs = append(errs, unknownFields(name, value, known.Object[name])...)
+			errs = append(errs, unknownFields(name, content[name], known.Object[name])...)
 		}
 	}
 	if len(errs) == 0 {
@@ -38,11 +40,14 @@ func unknownFields(path string, sent, left any) (errs []error) {
 		if !ok {
 			return []error{fmt.Errorf("unknown field %q", path)}
 		}
-		for name, value := range sent {
-			errs = append(errs, unknownFields(path+"."+name, value, fields[name])...)
+		for _, name := range slices.Sorted(maps.Keys(sent)) {
+			errs = append(errs, unknownFields(path+"."+name, sent[name], fields[name])...)
 		}
 	case []any:
-		items, _ := left.([]any)
+		items, ok := left.([]any)
+		if !ok {
+			return []error{fmt.Errorf("unknown field %q", path)}
+		}
 		for i := range min(len(sent), len(items)) {
 			errs = append(errs, unknownFields(fmt.Sprintf("%s[%d]", path, i), sent[i], items[i])...)
 		}

@@ -44,10 +44,9 @@ func (c *subresourceClient) Get(
 func (c *subresourceClient) Create(
 	ctx context.Context, obj, subresource client.Object, opts ...client.SubResourceCreateOption,
 ) error {
-	options := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
-	w := write{
-		manager:     c.client.manager(options.FieldManager),
-		subresource: c.name, dryRun: isDryRun(options.DryRun),
+	w, err := c.client.creates((&client.SubResourceCreateOptions{}).ApplyOptions(opts).AsCreateOptions(), c.name)
+	if err != nil {
+		return err
 	}
 	name(subresource, obj)
 	return c.client.answer(ctx, Create, obj, subresource, w, func(gvk schema.GroupVersionKind) (*record, error) {
@@ -63,14 +62,14 @@ func (c *subresourceClient) Update(
 		return errStatusOfPartial
 	}
 	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
+	w, err := c.client.updates(options.AsUpdateOptions(), c.name)
+	if err != nil {
+		return err
+	}
 	body := obj
 	if options.SubResourceBody != nil {
 		body = options.SubResourceBody
 		name(body, obj)
-	}
-	w := write{
-		manager:     c.client.manager(options.FieldManager),
-		subresource: c.name, dryRun: isDryRun(options.DryRun),
 	}
 	return c.client.answer(ctx, Update, obj, body, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		if c.name == scaleSubresource {
@@ -89,8 +88,7 @@ func (c *subresourceClient) Patch(
 	if options.SubResourceBody != nil {
 		body = options.SubResourceBody
 	}
-	w := write{manager: options.FieldManager, subresource: c.name, dryRun: isDryRun(options.DryRun)}
-	return c.client.patch(ctx, obj, body, patch, options.Force, w)
+	return c.client.patch(ctx, obj, body, patch, options.AsPatchOptions(), c.name)
 }
 
 // Apply implements [client.SubResourceWriter].

@@ -24,6 +24,14 @@ type write struct {
 	strict bool
 }
 
+// part is the subresource as a [registry.Strategy] knows it. A scale is a part of the object itself.
+func (w write) part() string {
+	if w.subresource == scaleSubresource {
+		return ""
+	}
+	return w.subresource
+}
+
 // create stores a new object.
 func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) (*record, error) {
 	s.mu.Lock()
@@ -122,7 +130,7 @@ func (s *Store) replace(
 	if err != nil {
 		return nil, err
 	}
-	v, err := decideUpdate(r, before, next, w.subresource)
+	v, err := decideUpdate(r, before, next, w.part())
 	if err != nil {
 		return nil, err
 	}
