@@ -25,7 +25,7 @@ func TestRandomGarbage(t *testing.T) {
 	var wg sync.WaitGroup
 	for round := *seed; round < *seed+*rounds; round++ {
 		wg.Go(func() {
-			namespace := fmt.Sprintf("garbage%05d", round)
+			namespace := fmt.Sprintf("garbage%02d-%05d", runs.Add(1), round)
 			var states []string
 			run := func(newCluster func() (cluster, error), reached func(p *probe) bool) string {
 				c := check{"", func(p *probe) { randomGarbage(p, round, reached) }}

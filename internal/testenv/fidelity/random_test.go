@@ -57,14 +57,11 @@ func TestRandomCalls(t *testing.T) {
 type differential struct {
 	t             *testing.T
 	server, store func() (cluster, error)
-	// runs counts the namespaces.
-	runs int
 }
 
 // differ returns the first call that is answered differently, -1 if there is none, and the answers.
 func (r *differential) differ(calls []randomCall) (n int, real, store string) {
-	r.runs++
-	namespace := fmt.Sprintf("random%05d", r.runs)
+	namespace := fmt.Sprintf("random%05d", runs.Add(1))
 	on := func(newCluster func() (cluster, error)) (answers []string) {
 		c := check{"", func(p *probe) {
 			s := &session{probe: p, uids: map[string]string{}, versions: map[string]string{}}

@@ -8,8 +8,8 @@
 // again for the next write.
 //
 // Everything here is safe for concurrent use. No object that is passed in is changed, and none may be changed later by
-// the caller: the managed fields of a write are computed from it when they are wanted. Managed fields in a stored
-// object are ignored.
+// the caller: the managed fields of a write are computed from it when they are wanted. The same goes for [Write].Sent.
+// Managed fields in a stored object are ignored.
 package fieldmanager
 
 import (
@@ -44,7 +44,7 @@ type Write struct {
 	Time time.Time
 	// Sent are the managed fields in an update request; nil if it has none. They take the place of those of the
 	// object, and so hand fields to another manager. A list that is empty, or has one empty entry, resets them. They
-	// are ignored if they are invalid, and for a subresource.
+	// are ignored if they are invalid, and for a subresource. The caller may not change them later.
 	Sent []metav1.ManagedFieldsEntry
 }
 

@@ -3,6 +3,7 @@ package fieldmanager_test
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -22,19 +23,17 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 )
 
+var sequences = flag.Uint64("sequences", 12, "how many random sequences of writes are tried for each kind")
+
 // TestManagedFieldsAreThoseOfAnAPIServer makes random writes with this package and with the field manager of an API
 // server. Results, managed fields and errors have to be equal.
 func TestManagedFieldsAreThoseOfAnAPIServer(t *testing.T) {
 	t.Parallel()
-	sequences := uint64(40)
-	if testing.Short() {
-		sequences = 10
-	}
 	fieldmanager.BuiltIn() // Outside of the bubbles.
 	for name, kind := range testKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range sequences {
+			for seed := range *sequences {
 				m := fieldmanager.New(kind.GroupVersionKind, kind.converter, kind.create)
 				for range 2 { // The second time, applies are known.
 					synctest.Test(t, func(t *testing.T) { compareSequence(t, kind, m, rand.New(rand.NewPCG(seed, 0))) })

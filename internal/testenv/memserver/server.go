@@ -116,6 +116,7 @@ func (s *Server) Add(obj runtime.Object) error {
 		if entries := next.GetManagedFields(); entries == nil {
 			r.history = []revision{{next, fieldmanager.BeforeFirstApply}}
 		} else if fields, err := fieldmanager.Decode(entries); err == nil {
+			// Tables have always accepted objects with invalid managed fields. They are taken for none.
 			r.fields = fields
 		}
 		s.put(gvr, r, watch.Added)

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/version"
-	clientgoapply "k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // BuiltIn returns a kind that each API server has, in the versions that a current one serves: those that are generally
@@ -167,22 +167,4 @@ func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource stri
 }
 
 // Converter implements [Strategy].
-func (s builtInStrategy) Converter() managedfields.TypeConverter { return published{} }
-
-// published has the merge schemas of the built-in kinds. Parsing them takes a while, so it is done when they are
-// needed.
-type published struct{}
-
-var publishedConverter = sync.OnceValue(func() managedfields.TypeConverter {
-	return clientgoapply.NewTypeConverter(scheme())
-})
-
-// ObjectToTyped implements [managedfields.TypeConverter].
-func (published) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	return publishedConverter().ObjectToTyped(obj, opts...)
-}
-
-// TypedToObject implements [managedfields.TypeConverter].
-func (published) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
-	return publishedConverter().TypedToObject(value)
-}
+func (s builtInStrategy) Converter() managedfields.TypeConverter { return fieldmanager.BuiltIn() }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,9 +36,9 @@ func validateSecret(s, old *corev1.Secret) field.ErrorList {
 	data := field.NewPath("data")
 	var errs field.ErrorList
 	size := 0
-	for key, value := range s.Data {
+	for _, key := range slices.Sorted(maps.Keys(s.Data)) {
 		errs = append(errs, validateConfigKey(data, key)...)
-		size += len(value)
+		size += len(s.Data[key])
 	}
 	if size > corev1.MaxSecretSize {
 		errs = append(errs, field.TooLong(data, "", corev1.MaxSecretSize))
@@ -93,16 +94,16 @@ func validateConfigMap(c, old *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	data, binaryData := field.NewPath("data"), field.NewPath("binaryData")
 	size := 0
-	for key, value := range c.Data {
+	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
 		errs = append(errs, validateConfigKey(data, key)...)
 		if _, ok := c.BinaryData[key]; ok {
 			errs = append(errs, field.Invalid(data.Key(key), key, "duplicate of key present in binaryData"))
 		}
-		size += len(value)
+		size += len(c.Data[key])
 	}
-	for key, value := range c.BinaryData {
+	for _, key := range slices.Sorted(maps.Keys(c.BinaryData)) {
 		errs = append(errs, validateConfigKey(binaryData, key)...)
-		size += len(value)
+		size += len(c.BinaryData[key])
 	}
 	if size > corev1.MaxSecretSize {
 		errs = append(errs, field.TooLong(nil, "", corev1.MaxSecretSize))

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -159,13 +161,15 @@ func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], at *f
 // validateResources requires amounts that are not negative, and requests within the limits.
 func validateResources(resources *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, limit := range resources.Limits {
+	for _, name := range slices.Sorted(maps.Keys(resources.Limits)) {
+		limit := resources.Limits[name]
 		if limit.Sign() < 0 {
 			errs = append(errs, field.Invalid(at.Child("limits").Key(string(name)), limit.String(),
 				"must be greater than or equal to 0"))
 		}
 	}
-	for name, request := range resources.Requests {
+	for _, name := range slices.Sorted(maps.Keys(resources.Requests)) {
+		request := resources.Requests[name]
 		if request.Sign() < 0 {
 			errs = append(errs, field.Invalid(at.Child("requests").Key(string(name)), request.String(),
 				"must be greater than or equal to 0"))

@@ -60,9 +60,19 @@ func server(t *testing.T) (client.WithWatch, string) {
 func establish(t *testing.T, c client.Client, definition *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	definition = definition.DeepCopy()
-	if err := c.Create(t.Context(), definition); err != nil {
-		t.Fatal(err)
-	}
+	created := definition.DeepCopy()
+	// A test that runs again may meet the definition of the run before, which is being deleted.
+	eventually(t.Context(), t, func(ctx context.Context) bool {
+		err := c.Create(ctx, definition)
+		if err == nil {
+			return true
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+		definition = created.DeepCopy()
+		return false
+	})
 	t.Cleanup(func() {
 		// The context of the test has ended.
 		ctx := context.Background()

@@ -3,6 +3,7 @@ package registry
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -53,11 +54,11 @@ func positive[T ~int32 | ~int64](at *field.Path, value *T) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, int64(*value), "must be greater than 0")}
 }
 
-// ratchet leaves out the errors that the object had before: what was stored once may stay as it is.
+// ratchet leaves out the errors that the object had before, of the same value: what was stored once may stay as it is.
 func ratchet(errs, before field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(errs, func(err *field.Error) bool {
 		return slices.ContainsFunc(before, func(b *field.Error) bool {
-			return err.Type == b.Type && err.Field == b.Field
+			return err.Type == b.Type && err.Field == b.Field && equality.Semantic.DeepEqual(err.BadValue, b.BadValue)
 		})
 	})
 }

@@ -29,6 +29,14 @@ func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.Erro
 	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at)
 }
 
+// withoutUsual returns the object, without its labels if these are usual.
+func withoutUsual(obj metav1.Object) metav1.Object {
+	if areUsual(obj.GetLabels()) {
+		return unlabelled{obj}
+	}
+	return obj
+}
+
 // unlabelled is an object without its labels.
 type unlabelled struct{ metav1.Object }
 

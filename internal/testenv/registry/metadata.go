@@ -41,11 +41,7 @@ func keepMetadata(obj, old client.Object) {
 
 func validateMetadata(obj client.Object, scope Scope, name nameRule) field.ErrorList {
 	namespaced := scope == Namespaced || scope == AnyScope && obj.GetNamespace() != ""
-	var checked metav1.Object = obj
-	if areUsual(obj.GetLabels()) {
-		checked = unlabelled{obj}
-	}
-	return apivalidation.ValidateObjectMetaAccessor(checked, namespaced, name, metadata)
+	return apivalidation.ValidateObjectMetaAccessor(withoutUsual(obj), namespaced, name, metadata)
 }
 
 // validateMetadataUpdate accepts what was wrong with old already.
@@ -54,7 +50,7 @@ func validateMetadataUpdate(obj, old client.Object, scope Scope, name nameRule) 
 	if len(errs) > 0 {
 		errs = ratchet(errs, validateMetadata(old, scope, name))
 	}
-	return append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)...)
+	return append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(withoutUsual(obj), old, metadata)...)
 }
 
 // validateFinalizers requires a domain in the name of a finalizer, but for those of Kubernetes itself. It concerns the

@@ -3,10 +3,10 @@ package registry
 import (
 	"hash/fnv"
 	"net/netip"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // completeService sets the defaults of the Kubernetes API reference, ServiceSpec v1 core, and allocates addresses and
@@ -99,6 +99,8 @@ const (
 	nodePorts = lastNodePort - firstNodePort
 )
 
+// allocateNodePorts gives ports to those that have none, as long as there are some. They differ within the service: two
+// services may get the same.
 func allocateNodePorts(s *corev1.Service) {
 	if needsHealthCheck(&s.Spec) && s.Spec.HealthCheckNodePort == 0 {
 		s.Spec.HealthCheckNodePort = lastNodePort
@@ -106,12 +108,14 @@ func allocateNodePorts(s *corev1.Service) {
 	if !hasNodePorts(&s.Spec) || s.Spec.AllocateLoadBalancerNodePorts != nil && !*s.Spec.AllocateLoadBalancerNodePorts {
 		return
 	}
-	next := hash(s, nodePorts)
+	used := sets.New[int32]()
 	for i := range s.Spec.Ports {
-		for s.Spec.Ports[i].NodePort == 0 {
-			candidate := int32(firstNodePort + next%nodePorts)
-			next++
-			if !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == candidate }) {
+		used.Insert(s.Spec.Ports[i].NodePort)
+	}
+	first, tried := hash(s, nodePorts), uint32(0)
+	for i := range s.Spec.Ports {
+		for ; s.Spec.Ports[i].NodePort == 0 && tried < nodePorts; tried++ {
+			if candidate := int32(firstNodePort + (first+tried)%nodePorts); !used.Has(candidate) {
 				s.Spec.Ports[i].NodePort = candidate
 			}
 		}

@@ -20,6 +20,7 @@ func completeClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
 	setDefault(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 }
 
+// validateClaim lets a claim be bound, and get a class, once, see "Persistent Volumes" in the documentation.
 func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateClaimSpec(&c.Spec, spec)
@@ -27,6 +28,12 @@ func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		return errs
 	}
 	changed := c.Spec.DeepCopy()
+	if old.Spec.VolumeName == "" {
+		changed.VolumeName = ""
+	}
+	if mayGetClass(c, old) {
+		changed.StorageClassName = nil
+	}
 	storage, before := c.Spec.Resources.Requests.Storage(), old.Spec.Resources.Requests.Storage()
 	if old.Status.Phase == corev1.ClaimBound {
 		changed.Resources.Requests = old.Spec.Resources.Requests
@@ -41,6 +48,15 @@ func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 			"field can not be less than status.capacity"))
 	}
 	return errs
+}
+
+// mayGetClass reports whether a claim may get the class that it has now. In place of the beta annotation, it is the same.
+func mayGetClass(c, old *corev1.PersistentVolumeClaim) bool {
+	if old.Spec.StorageClassName != nil || c.Spec.StorageClassName == nil {
+		return false
+	}
+	annotated, ok := old.Annotations[corev1.BetaStorageClassAnnotation]
+	return !ok || annotated == *c.Spec.StorageClassName
 }
 
 // validateClaimSpec requires what the API reference requires.
