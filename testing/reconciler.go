@@ -2,7 +2,6 @@ package testing
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +42,7 @@ type ReconcilerTestCase struct {
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object
 	GivenAPIResources      []*metav1.APIResourceList
+	GivenIndexes           []Index
 	GivenTracks            []TrackRequest
 
 	// The expectations: the fields of ExpectConfig of these names.
@@ -144,14 +144,12 @@ func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory 
 // reconciles.
 func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	inVirtualTime(t, tc.VirtualTime, func(t *testing.T) {
+	runAndReplay(t, tc, func(t *testing.T) {
 		t.Helper()
-		given := *tc
 		tc.runOnce(t, scheme, factory)
-		if tc.faithful && !t.Failed() {
-			given.origin = tc.origin
-			given.replays(t, tc, scheme, factory).run(t)
-		}
+	}, func(t *testing.T, given *ReconcilerTestCase) *replayed {
+		t.Helper()
+		return given.replays(t, tc, scheme, factory)
 	})
 }
 
@@ -192,12 +190,8 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 	tc.checkRequest(t, run.expect)
 }
 
-// give says which of the given objects the request is for.
-func (tc *ReconcilerTestCase) give(c *ExpectConfig) {
-	c.reconciled = slices.IndexFunc(tc.GivenObjects, func(obj client.Object) bool {
-		return client.ObjectKeyFromObject(obj) == tc.Request.NamespacedName
-	})
-}
+// give says which of the given objects the request may be for: its kind is not known.
+func (tc *ReconcilerTestCase) give(c *ExpectConfig) { c.requested = &tc.Request.NamespacedName }
 
 func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
 	return caseFields[ReconcilerTestCase]{
@@ -205,7 +199,8 @@ func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
 		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 		faithful: faithfulFields{
-			tc.faithful, tc.VirtualTime, tc.Fault, tc.Replays, tc.Externals, tc.Until,
+			tc.faithful, tc.VirtualTime, builds(tc.WithClientBuilder, tc.AdditionalConfigs),
+			tc.Fault, tc.Replays, tc.Externals, tc.Until,
 		},
 	}
 }

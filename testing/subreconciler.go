@@ -48,6 +48,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object
 	GivenAPIResources      []*metav1.APIResourceList
+	GivenIndexes           []Index
 	GivenTracks            []TrackRequest
 
 	// ExpectResource is the resource as the sub-reconciler leaves it in memory; nil if it must not change.
@@ -170,14 +171,12 @@ func (ts SubReconcilerTestSuite[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 // that is nested in it, before it reconciles. SetupWithManager is not called.
 func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	inVirtualTime(t, tc.VirtualTime, func(t *testing.T) {
+	runAndReplay(t, tc, func(t *testing.T) {
 		t.Helper()
-		given := *tc
 		tc.runOnce(t, scheme, factory)
-		if tc.faithful && !t.Failed() {
-			given.origin = tc.origin
-			given.replays(t, tc, scheme, factory).run(t)
-		}
+	}, func(t *testing.T, given *SubReconcilerTestCase[Type]) *replayed {
+		t.Helper()
+		return given.replays(t, tc, scheme, factory)
 	})
 }
 
@@ -237,7 +236,8 @@ func (tc *SubReconcilerTestCase[Type]) fields() caseFields[SubReconcilerTestCase
 		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 		faithful: faithfulFields{
-			tc.faithful, tc.VirtualTime, tc.Fault, tc.Replays, tc.Externals, tc.Until,
+			tc.faithful, tc.VirtualTime, builds(tc.WithClientBuilder, tc.AdditionalConfigs),
+			tc.Fault, tc.Replays, tc.Externals, tc.Until,
 		},
 	}
 }
