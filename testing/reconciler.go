@@ -72,7 +72,7 @@ type ReconcilerTestCase struct {
 	Verify VerifyFunc
 
 	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces the context of the
-	// case.
+	// case. In a table that replays its rows, it runs for each replay too, and so does CleanUp.
 	Prepare func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) (context.Context, error)
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) error
@@ -119,7 +119,8 @@ type ReconcilerTests map[string]ReconcilerTestCase
 // ReconcilerTestSuite are cases that run in their order.
 type ReconcilerTestSuite []ReconcilerTestCase
 
-// ReconcilerFactory returns the reconciler to test, which works with c. It is called once per case, after Prepare.
+// ReconcilerFactory returns the reconciler to test, which works with c. It is called once per case, after Prepare; in
+// RootTests once for each instance, see NodeTests.
 type ReconcilerFactory func(t *testing.T, rtc *ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler
 
 // Run runs the cases as subtests.

@@ -87,7 +87,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	Verify VerifyFunc
 
 	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces the context of the
-	// case.
+	// case. In a table that replays its rows, it runs for each replay too, and so does CleanUp.
 	Prepare func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) (context.Context, error)
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) error
@@ -143,8 +143,8 @@ type SubReconcilerTests[Type client.Object] map[string]SubReconcilerTestCase[Typ
 // SubReconcilerTestSuite are cases that run in their order.
 type SubReconcilerTestSuite[Type client.Object] []SubReconcilerTestCase[Type]
 
-// SubReconcilerFactory returns the sub-reconciler to test. It is called once per case, after Prepare. The config is on
-// the context of the reconcile too.
+// SubReconcilerFactory returns the sub-reconciler to test. It is called once per case, after Prepare; in NodeTests once
+// for each instance, see there. The config is on the context of the reconcile too.
 type SubReconcilerFactory[Type client.Object] func(
 	t *testing.T, rtc *SubReconcilerTestCase[Type], c reconcilers.Config,
 ) reconcilers.SubReconciler[Type]
