@@ -65,7 +65,7 @@ faults: controlplane ## Run the fault matrix with pairs of faults, and races of 
 
 .PHONY: differential
 differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
-	@hack/differential $(call packages-with,apiserver.Main)
+	@hack/differential $(call packages-with,os.Exit.apiserver.Main)
 
 .PHONY: allocations
 allocations: ## Run the tests that show less with the race detector: those that count allocations or try many cases.

@@ -13,6 +13,6 @@ import (
 // TestMain lets the flags -rtesting.real and -rtesting.differential run the tables on an API server.
 func TestMain(m *testing.M) {
 	os.Exit(apiserver.Main(m, apiserver.Options{
-		Definitions: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()},
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()},
 	}))
 }

@@ -208,8 +208,15 @@ func TestContestedObjectsCostNoRequest(t *testing.T) {
 		_ = change(ctx)
 		return conditionSays(ctx, c, assembly, components.ReasonContested, ".data.name")
 	})
-	time.Sleep(300 * time.Millisecond)
-	requests.Reset()
+	// The event about it is written in the background.
+	eventually(t, "requests do not end", func(context.Context) error {
+		requests.Reset()
+		time.Sleep(300 * time.Millisecond)
+		if requests.Total() > 0 {
+			return fmt.Errorf("%d requests: %s", requests.Total(), requests)
+		}
+		return nil
+	})
 	for range 50 {
 		if err := change(t.Context()); err != nil {
 			t.Fatal(err)

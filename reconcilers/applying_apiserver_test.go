@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/espalier-dev/espalier/duck"
@@ -244,6 +245,27 @@ func TestApplyingObjectManagerMigratesWhatCannotChange(t *testing.T) {
 	}
 }
 
+// oneAtATime makes the requests of a test wait for those of the controller, and the other way round: a controller makes
+// the requests for an object one after the other.
+func oneAtATime(tree func(reconcilers.Config) *widgetRoot) func(reconcilers.Config) *widgetRoot {
+	return func(config reconcilers.Config) *widgetRoot {
+		root, busy := tree(config), &sync.Mutex{}
+		root.BeforeReconcile = func(
+			ctx context.Context, _ reconcilers.Request,
+		) (context.Context, reconcilers.Result, error) {
+			busy.Lock()
+			return ctx, reconcilers.Result{}, nil
+		}
+		root.AfterReconcile = func(
+			_ context.Context, _ reconcilers.Request, result reconcilers.Result, err error,
+		) (reconcilers.Result, error) {
+			busy.Unlock()
+			return result, err
+		}
+		return root
+	}
+}
+
 // In a tree, with the cache of a manager. The first restart finds out which fields of the create are defaults.
 func TestL1RestartOfATreeThatAppliesWritesNothing(t *testing.T) {
 	t.Parallel()
@@ -251,7 +273,7 @@ func TestL1RestartOfATreeThatAppliesWritesNothing(t *testing.T) {
 		child := deploymentChild()
 		child.MergeBeforeUpdate = nil
 		child.ChildObjectManager = &deploymentManager{FieldManager: "widgets"}
-		return treeOf(child)
+		return oneAtATime(treeOf(child))
 	}
 	c := live(t)
 	first, roots := startOperator(t, tree())

@@ -2,13 +2,13 @@ package testing
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -57,7 +57,12 @@ func (c *ExpectConfig) newReal(journal *recording.Journal) backend {
 	if err := giveStored(server, s); err != nil {
 		b.problems = append(b.problems, err.Error())
 	}
-	b.revision, b.settle, b.close = server.Revision, server.CatchUp, c.closing(server)
+	g := &garbage{server: server}
+	b.revision, b.close = server.Revision, g.closing(c.closing(server))
+	b.settle = func() bool {
+		g.collect(c.Scheme)
+		return server.CatchUp()
+	}
 	return b
 }
 
@@ -71,7 +76,7 @@ func (c *ExpectConfig) newDifferential(journal *recording.Journal) backend {
 	}
 	b.comparison = differential.New(server)
 	if err := giveStored(server, b.store); err != nil {
-		b.comparison.Note(err)
+		b.comparison.Note(fmt.Errorf("the server does not take what is given: %w", err))
 		b.close = c.closing(server)
 		return b
 	}
@@ -90,7 +95,9 @@ func (c *ExpectConfig) newDifferential(journal *recording.Journal) backend {
 	b.settle = func() bool {
 		before := b.store.Revision()
 		seen := settle()
-		collect(server, b.store.Changes(before))
+		if err := followCollector(server, b.store.Changes(before)); err != nil {
+			b.comparison.Note(err)
+		}
 		server.CatchUp()
 		return seen
 	}
@@ -170,36 +177,23 @@ func stored(s *store.Store, chosen func(client.Object) bool) ([]client.Object, e
 	return objs, nil
 }
 
-// collect deletes what the control plane in memory has deleted: nobody else does on a server without controllers.
-func collect(server *mapped.Server, changes []store.Change) {
-	c := server.Client(mapped.ClientOptions{})
-	for _, change := range changes {
-		gone := change.After == nil || change.After.GetDeletionTimestamp() != nil
-		if change.Manager != "" || change.Before == nil || !gone || change.Before.GetDeletionTimestamp() != nil {
-			continue
-		}
-		u := &metav1.PartialObjectMetadata{}
-		u.SetGroupVersionKind(kindOf(change.Before))
-		u.SetNamespace(change.Key.Namespace)
-		u.SetName(change.Key.Name)
-		// What cannot be deleted there is seen by the next call about it.
-		_ = c.Delete(context.Background(), u)
-	}
-}
-
-func kindOf(obj client.Object) schema.GroupVersionKind { return obj.GetObjectKind().GroupVersionKind() }
-
 // reportDifferences logs the first call of each config that a real server has answered in another way.
 func (r *caseRun) reportDifferences(t *testing.T) {
 	t.Helper()
+	compared := false
+	var rules []string
 	for _, c := range append(r.inOrder(), r.expect) {
 		comparison := c.made().comparison
 		if comparison == nil {
 			continue
 		}
+		compared = true
 		if first, ok := comparison.First(); ok {
 			t.Logf("differs from the server%s: %s", c.suffix(), strings.TrimSpace(first.String()))
-			realserver.Report(first.Rule())
+			rules = append(rules, first.Rule())
 		}
+	}
+	if compared {
+		realserver.Compared(rules...)
 	}
 }

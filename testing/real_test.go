@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -27,6 +29,10 @@ func ordinary() cmNodes {
 	given.UID, given.ResourceVersion = "uid-of-child", "7"
 	changed := given.DeepCopy()
 	changed.Data["k"] = "w"
+	grandchild := configMap("grandchild")
+	grandchild.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "ConfigMap", Name: "child", UID: "uid-of-child", BlockOwnerDeletion: new(true),
+	}}
 	uid, version := types.UID("uid-of-child"), "7"
 	patched := `{"data":{"uid":"uid-of-child"},"metadata":{"resourceVersion":"7"}}`
 
@@ -96,6 +102,26 @@ func ordinary() cmNodes {
 				return c.Apply(ctx, corev1ac.ConfigMap("a", "default"), client.FieldOwner("me"))
 			}),
 		},
+		"waits for garbage to be collected": {
+			Resource:      parent.Object(),
+			GivenObjects:  []client.Object{given, grandchild},
+			Until:         rtesting.Rest(),
+			ExpectDeletes: []rtesting.DeleteRef{{Kind: "ConfigMap", Namespace: "default", Name: "child"}},
+			ExpectCreates: []client.Object{ownedBy(configMap("one"))},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				return replaces(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationBackground))
+			}),
+		},
+		"waits for a deletion in the foreground": {
+			Resource:      parent.Object(),
+			GivenObjects:  []client.Object{given, grandchild},
+			Until:         rtesting.Rest(),
+			ExpectDeletes: []rtesting.DeleteRef{{Kind: "ConfigMap", Namespace: "default", Name: "child"}},
+			ExpectCreates: []client.Object{ownedBy(configMap("one"))},
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				return replaces(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationForeground))
+			}),
+		},
 		"does not see yet what the cache has not seen": {
 			Resource:        parent.Object(),
 			APIGivenObjects: []client.Object{given},
@@ -108,6 +134,51 @@ func ordinary() cmNodes {
 			}),
 		},
 	}
+}
+
+// refusing is a server that does not let the grandchild be deleted.
+func refusing(t *testing.T) client.WithWatch {
+	return interceptor.NewClient(newServer(t), interceptor.Funcs{Delete: func(
+		ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption,
+	) error {
+		if options := (&client.DeleteOptions{}).ApplyOptions(opts); options.PropagationPolicy != nil {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, obj.GetName(), errOops)
+		}
+		return c.Delete(ctx, obj, opts...)
+	}})
+}
+
+func init() {
+	scenarios["garbage that a real server keeps"] = scenario{
+		run: func(t *testing.T) {
+			row := ordinary()["waits for garbage to be collected"]
+			row.Server, row.ExpectCreates = refusing(t), nil
+			row.Metadata = does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				c := reconcilers.RetrieveConfigOrDie(ctx)
+				return client.IgnoreNotFound(c.Delete(ctx, configMap("child")))
+			})
+			row.ExpectDeletes = append(row.ExpectDeletes, row.ExpectDeletes...)
+			runFaithful(t, cmNodes{"case": row})
+		},
+		want: []string{"the server does not let ConfigMap default/grandchild be collected as garbage", "oops"},
+	}
+}
+
+// replaces deletes the given child, waits until it and what it owns are gone, and makes another.
+func replaces(ctx context.Context, cm *corev1.ConfigMap, policy client.DeleteOption) error {
+	c := reconcilers.RetrieveConfigOrDie(ctx)
+	for _, name := range []string{"child", "grandchild"} {
+		there := &corev1.ConfigMap{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: cm.Namespace, Name: name}, there)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err == nil && name == "child" && there.DeletionTimestamp == nil:
+			return c.Delete(ctx, there, policy)
+		default:
+			return err
+		}
+	}
+	return ensures(ctx, cm, "one")
 }
 
 // childOf returns the given child, which must have a UID.

@@ -2,7 +2,7 @@
 // API server in memory is right about it.
 //
 //	func TestMain(m *testing.M) {
-//		os.Exit(apiserver.Main(m, apiserver.Options{CRDs: []string{"../config/crd"}}))
+//		os.Exit(apiserver.Main(m, apiserver.Options{CRDPaths: []string{"../config/crd"}}))
 //	}
 //
 // By default the rows run in memory. The flag -rtesting.real=envtest runs them on a control plane that is started for
@@ -13,9 +13,10 @@
 //	go test ./controller -v -rtesting.differential
 //
 // A row does not notice where it runs: its namespaces, UIDs and resource versions are mapped to those of the API
-// server, so that rows with t.Parallel run at the same time. What the API server completes in the given objects of a
-// row is not shown. These rows run in memory alone: those with reactors, with a WithClientBuilder or GivenAPIResources,
-// and those that pin a Fault. A row with a Server of its own runs there, whatever the flags say.
+// server, so that tests with t.Parallel share one. What the API server completes in the given objects of a row is not
+// shown. Between the requests of a row garbage is collected as in memory. These rows run in memory alone: those with
+// reactors, with a WithClientBuilder or GivenAPIResources, and those that pin a Fault. A row with a Server of its own
+// runs there, whatever the flags say.
 package apiserver
 
 import (
@@ -34,11 +35,11 @@ import (
 
 // Options say what the API server must have.
 type Options struct {
-	// CRDs are the paths of files, or of folders with files, of CustomResourceDefinitions. The path of a file that does
-	// not exist is an error.
-	CRDs []string
-	// Definitions are further CustomResourceDefinitions.
-	Definitions []*apiextensionsv1.CustomResourceDefinition
+	// CRDPaths are the paths of files, or of folders with files, of CustomResourceDefinitions. The path of a file that
+	// does not exist is an error.
+	CRDPaths []string
+	// CRDs are further CustomResourceDefinitions.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
 }
 
 // Main runs the tests of a package, and returns the exit code for os.Exit; m is a *testing.M. It parses the flags. The
@@ -67,7 +68,7 @@ func Main(m interface{ Run() int }, options Options) int {
 
 // start makes the API server ready for rows, and returns how to stop it.
 func (o Options) start(where string) (stop func() error, err error) {
-	install := envtest.CRDInstallOptions{Paths: o.CRDs, CRDs: o.Definitions, ErrorIfPathMissing: true}
+	install := envtest.CRDInstallOptions{Paths: o.CRDPaths, CRDs: o.CRDs, ErrorIfPathMissing: true}
 	if where != realserver.Envtest {
 		config, err := clientcmd.BuildConfigFromFlags("", where)
 		if err != nil {

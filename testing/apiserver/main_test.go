@@ -31,10 +31,14 @@ type tests func() int
 
 func (run tests) Run() int { return run() }
 
-// withFlags sets flags for the test.
+// withFlags sets the flags for the test. One that is not named has its default.
 func withFlags(t *testing.T, flags map[string]string) {
 	t.Helper()
-	for name, value := range flags {
+	for _, name := range []string{"rtesting.real", "rtesting.differential"} {
+		value, ok := flags[name]
+		if !ok {
+			value = flag.Lookup(name).DefValue
+		}
 		before := flag.Lookup(name).Value.String()
 		if err := flag.Set(name, value); err != nil {
 			t.Fatal(err)
@@ -89,7 +93,7 @@ func row(t *testing.T) (real bool) {
 
 func TestFlagsSayWhereRowsRun(t *testing.T) {
 	config := plane.Config(t)
-	options := apiserver.Options{Definitions: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()}}
+	options := apiserver.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()}}
 	for name, test := range map[string]struct {
 		flags map[string]string
 		real  bool
@@ -129,7 +133,7 @@ func TestWithoutAServerNothingRuns(t *testing.T) {
 		options apiserver.Options
 	}{
 		"no kubeconfig":  {real: filepath.Join(t.TempDir(), "none")},
-		"no definitions": {real: kubeconfig(t, plane.Config(t)), options: apiserver.Options{CRDs: []string{"none"}}},
+		"no definitions": {real: kubeconfig(t, plane.Config(t)), options: apiserver.Options{CRDPaths: []string{"none"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFlags(t, map[string]string{"rtesting.real": test.real})

@@ -9,5 +9,5 @@ import (
 
 // TestMain lets the flags -rtesting.real and -rtesting.differential run the tables on an API server.
 func TestMain(m *testing.M) {
-	os.Exit(apiserver.Main(m, apiserver.Options{CRDs: []string{"../config/crd"}}))
+	os.Exit(apiserver.Main(m, apiserver.Options{CRDPaths: []string{"../config/crd"}}))
 }

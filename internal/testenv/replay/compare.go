@@ -46,28 +46,6 @@ func compareRest(got, want []string, ignore func(object, path string) bool) []st
 	return r.lines
 }
 
-// compareAttempts returns the creates and deletes that were refused more often than without a fault, in lines. Each
-// fault after which the code cannot know what there is may lead to one.
-func compareAttempts(got, want map[string]int, faults []Fault) []string {
-	allowed, more := 0, 0
-	for _, fault := range faults {
-		if fault.Sort != DiesBefore && fault.Sort != Fails {
-			allowed++
-		}
-	}
-	var lines []string
-	for _, call := range slices.Sorted(maps.Keys(got)) {
-		if n := got[call] - want[call]; n > 0 {
-			more += n
-			lines = append(lines, fmt.Sprintf("refused %s more: %s", often(n), call))
-		}
-	}
-	if more <= allowed {
-		return nil
-	}
-	return lines
-}
-
 // allKeys returns the keys of two maps, in their order.
 func allKeys[T any](a, b map[objectKey]T) []objectKey {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))

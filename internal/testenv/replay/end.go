@@ -19,8 +19,6 @@ type end struct {
 	deeds map[objectKey]*deeds
 	// broken says which calls broke the invariant so far.
 	broken []string
-	// refused is how often creates and deletes were refused, by the names of the calls.
-	refused map[string]int
 	// demands are the names of the calls of the last request, but for reads from a cache.
 	demands []string
 	// externals are what is outside of the clusters, as JSON.
@@ -73,7 +71,7 @@ func compareKeys(a, b objectKey) int {
 
 // end returns how the run ended. The instance may still be alive, and with it what it started.
 func (r *run) end(rested bool) *end {
-	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}, refused: map[string]int{}}
+	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}}
 	e.externals = r.externalStates()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,9 +128,6 @@ func (e *end) deedsOf(group objectKey) *deeds {
 
 // note notes what a call did to objects.
 func (e *end) note(call *call) {
-	if (call.Verb == store.Create || call.Verb == store.Delete) && !call.DryRun && call.err != nil {
-		e.refused[e.mask.call(call)]++
-	}
 	if call.rewrites() && call.Subresource != "status" {
 		key := store.Key{Kind: call.Kind.GroupKind(), Namespace: call.Namespace, Name: call.Name}
 		e.deedsOf(e.mask.group(objectKey{key, call.cluster.in()})).rewrote = true

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,9 +23,11 @@ type run struct {
 	now      atomic.Pointer[time.Time]
 
 	// mu makes calls to clusters happen one after the other, so that what changed is known to be their effect.
-	mu          sync.Mutex
-	faults      []Fault
-	happened    map[Fault]bool
+	mu       sync.Mutex
+	faults   []Fault
+	happened map[Fault]bool
+	// faultless keeps faults from happening.
+	faultless   bool
 	occurrences map[string]int
 	requests    []*request
 	externals   int
@@ -115,26 +119,57 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 	before, outside := r.state().revision, r.outside
 	r.mu.Unlock()
 
-	err := r.current.make(r, q)
+	err := r.current.make(ctx, r, q)
+	switch {
+	case errors.Is(err, errStuck):
+		return nil, r.stuck(err)
+	case err != nil && len(r.faults) == 0:
+		return nil, err
+	}
+	r.bury(ctx, q, err != nil)
 	if r.wentOutside(q) {
 		r.outside = r.externalStates()
 	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil && len(r.faults) == 0 {
-		return nil, err
-	}
-	for _, c := range r.clusters {
-		c.store.CollectGarbage()
+	for _, name := range slices.Sorted(maps.Keys(r.clusters)) {
+		c := r.clusters[name]
+		r.collectGarbage(c)
 		q.moved = c.view.CatchUp() || q.moved
 	}
 	q.moved = q.moved || r.state().revision != before || r.outside != outside
-	if q.died = r.current.dead || err != nil; q.died {
-		r.current.die()
+	return q, nil
+}
+
+// bury notes whether the instance died in a request or failed to start, and waits until it does nothing any more.
+func (r *run) bury(ctx context.Context, q *request, failed bool) {
+	in := r.current
+	r.mu.Lock()
+	if q.died = in.dead || failed; q.died {
+		in.die()
 		r.current = nil
 	}
-	return q, nil
+	r.mu.Unlock()
+	if q.died {
+		in.wait(ctx)
+	}
+}
+
+// stuck adds the faults that happened to an error.
+func (r *run) stuck(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var happened []string
+	for _, fault := range r.faults {
+		if r.happened[fault] {
+			happened = append(happened, fault.String())
+		}
+	}
+	if len(happened) == 0 {
+		return err
+	}
+	return fmt.Errorf("after %s: %w", strings.Join(happened, " and "), err)
 }
 
 // wentOutside reports whether a request called something outside of the clusters.
@@ -145,22 +180,20 @@ func (r *run) wentOutside(q *request) bool {
 }
 
 // stop ends the instance, and then the run. To call it again does nothing.
-func (r *run) stop() {
-	if end := r.over(); end != nil {
+func (r *run) stop(ctx context.Context) {
+	r.mu.Lock()
+	in, end := r.current, r.ended
+	r.ended = nil
+	if in != nil {
+		in.die()
+	}
+	r.mu.Unlock()
+	if in != nil {
+		in.wait(ctx)
+	}
+	if end != nil {
 		end()
 	}
-}
-
-// over ends the instance, and returns what is left of Begin, if anything is.
-func (r *run) over() func() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.current != nil {
-		r.current.die()
-	}
-	end := r.ended
-	r.ended = nil
-	return end
 }
 
 // time is the time in the world.

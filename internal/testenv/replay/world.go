@@ -54,6 +54,9 @@ type External struct {
 	// End returns its state, to be compared with that at the end of another run; anything that can be encoded as JSON,
 	// or nil if there is none.
 	// It is also called after requests that made a call with World.Do: a state that changed keeps the run going.
+	//
+	// Neither Reset nor End is called while a call with World.Do of a dead instance goes on. End may be called while one
+	// of a live instance does that outlives its request.
 	End func() any
 }
 
@@ -105,6 +108,10 @@ func (w *World) Store(cluster string) *store.Store { return w.run.cluster(cluste
 
 // Do makes a call to something outside of the clusters, as a call of the run. The call is its name. With a context that
 // is done it is not made.
+//
+// Each call counts as one that had an effect, also one that only reads, because nothing tells which do: an instance dies
+// after it too, and its answer is lost once. A call that is not made at rest without a fault must not be made at rest
+// with one.
 func (w *World) Do(ctx context.Context, call string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

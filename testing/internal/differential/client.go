@@ -24,18 +24,20 @@ type Comparison struct {
 	// mu makes the two calls of one call of the row one step.
 	mu sync.Mutex
 	// versions are the last resource versions in memory that the row has seen, by object.
-	versions    map[store.Key]string
+	versions map[store.Key]string
+	// rests are what the server lists after a page, by the token of memory for the next one.
+	rests       map[string][]runtime.Object
 	differences []Difference
 }
 
 // New returns a comparison with a server.
 func New(server *mapped.Server) *Comparison {
-	return &Comparison{server: server, versions: map[store.Key]string{}}
+	return &Comparison{server: server, versions: map[store.Key]string{}, rests: map[string][]runtime.Object{}}
 }
 
 // Difference is what was different about a call.
 type Difference struct {
-	// Call is the call; zero for what was before all calls.
+	// Call is the call; zero for what was beside all calls.
 	Call store.Call
 	// Text says what is different, as far as possible as the rule that one of the servers lacks.
 	Text string
@@ -66,11 +68,11 @@ func (c *Comparison) First() (first Difference, ok bool) {
 	return c.differences[0], true
 }
 
-// Note notes why a row cannot be compared.
+// Note notes a difference beside all calls.
 func (c *Comparison) Note(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.differences = append(c.differences, Difference{Text: "the server does not take what is given: " + err.Error()})
+	c.differences = append(c.differences, Difference{Text: err.Error()})
 }
 
 // Client returns a client that makes each call with memory, and then with server. Watches are those of memory.
@@ -127,18 +129,6 @@ func (t *tee) Get(ctx context.Context, key client.ObjectKey, obj client.Object, 
 		memory:   func() error { return t.WithWatch.Get(ctx, key, obj, opts...) },
 		server:   func() error { return t.server.Get(ctx, key, other, opts...) },
 		inMemory: obj, onServer: other,
-	})
-}
-
-// List implements [client.Client].
-func (t *tee) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	other := list.DeepCopyObject().(client.ObjectList)
-	options := (&client.ListOptions{}).ApplyOptions(opts)
-	return t.make(call{
-		Call:     t.callOf(store.List, list, options.Namespace, "", "", nil),
-		memory:   func() error { return t.WithWatch.List(ctx, list, opts...) },
-		server:   func() error { return t.server.List(ctx, other, opts...) },
-		inMemory: list, onServer: other,
 	})
 }
 

@@ -242,8 +242,8 @@ func short(value any) string {
 		return fmt.Sprint(value)
 	}
 	const most = 80
-	if len(raw) > most {
-		return string(raw[:most]) + "…"
+	if runes := []rune(string(raw)); len(runes) > most {
+		return string(runes[:most]) + "…"
 	}
 	return string(raw)
 }

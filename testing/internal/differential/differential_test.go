@@ -114,6 +114,54 @@ func TestWhatIsAlikeIsNoDifference(t *testing.T) {
 	}
 }
 
+func TestPagesAreCompared(t *testing.T) {
+	t.Parallel()
+	// twice makes memory answer with the first page again.
+	twice := interceptor.Funcs{List: func(
+		ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption,
+	) error {
+		return c.List(ctx, list, append(opts, client.Continue(""))...)
+	}}
+	for name, test := range map[string]struct {
+		wrong interceptor.Funcs
+		want  string
+	}{
+		"alike":           {},
+		"a page too much": {wrong: twice, want: "list ConfigMap ns: the server lists [ns/c ns/d], memory [ns/a ns/b]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, comparison := compared(t, test.wrong)
+			for _, name := range []string{"a", "b", "c", "d"} {
+				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+				if err := c.Create(t.Context(), cm); err != nil {
+					t.Fatal(err)
+				}
+			}
+			list := &corev1.ConfigMapList{}
+			for range 3 {
+				next := client.Continue(list.Continue)
+				if err := c.List(t.Context(), list, client.InNamespace("ns"), client.Limit(2), next); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first, _ := comparison.First()
+			if got := first.String(); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestATokenThatIsNoneIsRefusedByBoth(t *testing.T) {
+	t.Parallel()
+	c, comparison := compared(t, interceptor.Funcs{})
+	err := c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("ns"), client.Continue("none"))
+	if first, ok := comparison.First(); !apierrors.IsBadRequest(err) || ok {
+		t.Errorf("got %v; differs: %s", err, first)
+	}
+}
+
 func TestTheFirstDifferenceIsNamed(t *testing.T) {
 	t.Parallel()
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "settings", nil)
@@ -144,6 +192,18 @@ func TestTheFirstDifferenceIsNamed(t *testing.T) {
 				return err
 			}},
 			want: `get ConfigMap ns/settings: the server has data.k "v", memory "x"`,
+		},
+		"a long value": {
+			wrong: interceptor.Funcs{Get: func(
+				ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+			) error {
+				err := c.Get(ctx, key, obj, opts...)
+				if err == nil {
+					obj.(*corev1.ConfigMap).Data["k"] = strings.Repeat("é", 100)
+				}
+				return err
+			}},
+			want: `get ConfigMap ns/settings: the server has data.k "v", memory "` + strings.Repeat("é", 79) + "…",
 		},
 		"a refusal": {
 			wrong: interceptor.Funcs{Update: func(

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -190,35 +189,4 @@ func (c *mappedClient) apply(obj runtime.ApplyConfiguration, call func(runtime.A
 		return err
 	}
 	return json.Unmarshal(raw, obj)
-}
-
-// Delete implements [client.Client].
-func (c *mappedClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	t, err := c.server.targetOf(obj)
-	if err != nil {
-		return err
-	}
-	options := (&client.DeleteOptions{}).ApplyOptions(opts)
-	options.Preconditions = t.preconditions(options.Preconditions)
-	err = c.server.inner.Delete(ctx, t.on, options)
-	if err == nil && len(options.DryRun) == 0 {
-		c.server.removed()
-	}
-	return c.server.error(err)
-}
-
-// preconditions returns preconditions as they are sent.
-func (t target) preconditions(of *metav1.Preconditions) *metav1.Preconditions {
-	if of == nil {
-		return nil
-	}
-	mapped := of.DeepCopy()
-	if mapped.UID != nil {
-		uid, _ := t.server.serverUID(string(*mapped.UID))
-		*mapped.UID = types.UID(uid)
-	}
-	if mapped.ResourceVersion != nil {
-		*mapped.ResourceVersion = t.server.serverVersion(t.key, *mapped.ResourceVersion)
-	}
-	return mapped
 }

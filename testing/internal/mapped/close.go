@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,18 +51,12 @@ func (s *Server) Close(ctx context.Context) error {
 
 // deleteAll deletes the objects of a kind.
 func (s *Server) deleteAll(ctx context.Context, kind schema.GroupVersionKind) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := s.inner.List(ctx, list); err != nil {
+	objs, err := s.ofRow(ctx, kind)
+	if err != nil {
 		return err
 	}
-	row := &mappedClient{server: s}
 	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	for i := range list.Items {
-		obj := &list.Items[i]
-		if !row.sees(kind, obj) {
-			continue
-		}
+	for _, obj := range objs {
 		if err := client.IgnoreNotFound(s.inner.Delete(ctx, obj, client.GracePeriodSeconds(0))); err != nil {
 			return err
 		}
@@ -73,4 +68,46 @@ func (s *Server) deleteAll(ctx context.Context, kind schema.GroupVersionKind) er
 		}
 	}
 	return nil
+}
+
+// ofRow returns the objects of a kind that the row has, as the API server has them. There are none of a kind that
+// cannot be listed, such as a review.
+func (s *Server) ofRow(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	list := listOf(kind)
+	if err := s.inner.List(ctx, list); err != nil && !apierrors.IsMethodNotSupported(err) {
+		return nil, err
+	}
+	all := &mappedClient{server: s}
+	var objs []*unstructured.Unstructured
+	for i := range list.Items {
+		if all.sees(kind, &list.Items[i]) {
+			objs = append(objs, &list.Items[i])
+		}
+	}
+	return objs, nil
+}
+
+// Objects returns all objects of the row as it knows them, in no order.
+func (s *Server) Objects(ctx context.Context) ([]client.Object, error) {
+	s.mu.Lock()
+	kinds := s.kinds.UnsortedList()
+	s.mu.Unlock()
+	var objs []client.Object
+	for _, kind := range kinds {
+		found, err := s.ofRow(ctx, kind)
+		if err != nil {
+			return nil, fmt.Errorf("cannot list what the row has of %s: %w", kind.Kind, s.error(err))
+		}
+		for _, u := range found {
+			if isDefinition(kind.GroupKind()) && !s.isName(u.GetName()) {
+				continue
+			}
+			obj := &unstructured.Unstructured{}
+			if err := s.answer(s.target(kind, "", ""), u, obj); err != nil {
+				return nil, err
+			}
+			objs = append(objs, obj)
+		}
+	}
+	return objs, nil
 }

@@ -62,6 +62,13 @@ func (c *mappedClient) emptyList(list client.ObjectList) (*unstructured.Unstruct
 	return u, nil
 }
 
+// listOf returns an empty list of a kind.
+func listOf(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	u := &unstructured.UnstructuredList{}
+	u.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return u
+}
+
 func itemKind(list *unstructured.UnstructuredList) schema.GroupVersionKind {
 	kind := list.GroupVersionKind()
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
@@ -158,7 +165,7 @@ func (s *Server) fieldSelector(kind schema.GroupVersionKind, selector fields.Sel
 	return mapped
 }
 
-// Watch implements [client.WithWatch].
+// Watch implements [client.WithWatch]. An object that is not of the Go type of the list is an event of type Error.
 func (c *mappedClient) Watch(
 	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
 ) (watch.Interface, error) {
@@ -180,8 +187,13 @@ func (c *mappedClient) Watch(
 		if !c.sees(kind, obj) {
 			return event, false
 		}
-		event.Object, err = c.item(kind, list, obj)
-		return event, err == nil
+		item, err := c.item(kind, list, obj)
+		if err != nil {
+			failed := apierrors.NewInternalError(err).Status()
+			return watch.Event{Type: watch.Error, Object: &failed}, true
+		}
+		event.Object = item
+		return event, true
 	}), nil
 }
 
@@ -207,32 +219,6 @@ func (c *mappedClient) item(
 	}
 	err := c.server.answer(c.server.target(kind, "", ""), u, obj)
 	return obj, err
-}
-
-// DeleteAllOf implements [client.Client]. Objects in no namespace are deleted one by one, since others have some too.
-func (c *mappedClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	t, err := c.server.targetOf(obj)
-	if err != nil {
-		return err
-	}
-	options := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
-	if !t.suffixed {
-		mapped := *options
-		mapped.ListOptions = *c.server.listOptions(t.kind, &options.ListOptions)
-		mapped.Preconditions = t.preconditions(options.Preconditions)
-		return c.server.error(c.server.inner.DeleteAllOf(ctx, t.on, &mapped))
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
-	if err := c.List(ctx, list, &options.ListOptions); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		if err := client.IgnoreNotFound(c.Delete(ctx, &list.Items[i], &options.DeleteOptions)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // notFound is the error for an object that is hidden.

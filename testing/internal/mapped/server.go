@@ -42,7 +42,7 @@ type Server struct {
 	revision    int64
 	// made counts the objects of a name that were made.
 	made map[store.Key]int
-	// removals counts the calls that deleted something.
+	// removals counts the objects that calls removed.
 	removals int64
 	// hidden are objects that a cache has not seen yet.
 	hidden sets.Set[store.Key]
@@ -77,12 +77,6 @@ func (s *Server) Revision() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision + s.removals
-}
-
-func (s *Server) removed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.removals++
 }
 
 // Hide leaves objects out of what is read from the cache, until CatchUp.

@@ -47,8 +47,9 @@ var server struct {
 	// keep says that rows leave behind what they made.
 	keep    bool
 	clients map[*runtime.Scheme]client.WithWatch
-	rows    int
-	// differences count how often a difference was reported.
+	// rows counts the rows that were compared, and differing those of them that differ.
+	rows, differing int
+	// differences count the rows that have a difference.
 	differences map[string]int
 }
 
@@ -59,7 +60,7 @@ func Use(config *rest.Config, keep bool) {
 	defer server.mu.Unlock()
 	server.config, server.keep = config, keep
 	server.clients = map[*runtime.Scheme]client.WithWatch{}
-	server.differences = map[string]int{}
+	server.rows, server.differing, server.differences = 0, 0, map[string]int{}
 }
 
 // Client returns a client of the server, which all rows with the scheme share, and whether rows leave behind what they
@@ -73,7 +74,6 @@ func Client(scheme *runtime.Scheme) (c client.WithWatch, keep bool, err error) {
 	if server.config == nil {
 		return nil, false, errNoMain
 	}
-	server.rows++
 	if c, ok := server.clients[scheme]; ok {
 		return c, server.keep, nil
 	}
@@ -85,11 +85,18 @@ func Client(scheme *runtime.Scheme) (c client.WithWatch, keep bool, err error) {
 	return c, server.keep, nil
 }
 
-// Report notes a difference, for the end.
-func Report(difference string) {
+// Compared notes, for the end, that a row ran in memory and on the server, and what was different.
+func Compared(differences ...string) {
 	server.mu.Lock()
 	defer server.mu.Unlock()
-	if server.differences != nil {
+	if server.differences == nil {
+		return
+	}
+	server.rows++
+	if len(differences) > 0 {
+		server.differing++
+	}
+	for _, difference := range slices.Compact(slices.Sorted(slices.Values(differences))) {
 		server.differences[difference]++
 	}
 }
@@ -101,11 +108,7 @@ func Summary(out io.Writer) {
 	if !Differential() || server.config == nil {
 		return
 	}
-	total := 0
-	for _, n := range server.differences {
-		total += n
-	}
-	fmt.Fprintf(out, "%d rows ran in memory and on the server, and %d of them differ\n", server.rows, total)
+	fmt.Fprintf(out, "%d rows ran in memory and on the server, and %d of them differ\n", server.rows, server.differing)
 	for _, difference := range slices.Sorted(maps.Keys(server.differences)) {
 		fmt.Fprintf(out, "%4d  %s\n", server.differences[difference], difference)
 	}
