@@ -57,8 +57,8 @@ type attempt struct {
 	end func() error
 }
 
-// runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was given,
-// before Prepare.
+// runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was
+// given, before Prepare.
 func runAndReplay[Case any, P testCase[Case]](
 	t *testing.T, tc P, run func(t *testing.T), replays func(t *testing.T, given P) *replayed,
 ) {
@@ -190,8 +190,8 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	r.fail(t, ctx, report.Findings, options)
 }
 
-// beforeDeadline returns a context that ends a tenth of the time that is left, and at most ten seconds, before ctx does:
-// there is time to report what was found.
+// beforeDeadline returns a context that ends a tenth of the time that is left, and at most ten seconds, before ctx
+// does: there is time to report what was found.
 func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
