@@ -123,6 +123,9 @@ func begin[Case any, P testCase[Case]](
 	}
 	// Prepare may have changed the case.
 	f = tc.fields()
+	if problem := f.faithful.problem(); problem != "" {
+		t.Fatal(problem)
+	}
 	r.clock = &clock{at: *f.now, virtual: f.faithful.virtual}
 	if *f.differ == nil {
 		*f.differ = DefaultDiffer

@@ -51,6 +51,7 @@ func (c *ExpectConfig) newFakeClient(
 			builder = builder.WithReturnManagedFields()
 		}
 	}
+	builder = withIndexes(builder, c.GivenIndexes)
 	if c.WithClientBuilder != nil {
 		builder = c.WithClientBuilder(builder)
 	}

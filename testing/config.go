@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -41,6 +42,9 @@ type ExpectConfig struct {
 	// GivenAPIResources are the resources that discovery and the REST mapper know. The Group and Version of a resource
 	// override those of its list. The REST mapper is a *meta.DefaultRESTMapper, to which a test may add further kinds.
 	GivenAPIResources []*metav1.APIResourceList
+	// GivenIndexes are the fields that the cache behind the client has indexed. The flags of the package
+	// testing/apiserver do not move a config with indexes to a real API server, which knows none of them.
+	GivenIndexes []Index
 	// WithClientBuilder changes the builders of the fake clients behind Client and APIReader. Its settings override
 	// others.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -97,8 +101,10 @@ type ExpectConfig struct {
 
 	// faithful says that the API server in memory is a faithful one, see [NodeTests].
 	faithful bool
-	// reconciled is the index of the resource to reconcile among the GivenObjects, negative if it is not given.
+	// reconciled is the index of the resource to reconcile among the GivenObjects, negative if it is not known.
 	reconciled int
+	// requested is the name of the resource to reconcile, if its kind is not known; nil if it is.
+	requested *types.NamespacedName
 	// real is the real API server on which a faithful config works; nil for none.
 	real *realServer
 	// now is the time of writes to a faithful API server; nil is the real time.

@@ -172,7 +172,8 @@
 //     two recorders (events.go). The API server (backend.go) is the fake client over internal/testenv/memserver
 //     (compat.go), a store of internal/testenv/store (faithful.go), or a real one (live.go). A set-up has
 //     internal/fakemanager on top.
-//   - The factory returns the code under test, which validates itself, if it can, and is called once.
+//   - The factory returns the code under test, which validates itself, if it can. It is called once for each instance:
+//     once in a row that is not replayed.
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
 //     the call fail, and the server answers it. journal.go, beside it, keeps the order.
 //   - assert.go compares each kind of call with the expectations of the row, as differ.go and cmp_options.go define

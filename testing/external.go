@@ -42,6 +42,9 @@ type transport struct{ handler http.Handler }
 func (t transport) RoundTrip(request *http.Request) (response *http.Response, err error) {
 	ctx := request.Context()
 	if err := ctx.Err(); err != nil {
+		if request.Body != nil {
+			err = errors.Join(err, request.Body.Close())
+		}
 		return nil, err
 	}
 	sent := request.Clone(ctx)

@@ -21,7 +21,7 @@ func (c *ExpectConfig) newFaithful(journal *recording.Journal) backend {
 	s, hidden, problems := c.newStore()
 	view := store.NewView()
 	view.Hide(hidden...)
-	b := c.onStore(journal, inMemory(s, view))
+	b := c.onStore(journal, c.inMemory(s, view))
 	b.store, b.view, b.hidden, b.problems = s, view, hidden, problems
 	b.revision = s.Revision
 	b.settle = func() bool {
@@ -32,9 +32,9 @@ func (c *ExpectConfig) newFaithful(journal *recording.Journal) backend {
 }
 
 // inMemory returns the clients of a store.
-func inMemory(s *store.Store, view *store.View) clients {
+func (c *ExpectConfig) inMemory(s *store.Store, view *store.View) clients {
 	return clients{
-		cached: s.Client(store.ClientOptions{View: view}),
+		cached: s.Client(store.ClientOptions{View: view, Indexes: indexesOf(c.GivenIndexes, c.Scheme)}),
 		live:   s.Client(store.ClientOptions{}),
 		as: func(manager string) client.WithWatch {
 			return s.Client(store.ClientOptions{FieldManager: manager})
@@ -93,7 +93,7 @@ func (c *ExpectConfig) newStore() (s *store.Store, hidden []store.Key, problems 
 	seen := sets.New[store.Key]()
 	for i, obj := range c.GivenObjects {
 		stored := mustBeGiven(obj, c.Scheme)
-		if i == c.reconciled && stored.GetResourceVersion() == "" {
+		if (i == c.reconciled || c.isRequested(stored)) && stored.GetResourceVersion() == "" {
 			stored.SetResourceVersion(givenVersion)
 		}
 		all = append(all, stored)
@@ -116,6 +116,10 @@ func (c *ExpectConfig) newStore() (s *store.Store, hidden []store.Key, problems 
 		problems = append(problems, "the given objects cannot be stored: "+err.Error())
 	}
 	return s, slices.Clip(hidden), problems
+}
+
+func (c *ExpectConfig) isRequested(obj client.Object) bool {
+	return c.requested != nil && client.ObjectKeyFromObject(obj) == *c.requested
 }
 
 func (c *ExpectConfig) storeKey(obj client.Object) (store.Key, bool) {

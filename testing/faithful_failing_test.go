@@ -3,9 +3,13 @@ package testing_test
 import (
 	"context"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -17,6 +21,14 @@ func faithful(tc cmCase) func(t *testing.T) {
 		tc.Resource = settings.Object()
 		runFaithful(t, cmNodes{"case": tc})
 	}
+}
+
+// observes returns a node that notes the generation.
+func observes() reconcilers.SubReconciler[*appsv1.Deployment] {
+	return node[*appsv1.Deployment]{reconcile: func(_ context.Context, d *appsv1.Deployment) (reconcilers.Result, error) {
+		d.Status.ObservedGeneration = d.Generation
+		return reconcilers.Result{}, nil
+	}}
 }
 
 func init() {
@@ -36,6 +48,92 @@ func init() {
 		"external without a reset": {
 			run:  faithful(cmCase{Externals: []rtesting.External{{}}, Metadata: does(nothing)}),
 			want: []string{"Externals[0] needs a Reset and an End"},
+		},
+		"external without an end that Prepare sets": {
+			run: faithful(cmCase{Metadata: does(nothing), Prepare: func(
+				_ *testing.T, ctx context.Context, tc *cmCase,
+			) (context.Context, error) {
+				tc.Externals = []rtesting.External{{Reset: func() {}}}
+				return ctx, nil
+			}}),
+			want: []string{"Externals[0] needs a Reset and an End"},
+		},
+		"externals that Prepare makes": {
+			run: faithful(cmCase{
+				Fault: rtesting.DiesAfter("charge me"),
+				Prepare: func(_ *testing.T, ctx context.Context, tc *cmCase) (context.Context, error) {
+					charged := 0
+					tc.Externals = []rtesting.External{{Reset: func() {}, End: func() any { return charged }}}
+					tc.Metadata = does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+						one := configMap("one")
+						if reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, client.ObjectKeyFromObject(one), one) == nil {
+							return nil
+						}
+						err := rtesting.Call(ctx, "charge me", func() error { charged++; return nil })
+						if err != nil {
+							return err
+						}
+						return ensures(ctx, cm, "one")
+					})
+					return ctx, nil
+				},
+			}),
+			want: []string{"the row ends in another way", "external"},
+		},
+		"until rest with a builder": {
+			run: faithful(cmCase{
+				Until: rtesting.Rest(), Metadata: does(nothing),
+				WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b },
+			}),
+			want: []string{"Until needs a faithful API server, which a WithClientBuilder replaces"},
+		},
+		"externals with a builder of another config": {
+			run: faithful(cmCase{
+				Externals: []rtesting.External{bank{}.external()}, Metadata: does(nothing),
+				AdditionalConfigs: map[string]rtesting.ExpectConfig{"remote": {
+					WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b },
+				}},
+			}),
+			want: []string{"Externals needs a faithful API server, which a WithClientBuilder replaces"},
+		},
+		"index without a field": {
+			run:  faithful(cmCase{Metadata: does(nothing), GivenIndexes: []rtesting.Index{{Object: pod}}}),
+			want: []string{"GivenIndexes[0]: an Index needs an Object, a Field and an Extract"},
+		},
+		"occurrence zero": {
+			run: faithful(cmCase{
+				Fault: anyFault.And(rtesting.Fails("create ConfigMap default/one", 0)), Metadata: makes("one"),
+			}),
+			want: []string{`Fault: Fails("create ConfigMap default/one", 0): want one occurrence, 1 or more`},
+		},
+		"two occurrences": {
+			run: faithful(cmCase{
+				Replays:  rtesting.Replays{Skip: []rtesting.Fault{anyFault, rtesting.Stale("get *", 1, 2)}},
+				Metadata: does(nothing),
+			}),
+			want: []string{`Replays.Skip[1]: Stale("get *", 1, 2): want one occurrence, 1 or more`},
+		},
+		"findings until the deadline": {
+			run: faithful(cmCase{Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				time.Sleep(150 * time.Millisecond)
+				_ = ensures(ctx, cm, "one")
+				return nil
+			}), ExpectCreates: oneChild}),
+			args: []string{"-test.timeout=3s"},
+			want: []string{
+				"the replays ended: context deadline exceeded", "the row ends in another way", "paste",
+			},
+		},
+		"an observed generation that is expected": {
+			run: func(t *testing.T) {
+				deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+				observed := deployment.DeepCopy()
+				observed.Status.ObservedGeneration = 2
+				rtesting.NodeTests[*appsv1.Deployment]{"case": {
+					Resource: deployment, ExpectResource: observed,
+				}}.RunNode(t, scheme, observes)
+			},
+			want: []string{"ExpectResource differs", "2"},
 		},
 		"fault that does not happen": {
 			run: faithful(cmCase{Fault: anyFault, Metadata: does(nothing)}),

@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,11 +20,17 @@ import (
 //	create ConfigMap default/settings-*      (a name to be generated)
 //	update Widget/status default/gadget
 //	POST api.example.com/buckets             (see HTTP)
+//	get ConfigMap default/settings (live)    (a read through the APIReader)
+//	create ConfigMap default/one (dry run)
 //	create ConfigMap settings in remote      (an additional config)
 //
 // The occurrence says which of several calls of that name is meant, in all requests of a replay: 1, the default, is the
-// first.
-type Fault struct{ faults []replay.Fault }
+// first. There is at most one occurrence; to give more, or one below 1, is an error of the row.
+type Fault struct {
+	faults []replay.Fault
+	// problem is what is wrong with an occurrence; empty if nothing is.
+	problem string
+}
 
 // DiesBefore ends the process before a call. A new instance of the code starts, which knows nothing of the old one.
 func DiesBefore(call string, occurrence ...int) Fault {
@@ -52,16 +59,24 @@ func Conflicts(call string, occurrence ...int) Fault {
 func Stale(call string, occurrence ...int) Fault { return newFault(replay.Stale, call, occurrence) }
 
 func newFault(sort replay.Sort, call string, occurrence []int) Fault {
-	at := 1
-	if len(occurrence) > 0 {
-		at = occurrence[0]
+	fault := replay.Fault{Sort: sort, Call: call}
+	if len(occurrence) == 1 {
+		fault.Occurrence = occurrence[0]
 	}
-	return Fault{[]replay.Fault{{Sort: sort, Call: call, Occurrence: at}}}
+	f := Fault{faults: []replay.Fault{fault}}
+	if len(occurrence) > 1 || len(occurrence) == 1 && occurrence[0] < 1 {
+		numbers := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(occurrence)), ", "), "[]")
+		f.problem = fmt.Sprintf("%s(%q, %s): want one occurrence, 1 or more", sort, call, numbers)
+	}
+	return f
 }
 
 // And returns both faults, in one replay.
 func (f Fault) And(other Fault) Fault {
-	return Fault{append(f.faults[:len(f.faults):len(f.faults)], other.faults...)}
+	return Fault{
+		faults:  append(f.faults[:len(f.faults):len(f.faults)], other.faults...),
+		problem: cmp.Or(f.problem, other.problem),
+	}
 }
 
 // String returns the fault as it is written in a row, without the name of this package.
@@ -86,7 +101,7 @@ func (f Fault) expression() literal.Call {
 		call.Args = append(call.Args, first.Occurrence)
 	}
 	if others := f.faults[1:]; len(others) > 0 {
-		call.Method, call.MethodArgs = "And", []any{Fault{others}.expression()}
+		call.Method, call.MethodArgs = "And", []any{Fault{faults: others}.expression()}
 	}
 	return call
 }
@@ -96,7 +111,7 @@ func (f Fault) expression() literal.Call {
 func (f Fault) covers(other replay.Fault) bool {
 	for _, mine := range f.faults {
 		if mine.Sort == other.Sort && matchesPattern(mine.Call, other.Call) &&
-			(mine.Occurrence == 1 || mine.Occurrence == max(1, other.Occurrence)) {
+			(mine.Occurrence == 0 || mine.Occurrence == max(1, other.Occurrence)) {
 			return true
 		}
 	}
@@ -120,10 +135,19 @@ func matchesPattern(pattern, text string) bool {
 
 // Replays says how a row is replayed. The zero value is all that a row needs.
 type Replays struct {
-	// Skip are faults that are left out. In their calls, * stands for any text: Stale("get Lease *").
+	// Skip are faults that are left out. In their calls, * stands for any text: Stale("get Lease *"). One without an
+	// occurrence is left out at each call of that name.
 	Skip []Fault
 	// Ignore are differences at the end that do not matter: "ConfigMap default/settings" for an object, and
-	// "ConfigMap default/settings: data.attempts" for a field and what is in it. A * stands for any text.
+	// "ConfigMap default/settings: data.attempts" for a field and what is in it. A * stands for any text. Other
+	// differences have a word in the place of the field:
+	//
+	//	ConfigMap default/one: created           (more or less often; so with deleted)
+	//	ConfigMap default/one: written           (although the code does not write it without a fault)
+	//	ConfigMap default/one: overwritten       (what somebody else wrote is lost)
+	//	get ConfigMap default/one (live): rest   (the call is still made at rest)
+	//	external: balance                        (a field of the End of an External)
+	//	external 2: balance                      (of the second of several)
 	Ignore []string
 	// Requests is how many requests a run without a fault may take until it is at rest; 0 is 20. A run with a fault may
 	// take twice as many.

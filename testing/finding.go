@@ -32,10 +32,10 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 		kept, first = replay.Shrink(ctx, r.shrinkable(), func(objs []client.Object) (replay.Program, error) {
 			return r.program(t, r.with(objs))
 		}, first, options)
-		paste = "\nTo replay this alone, paste the row:\n" + r.pastable(Fault{first.Faults}, kept)
+		paste = "\nTo replay this alone, paste the row:\n" + r.pastable(Fault{faults: first.Faults}, kept)
 	}
 	report := &report{origin: r.origin, failures: []failure{{
-		headline: fmt.Sprintf("replayed with %s, the row ends in another way", Fault{first.Faults}),
+		headline: fmt.Sprintf("replayed with %s, the row ends in another way", Fault{faults: first.Faults}),
 		details: "  story:      " + first.Story +
 			"\n  at the end: " + strings.Join(first.Differences, "\n              ") + listed(others) + paste,
 	}}}
@@ -52,7 +52,7 @@ func listed(findings []replay.Finding) string {
 		if i == maxOthers {
 			return text + "\n  ..."
 		}
-		text += fmt.Sprintf("\n  %s: %s", Fault{f.Faults}, f.Differences[0])
+		text += fmt.Sprintf("\n  %s: %s", Fault{faults: f.Faults}, f.Differences[0])
 	}
 	return text
 }
@@ -91,14 +91,9 @@ func (r *replayed) with(kept []client.Object) ExpectConfig {
 	}
 	c.GivenObjects, c.APIGivenObjects, c.reconciled = nil, nil, -1
 	for _, obj := range kept {
-		switch kept := obj.(shrunk); {
-		case kept.field == "APIGivenObjects":
+		if kept := obj.(shrunk); kept.field == "APIGivenObjects" {
 			c.APIGivenObjects = append(c.APIGivenObjects, kept.object)
-			continue
-		case kept.index == r.expect.reconciled:
-			c.reconciled = len(c.GivenObjects)
-			fallthrough
-		default:
+		} else {
 			c.GivenObjects = append(c.GivenObjects, kept.object)
 		}
 	}

@@ -47,6 +47,9 @@ func (c *ExpectConfig) checkGiven(resource client.Object) error {
 	if err := c.checkVersions(); err != nil {
 		return err
 	}
+	if err := c.checkIndexes(); err != nil {
+		return err
+	}
 	for i, obj := range c.StatusSubResourceTypes {
 		name := fmt.Sprintf("StatusSubResourceTypes[%d]", i)
 		if objects.IsNil(obj) {

@@ -185,6 +185,29 @@ func TestExternals(t *testing.T) {
 	}
 }
 
+// A transport closes the body of a request that it refuses, as http.RoundTripper says.
+func TestHTTPClosesTheBody(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	sent := &body{Reader: strings.NewReader("me")}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://bank.example.com/charge", sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := rtesting.HTTP(bank{}).Transport.RoundTrip(request)
+	if !errors.Is(err, context.Canceled) || !sent.closed {
+		t.Errorf("got %v and %v, closed: %t", response, err, sent.closed)
+	}
+}
+
+type body struct {
+	io.Reader
+	closed bool
+}
+
+func (b *body) Close() error { b.closed = true; return nil }
+
 func TestAs(t *testing.T) {
 	t.Parallel()
 	kubelet := does(func(ctx context.Context, _ *corev1.ConfigMap) error {

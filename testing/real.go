@@ -38,7 +38,7 @@ func (c *ExpectConfig) chooseServer(flags bool) error {
 		c.real, c.Server = &realServer{client: c.Server}, nil
 		return nil
 	}
-	if !flags || len(c.WithReactors) > 0 || len(c.GivenAPIResources) > 0 {
+	if !flags || len(c.WithReactors) > 0 || len(c.GivenAPIResources) > 0 || len(c.GivenIndexes) > 0 {
 		return nil
 	}
 	server, keep, err := realserver.Client(c.Scheme)
@@ -80,7 +80,7 @@ func (c *ExpectConfig) newDifferential(journal *recording.Journal) backend {
 		b.close = c.closing(server)
 		return b
 	}
-	memory, real := inMemory(b.store, b.view), onServer(b.store, server)
+	memory, real := c.inMemory(b.store, b.view), onServer(b.store, server)
 	both := c.onStore(journal, clients{
 		cached: b.comparison.Client(memory.cached, real.cached),
 		live:   b.comparison.Client(memory.live, real.live),

@@ -2,7 +2,6 @@ package testing
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +42,7 @@ type ReconcilerTestCase struct {
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object
 	GivenAPIResources      []*metav1.APIResourceList
+	GivenIndexes           []Index
 	GivenTracks            []TrackRequest
 
 	// The expectations: the fields of ExpectConfig of these names.
@@ -72,7 +72,7 @@ type ReconcilerTestCase struct {
 	Verify VerifyFunc
 
 	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces the context of the
-	// case.
+	// case. In a table that replays its rows, it runs for each replay too, and so does CleanUp.
 	Prepare func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) (context.Context, error)
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *ReconcilerTestCase) error
@@ -119,7 +119,8 @@ type ReconcilerTests map[string]ReconcilerTestCase
 // ReconcilerTestSuite are cases that run in their order.
 type ReconcilerTestSuite []ReconcilerTestCase
 
-// ReconcilerFactory returns the reconciler to test, which works with c. It is called once per case, after Prepare.
+// ReconcilerFactory returns the reconciler to test, which works with c. It is called once per case, after Prepare; in
+// RootTests once for each instance, see NodeTests.
 type ReconcilerFactory func(t *testing.T, rtc *ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler
 
 // Run runs the cases as subtests.
@@ -144,14 +145,12 @@ func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory 
 // reconciles.
 func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	inVirtualTime(t, tc.VirtualTime, func(t *testing.T) {
+	runAndReplay(t, tc, func(t *testing.T) {
 		t.Helper()
-		given := *tc
 		tc.runOnce(t, scheme, factory)
-		if tc.faithful && !t.Failed() {
-			given.origin = tc.origin
-			given.replays(t, tc, scheme, factory).run(t)
-		}
+	}, func(t *testing.T, given *ReconcilerTestCase) *replayed {
+		t.Helper()
+		return given.replays(t, tc, scheme, factory)
 	})
 }
 
@@ -192,12 +191,8 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 	tc.checkRequest(t, run.expect)
 }
 
-// give says which of the given objects the request is for.
-func (tc *ReconcilerTestCase) give(c *ExpectConfig) {
-	c.reconciled = slices.IndexFunc(tc.GivenObjects, func(obj client.Object) bool {
-		return client.ObjectKeyFromObject(obj) == tc.Request.NamespacedName
-	})
-}
+// give says which of the given objects the request may be for: its kind is not known.
+func (tc *ReconcilerTestCase) give(c *ExpectConfig) { c.requested = &tc.Request.NamespacedName }
 
 func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
 	return caseFields[ReconcilerTestCase]{
@@ -205,7 +200,8 @@ func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
 		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 		faithful: faithfulFields{
-			tc.faithful, tc.VirtualTime, tc.Fault, tc.Replays, tc.Externals, tc.Until,
+			tc.faithful, tc.VirtualTime, builds(tc.WithClientBuilder, tc.AdditionalConfigs),
+			tc.Fault, tc.Replays, tc.Externals, tc.Until,
 		},
 	}
 }

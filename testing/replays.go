@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/internal/testenv/replay"
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
@@ -56,6 +57,24 @@ type attempt struct {
 	end func() error
 }
 
+// runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was
+// given, before Prepare.
+func runAndReplay[Case any, P testCase[Case]](
+	t *testing.T, tc P, run func(t *testing.T), replays func(t *testing.T, given P) *replayed,
+) {
+	t.Helper()
+	inVirtualTime(t, tc.fields().faithful.virtual, func(t *testing.T) {
+		t.Helper()
+		given := new(Case)
+		*given = *tc
+		run(t)
+		if f := tc.fields(); f.faithful.faithful && !t.Failed() {
+			*P(given).fields().origin = *f.origin
+			replays(t, given).run(t)
+		}
+	})
+}
+
 // replaysOf returns the replays of a case. Given is the case as it is in the table, and prepared as Prepare left it.
 // Give completes the config of prepared. Start calls the factory for a case.
 func replaysOf[Case any, P testCase[Case]](
@@ -89,6 +108,9 @@ func replaysOf[Case any, P testCase[Case]](
 			return nil, err
 		}
 		prepared := P(tc).fields()
+		if problem := prepared.faithful.problem(); problem != "" {
+			return nil, errors.New(problem)
+		}
 		a := &attempt{ctx: ctx, at: r.now, externals: prepared.faithful.externals, end: func() error { return nil }}
 		a.start = func(c reconcilers.Config) (reconcile.Reconciler, error) { return start(tc, c) }
 		if prepared.cleanUp != nil {
@@ -145,17 +167,37 @@ func (r *replayed) run(t *testing.T) {
 		r.runPinned(t, ctx, program, options)
 		return
 	}
+	r.explore(t, ctx, program, options)
+}
+
+// explore replays the row with each fault.
+func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Program, options replay.Options) {
+	t.Helper()
 	began := time.Now()
-	report, err := replay.Explore(ctx, program, options)
+	exploring, cancel := beforeDeadline(ctx)
+	defer cancel()
+	report, err := replay.Explore(exploring, program, options)
 	switch {
 	case err != nil:
 		t.Errorf("the replays ended: %s", err)
 	case report.NotReplayed != "":
 		t.Logf("not replayed: %s", report.NotReplayed)
+	case r.virtual:
+		t.Logf("replayed with %s in virtual time", count(report.Replays, "fault"))
 	default:
 		t.Logf("replayed with %s in %.2f s", count(report.Replays, "fault"), time.Since(began).Seconds())
-		r.fail(t, ctx, report.Findings, options)
 	}
+	r.fail(t, ctx, report.Findings, options)
+}
+
+// beforeDeadline returns a context that ends a tenth of the time that is left, and at most ten seconds, before ctx
+// does: there is time to report what was found.
+func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/10, 10*time.Second)))
 }
 
 // runPinned replays the row with its Fault.
@@ -178,7 +220,10 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 	var problems []string
 	add := func(name string, c ExpectConfig) {
 		s, hidden, wrong := c.newStore()
-		clusters[name] = replay.Cluster{Store: s, Hidden: hidden}
+		clusters[name] = replay.Cluster{
+			Store: s, Hidden: hidden,
+			Options: store.ClientOptions{Indexes: indexesOf(c.GivenIndexes, c.Scheme)},
+		}
 		problems = append(problems, wrong...)
 	}
 	add("", own)

@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -137,4 +139,67 @@ func TestRestOfAResourceThatIsGone(t *testing.T) {
 			PatchType: "application/merge-patch+json", Patch: []byte(`{"metadata":{"finalizers":null}}`),
 		}},
 	}})
+}
+
+// The resource of a root has its version beside an object of another kind with its name.
+func TestVersionOfTheResourceOfARoot(t *testing.T) {
+	t.Parallel()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
+	rtesting.RootTests{"row": {
+		Request: request, GivenObjects: []client.Object{secret, settings},
+	}}.RunRoot(t, clientgoscheme.Scheme, func(c reconcilers.Config) reconcile.Reconciler {
+		return reconcile.Func(func(ctx context.Context, r reconcilers.Request) (reconcilers.Result, error) {
+			cm := &corev1.ConfigMap{}
+			err := c.Get(ctx, r.NamespacedName, cm)
+			if err == nil && cm.ResourceVersion != "999" {
+				err = fmt.Errorf("got version %s", cm.ResourceVersion)
+			}
+			return reconcilers.Result{}, err
+		})
+	})
+}
+
+// A list by an indexed field is answered in each run of a row, over both servers in memory.
+func TestGivenIndexes(t *testing.T) {
+	t.Parallel()
+	onNode := pod.With(func(p *corev1.Pod) { p.Spec.NodeName, p.Name = "node", "placed" })
+	indexes := []rtesting.Index{{
+		Object: &corev1.Pod{}, Field: "onNode",
+		Extract: func(obj client.Object) []string { return []string{obj.(*corev1.Pod).Spec.NodeName} },
+	}}
+	row := cmCase{
+		Resource:      settings.Object(),
+		GivenObjects:  []client.Object{pod, onNode},
+		GivenIndexes:  indexes,
+		ExpectCreates: []client.Object{controlled(configMap("placed"))},
+		AdditionalConfigs: map[string]rtesting.ExpectConfig{
+			"remote": {GivenObjects: []client.Object{onNode}, GivenIndexes: indexes},
+		},
+		Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+			for _, c := range []client.Client{
+				reconcilers.RetrieveConfigOrDie(ctx), reconcilers.RetrieveAdditionalConfigs(ctx)["remote"],
+			} {
+				pods := &corev1.PodList{}
+				if err := c.List(ctx, pods, client.MatchingFields{"onNode": "node"}); err != nil {
+					return err
+				}
+				if len(pods.Items) != 1 || pods.Items[0].Name != "placed" {
+					return fmt.Errorf("got %v", pods.Items)
+				}
+			}
+			return ensures(ctx, cm, "placed")
+		}),
+	}
+	replayed := row
+	replayed.Fault = rtesting.DiesAfter("create ConfigMap default/placed")
+	runFaithful(t, cmNodes{"passes": row, "is replayed": replayed})
+	row.ExpectCreates, row.Metadata = nil, does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+		pods := &corev1.PodList{}
+		err := reconcilers.RetrieveConfigOrDie(ctx).List(ctx, pods, client.MatchingFields{"onNode": "node"})
+		if err == nil && len(pods.Items) != 1 {
+			err = fmt.Errorf("got %v", pods.Items)
+		}
+		return err
+	})
+	runNode(t, cmTests{"compatible": row})
 }

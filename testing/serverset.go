@@ -32,7 +32,7 @@ func withoutServerSet(expected, actual client.Object) client.Object {
 	}
 	actual = objects.Copy(actual)
 	if expected.GetGeneration() == 0 {
-		clearObserved(reflect.ValueOf(actual), actual.GetGeneration())
+		clearObserved(expected, actual)
 		actual.SetGeneration(0)
 	}
 	if expected.GetUID() == "" {
@@ -86,54 +86,82 @@ func withoutServerUIDs(expected, actual []metav1.OwnerReference) []metav1.OwnerR
 	return actual
 }
 
-// clearObserved clears the fields of a status that observe a generation.
-func clearObserved(obj reflect.Value, generation int64) {
-	if u, ok := obj.Interface().(*unstructured.Unstructured); ok {
-		clearObservedKeys(u.Object["status"], generation)
+// clearObserved clears the fields of the status of actual that observe its generation, unless expected sets them.
+func clearObserved(expected, actual client.Object) {
+	generation := actual.GetGeneration()
+	if u, ok := actual.(*unstructured.Unstructured); ok {
+		want, _ := expected.(*unstructured.Unstructured)
+		if want == nil {
+			want = &unstructured.Unstructured{}
+		}
+		clearObservedKeys(want.Object["status"], u.Object["status"], generation)
 		return
 	}
-	if obj.Kind() == reflect.Pointer && obj.Elem().Kind() == reflect.Struct {
-		if status := obj.Elem().FieldByName("Status"); status.IsValid() {
-			clearObservedFields(status, generation)
+	if got, ok := statusOf(actual); ok {
+		want, _ := statusOf(expected)
+		if want.IsValid() && want.Type() != got.Type() {
+			want = reflect.Value{}
 		}
+		clearObservedFields(want, got, generation)
 	}
 }
 
-func clearObservedKeys(value any, generation int64) {
-	switch value := value.(type) {
+func clearObservedKeys(expected, actual any, generation int64) {
+	switch actual := actual.(type) {
 	case map[string]any:
-		if value["observedGeneration"] == generation {
-			delete(value, "observedGeneration")
+		want, _ := expected.(map[string]any)
+		if _, set := want["observedGeneration"]; !set && actual["observedGeneration"] == generation {
+			delete(actual, "observedGeneration")
 		}
-		for _, nested := range value {
-			clearObservedKeys(nested, generation)
+		for key, nested := range actual {
+			clearObservedKeys(want[key], nested, generation)
 		}
 	case []any:
-		for _, nested := range value {
-			clearObservedKeys(nested, generation)
+		want, _ := expected.([]any)
+		for i, nested := range actual {
+			var at any
+			if i < len(want) {
+				at = want[i]
+			}
+			clearObservedKeys(at, nested, generation)
 		}
 	}
 }
 
-func clearObservedFields(v reflect.Value, generation int64) {
-	switch v.Kind() {
+// clearObservedFields works with values of one type. An expected value that is not valid sets nothing.
+func clearObservedFields(expected, actual reflect.Value, generation int64) {
+	switch actual.Kind() {
 	case reflect.Pointer:
-		if !v.IsNil() {
-			clearObservedFields(v.Elem(), generation)
+		if actual.IsNil() {
+			return
 		}
+		if expected.IsValid() {
+			expected = expected.Elem()
+		}
+		clearObservedFields(expected, actual.Elem(), generation)
 	case reflect.Slice:
-		for i := range v.Len() {
-			clearObservedFields(v.Index(i), generation)
+		for i := range actual.Len() {
+			var at reflect.Value
+			if expected.IsValid() && i < expected.Len() {
+				at = expected.Index(i)
+			}
+			clearObservedFields(at, actual.Index(i), generation)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			field := v.Field(i)
+		for i := range actual.NumField() {
+			var want reflect.Value
+			if expected.IsValid() {
+				want = expected.Field(i)
+			}
+			field := actual.Field(i)
 			switch {
 			case !field.CanSet():
-			case v.Type().Field(i).Name == "ObservedGeneration" && field.CanInt() && field.Int() == generation:
-				field.SetInt(0)
+			case actual.Type().Field(i).Name == "ObservedGeneration" && field.CanInt():
+				if field.Int() == generation && (!want.IsValid() || want.IsZero()) {
+					field.SetInt(0)
+				}
 			default:
-				clearObservedFields(field, generation)
+				clearObservedFields(want, field, generation)
 			}
 		}
 	}
@@ -188,10 +216,15 @@ func clearMembers(expected, actual map[string]any) (cleared bool) {
 	for i := range min(len(wantRefs), len(gotRefs)) {
 		wantRef, _ := wantRefs[i].(map[string]any)
 		gotRef, ok := gotRefs[i].(map[string]any)
-		if ok && wantRef["uid"] == "" && wantRef["name"] == gotRef["name"] {
-			gotRef["uid"] = ""
-			cleared = true
+		uid, has := wantRef["uid"]
+		if !ok || has && uid != "" || wantRef["name"] != gotRef["name"] {
+			continue
 		}
+		delete(gotRef, "uid")
+		if has {
+			gotRef["uid"] = uid
+		}
+		cleared = true
 	}
 	return cleared
 }

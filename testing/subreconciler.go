@@ -48,6 +48,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object
 	GivenAPIResources      []*metav1.APIResourceList
+	GivenIndexes           []Index
 	GivenTracks            []TrackRequest
 
 	// ExpectResource is the resource as the sub-reconciler leaves it in memory; nil if it must not change.
@@ -86,7 +87,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	Verify VerifyFunc
 
 	// Prepare runs first. It may change the case. The context that it returns, unless nil, replaces the context of the
-	// case.
+	// case. In a table that replays its rows, it runs for each replay too, and so does CleanUp.
 	Prepare func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) (context.Context, error)
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) error
@@ -142,8 +143,8 @@ type SubReconcilerTests[Type client.Object] map[string]SubReconcilerTestCase[Typ
 // SubReconcilerTestSuite are cases that run in their order.
 type SubReconcilerTestSuite[Type client.Object] []SubReconcilerTestCase[Type]
 
-// SubReconcilerFactory returns the sub-reconciler to test. It is called once per case, after Prepare. The config is on
-// the context of the reconcile too.
+// SubReconcilerFactory returns the sub-reconciler to test. It is called once per case, after Prepare; in NodeTests once
+// for each instance, see there. The config is on the context of the reconcile too.
 type SubReconcilerFactory[Type client.Object] func(
 	t *testing.T, rtc *SubReconcilerTestCase[Type], c reconcilers.Config,
 ) reconcilers.SubReconciler[Type]
@@ -170,14 +171,12 @@ func (ts SubReconcilerTestSuite[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 // that is nested in it, before it reconciles. SetupWithManager is not called.
 func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	inVirtualTime(t, tc.VirtualTime, func(t *testing.T) {
+	runAndReplay(t, tc, func(t *testing.T) {
 		t.Helper()
-		given := *tc
 		tc.runOnce(t, scheme, factory)
-		if tc.faithful && !t.Failed() {
-			given.origin = tc.origin
-			given.replays(t, tc, scheme, factory).run(t)
-		}
+	}, func(t *testing.T, given *SubReconcilerTestCase[Type]) *replayed {
+		t.Helper()
+		return given.replays(t, tc, scheme, factory)
 	})
 }
 
@@ -237,7 +236,8 @@ func (tc *SubReconcilerTestCase[Type]) fields() caseFields[SubReconcilerTestCase
 		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
 		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
 		faithful: faithfulFields{
-			tc.faithful, tc.VirtualTime, tc.Fault, tc.Replays, tc.Externals, tc.Until,
+			tc.faithful, tc.VirtualTime, builds(tc.WithClientBuilder, tc.AdditionalConfigs),
+			tc.Fault, tc.Replays, tc.Externals, tc.Until,
 		},
 	}
 }

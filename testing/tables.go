@@ -35,6 +35,10 @@ import (
 //     such as UIDs, resource versions and namespaces. What the server completes in given objects is not shown. Objects
 //     that are used past the config, through the Server itself, have other names. Package testing/apiserver runs all
 //     rows so.
+//   - Prepare, the factory and CleanUp run again for each replay: Prepare and CleanUp once for each run, with a context
+//     that ends after CleanUp, and the factory once for each instance of the code, that is, after each death too. They
+//     get the t of the row. So they must not call t.Parallel, which panics when it is called twice: call it in the test
+//     of the table.
 //   - A row with WithClientBuilder runs over the fake client, since that is what the builder makes.
 type NodeTests[Type client.Object] map[string]SubReconcilerTestCase[Type]
 

@@ -25,8 +25,8 @@ type Until struct{ rest bool }
 // The expectations are about all requests together, and the result is that of the last one. An error is retried, unless
 // the row expects one: then it ends the row. A quiet error of a node, such as that of one that halts, only asks for
 // another request, as its root does then. A node gets the resource and an empty stash for each request; the status that
-// it leaves in memory is stored, as a root would, and this is no call of the row. No request is made for a resource that
-// is gone.
+// it leaves in memory is stored, as a root would, and this is no call of the row. No request is made for a resource
+// that is gone.
 func Rest() Until { return Until{rest: true} }
 
 // requestsToRest is how many requests a row may make until it is at rest.

@@ -44,6 +44,7 @@ type AdmissionWebhookTestCase struct {
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object
 	GivenAPIResources      []*metav1.APIResourceList
+	GivenIndexes           []Index
 	GivenTracks            []TrackRequest
 
 	// The expectations: the fields of ExpectConfig of these names.
