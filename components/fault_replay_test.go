@@ -123,7 +123,7 @@ func TestReplayedComponentFaults(t *testing.T) {
 	program := platformOf{"ns", "platform-x"}.replayed(t)
 	tried := map[replay.Sort]int{}
 	options := replay.Options{
-		Requests: 60, Ignore: mayDiffer, Attempts: true, Pairs: os.Getenv("ESPALIER_FAULTS") == "all",
+		Requests: 60, Ignore: mayDiffer, Pairs: os.Getenv("ESPALIER_FAULTS") == "all",
 		Skip: func(f replay.Fault) bool { tried[f.Sort]++; return false },
 	}
 	began := time.Now()

@@ -13,15 +13,21 @@ import (
 )
 
 // newContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
+// It ends with the test.
 func newContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
 	ctx := rtime.StashNow(context.Background(), now)
 	ctx = logr.NewContext(ctx, newLogger(t, scheme))
-	if deadline, ok := deadlineOf(t); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline)
-		t.Cleanup(cancel)
-	}
+	ctx, cancel := withDeadlineOf(t, ctx)
+	t.Cleanup(cancel)
 	return ctx
+}
+
+// withDeadlineOf returns a context that has the deadline of a test, if there is one.
+func withDeadlineOf(t *testing.T, ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := deadlineOf(t); ok {
+		return context.WithDeadline(ctx, deadline)
+	}
+	return context.WithCancel(ctx)
 }
 
 // deadlineOf returns the deadline of a test. A test in a bubble of testing/synctest has none: its time is another one,

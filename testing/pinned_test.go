@@ -248,6 +248,33 @@ func TestUntil(t *testing.T) {
 			Metadata:  fails(errOops),
 			ShouldErr: true,
 		},
+		"a node that waits is at rest": {
+			Resource: settings.Object(),
+			Until:    rtesting.Rest(),
+			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+				for _, name := range []string{"one", "two"} {
+					err := reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, client.ObjectKeyFromObject(configMap(name)), configMap(name))
+					if err != nil {
+						return errors.Join(ensures(ctx, cm, name), reconcilers.ErrHaltSubReconcilers)
+					}
+				}
+				return reconcilers.ErrHaltSubReconcilers
+			}),
+			ExpectCreates: []client.Object{controlled(configMap("one")), controlled(configMap("two"))},
+			ExpectedErr:   reconcilers.ErrHaltSubReconcilers,
+		},
+		"a requeue is a poll": {
+			Resource: settings.Object(),
+			Until:    rtesting.Rest(),
+			Metadata: map[string]any{"node": node[*corev1.ConfigMap]{
+				reconcile: func(context.Context, *corev1.ConfigMap) (reconcilers.Result, error) {
+					//lint:ignore SA1019 Nodes may still set it.
+					return reconcilers.Result{Requeue: true}, nil
+				},
+			}},
+			//lint:ignore SA1019 Nodes may still set it.
+			ExpectedResult: reconcilers.Result{Requeue: true},
+		},
 		"a poll is rest": {
 			Resource: settings.Object(),
 			Until:    rtesting.Rest(),

@@ -6,12 +6,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -39,13 +39,17 @@ type replayed struct {
 	// begin begins a run.
 	begin func(ctx context.Context) (*attempt, error)
 
-	mu      sync.Mutex
+	// current is the run that goes on. Runs are made one after the other.
 	current *attempt
 }
 
 // attempt is one run of a row: its Prepare was called.
 type attempt struct {
 	ctx context.Context
+	// externals are those that Prepare left.
+	externals []External
+	// at is the time of the last request.
+	at time.Time
 	// start calls the factory. It is called again after each death.
 	start func(c reconcilers.Config) (reconcile.Reconciler, error)
 	// end calls the CleanUp.
@@ -53,22 +57,23 @@ type attempt struct {
 }
 
 // replaysOf returns the replays of a case. Given is the case as it is in the table, and prepared as Prepare left it.
-// Start calls the factory for a case.
+// Give completes the config of prepared. Start calls the factory for a case.
 func replaysOf[Case any, P testCase[Case]](
-	t *testing.T, given, prepared P, expect *ExpectConfig,
-	contexts func(context.Context) context.Context,
+	t *testing.T, given, prepared P, scheme *runtime.Scheme,
+	contexts func(context.Context) context.Context, give func(*ExpectConfig),
 	start func(tc *Case, c reconcilers.Config) (reconcile.Reconciler, error),
 ) *replayed {
 	f := prepared.fields()
 	r := &replayed{
-		faithfulFields: f.faithful, row: given, name: *f.name, origin: *f.origin, now: *f.now, expect: expect,
-		additional: additionalConfigs(f.additional, expect.Scheme, *f.differ),
+		faithfulFields: f.faithful, row: given, name: *f.name, origin: *f.origin, now: *f.now,
+		expect:     expectConfigOf(prepared, scheme),
+		additional: additionalConfigs(f.additional, scheme, *f.differ),
 		prepares:   f.prepare != nil,
 	}
-	expect.faithful = true
-	for _, c := range r.additional {
-		c.faithful, c.reconciled = true, -1
+	for _, c := range r.configs() {
+		c.faithful, c.reconciled, c.now = true, -1, func() time.Time { return r.now }
 	}
+	give(r.expect)
 	r.not = r.cannot()
 	r.begin = func(ctx context.Context) (*attempt, error) {
 		tc := new(Case)
@@ -78,28 +83,30 @@ func replaysOf[Case any, P testCase[Case]](
 		if *copied.metadata == nil {
 			*copied.metadata = map[string]any{}
 		}
-		*copied.now = *f.now
+		*copied.now = r.now
 		ctx, err := prepare(t, contexts(ctx), P(tc))
 		if err != nil {
 			return nil, err
 		}
-		a := &attempt{ctx: ctx, end: func() error { return nil }}
+		prepared := P(tc).fields()
+		a := &attempt{ctx: ctx, at: r.now, externals: prepared.faithful.externals, end: func() error { return nil }}
 		a.start = func(c reconcilers.Config) (reconcile.Reconciler, error) { return start(tc, c) }
-		if cleanUp := P(tc).fields().cleanUp; cleanUp != nil {
-			a.end = func() error { return cleanUp(t, ctx, tc) }
+		if prepared.cleanUp != nil {
+			a.end = func() error { return prepared.cleanUp(t, ctx, tc) }
 		}
 		return a, nil
 	}
 	return r
 }
 
+// configs are those of the row.
+func (r *replayed) configs() []*ExpectConfig {
+	return append(slices.Collect(maps.Values(r.additional)), r.expect)
+}
+
 // cannot says why a row cannot be replayed, empty if it can.
 func (r *replayed) cannot() string {
-	configs := []*ExpectConfig{r.expect}
-	for _, c := range r.additional {
-		configs = append(configs, c)
-	}
-	has := func(is func(*ExpectConfig) bool) bool { return slices.ContainsFunc(configs, is) }
+	has := func(is func(*ExpectConfig) bool) bool { return slices.ContainsFunc(r.configs(), is) }
 	switch {
 	case r.replays.not != "":
 		return r.replays.not
@@ -127,13 +134,8 @@ func (r *replayed) run(t *testing.T) {
 		t.Logf("not replayed: %s", r.not)
 		return
 	}
-	ctx := logr.NewContext(context.Background(), logr.Discard())
-	if deadline, ok := deadlineOf(t); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline)
-		defer cancel()
-	}
-	defer r.endRun(t)
+	ctx, cancel := withDeadlineOf(t, logr.NewContext(context.Background(), logr.Discard()))
+	defer cancel()
 	program, err := r.program(t, *r.expect)
 	if err != nil {
 		t.Fatalf("the row cannot be replayed: %s", err)
@@ -183,59 +185,76 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 	for name, c := range r.additional {
 		add(name, *c)
 	}
-	externals := []replay.External{{Reset: func() {}, End: func() any { return nil }}}
+	var externals []replay.External
 	for i, external := range r.externals {
-		externals = append(externals[:i], replay.External(external))
+		externals = append(externals, replay.External{
+			Reset: external.Reset, End: func() any { return r.external(i).End() },
+		})
 	}
-	// A run begins when the externals are reset.
-	reset := externals[0].Reset
-	externals[0].Reset = func() { r.endRun(t); reset() }
 	if len(problems) > 0 {
 		return replay.Program{}, errors.New(strings.Join(problems, "; "))
 	}
-	return replay.Program{Clusters: clusters, Now: r.now, Start: r.start, Externals: externals}, nil
+	return replay.Program{
+		Clusters: clusters, Now: r.now, Externals: externals, Start: r.start,
+		Begin: func(ctx context.Context) (func(), error) { return r.beginRun(t, ctx) },
+	}, nil
 }
 
-// endRun calls the CleanUp of a run, if there is one.
-func (r *replayed) endRun(t *testing.T) {
+// external returns an external as the Prepare of the run left it.
+func (r *replayed) external(i int) External {
+	if r.current != nil && i < len(r.current.externals) {
+		return r.current.externals[i]
+	}
+	return r.externals[i]
+}
+
+// beginRun calls the Prepare of a run, and returns what calls its CleanUp. Their context ends after CleanUp.
+func (r *replayed) beginRun(t *testing.T, ctx context.Context) (end func(), err error) {
 	t.Helper()
-	r.mu.Lock()
-	ended := r.current
-	r.current = nil
-	r.mu.Unlock()
-	if ended == nil {
-		return
+	ctx, cancel := context.WithCancel(ctx)
+	begun, err := r.begin(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
 	}
-	if err := ended.end(); err != nil {
-		t.Errorf("error during clean up of a replay: %s", err)
-	}
+	r.current = begun
+	return func() {
+		t.Helper()
+		defer cancel()
+		r.current = nil
+		if err := begun.end(); err != nil {
+			t.Errorf("error during clean up of a replay: %s", err)
+		}
+	}, nil
 }
 
 // start makes an instance of the code in a world.
-func (r *replayed) start(ctx context.Context, w *replay.World) (replay.Instance, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.current == nil {
-		begun, err := r.begin(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r.current = begun
-	}
+func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, error) {
+	run := r.current
 	configs := map[string]reconcilers.Config{}
 	for name, c := range r.additional {
 		configs[name] = c.inWorld(w, name)
 	}
 	config := r.expect.inWorld(w, "")
-	prepared := reconcilers.StashAdditionalConfigs(r.current.ctx, configs)
-	reconciler, err := r.current.start(config)
+	prepared := reconcilers.StashAdditionalConfigs(run.ctx, configs)
+	reconciler, err := run.start(config)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (reconcile.Result, error) {
+		run.pass(w.Now(), r.virtual)
 		ctx = context.WithValue(ctx, worldKey{}, w)
-		return reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
+		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
+		return queued(result), err
 	}, nil
+}
+
+// pass lets the time of the process pass too if it is virtual: until now, which is that of the world.
+func (a *attempt) pass(now time.Time, virtual bool) {
+	if virtual {
+		time.Sleep(now.Sub(a.at))
+	}
+	a.at = now
 }
 
 // inWorld returns the config of an instance in a world. Nothing is asserted of it.

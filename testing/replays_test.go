@@ -2,6 +2,7 @@ package testing_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
@@ -32,6 +33,19 @@ var reported = map[string]struct {
 	"replayed":        {cmCase{Metadata: makes("one"), ExpectCreates: oneChild}, "replayed with 8 faults in "},
 	"expects failure": {cmCase{Metadata: fails(errOops), ShouldErr: true}, "not replayed: it expects an error"},
 	"expects error":   {cmCase{Metadata: fails(errOops), ExpectedErr: errOops}, "not replayed: it expects an error"},
+	"halts": {cmCase{
+		Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+			return errors.Join(ensures(ctx, cm, "one"), reconcilers.ErrHaltSubReconcilers)
+		}),
+		ExpectCreates: oneChild, ExpectedErr: reconcilers.ErrHaltSubReconcilers,
+	}, "replayed with 8 faults in "},
+	"expects a hidden failure": {
+		cmCase{
+			Metadata:    fails(errors.Join(errOops, reconcilers.ErrSkipStatusUpdate)),
+			ExpectedErr: reconcilers.ErrSkipStatusUpdate,
+		},
+		"not replayed: it expects an error",
+	},
 	"expects panic": {cmCase{
 		Metadata:    does(func(context.Context, *corev1.ConfigMap) error { panic("no") }),
 		ShouldPanic: true,

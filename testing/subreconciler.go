@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -248,8 +249,11 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 	result, err, unrest := run.requests(tc.Until, tc.ShouldErr || tc.ExpectedErr != nil, run.ctx,
 		func(ctx context.Context) (reconcilers.Result, error) {
 			t.Helper()
-			last = tc.handle(t, ctx, run, r, first == nil)
-			if first == nil {
+			h, found := tc.handle(t, ctx, run, r, first == nil)
+			if !found {
+				return reconcilers.Result{}, nil
+			}
+			if last = h; first == nil {
 				first = last
 			}
 			return last.result, last.err
@@ -285,10 +289,10 @@ type handled[Type client.Object] struct {
 	err              error
 }
 
-// handle makes one request.
+// handle makes one request, unless the resource is gone since the first.
 func (tc *SubReconcilerTestCase[Type]) handle(
 	t *testing.T, ctx context.Context, run *caseRun, r reconcilers.SubReconciler[Type], first bool,
-) *handled[Type] {
+) (h *handled[Type], found bool) {
 	t.Helper()
 	if !first {
 		ctx = stash.WithContext(ctx)
@@ -296,8 +300,11 @@ func (tc *SubReconcilerTestCase[Type]) handle(
 	for key, value := range tc.GivenStashedValues {
 		stash.StoreValue(ctx, key, copyOfValue(value))
 	}
-	h := &handled[Type]{resource: asGiven(tc.Resource)}
+	h = &handled[Type]{resource: asGiven(tc.Resource)}
 	if err := run.expect.fetch(ctx, h.resource); err != nil {
+		if !first && apierrors.IsNotFound(err) {
+			return nil, false
+		}
 		t.Fatalf("cannot get the given resource: %s", err)
 	}
 	h.before = objects.Copy(h.resource)
@@ -315,7 +322,7 @@ func (tc *SubReconcilerTestCase[Type]) handle(
 			t.Fatalf("cannot store the status: %s", err)
 		}
 	}
-	return h
+	return h, true
 }
 
 // call reconciles. An expected panic counts as a result without an error.

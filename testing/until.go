@@ -2,12 +2,14 @@ package testing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/espalier-dev/espalier/internal/testenv/replay"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
@@ -17,20 +19,18 @@ type Until struct{ rest bool }
 
 // Rest lets a row make request after request until one changes nothing, returns no error and asks for no other. A delay
 // that a result asks for passes at once: the time of the row moves. Three requests that change nothing and ask for the
-// same delay are taken for rest. Between requests garbage is collected, and the client sees all that there is. There
-// must be rest within 20 requests.
+// same delay, or to be made again, are taken for rest, and so is a terminal error. Between requests garbage is
+// collected, and the client sees all that there is. There must be rest within 20 requests.
 //
 // The expectations are about all requests together, and the result is that of the last one. An error is retried, unless
-// the row expects one: then it ends the row. A node gets the resource and an empty stash for each request; the status
-// that it leaves in memory is stored, as a root would, and this is no call of the row.
+// the row expects one: then it ends the row. A quiet error of a node, such as that of one that halts, only asks for
+// another request, as its root does then. A node gets the resource and an empty stash for each request; the status that
+// it leaves in memory is stored, as a root would, and this is no call of the row. No request is made for a resource that
+// is gone.
 func Rest() Until { return Until{rest: true} }
 
-const (
-	// requestsToRest is how many requests a row may make until it is at rest.
-	requestsToRest = 20
-	// polls is how many requests in a row that change nothing and ask for the same delay are taken for rest.
-	polls = 3
-)
+// requestsToRest is how many requests a row may make until it is at rest.
+const requestsToRest = 20
 
 // request makes one request.
 type request func(ctx context.Context) (reconcilers.Result, error)
@@ -43,31 +43,50 @@ func (r *caseRun) requests(
 		result, err = make(ctx)
 		return result, err, nil
 	}
-	quiet, delay := 0, time.Duration(0)
+	var pace replay.Rest
 	for range requestsToRest {
 		before := r.revision()
 		result, err = make(at(ctx, r.clock.now()))
-		if err != nil && endsByError {
+		if err != nil && endsByError && !isHandled(err) {
 			return result, err, nil
 		}
-		if quiet++; result.RequeueAfter != delay {
-			quiet, delay = 1, result.RequeueAfter
-		}
-		switch moved := r.settle() || r.revision() != before; {
-		case moved || !isQuiet(result, err):
-			quiet = 0
-		case delay == 0 || quiet == polls:
+		moved := r.settle() || r.revision() != before
+		outcome := outcomeOfRoot(result, err)
+		outcome.Moved = moved
+		rest, delay := pace.After(outcome)
+		if rest {
 			return result, err, nil
 		}
-		r.clock.pass(result.RequeueAfter)
+		r.clock.pass(delay)
 	}
 	return result, err, fmt.Errorf("there is no rest after %d requests", requestsToRest)
 }
 
-// isQuiet reports whether an outcome asks for no other request, but for a later one.
-func isQuiet(result reconcile.Result, err error) bool {
+// isHandled reports whether an error of a node is none of its root.
+func isHandled(err error) bool { return errors.Is(err, reconcilers.ErrQuiet) }
+
+// outcomeOfRoot returns what a root makes of the outcome of its tree: a quiet error asks for another request, and a
+// durable one for none. Those of a root stay as they are.
+func outcomeOfRoot(result reconcile.Result, err error) replay.Outcome {
+	if !isHandled(err) {
+		return replay.Outcome{Result: queued(result), Err: err}
+	}
+	//lint:ignore SA1019 That is what a root returns.
+	result.Requeue = !errors.Is(err, reconcilers.ErrDurable)
+	return replay.Outcome{Result: queued(result)}
+}
+
+// backOff is how long a request waits that asks to be made again without a delay, for a queue of controller-runtime. It
+// is any delay: how long the queue waits depends on what happened before.
+const backOff = time.Second
+
+// queued returns a result with the delay that a queue adds.
+func queued(result reconcile.Result) reconcile.Result {
 	//lint:ignore SA1019 Code under test may still set it.
-	return err == nil && (!result.Requeue || result.RequeueAfter > 0)
+	if result.Requeue && result.RequeueAfter == 0 {
+		result.RequeueAfter = backOff
+	}
+	return result
 }
 
 // storeStatus stores the status of a resource as code under test left it, unless it left it as it was.

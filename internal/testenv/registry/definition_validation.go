@@ -108,11 +108,11 @@ func validateNames(names *apiextensionsv1.CustomResourceDefinitionNames, path *f
 		errs = append(errs, field.Invalid(
 			path.Child("listKind"), names.ListKind, "kind and listKind may not be the same"))
 	}
-	errs = append(errs, validateLabels(names.ShortNames, path.Child("shortNames"))...)
-	return append(errs, validateLabels(names.Categories, path.Child("categories"))...)
+	errs = append(errs, validateDNSLabels(names.ShortNames, path.Child("shortNames"))...)
+	return append(errs, validateDNSLabels(names.Categories, path.Child("categories"))...)
 }
 
-func validateLabels(values []string, path *field.Path) field.ErrorList {
+func validateDNSLabels(values []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, value := range values {
 		if problems := utilvalidation.IsDNS1035Label(value); len(problems) > 0 {

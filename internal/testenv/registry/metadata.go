@@ -15,12 +15,11 @@ import (
 // nameRule says what is wrong with a name, or with a prefix of one.
 type nameRule = apivalidation.ValidateNameFunc
 
-// The rules that Kubernetes has for names, see "Object Names and IDs" in its documentation.
+// The rules that Kubernetes has for names, besides [subdomainName] and [labelName], see "Object Names and IDs" in its
+// documentation.
 var (
-	subdomainName nameRule = apivalidation.NameIsDNSSubdomain
-	labelName     nameRule = apivalidation.NameIsDNSLabel
-	segmentName   nameRule = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
-	addressName   nameRule = func(name string, _ bool) []string {
+	segmentName nameRule = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+	addressName nameRule = func(name string, _ bool) []string {
 		if addr, err := netip.ParseAddr(name); err != nil || addr.String() != name {
 			return []string{"must be a valid IP address in canonical form"}
 		}
@@ -42,7 +41,11 @@ func keepMetadata(obj, old client.Object) {
 
 func validateMetadata(obj client.Object, scope Scope, name nameRule) field.ErrorList {
 	namespaced := scope == Namespaced || scope == AnyScope && obj.GetNamespace() != ""
-	return apivalidation.ValidateObjectMetaAccessor(obj, namespaced, name, metadata)
+	var checked metav1.Object = obj
+	if areUsual(obj.GetLabels()) {
+		checked = unlabelled{obj}
+	}
+	return apivalidation.ValidateObjectMetaAccessor(checked, namespaced, name, metadata)
 }
 
 // validateMetadataUpdate accepts what was wrong with old already.

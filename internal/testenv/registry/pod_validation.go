@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -105,7 +104,7 @@ func validatePodSpec(spec *corev1.PodSpec, at *field.Path) field.ErrorList {
 		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
 	errs = append(errs, oneOf(at.Child("dnsPolicy"), spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet,
 		corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
-	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, at.Child("nodeSelector"))...)
+	errs = append(errs, validateLabels(spec.NodeSelector, at.Child("nodeSelector"))...)
 	errs = append(errs, positive(at.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds)...)
 	errs = append(errs, validateScheduling(spec, at)...)
 	for _, name := range []struct{ field, value string }{
@@ -185,6 +184,6 @@ func uniqueLabel(at *field.Path, name string, used sets.Set[string]) field.Error
 // validateTemplateMetadata validates what the pods of a template are labelled with. In the errors of an API server the
 // path has no "metadata".
 func validateTemplateMetadata(template *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
-	errs := metav1validation.ValidateLabels(template.Labels, at.Child("labels"))
+	errs := validateLabels(template.Labels, at.Child("labels"))
 	return append(errs, apivalidation.ValidateAnnotations(template.Annotations, at.Child("annotations"))...)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -24,7 +23,7 @@ func validateService(s, old *corev1.Service) field.ErrorList {
 		errs = append(errs, field.Required(at.Child("externalName"), ""))
 	}
 	errs = append(errs, validateServicePorts(spec, at.Child("ports"))...)
-	errs = append(errs, metav1validation.ValidateLabels(spec.Selector, at.Child("selector"))...)
+	errs = append(errs, validateLabels(spec.Selector, at.Child("selector"))...)
 	errs = append(errs, oneOf(at.Child("sessionAffinity"), spec.SessionAffinity, corev1.ServiceAffinityClientIP,
 		corev1.ServiceAffinityNone)...)
 	errs = append(errs, oneOf(at.Child("type"), spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort,

@@ -3,7 +3,6 @@ package registry
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -59,7 +58,7 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) f
 	}
 	if class := spec.StorageClassName; class != nil && *class != "" {
 		errs = append(errs, invalid(at.Child("storageClassName"), *class,
-			apivalidation.NameIsDNSSubdomain(*class, false))...)
+			subdomainName(*class, false))...)
 	}
 	return append(errs, validateVolumeMode(spec.VolumeMode, at.Child("volumeMode"))...)
 }

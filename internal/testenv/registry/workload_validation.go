@@ -98,14 +98,28 @@ func validateSelected(
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		errs = append(errs, field.Invalid(path, selector, "empty selector is invalid"))
 	}
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	matches, err := selects(selector, template.Labels)
 	if err != nil {
 		return append(errs, field.Invalid(path, selector, "invalid label selector"))
 	}
-	if !parsed.Matches(labels.Set(template.Labels)) {
+	if !matches {
 		errs = append(errs, notSelected(template, at))
 	}
 	return errs
+}
+
+// selects reports whether a selector matches labels. One of usual labels alone is not parsed.
+func selects(selector *metav1.LabelSelector, of map[string]string) (bool, error) {
+	if len(selector.MatchExpressions) == 0 && areUsual(selector.MatchLabels) {
+		for key, value := range selector.MatchLabels {
+			if got, ok := of[key]; !ok || got != value {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && parsed.Matches(labels.Set(of)), err
 }
 
 func notSelected(template *corev1.PodTemplateSpec, at *field.Path) *field.Error {

@@ -46,28 +46,6 @@ func compareRest(got, want []string, ignore func(object, path string) bool) []st
 	return r.lines
 }
 
-// compareAttempts returns the creates and deletes that were refused more often than without a fault, in lines. Each
-// fault after which the code cannot know what there is may lead to one.
-func compareAttempts(got, want map[string]int, faults []Fault) []string {
-	allowed, more := 0, 0
-	for _, fault := range faults {
-		if fault.Sort != DiesBefore && fault.Sort != Fails {
-			allowed++
-		}
-	}
-	var lines []string
-	for _, call := range slices.Sorted(maps.Keys(got)) {
-		if n := got[call] - want[call]; n > 0 {
-			more += n
-			lines = append(lines, fmt.Sprintf("refused %s more: %s", times(n), call))
-		}
-	}
-	if more <= allowed {
-		return nil
-	}
-	return lines
-}
-
 // allKeys returns the keys of two maps, in their order.
 func allKeys[T any](a, b map[objectKey]T) []objectKey {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
@@ -110,7 +88,7 @@ func (r *report) object(key objectKey, gotEnd, wantEnd *end) {
 func (r *report) deeds(name string, got, want *deeds) {
 	r.count(name, "created", got.created, want.created)
 	r.count(name, "deleted", got.deleted, want.deleted)
-	if got.wrote && !want.wrote {
+	if got.wrote && !want.wrote && !want.rewrote {
 		r.add(name, "written", "touched although foreign: "+name)
 	}
 	if got.overwrote {
@@ -134,13 +112,13 @@ func (r *report) count(name, what string, got, want int) {
 	switch {
 	case got == want:
 	case want == 1 && got > 1:
-		r.add(name, what, fmt.Sprintf("%s %s: %s", what, times(got), name))
+		r.add(name, what, fmt.Sprintf("%s %s: %s", what, often(got), name))
 	default:
-		r.add(name, what, fmt.Sprintf("%s %s, not %s: %s", what, times(got), times(want), name))
+		r.add(name, what, fmt.Sprintf("%s %s, not %s: %s", what, often(got), often(want), name))
 	}
 }
 
-func times(n int) string {
+func often(n int) string {
 	switch n {
 	case 0:
 		return "never"
@@ -184,7 +162,7 @@ func externalNames(states []any) []string {
 
 func (e *end) decodedExternals() []any {
 	var decoded []any
-	if json.Unmarshal([]byte(e.mask.text(e.externals)), &decoded) != nil {
+	if json.Unmarshal([]byte(e.mask.text(e.externals, "")), &decoded) != nil {
 		return []any{e.externals}
 	}
 	return decoded
@@ -196,7 +174,7 @@ func (o *object) unchanged() *object { return &object{given: o.given, last: o.gi
 // masked returns the content at the end.
 func (o *object) masked(m *mask) map[string]any {
 	if o.content == nil {
-		o.content = content(o.last, m)
+		o.content = content(o.last, m, o.group.cluster)
 	}
 	return o.content
 }

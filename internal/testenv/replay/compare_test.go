@@ -446,30 +446,6 @@ func TestWhatIsOutsideOfTheClustersIsCompared(t *testing.T) {
 	}
 }
 
-func TestAttemptsAreCompared(t *testing.T) {
-	t.Parallel()
-	// It creates an object if it cannot find out whether there is one.
-	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
-		found, err := exists(ctx, p, "one")
-		if found {
-			return nil
-		}
-		return errors.Join(err, ignoreExists(p.Create(ctx, configMap("one"))))
-	})
-	if report := explore(t, program, replay.Options{}); len(report.Findings) > 0 {
-		t.Errorf("got %s", told(report.Findings[0]))
-	}
-	report := explore(t, program, replay.Options{Attempts: true})
-	// After a stale read one is refused, which is allowed.
-	want := `[Fails("get ConfigMap ns/one", 2)]
-get ConfigMap one (NotFound) · create ConfigMap one · again · get ConfigMap one (fails) · create ConfigMap one (AlreadyExists) · ` +
-		`error · get ConfigMap one · rest
-refused once more: create ConfigMap ns/one`
-	if got := told(shortest(t, report)); got != want || len(report.Findings) != 1 {
-		t.Errorf("got %d findings\n%s\nwant\n%s", len(report.Findings), got, want)
-	}
-}
-
 func TestAnExternalThatChangesKeepsARunGoing(t *testing.T) {
 	t.Parallel()
 	service := &counter{}

@@ -3,19 +3,19 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // content returns what must be the same in an object at the end of all runs, as JSON. It has no metadata that a server
-// sets, and not what the fault Conflicts wrote. Times in the status say that there is one, and so does the time of the
-// deletion; conditions have no transition time. The observed generation says whether it is current, and is left out
+// sets, and not what the fault Conflicts wrote. Times say that there is one, also within a text: a fault delays what
+// follows. Conditions have no transition time. The observed generation says whether it is current, and is left out
 // where it may be that of another object. What has no order in Kubernetes is sorted: conditions, finalizers and owner
 // references.
-func content(obj client.Object, m *mask) map[string]any {
+func content(obj client.Object, m *mask, cluster string) map[string]any {
 	if obj == nil {
 		return nil
 	}
@@ -33,7 +33,7 @@ func content(obj client.Object, m *mask) map[string]any {
 	if status, ok := fields["status"].(map[string]any); ok {
 		fields["status"] = maskStatus(status, obj.GetGeneration())
 	}
-	masked, _ := maskTexts(fields, m).(map[string]any)
+	masked, _ := maskTexts(fields, m, cluster).(map[string]any)
 	return masked
 }
 
@@ -43,9 +43,6 @@ func maskMetadata(metadata map[string]any) {
 		"deletionGracePeriodSeconds",
 	} {
 		delete(metadata, field)
-	}
-	if metadata["deletionTimestamp"] != nil {
-		metadata["deletionTimestamp"] = aTime
 	}
 	sortItems(metadata["finalizers"])
 	sortItems(metadata["ownerReferences"], "kind", "name")
@@ -60,6 +57,9 @@ const (
 	aTime              = "a time"
 	observedGeneration = "observedGeneration"
 )
+
+// times are those of RFC 3339.
+var times = regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})`)
 
 // maskStatus changes a status, of an object of a generation.
 func maskStatus(status map[string]any, current int64) map[string]any {
@@ -76,7 +76,7 @@ func maskStatus(status map[string]any, current int64) map[string]any {
 	for i, fields := range own {
 		observed[i] = fields[observedGeneration]
 	}
-	maskTimes(status)
+	removeObserved(status)
 	sortItems(status["conditions"], "type")
 	for i, fields := range own {
 		if observed[i] != nil {
@@ -89,24 +89,19 @@ func maskStatus(status map[string]any, current int64) map[string]any {
 	return status
 }
 
-// maskTimes masks times and removes observed generations, in place.
-func maskTimes(value any) any {
+// removeObserved removes observed generations, in place.
+func removeObserved(value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		delete(value, observedGeneration)
-		for key, field := range value {
-			value[key] = maskTimes(field)
+		for _, field := range value {
+			removeObserved(field)
 		}
 	case []any:
-		for i, item := range value {
-			value[i] = maskTimes(item)
-		}
-	case string:
-		if isTime(value) {
-			return aTime
+		for _, item := range value {
+			removeObserved(item)
 		}
 	}
-	return value
 }
 
 // sortItems sorts a list, in place, by fields of its items.
@@ -129,31 +124,23 @@ func sortKey(item any, fields []string) string {
 	return key
 }
 
-func isTime(s string) bool {
-	if len(s) < len("2006-01-02T15:04:05Z") || s[4] != '-' {
-		return false
-	}
-	_, err := time.Parse(time.RFC3339, s)
-	return err == nil
-}
-
-// maskTexts returns a value without what is named by chance, also in keys.
-func maskTexts(value any, m *mask) any {
+// maskTexts returns a value of a cluster without what is named by chance, and without times, also in keys.
+func maskTexts(value any, m *mask, cluster string) any {
 	switch value := value.(type) {
 	case map[string]any:
 		masked := make(map[string]any, len(value))
 		for key, field := range value {
-			masked[m.text(key)] = maskTexts(field, m)
+			masked[m.text(key, cluster)] = maskTexts(field, m, cluster)
 		}
 		return masked
 	case []any:
 		masked := make([]any, len(value))
 		for i, item := range value {
-			masked[i] = maskTexts(item, m)
+			masked[i] = maskTexts(item, m, cluster)
 		}
 		return masked
 	case string:
-		return m.text(value)
+		return m.text(value, cluster)
 	}
 	return value
 }

@@ -19,8 +19,6 @@ type end struct {
 	deeds map[objectKey]*deeds
 	// broken says which calls broke the invariant so far.
 	broken []string
-	// refused is how often creates and deletes were refused, by the names of the calls.
-	refused map[string]int
 	// demands are the names of the calls of the last request, but for reads from a cache.
 	demands []string
 	// externals are what is outside of the clusters, as JSON.
@@ -48,6 +46,9 @@ type deeds struct {
 	deleted int
 	// wrote is set if something else than the status of an object that was given was written.
 	wrote bool
+	// rewrote is set if a write of something else than the status was accepted, also if it changed nothing: it changes
+	// something if somebody else wrote before.
+	rewrote bool
 	// overwrote is set if a change by somebody else was lost.
 	overwrote bool
 }
@@ -70,7 +71,7 @@ func compareKeys(a, b objectKey) int {
 
 // end returns how the run ended. The instance may still be alive, and with it what it started.
 func (r *run) end(rested bool) *end {
-	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}, refused: map[string]int{}}
+	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}}
 	e.externals = r.externalStates()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,8 +128,9 @@ func (e *end) deedsOf(group objectKey) *deeds {
 
 // note notes what a call did to objects.
 func (e *end) note(call *call) {
-	if (call.Verb == store.Create || call.Verb == store.Delete) && !call.DryRun && call.err != nil {
-		e.refused[e.mask.names.Replace(call.name)]++
+	if call.rewrites() && call.Subresource != "status" {
+		key := store.Key{Kind: call.Kind.GroupKind(), Namespace: call.Namespace, Name: call.Name}
+		e.deedsOf(e.mask.group(objectKey{key, call.cluster.in()})).rewrote = true
 	}
 	for _, change := range call.changes {
 		key := objectKey{change.Key, call.cluster.in()}
@@ -157,7 +159,7 @@ func (r *run) demands(m *mask) []string {
 	var demands []string
 	for _, call := range r.requests[len(r.requests)-1].calls {
 		if call.demands() {
-			demands = append(demands, m.names.Replace(call.name))
+			demands = append(demands, m.call(call))
 		}
 	}
 	slices.Sort(demands)

@@ -20,8 +20,6 @@ type Options struct {
 	// somebody else wrote was lost. For a call that is still made at rest, the object is the call and the path "rest".
 	// Externals are "external", or "external 1", "external 2" if several have a state, with the path of a field.
 	Ignore func(object, path string) bool
-	// Attempts compares refused creates and deletes, too: a fault that hides what was done may lead to one.
-	Attempts bool
 	// Share explores each n-th fault only; 0 and 1 all.
 	Share int
 	// Pairs explores two faults in one run too: pairs of a sample of those that find nothing alone.
@@ -49,8 +47,8 @@ type Finding struct {
 	Differences []string
 }
 
-// Explore runs a program without a fault and with each. The error says that the code did not start without a fault, or
-// that the context is done; what was found until then is returned with it.
+// Explore runs a program without a fault and with each. The error says that a run did not begin, that the code did
+// not start without a fault, or that the context is done; what was found until then is returned with it.
 func Explore(ctx context.Context, program Program, options Options) (Report, error) {
 	e := &explorer{program: program, options: options}
 	reference, err := e.twice(ctx)
@@ -79,7 +77,7 @@ func Explore(ctx context.Context, program Program, options Options) (Report, err
 }
 
 // Run runs a program once with the faults, and compares the end with that of a run without them. Nil says that they end
-// alike. The error says that the code did not start, that the run without a fault does not come to rest, or that a
+// alike. The error says that a run did not begin, that the code did not start, that the run without a fault does not come to rest, or that a
 // fault did not happen.
 func Run(ctx context.Context, program Program, faults []Fault, options Options) (*Finding, error) {
 	e := &explorer{program: program, options: options}
@@ -127,12 +125,15 @@ func (e *explorer) replay(ctx context.Context, faults ...Fault) error {
 
 // run makes a run with faults, and compares how it ended. It is over once a step ends in another way.
 func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, error) {
-	r := newRun(e.program, faults)
-	defer r.stop()
+	r, err := newRun(ctx, e.program, faults)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.stop(ctx)
 	for i, want := range e.ends {
 		if i > 0 {
 			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
-				return r.finding([]string{err.Error()}, len(r.requests), true), r, nil
+				return r.finding(ctx, []string{err.Error()}, len(r.requests), true), r, nil
 			}
 		}
 		rested, err := r.toRest(ctx, 2*e.requests())
@@ -145,15 +146,15 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, err
 			return nil, nil, err
 		}
 		if len(differences) > 0 {
-			return r.finding(differences, requests, rested), r, nil
+			return r.finding(ctx, differences, requests, rested), r, nil
 		}
 	}
 	return nil, r, nil
 }
 
 // finding returns what is found in a run after so many requests, and ends it.
-func (r *run) finding(differences []string, requests int, rested bool) *Finding {
-	r.stop()
+func (r *run) finding(ctx context.Context, differences []string, requests int, rested bool) *Finding {
+	r.stop(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &Finding{Faults: r.faults, Story: story(r.requests[:requests], rested), Differences: differences}
@@ -162,24 +163,34 @@ func (r *run) finding(differences []string, requests int, rested bool) *Finding 
 // differences compares the end of a run, or of one of its steps.
 func (e *explorer) differences(ctx context.Context, r *run, got, want *end) ([]string, error) {
 	differences := append(slices.Clone(got.broken), compare(got, want, e.options.Ignore)...)
-	if e.options.Attempts {
-		differences = append(differences, compareAttempts(got.refused, want.refused, r.faults)...)
-	}
 	if len(differences) > 0 || len(beyond(got.demands, want.demands)) == 0 {
 		return differences, nil
 	}
 	// The last request may have been more than one at rest: one in which a fault happened, or that ended what one left
-	// behind. The next, which nothing calls for, shows what remains.
+	// behind. The next, which nothing calls for, shows what remains. A fault that did not happen yet does not happen in
+	// it: nothing would follow.
+	r.suspend(true)
+	defer r.suspend(false)
 	if _, err := r.makeRequest(ctx); err != nil {
 		return nil, err
 	}
 	return compareRest(r.demandsAtRest(got.mask), want.demands, e.options.Ignore), nil
 }
 
+// suspend keeps faults from happening, or lets them happen again.
+func (r *run) suspend(faults bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faultless = faults
+}
+
 // once makes a run without a fault.
 func (e *explorer) once(ctx context.Context) (*run, error) {
-	r := newRun(e.program, nil)
-	defer r.stop()
+	r, err := newRun(ctx, e.program, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.stop(ctx)
 	e.ends = nil
 	for i := range len(e.program.Steps) + 1 {
 		if i > 0 {

@@ -422,3 +422,46 @@ func TestADelayPassesAtOnce(t *testing.T) {
 		t.Errorf("got %+v", report)
 	}
 }
+
+// A fault that has no effect did not happen.
+func TestACacheThatHasShownAChangeIsNotStale(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		err := p.ensure(ctx, "one")
+		for range 2 {
+			_, found := exists(ctx, p, "one")
+			err = errors.Join(err, found)
+		}
+		return err
+	})
+	for occurrence, happens := range map[int]bool{2: true, 3: false} {
+		stale := replay.Fault{Sort: replay.Stale, Call: "get ConfigMap ns/one", Occurrence: occurrence}
+		finding, err := replay.Run(t.Context(), program, []replay.Fault{stale}, replay.Options{})
+		if finding != nil || (err == nil) != happens || err != nil && !strings.Contains(err.Error(), "did not happen") {
+			t.Errorf("%s: got %v, %v", stale, finding, err)
+		}
+	}
+}
+
+// The request that shows what remains at rest is followed by no other, in which what a fault did would be mended.
+func TestNoFaultHappensInTheRequestAfterRest(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
+		_, err := exists(ctx, p, "one")
+		if err == nil && p.memory["failed"] != "" {
+			delete(p.memory, "failed")
+			_, err = exists(ctx, p.live, "two")
+		} else if err != nil {
+			p.memory["failed"] = "yes"
+		}
+		return err
+	})
+	faults := []replay.Fault{
+		{Sort: replay.Fails, Call: "get ConfigMap ns/one"},
+		{Sort: replay.DiesBefore, Call: "get ConfigMap ns/one", Occurrence: 3},
+	}
+	finding, err := replay.Run(t.Context(), program, faults, replay.Options{})
+	if finding != nil || err == nil || !strings.HasPrefix(err.Error(), faults[1].String()+" did not happen") {
+		t.Errorf("got %v, %v", finding, err)
+	}
+}

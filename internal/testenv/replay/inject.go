@@ -48,6 +48,7 @@ func (r *run) doExternal(in *instance, name string, do func() error) error {
 	if err := r.beginExternal(in, call); err != nil {
 		return err
 	}
+	defer in.outside.Done()
 	call.err = do()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,28 +56,33 @@ func (r *run) doExternal(in *instance, name string, do func() error) error {
 	return r.finish(in, call)
 }
 
+// beginExternal is begin for a call that the instance is waited for.
 func (r *run) beginExternal(in *instance, call *call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.begin(in, call)
+	if err := r.begin(in, call); err != nil {
+		return err
+	}
+	in.outside.Add(1)
+	return nil
 }
 
 // begin notes a call. With an error it is not made.
 func (r *run) begin(in *instance, call *call) error {
-	last := r.requests[len(r.requests)-1]
-	if last.attempts++; last.endless() {
+	if in.attempts++; in.endless() {
 		runtime.Goexit()
 	}
 	if in.dead {
 		return context.Canceled
 	}
+	last := r.requests[len(r.requests)-1]
 	r.occurrences[call.name]++
 	call.occurrence = r.occurrences[call.name]
 	call.before = r.state()
 	call.after = call.before
 	last.calls = append(last.calls, call)
 	for _, fault := range r.faults {
-		if fault.at(call) && !r.happened[fault] {
+		if fault.at(call) && !r.happened[fault] && !r.faultless {
 			r.happened[fault] = true
 			call.fault = fault.Sort
 			break
@@ -137,7 +143,8 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 	return somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
 }
 
-// hold has the cache of a call hide the last change of the kind, and reports whether there was one.
+// hold has the cache of a call hide the last change of the kind. It reports whether there was one that the cache had not
+// shown yet.
 func (r *run) hold(call *call) bool {
 	if !call.cached() {
 		return false
@@ -149,10 +156,7 @@ func (r *run) hold(call *call) bool {
 			last = change.Revision
 		}
 	}
-	if last > 0 {
-		c.view.HoldAt(call.kind().GroupKind, last-1)
-	}
-	return last > 0
+	return last > 0 && c.view.HoldAt(call.kind().GroupKind, last-1)
 }
 
 // overwrites reports whether the call removed what somebody else wrote just before it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -15,9 +16,13 @@ import (
 // client always returns an error.
 const maxCalls = 10_000
 
+// grace is how long code may take to return once the context of the exploration is done.
+const grace = time.Second
+
 var (
 	errEndless = fmt.Errorf("the request makes more than %d calls", maxCalls)
-	errExited  = errors.New("the request ended its goroutine")
+	errExited  = errors.New("the code ended its goroutine, as FailNow of a test does")
+	errStuck   = errors.New("the code does not return")
 )
 
 // instance is one process of the code. Its fields but the last belong to the lock of the run.
@@ -25,6 +30,10 @@ type instance struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	dead   bool
+	// attempts are the calls since the last request began, and what was tried after the death.
+	attempts int
+	// outside are the calls to something outside of the clusters that go on. A dead instance begins none.
+	outside sync.WaitGroup
 
 	request Instance
 }
@@ -41,13 +50,27 @@ func (in *instance) die() {
 	in.cancel()
 }
 
+// wait waits until a dead instance does nothing outside of the clusters any more, or until the context is done.
+func (in *instance) wait(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		in.outside.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// endless reports whether the request would never return.
+func (in *instance) endless() bool { return in.attempts > maxCalls }
+
 // request is one request of a run, or the attempt to start an instance.
 type request struct {
 	// step is what others did just before; empty if nothing.
 	step  string
 	calls []*call
-	// attempts are calls, and what an instance tried after its death.
-	attempts int
 
 	result reconcile.Result
 	err    error
@@ -57,64 +80,73 @@ type request struct {
 	moved bool
 }
 
-// make starts the instance if that was not done yet, and makes a request. The error is that of the start.
-func (in *instance) make(r *run, q *request) error {
-	var failed error
-	q.err = guarded(func() (err error) {
-		ctx := rtime.StashNow(in.ctx, r.time())
-		if in.request == nil {
-			if in.request, failed = r.program.Start(ctx, &World{run: r, instance: in}); failed != nil {
-				failed = fmt.Errorf("start the code: %w", failed)
-				return failed
-			}
-		}
-		q.result, err = in.request(ctx)
-		return err
-	})
+// make starts the instance if that was not done yet, and makes a request. The error says that it did not start, or is
+// errStuck.
+func (in *instance) make(ctx context.Context, r *run, q *request) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if q.endless() {
-		q.err = errEndless
+	in.attempts = 0
+	r.mu.Unlock()
+	now := rtime.StashNow(in.ctx, r.time())
+	if in.request == nil {
+		var err error
+		in.request, err = guarded(ctx, func() (Instance, error) {
+			return r.program.Start(now, &World{run: r, instance: in})
+		})
+		if err != nil {
+			in.request, q.err = nil, fmt.Errorf("start the code: %w", r.unlessEndless(in, err))
+			return q.err
+		}
 	}
-	return failed
+	var err error
+	q.result, err = guarded(ctx, func() (reconcile.Result, error) { return in.request(now) })
+	if q.err = r.unlessEndless(in, err); errors.Is(err, errStuck) {
+		return err
+	}
+	return nil
 }
 
-// guarded calls a function, which may panic or end its goroutine.
-func guarded(call func() error) (err error) {
-	done := make(chan struct{})
-	err = errExited
-	go func() {
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("panic: %v", p)
-			}
-		}()
-		err = call()
-	}()
-	<-done
+// unlessEndless returns an error, or that the request of an instance is endless.
+func (r *run) unlessEndless(in *instance, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if in.endless() {
+		return errEndless
+	}
 	return err
 }
 
-// endless reports whether the request would never return.
-func (q *request) endless() bool { return q.attempts > maxCalls }
-
-// quiet reports whether nothing calls for another request, but for a delay.
-func (q *request) quiet() bool {
-	if q.died || q.moved {
-		return false
+// guarded calls a function, which may panic or end its goroutine. If it does not return soon after the context is done,
+// it is left alone, and the error is errStuck.
+func guarded[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
 	}
-	if q.err != nil {
-		return errors.Is(q.err, reconcile.TerminalError(nil))
+	answers := make(chan answer, 1)
+	go func() {
+		a := answer{err: errExited}
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = fmt.Errorf("panic: %v", p)
+			}
+			answers <- a
+		}()
+		a.value, a.err = call()
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
 	}
-	//lint:ignore SA1019 Code under test may still set it.
-	return !q.result.Requeue || q.result.RequeueAfter > 0
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-time.After(grace):
+		return *new(T), fmt.Errorf("%w: %w", errStuck, context.Cause(ctx))
+	}
 }
 
-// delay is how long the next request waits. It does not if something else calls for it.
-func (q *request) delay() time.Duration {
-	if q.died || q.moved || q.err != nil {
-		return 0
-	}
-	return max(q.result.RequeueAfter, 0)
+// outcome is how the request ended.
+func (q *request) outcome() Outcome {
+	return Outcome{Result: q.result, Err: q.err, Moved: q.moved || q.died}
 }

@@ -14,41 +14,46 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
-// mask gives the same text to what is named by chance: UIDs, and names that were generated.
+// mask gives the same text to what is named by chance: UIDs, and names that were generated. UIDs and names of given
+// objects are the same in all runs.
 type mask struct {
 	// groups are the names of objects with generated names: the prefix with a star. Aliases have a rank by content,
 	// too, and only objects that are left.
 	groups, aliases map[objectKey]string
-	// names replaces generated names.
-	names *strings.Replacer
-	uids  map[types.UID]objectKey
-	// all replaces UIDs too. It is made when it is needed.
-	all *strings.Replacer
+	// uids are those of objects that were created; a key has several if it was created again.
+	uids map[objectKey][]types.UID
+	// names replaces generated names, and all UIDs too, by the cluster of the text. They are made when they are needed.
+	names, all map[string]*strings.Replacer
 }
 
 // newMask returns the mask of a run with the changes of each of its clusters.
 func newMask(journal map[*cluster][]store.Change) *mask {
-	m := &mask{groups: map[objectKey]string{}, aliases: map[objectKey]string{}, uids: map[types.UID]objectKey{}}
+	m := &mask{groups: map[objectKey]string{}, aliases: map[objectKey]string{}, uids: map[objectKey][]types.UID{}}
 	left := map[objectKey]client.Object{}
 	for c, changes := range journal {
 		for _, change := range changes {
 			key := objectKey{change.Key, c.in()}
-			if change.After != nil {
-				m.uids[change.After.GetUID()] = key
-			}
-			if change.Before == nil && hasGeneratedName(change.After) {
-				m.groups[key] = change.After.GetGenerateName() + "*"
+			if change.Before == nil {
+				m.uids[key] = append(m.uids[key], change.After.GetUID())
+				if hasGeneratedName(change.After) {
+					m.groups[key] = change.After.GetGenerateName() + "*"
+				}
 			}
 			if m.groups[key] != "" {
 				left[key] = change.After
 			}
 		}
 	}
-	m.names = m.replacer(nil)
+	m.forget()
 	if len(left) > 0 {
 		m.rank(left)
 	}
 	return m
+}
+
+// forget drops the replacers.
+func (m *mask) forget() {
+	m.names, m.all = map[string]*strings.Replacer{}, map[string]*strings.Replacer{}
 }
 
 // hasGeneratedName reports whether the name of an object that was created is not of somebody's choice.
@@ -65,7 +70,7 @@ func (m *mask) rank(left map[objectKey]client.Object) {
 		if obj == nil {
 			continue
 		}
-		data, _ := json.Marshal(content(obj, m))
+		data, _ := json.Marshal(content(obj, m, key.cluster))
 		contents[key] = string(data)
 		groups[m.group(key)] = append(groups[m.group(key)], key)
 	}
@@ -78,7 +83,7 @@ func (m *mask) rank(left map[objectKey]client.Object) {
 			m.aliases[key] = group.Name + fmt.Sprint(i+2)
 		}
 	}
-	m.names, m.all = m.replacer(nil), nil
+	m.forget()
 }
 
 // group returns the key of an object, without what was generated of its name.
@@ -97,24 +102,47 @@ func (m *mask) alias(key objectKey) (objectKey, bool) {
 	return key, left
 }
 
-// text replaces what is named by chance.
-func (m *mask) text(s string) string {
-	if m.all == nil {
-		m.all = m.replacer(m.uids)
+// text replaces what is named by chance in a text of a cluster.
+func (m *mask) text(s, cluster string) string {
+	if m.all[cluster] == nil {
+		m.all[cluster] = m.replacer(cluster, m.uids)
 	}
-	return m.all.Replace(s)
+	return times.ReplaceAllLiteralString(m.all[cluster].Replace(s), aTime)
 }
 
-// replacer replaces UIDs, and generated names, the longest first.
-func (m *mask) replacer(uids map[types.UID]objectKey) *strings.Replacer {
+// call replaces generated names in the name of a call.
+func (m *mask) call(c *call) string {
+	cluster := c.cluster.in()
+	if m.names[cluster] == nil {
+		m.names[cluster] = m.replacer(cluster, nil)
+	}
+	return m.names[cluster].Replace(c.name)
+}
+
+// replacer replaces UIDs, and generated names, the longest first. What is the same in several clusters means that of
+// the given one.
+func (m *mask) replacer(cluster string, uids map[objectKey][]types.UID) *strings.Replacer {
 	texts := map[string]string{}
 	name := func(key objectKey) string { return cmp.Or(m.aliases[key], m.groups[key], key.Name) }
-	for key := range m.groups {
+	last := func(a, b objectKey) int {
+		switch {
+		case a.cluster == b.cluster:
+		case a.cluster == cluster:
+			return 1
+		case b.cluster == cluster:
+			return -1
+		}
+		return compareKeys(a, b)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(m.groups), last) {
 		texts[key.Name] = name(key)
 	}
-	for uid, key := range uids {
-		key.Name = name(key)
-		texts[string(uid)] = "UID of " + key.String()
+	for _, key := range slices.SortedFunc(maps.Keys(uids), last) {
+		alias := key
+		alias.Name = name(key)
+		for _, uid := range uids[key] {
+			texts[string(uid)] = "UID of " + alias.String()
+		}
 	}
 	var pairs []string
 	for _, text := range slices.SortedFunc(maps.Keys(texts), longestFirst) {

@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/store"
+	rtime "github.com/espalier-dev/espalier/time"
 )
-
-// polls is how many requests in a row that change nothing and ask for the same delay are taken for rest.
-const polls = 3
 
 // run is one run of a program.
 type run struct {
@@ -23,9 +23,11 @@ type run struct {
 	now      atomic.Pointer[time.Time]
 
 	// mu makes calls to clusters happen one after the other, so that what changed is known to be their effect.
-	mu          sync.Mutex
-	faults      []Fault
-	happened    map[Fault]bool
+	mu       sync.Mutex
+	faults   []Fault
+	happened map[Fault]bool
+	// faultless keeps faults from happening.
+	faultless   bool
 	occurrences map[string]int
 	requests    []*request
 	externals   int
@@ -37,6 +39,9 @@ type run struct {
 
 	// outside is what was outside of the clusters after the last request.
 	outside string
+
+	// ended is what Begin returned; nil once it was called.
+	ended func()
 }
 
 // cluster is a cluster of a run.
@@ -49,7 +54,8 @@ type cluster struct {
 	base int64
 }
 
-func newRun(program Program, faults []Fault) *run {
+// newRun begins a run. The error is that of Begin.
+func newRun(ctx context.Context, program Program, faults []Fault) (*run, error) {
 	r := &run{
 		program: program, clusters: map[string]*cluster{}, faults: faults,
 		happened: map[Fault]bool{}, occurrences: map[string]int{},
@@ -65,14 +71,21 @@ func newRun(program Program, faults []Fault) *run {
 	for _, external := range program.Externals {
 		external.Reset()
 	}
+	if program.Begin != nil {
+		end, err := program.Begin(rtime.StashNow(ctx, r.time()))
+		if err != nil {
+			return nil, fmt.Errorf("begin a run: %w", err)
+		}
+		r.ended = end
+	}
 	r.outside = r.externalStates()
-	return r
+	return r, nil
 }
 
 // toRest makes requests until the run is at rest, and reports whether it came to rest within the limit. The error says
 // that the code did not start, or that the context is done.
 func (r *run) toRest(ctx context.Context, limit int) (bool, error) {
-	quiet, delay := 0, time.Duration(0)
+	var pace Rest
 	for range limit {
 		if err := ctx.Err(); err != nil {
 			return false, err
@@ -84,13 +97,11 @@ func (r *run) toRest(ctx context.Context, limit int) (bool, error) {
 		if errors.Is(q.err, errEndless) {
 			return false, nil
 		}
-		if quiet++; !q.quiet() || q.delay() != delay {
-			quiet, delay = 1, q.delay()
-		}
-		if q.quiet() && (delay == 0 || quiet == polls) {
+		rest, delay := pace.After(q.outcome())
+		if rest {
 			return true, nil
 		}
-		r.pass(q.delay())
+		r.pass(delay)
 	}
 	return false, nil
 }
@@ -108,26 +119,57 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 	before, outside := r.state().revision, r.outside
 	r.mu.Unlock()
 
-	err := r.current.make(r, q)
+	err := r.current.make(ctx, r, q)
+	switch {
+	case errors.Is(err, errStuck):
+		return nil, r.stuck(err)
+	case err != nil && len(r.faults) == 0:
+		return nil, err
+	}
+	r.bury(ctx, q, err != nil)
 	if r.wentOutside(q) {
 		r.outside = r.externalStates()
 	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil && len(r.faults) == 0 {
-		return nil, err
-	}
-	for _, c := range r.clusters {
-		c.store.CollectGarbage()
+	for _, name := range slices.Sorted(maps.Keys(r.clusters)) {
+		c := r.clusters[name]
+		r.collectGarbage(c)
 		q.moved = c.view.CatchUp() || q.moved
 	}
 	q.moved = q.moved || r.state().revision != before || r.outside != outside
-	if q.died = r.current.dead || err != nil; q.died {
-		r.current.die()
+	return q, nil
+}
+
+// bury notes whether the instance died in a request or failed to start, and waits until it does nothing any more.
+func (r *run) bury(ctx context.Context, q *request, failed bool) {
+	in := r.current
+	r.mu.Lock()
+	if q.died = in.dead || failed; q.died {
+		in.die()
 		r.current = nil
 	}
-	return q, nil
+	r.mu.Unlock()
+	if q.died {
+		in.wait(ctx)
+	}
+}
+
+// stuck adds the faults that happened to an error.
+func (r *run) stuck(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var happened []string
+	for _, fault := range r.faults {
+		if r.happened[fault] {
+			happened = append(happened, fault.String())
+		}
+	}
+	if len(happened) == 0 {
+		return err
+	}
+	return fmt.Errorf("after %s: %w", strings.Join(happened, " and "), err)
 }
 
 // wentOutside reports whether a request called something outside of the clusters.
@@ -137,12 +179,20 @@ func (r *run) wentOutside(q *request) bool {
 	return slices.ContainsFunc(q.calls, (*call).external)
 }
 
-// stop ends the instance.
-func (r *run) stop() {
+// stop ends the instance, and then the run. To call it again does nothing.
+func (r *run) stop(ctx context.Context) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.current != nil {
-		r.current.die()
+	in, end := r.current, r.ended
+	r.ended = nil
+	if in != nil {
+		in.die()
+	}
+	r.mu.Unlock()
+	if in != nil {
+		in.wait(ctx)
+	}
+	if end != nil {
+		end()
 	}
 }
 

@@ -17,8 +17,10 @@ type Step struct {
 }
 
 // Invariant says what a call of the code broke by what it changed, such as "the type is in use"; empty if nothing. The
-// store is that of the cluster as the call left it, and must not be changed. What the control plane does as part of the
-// call is among the changes, such as to delete the instances of a definition.
+// store is that of the cluster as the call left it, and must not be changed. Changes are never empty.
+//
+// What the control plane does after a request is checked too, at once, with a call that is zero: it deletes what has no
+// owner any more, and the instances of a definition that is being deleted.
 type Invariant func(s *store.Store, made store.Call, changes []store.Change) string
 
 // take has others do a step.
@@ -30,6 +32,14 @@ func (r *run) take(ctx context.Context, step Step) error {
 	}
 	r.step = step.Name
 	return nil
+}
+
+// collectGarbage has the control plane of a cluster act, and checks what it did.
+func (r *run) collectGarbage(c *cluster) {
+	before := c.store.Revision()
+	if c.store.CollectGarbage() {
+		r.check(&call{cluster: c, name: "garbage collection" + c.in(), changes: c.store.Changes(before)})
+	}
 }
 
 // check notes what a call broke.

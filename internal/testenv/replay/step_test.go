@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/replay"
@@ -157,6 +158,32 @@ func TestAnInvariantThatIsBrokenAnywayIsToldOnce(t *testing.T) {
 	report, err := replay.Explore(t.Context(), program, replay.Options{})
 	want := "without a fault too: delete ConfigMap ns/one: without its UID"
 	if err != nil || report.NotReplayed != want || report.Replays > 0 {
+		t.Errorf("got %+v, %v", report, err)
+	}
+}
+
+// A dependent that the code did not mean to lose goes with its owner, after the request.
+func TestTheInvariantHoldsAfterGarbageCollection(t *testing.T) {
+	t.Parallel()
+	owner, dependent := configMap("owner"), configMap("dependent")
+	owner.UID = "u"
+	dependent.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID},
+	}
+	program := programOf(given(t, widget(), owner, dependent), func(ctx context.Context, p *process) error {
+		return client.IgnoreNotFound(p.Delete(ctx, configMap(owner.Name)))
+	})
+	program.Invariant = func(_ *store.Store, made store.Call, changes []store.Change) string {
+		for _, change := range changes {
+			if change.Key.Name == dependent.Name && change.After == nil {
+				return fmt.Sprintf("the dependent is gone, by %q", made.Verb)
+			}
+		}
+		return ""
+	}
+	report, err := replay.Explore(t.Context(), program, replay.Options{})
+	want := `without a fault too: garbage collection: the dependent is gone, by ""`
+	if err != nil || report.NotReplayed != want {
 		t.Errorf("got %+v, %v", report, err)
 	}
 }

@@ -17,7 +17,7 @@ func story(requests []*request, rested bool) string {
 		if i < len(requests)-1 {
 			atRest = requests[i+1].step != ""
 		}
-		told = append(told, strings.Join(append(q.tell(names), q.outcome(atRest)), " · "))
+		told = append(told, strings.Join(append(q.tell(names), q.ending(atRest)), " · "))
 	}
 	return strings.Join(repeated(told), " · ")
 }
@@ -63,8 +63,8 @@ func (c *call) mark() string {
 	return mark
 }
 
-// outcome says how a request ended.
-func (q *request) outcome(rest bool) string {
+// ending says how a request ended.
+func (q *request) ending(rest bool) string {
 	switch {
 	case q.died:
 		return "†"
@@ -72,8 +72,9 @@ func (q *request) outcome(rest bool) string {
 		return "rest"
 	case q.err != nil:
 		return "error"
-	case q.delay() > 0:
-		return q.delay().String() + " later"
+	}
+	if _, delay := q.outcome().next(); delay > 0 {
+		return delay.String() + " later"
 	}
 	return "again"
 }

@@ -18,6 +18,10 @@ type Program struct {
 	// Now is the time of the first request. If it is zero, the time is that of package time, and delays are slept: code
 	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
+	// Begin begins a run, once its Externals are reset, and returns what ends it; both may be nil. It is called before
+	// the first Start, and its end when the last instance is dead, exactly once, before the next run begins. The context
+	// has the time of the first request, and outlives the run. An error ends the exploration; there is no end then.
+	Begin func(ctx context.Context) (end func(), err error)
 	// Start makes an instance of the code, when a run begins and after each death. The instance works with the clients
 	// of this world alone. An error ends a run without a fault; in another it counts as a death. The context lives as
 	// long as the instance.
@@ -50,6 +54,9 @@ type External struct {
 	// End returns its state, to be compared with that at the end of another run; anything that can be encoded as JSON,
 	// or nil if there is none.
 	// It is also called after requests that made a call with World.Do: a state that changed keeps the run going.
+	//
+	// Neither Reset nor End is called while a call with World.Do of a dead instance goes on. End may be called while one
+	// of a live instance does that outlives its request.
 	End func() any
 }
 
@@ -101,6 +108,10 @@ func (w *World) Store(cluster string) *store.Store { return w.run.cluster(cluste
 
 // Do makes a call to something outside of the clusters, as a call of the run. The call is its name. With a context that
 // is done it is not made.
+//
+// Each call counts as one that had an effect, also one that only reads, because nothing tells which do: an instance dies
+// after it too, and its answer is lost once. A call that is not made at rest without a fault must not be made at rest
+// with one.
 func (w *World) Do(ctx context.Context, call string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -170,7 +170,7 @@ func (r *record) withFields() *record {
 	if r.shown {
 		return r
 	}
-	c := newRecord(r.gvk, r.object)
-	c.fields, c.shown = r.fields, true
-	return c
+	return &record{
+		gvk: r.gvk, namespace: r.namespace, name: r.name, object: r.object, fields: r.fields, shown: true,
+	}
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -189,4 +190,35 @@ func TestApplyOfInvalidObjects(t *testing.T) {
 	if exists(t, c, configMap("No")) {
 		t.Error("an invalid object was created")
 	}
+}
+
+// TestApplyOfNothingBesideReads shows the managed fields of an object that others read. It needs the race detector.
+func TestApplyOfNothingBesideReads(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, widgets())
+	c := s.Client(store.ClientOptions{})
+	must(t, c.Create(t.Context(), widget("one")))
+	fork := s.Fork()
+	reads := make(chan error)
+	for _, reader := range []*store.Store{s, fork} {
+		go func() {
+			var err error
+			for range 100 {
+				obj := widget("one")
+				err = errors.Join(err, reader.Client(store.ClientOptions{}).Get(
+					t.Context(), client.ObjectKeyFromObject(obj), obj))
+			}
+			reads <- err
+		}()
+	}
+	revision := s.Revision()
+	for range 100 {
+		nothing := widget("one")
+		delete(nothing.Object, "spec")
+		must(t, c.Apply(t.Context(), applied(t, nothing), client.FieldOwner("one")))
+		if s.Revision() != revision || len(nothing.GetManagedFields()) == 0 {
+			t.Fatalf("answered %v at revision %d", nothing, s.Revision())
+		}
+	}
+	must(t, errors.Join(<-reads, <-reads))
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // Intercept stands between a client and the store. Do makes the call; without it the call has no effect. The error is
-// what the caller gets. The caller's object is filled after that, and only if there is no error.
+// what the caller gets. The caller's object is filled after that, and only if there is no error. There must be an error
+// if the call was not made, or failed.
 type Intercept func(ctx context.Context, call Call, do func() error) error
 
 // Verb is what a call does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -53,7 +54,7 @@ func TestCalls(t *testing.T) {
 		{func() error { return c.Status().Update(ctx, read(t, s.Client(store.ClientOptions{}), app("a"))) },
 			"update App/status ns/a"},
 		{func() error { return c.SubResource("scale").Get(ctx, widget("w"), &autoscalingv1.Scale{}) },
-			"get Widget/scale ns/w"},
+			"get Widget/scale ns/w (live)"},
 		{func() error { return c.Apply(ctx, applied(t, widget("w"))) }, "apply Widget ns/w"},
 		{func() error { return c.Delete(ctx, app("a")) }, "delete App ns/a"},
 		{func() error { return c.DeleteAllOf(ctx, app(""), client.InNamespace("ns")) }, "delete-collection App ns"},
@@ -111,6 +112,32 @@ func TestIntercept(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(app("given")), a); !errors.Is(err, test.err) ||
 			(a.Name != "") != (test.err == nil) {
 			t.Errorf("%s: got %+v, %v", test.name, a, err)
+		}
+	}
+}
+
+// TestInterceptWithoutError intercepts each call that has an answer, makes none of them, and says that all is well.
+func TestInterceptWithoutError(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, app("a"))
+	c := s.Client(store.ClientOptions{
+		Intercept: func(context.Context, store.Call, func() error) error { return nil },
+	})
+	ctx := t.Context()
+	merge := client.RawPatch(types.MergePatchType, []byte(`{}`))
+	for name, call := range map[string]func() error{
+		"get":    func() error { return c.Get(ctx, client.ObjectKeyFromObject(app("a")), app("")) },
+		"list":   func() error { return c.List(ctx, &AppList{}) },
+		"create": func() error { return c.Create(ctx, app("b")) },
+		"patch":  func() error { return c.Patch(ctx, app("a"), merge) },
+		"delete": func() error { return c.Delete(ctx, app("a")) },
+		"watch": func() error {
+			_, err := c.Watch(ctx, &AppList{})
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), "not made") {
+			t.Errorf("%s: got the error %v", name, err)
 		}
 	}
 }

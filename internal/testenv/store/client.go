@@ -24,8 +24,8 @@ type ClientOptions struct {
 	FieldManager string
 	// View is what reads see; nil sees everything at once, as an APIReader does.
 	View *View
-	// Indexes are the fields that the cache has indexed, by kind and name, beside those that an API server selects by.
-	// They need a View.
+	// Indexes are the fields that the cache has indexed, by kind and name. With a View a list is selected by them
+	// alone, as by the cache of controller-runtime; without one an API server answers, which does not know them.
 	Indexes map[schema.GroupKind]map[string]client.IndexerFunc
 	// Intercept is called with each call in the place of making it; nil makes it. It may be called by several
 	// goroutines at once.
@@ -151,6 +151,7 @@ func (c *Client) answer(
 	}
 	call := c.call(verb, gvk, client.ObjectKeyFromObject(obj))
 	call.Subresource, call.DryRun = w.subresource, w.dryRun
+	call.Live = verb == Get // Caches have no subresources.
 	if call.Name == "" && obj.GetGenerateName() != "" {
 		call.Name = obj.GetGenerateName() + "*"
 	}
@@ -190,16 +191,26 @@ func (c *Client) call(verb Verb, gvk schema.GroupVersionKind, key client.ObjectK
 
 // run makes a call, unless somebody stands in between.
 func (c *Client) run(ctx context.Context, call Call, do func() error) error {
+	made := false
 	request := func() error {
-		if err := ctx.Err(); err != nil {
+		err := ctx.Err()
+		if err != nil {
 			return fmt.Errorf("%s: %w", call, err)
 		}
-		return do()
+		err = do()
+		made = err == nil
+		return err
 	}
 	if c.options.Intercept == nil {
 		return request()
 	}
-	return c.options.Intercept(ctx, call, request)
+	if err := c.options.Intercept(ctx, call, request); err != nil {
+		return err
+	}
+	if !made {
+		return fmt.Errorf("%s: it was intercepted without an error, but not made", call)
+	}
+	return nil
 }
 
 func (c *Client) manager(given string) string {

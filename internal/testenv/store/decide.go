@@ -102,7 +102,7 @@ func checkVersion(r *resource, live, next client.Object) error {
 	case version != "" && version != "0":
 		return conflict(r, live.GetName(), "the object has been modified; please apply your changes to the latest "+
 			"version and try again")
-	case unconditionalUpdate(r):
+	case r.unconditionalUpdate:
 		return nil
 	}
 	kind := schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}
@@ -145,43 +145,4 @@ func same(a, b client.Object) bool {
 		return false
 	}
 	return equality.Semantic.DeepEqual(a, b)
-}
-
-// refuseUnconditional are the built-in kinds whose updates need a resource version, as those of all custom resources.
-var refuseUnconditional = kindSet(map[string][]string{
-	"admissionregistration.k8s.io": {
-		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
-		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
-	},
-	"certificates.k8s.io":       {"ClusterTrustBundle", "PodCertificateRequest"},
-	"coordination.k8s.io":       {"Lease", "LeaseCandidate"},
-	"internal.apiserver.k8s.io": {"StorageVersion"},
-	"node.k8s.io":               {"RuntimeClass"},
-	"policy":                    {"PodDisruptionBudget"},
-	"resource.k8s.io":           {"ResourcePoolStatusRequest"},
-	"storage.k8s.io":            {"CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment"},
-	"storagemigration.k8s.io":   {"StorageVersionMigration"},
-})
-
-func unconditionalUpdate(r *resource) bool {
-	return r.builtIn && !refuseUnconditional[r.gvk.GroupKind()]
-}
-
-// createOnUpdate are the kinds that an update creates if there is no object.
-var createOnUpdate = kindSet(map[string][]string{
-	"":                          {"Endpoints", "Event", "LimitRange", "Service"},
-	"coordination.k8s.io":       {"Lease", "LeaseCandidate"},
-	"events.k8s.io":             {"Event"},
-	"node.k8s.io":               {"RuntimeClass"},
-	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
-})
-
-func kindSet(kinds map[string][]string) map[schema.GroupKind]bool {
-	set := map[schema.GroupKind]bool{}
-	for group, names := range kinds {
-		for _, name := range names {
-			set[schema.GroupKind{Group: group, Kind: name}] = true
-		}
-	}
-	return set
 }

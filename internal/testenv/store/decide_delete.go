@@ -8,6 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -21,23 +23,22 @@ func decideDelete(
 	next = live.DeepCopyObject().(client.Object)
 	switch r.gvk.GroupKind() {
 	case namespaceKind:
-		return deleteNamespace(r, next, now)
+		return deleteNamespace(r, next, options, now)
 	case definitionKind:
 		if live.GetDeletionTimestamp() == nil {
 			terminateDefinition(next, now)
 			return next, stored, nil
 		}
 	}
-	next.SetFinalizers(finalizersAfterDelete(live.GetFinalizers(), options))
 	grace, pending := gracePeriod(live, options)
-	switch {
-	case pending:
+	if pending {
 		return live, unchanged, nil
-	case grace > 0 || len(next.GetFinalizers()) > 0:
-		markAsDeleting(next, grace, now)
-	default:
+	}
+	next.SetFinalizers(r.finalizersAfterDelete(live.GetFinalizers(), options))
+	if grace == 0 && len(next.GetFinalizers()) == 0 {
 		return next, removed, nil
 	}
+	markAsDeleting(next, grace, now)
 	if same(live, next) {
 		return next, unchanged, nil
 	}
@@ -59,64 +60,66 @@ func checkPreconditions(r *resource, live client.Object, preconditions *metav1.P
 	return nil
 }
 
-// markAsDeleting lets an object wait for its finalizers, or for the end of its grace period in seconds.
+// markAsDeleting lets an object wait for its finalizers, or for the end of its grace period in seconds. That of an
+// object that waits already began with the first delete.
 func markAsDeleting(obj client.Object, grace int64, now metav1.Time) {
-	if obj.GetDeletionTimestamp() == nil {
-		if generation := obj.GetGeneration(); generation > 0 {
-			obj.SetGeneration(generation + 1)
-		}
-		until := metav1.NewTime(now.Add(time.Duration(grace) * time.Second))
-		obj.SetDeletionTimestamp(&until)
+	begin := now.Time
+	if end := obj.GetDeletionTimestamp(); end != nil {
+		begin = end.Add(-seconds(ptr.Deref(obj.GetDeletionGracePeriodSeconds(), 0)))
+	} else if generation := obj.GetGeneration(); generation > 0 {
+		obj.SetGeneration(generation + 1)
 	}
+	end := metav1.NewTime(begin.Add(seconds(grace)))
+	obj.SetDeletionTimestamp(&end)
 	obj.SetDeletionGracePeriodSeconds(&grace)
 }
 
-// gracePeriod returns the seconds that an object has left. Only Pods on a node have any. Pending says that the object
-// is already waiting for an end that is not later.
-func gracePeriod(live client.Object, options *metav1.DeleteOptions) (seconds int64, pending bool) {
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// gracePeriod returns the seconds that a delete leaves an object. Only Pods on a node have any, and a period below zero
+// is one second. Pending says that the object is already waiting for an end that is not later.
+func gracePeriod(live client.Object, options *metav1.DeleteOptions) (period int64, pending bool) {
 	pod, ok := live.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName == "" ||
-		pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if !ok {
 		return 0, false
 	}
-	seconds = corev1.DefaultTerminationGracePeriodSeconds
-	if pod.Spec.TerminationGracePeriodSeconds != nil {
-		seconds = *pod.Spec.TerminationGracePeriodSeconds
+	asked := options.GracePeriodSeconds
+	if pod.DeletionTimestamp != nil {
+		left := pod.DeletionGracePeriodSeconds
+		if left == nil {
+			return 0, false
+		}
+		period = positive(ptr.Deref(asked, *left))
+		return period, period >= *left
 	}
-	if options.GracePeriodSeconds != nil {
-		seconds = *options.GracePeriodSeconds
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return 0, false
 	}
-	if left := pod.DeletionGracePeriodSeconds; pod.DeletionTimestamp != nil && left != nil {
-		return seconds, *left > 0 && (options.GracePeriodSeconds == nil || seconds >= *left)
+	own := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	return positive(ptr.Deref(asked, own)), false
+}
+
+func positive(period int64) int64 {
+	if period < 0 {
+		return 1
 	}
-	return seconds, false
+	return period
 }
 
 // finalizersAfterDelete replaces the finalizers of the garbage collector by what the delete asks for. Without a policy
-// they stay.
-func finalizersAfterDelete(finalizers []string, options *metav1.DeleteOptions) []string {
-	var policy metav1.DeletionPropagation
-	switch {
-	case options.PropagationPolicy != nil:
-		policy = *options.PropagationPolicy
-	//lint:ignore SA1019 clients may still send it
-	case options.OrphanDependents != nil && *options.OrphanDependents:
-		policy = metav1.DeletePropagationOrphan
-	//lint:ignore SA1019 clients may still send it
-	case options.OrphanDependents != nil:
-		policy = metav1.DeletePropagationBackground
-	default:
-		return finalizers
-	}
+// they stay; an object without any gets that of the default policy of its kind.
+func (r *resource) finalizersAfterDelete(finalizers []string, options *metav1.DeleteOptions) []string {
 	wanted := ""
-	switch policy {
+	switch r.propagationPolicy(finalizers, options) {
+	case "":
+		return finalizers
 	case metav1.DeletePropagationForeground:
 		wanted = metav1.FinalizerDeleteDependents
 	case metav1.DeletePropagationOrphan:
 		wanted = metav1.FinalizerOrphanDependents
 	}
 	after := slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool {
-		return f != wanted && (f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents)
+		return f != wanted && collectorFinalizer(f)
 	})
 	if wanted != "" && !slices.Contains(after, wanted) {
 		after = append(after, wanted)
@@ -124,8 +127,39 @@ func finalizersAfterDelete(finalizers []string, options *metav1.DeleteOptions) [
 	return after
 }
 
+// propagationPolicy is how a delete concerns dependents; empty leaves it to the finalizers of the object.
+func (r *resource) propagationPolicy(finalizers []string, options *metav1.DeleteOptions) metav1.DeletionPropagation {
+	switch {
+	case options.PropagationPolicy != nil:
+		return *options.PropagationPolicy
+	//lint:ignore SA1019 clients may still send it
+	case options.OrphanDependents != nil && *options.OrphanDependents:
+		return metav1.DeletePropagationOrphan
+	//lint:ignore SA1019 clients may still send it
+	case options.OrphanDependents != nil:
+		return metav1.DeletePropagationBackground
+	case orphaning[r.gvk] && !slices.ContainsFunc(finalizers, collectorFinalizer):
+		return metav1.DeletePropagationOrphan
+	}
+	return ""
+}
+
+// orphaning are the kinds whose dependents stay by default, as their REST strategies in an API
+// server say for the sake of old clients.
+var orphaning = map[schema.GroupVersionKind]bool{
+	{Group: "batch", Version: "v1", Kind: "Job"}:   true,
+	{Version: "v1", Kind: "ReplicationController"}: true,
+}
+
+// collectorFinalizer reports whether the garbage collector removes a finalizer.
+func collectorFinalizer(f string) bool {
+	return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+}
+
 // deleteNamespace lets a namespace terminate. The control plane removes it when it is empty.
-func deleteNamespace(r *resource, next client.Object, now metav1.Time) (client.Object, verdict, error) {
+func deleteNamespace(
+	r *resource, next client.Object, options *metav1.DeleteOptions, now metav1.Time,
+) (client.Object, verdict, error) {
 	if slices.Contains(immortalNamespaces, next.GetName()) {
 		return nil, unchanged, apierrors.NewForbidden(r.resource, next.GetName(), errImmortal)
 	}
@@ -133,6 +167,7 @@ func deleteNamespace(r *resource, next client.Object, now metav1.Time) (client.O
 		return next, unchanged, nil
 	}
 	next.SetDeletionTimestamp(&now)
+	next.SetFinalizers(r.finalizersAfterDelete(next.GetFinalizers(), options))
 	if ns, ok := next.(*corev1.Namespace); ok {
 		ns.Status.Phase = corev1.NamespaceTerminating
 	}

@@ -29,7 +29,6 @@ func (r *resource) decode(obj client.Object, strict bool) (client.Object, []meta
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
-	sent := obj.GetManagedFields()
 	next := obj
 	if reflect.TypeOf(obj) != r.goType {
 		converted, err := r.fromContent(obj)
@@ -41,6 +40,7 @@ func (r *resource) decode(obj client.Object, strict bool) (client.Object, []meta
 	next = next.DeepCopyObject().(client.Object)
 	truncateTimes(reflect.ValueOf(next))
 	next.GetObjectKind().SetGroupVersionKind(r.gvk)
+	sent := next.GetManagedFields()
 	next.SetManagedFields(nil)
 	if u, ok := next.(*unstructured.Unstructured); ok {
 		if err := coerceMetadata(u.Object); err != nil {

@@ -59,7 +59,7 @@ func (c *Client) deleteCollection(gvk schema.GroupVersionKind, options *client.D
 	}
 	live := *c
 	live.options.View = nil
-	selects, err := live.selector(r, &options.ListOptions)
+	selects, err := live.selector(r, &options.ListOptions, nil)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ type resource struct {
 	definition *apiextensionsv1.CustomResourceDefinition
 	// builtIn is set for a kind that each API server has.
 	builtIn bool
+	// unconditionalUpdate and createOnUpdate are those of the [registry.Type].
+	unconditionalUpdate, createOnUpdate bool
 	// generation is set for a kind whose objects have one.
 	generation bool
 }
@@ -44,7 +46,8 @@ func newResources(t registry.Type, definition *apiextensionsv1.CustomResourceDef
 			Strategy: v.Strategy, gvk: gvk, stored: t.Kind.WithVersion(t.Versions[0].Name),
 			resource: schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource}, scope: t.Scope,
 			goType: reflect.TypeOf(empty), builtIn: builtIn(t.Kind), definition: definition,
-			fields: fieldmanager.New(gvk, v.Converter, v.New),
+			fields:              fieldmanager.New(gvk, v.Converter, v.New),
+			unconditionalUpdate: t.AllowUnconditionalUpdate, createOnUpdate: t.AllowCreateOnUpdate,
 		}
 		v.PrepareForCreate(empty)
 		r.generation = empty.GetGeneration() > 0

@@ -47,7 +47,9 @@ func parsePosition(token string) (position, error) {
 var errContinueFromCache = errors.New("continue list option is not supported by the cache")
 
 // page returns what a list sees.
-func (c *Client) page(gvk schema.GroupVersionKind, options *client.ListOptions) (page, error) {
+func (c *Client) page(
+	gvk schema.GroupVersionKind, options *client.ListOptions, newItem func() client.Object,
+) (page, error) {
 	if c.options.View != nil && options.Continue != "" {
 		return page{}, errContinueFromCache
 	}
@@ -64,7 +66,7 @@ func (c *Client) page(gvk schema.GroupVersionKind, options *client.ListOptions) 
 	} else if seen, err = c.exactly(seen, gvk, options.Raw); err != nil {
 		return page{}, err
 	}
-	selects, err := c.selector(seen.resource, options)
+	selects, err := c.selector(seen.resource, options, newItem)
 	if err != nil {
 		return page{}, err
 	}

@@ -117,16 +117,20 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	}
 	call := c.call(List, gvk, client.ObjectKey{Namespace: options.Namespace})
 	call.Live = c.options.View == nil
+	newItem, err := itemOf(list)
+	if err != nil {
+		return err
+	}
 	var found page
 	err = c.run(ctx, call, func() (err error) {
-		found, err = c.page(gvk, options)
+		found, err = c.page(gvk, options, newItem)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	kept := list.GetObjectKind().GroupVersionKind()
-	if err := c.fill(list, gvk, found); err != nil {
+	if err := c.fill(list, gvk, found, newItem); err != nil {
 		return err
 	}
 	if _, ok := list.(runtime.Unstructured); !ok && c.options.View == nil {
@@ -146,11 +150,9 @@ func (c *Client) itemKind(list client.ObjectList) (schema.GroupVersionKind, erro
 }
 
 // fill fills a list with copies.
-func (c *Client) fill(list client.ObjectList, gvk schema.GroupVersionKind, found page) error {
-	newItem, err := itemOf(list)
-	if err != nil {
-		return err
-	}
+func (c *Client) fill(
+	list client.ObjectList, gvk schema.GroupVersionKind, found page, newItem func() client.Object,
+) error {
 	items := make([]runtime.Object, 0, len(found.records))
 	for _, r := range found.records {
 		item := newItem()

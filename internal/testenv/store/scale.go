@@ -17,10 +17,12 @@ import (
 const scaleSubresource = "scale"
 
 // scalable are the built-in kinds with a scale, see the Kubernetes API reference.
-var scalable = kindSet(map[string][]string{
-	"":     {"ReplicationController"},
-	"apps": {"Deployment", "ReplicaSet", "StatefulSet"},
-})
+var scalable = map[schema.GroupKind]bool{
+	{Kind: "ReplicationController"}:      true,
+	{Group: "apps", Kind: "Deployment"}:  true,
+	{Group: "apps", Kind: "ReplicaSet"}:  true,
+	{Group: "apps", Kind: "StatefulSet"}: true,
+}
 
 // scalePaths are where an object has what its scale shows. The selector is optional.
 type scalePaths struct{ spec, status, selector []string }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,20 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldValues returns the values of a field that an object has; a server's field has one.
-type fieldValues func(*record) []string
+// fieldValue returns the value of a field of an object.
+type fieldValue func(*record) string
 
-// selector returns what the options of a list select.
-func (c *Client) selector(r *resource, options *client.ListOptions) (func(*record) bool, error) {
+// selector returns what the options of a list select. NewItem makes an item of the list.
+func (c *Client) selector(
+	r *resource, options *client.ListOptions, newItem func() client.Object,
+) (func(*record) bool, error) {
 	byLabels := options.LabelSelector
 	if byLabels == nil {
 		byLabels = labels.Everything()
 	}
-	byFields, err := c.fieldSelector(r, options.FieldSelector)
+	byFields, err := r.fieldSelector(options.FieldSelector)
+	if c.options.View != nil {
+		byFields, err = c.indexSelector(r, options.FieldSelector, newItem)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -31,22 +38,26 @@ func (c *Client) selector(r *resource, options *client.ListOptions) (func(*recor
 	}, nil
 }
 
-func (c *Client) fieldSelector(r *resource, selector fields.Selector) (func(*record) bool, error) {
+func everything(*record) bool { return true }
+
+// fieldSelector returns what an API server selects by fields.
+func (r *resource) fieldSelector(selector fields.Selector) (func(*record) bool, error) {
 	if selector == nil || selector.Empty() {
-		return func(*record) bool { return true }, nil
+		return everything, nil
 	}
 	requirements := selector.Requirements()
-	values := make([]fieldValues, len(requirements))
+	values := make([]fieldValue, len(requirements))
 	for i, requirement := range requirements {
-		values[i] = c.valuesOf(r, requirement.Field)
+		values[i] = r.valueOf(requirement.Field)
 		if values[i] == nil {
-			return nil, c.notSelectable(r, requirement.Field)
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("Unable to find %q that match label selector %q, field "+
+				"selector %q: field label not supported: %s",
+				r.resource.WithVersion(r.gvk.Version), "", requirement.Field, requirement.Field))
 		}
 	}
 	return func(r *record) bool {
 		for i, requirement := range requirements {
-			found := slices.Contains(values[i](r), requirement.Value)
-			if found == (requirement.Operator == "!=") {
+			if equal := values[i](r) == requirement.Value; equal == (requirement.Operator == selection.NotEquals) {
 				return false
 			}
 		}
@@ -54,27 +65,54 @@ func (c *Client) fieldSelector(r *resource, selector fields.Selector) (func(*rec
 	}, nil
 }
 
-func (c *Client) notSelectable(r *resource, name string) error {
-	if c.options.View != nil {
-		//lint:ignore ST1005 it is the text of client-go
-		return fmt.Errorf("Index with name field:%s does not exist", name)
+var errInexact = errors.New("non-exact field matches are not supported by the cache")
+
+// indexSelector returns what a cache selects by fields: it knows its indexes alone, and what is equal.
+func (c *Client) indexSelector(
+	r *resource, selector fields.Selector, newItem func() client.Object,
+) (func(*record) bool, error) {
+	if selector == nil {
+		return everything, nil
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("Unable to find %q that match label selector %q, field selector %q: "+
-		"field label not supported: %s", r.resource.WithVersion(r.gvk.Version), "", name, name))
+	requirements := selector.Requirements()
+	if len(requirements) == 0 {
+		return nil, errInexact
+	}
+	indexes := make([]client.IndexerFunc, len(requirements))
+	for i, requirement := range requirements {
+		if requirement.Operator == selection.NotEquals {
+			return nil, errInexact
+		}
+		indexes[i] = c.options.Indexes[r.gvk.GroupKind()][requirement.Field]
+	}
+	for i, requirement := range requirements {
+		if indexes[i] == nil {
+			//lint:ignore ST1005 it is the text of client-go
+			return nil, fmt.Errorf("Index with name field:%s does not exist", requirement.Field)
+		}
+	}
+	return func(found *record) bool {
+		item := newItem()
+		if err := found.copyTo(item, r.gvk.GroupVersion()); err != nil {
+			return false
+		}
+		item.GetObjectKind().SetGroupVersionKind(r.gvk)
+		for i, requirement := range requirements {
+			if !slices.Contains(indexes[i](item), requirement.Value) {
+				return false
+			}
+		}
+		return true
+	}, nil
 }
 
-// valuesOf returns what returns the values of a field; nil if the kind is not selected by it.
-func (c *Client) valuesOf(r *resource, name string) fieldValues {
+// valueOf returns what returns the value of a field; nil if an API server does not select by it.
+func (r *resource) valueOf(name string) fieldValue {
 	switch name {
 	case "metadata.name":
-		return func(r *record) []string { return []string{r.name} }
+		return func(r *record) string { return r.name }
 	case "metadata.namespace":
-		return func(r *record) []string { return []string{r.namespace} }
-	}
-	if c.options.View != nil {
-		if index, ok := c.options.Indexes[r.gvk.GroupKind()][name]; ok {
-			return func(r *record) []string { return index(r.object) }
-		}
+		return func(r *record) string { return r.namespace }
 	}
 	if path, ok := selectableFields[r.gvk.GroupKind()][name]; ok {
 		return path
@@ -82,8 +120,8 @@ func (c *Client) valuesOf(r *resource, name string) fieldValues {
 	return r.selectableField(name)
 }
 
-// selectableField returns the values of a field that the definition of the kind lets select.
-func (r *resource) selectableField(name string) fieldValues {
+// selectableField returns the value of a field that the definition of the kind lets select.
+func (r *resource) selectableField(name string) fieldValue {
 	if r.definition == nil {
 		return nil
 	}
@@ -98,36 +136,36 @@ func (r *resource) selectableField(name string) fieldValues {
 }
 
 // atPath returns the value at a JSON path, which is empty if there is none.
-func atPath(path string) fieldValues {
+func atPath(path string) fieldValue {
 	parsed := jsonpath.New(path).AllowMissingKeys(true)
 	if err := parsed.Parse("{" + path + "}"); err != nil {
 		return nil
 	}
-	return func(r *record) []string {
+	return func(r *record) string {
 		content, err := r.content(r.gvk.GroupVersion())
 		if err != nil {
-			return []string{""}
+			return ""
 		}
 		results, err := parsed.FindResults(content)
 		if err != nil || len(results) == 0 || len(results[0]) == 0 {
-			return []string{""}
+			return ""
 		}
-		return []string{fmt.Sprint(results[0][0].Interface())}
+		return fmt.Sprint(results[0][0].Interface())
 	}
 }
 
 // fieldOf returns the value of a field of a Go type.
-func fieldOf[T client.Object](value func(T) string) fieldValues {
-	return func(r *record) []string {
+func fieldOf[T client.Object](value func(T) string) fieldValue {
+	return func(r *record) string {
 		if obj, ok := r.object.(T); ok {
-			return []string{value(obj)}
+			return value(obj)
 		}
-		return []string{""}
+		return ""
 	}
 }
 
 // selectableFields are those of the built-in kinds, see "Field Selectors" in the Kubernetes documentation.
-var selectableFields = map[schema.GroupKind]map[string]fieldValues{
+var selectableFields = map[schema.GroupKind]map[string]fieldValue{
 	{Kind: "Pod"}: {
 		"spec.nodeName":            fieldOf(func(p *corev1.Pod) string { return p.Spec.NodeName }),
 		"spec.restartPolicy":       fieldOf(func(p *corev1.Pod) string { return string(p.Spec.RestartPolicy) }),

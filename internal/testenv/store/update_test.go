@@ -172,3 +172,15 @@ func TestUpdateWithMetadataOnly(t *testing.T) {
 	}
 	must(t, c.Delete(t.Context(), partial))
 }
+
+func TestUpdateOfADefinitionNeedsAVersion(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, widgets())
+	d := &unstructured.Unstructured{}
+	d.SetGroupVersionKind(widgets().GroupVersionKind())
+	d.SetName(widgets().Name)
+	d = read(t, c, d)
+	d.SetResourceVersion("")
+	label(d)
+	reason(t, c.Update(t.Context(), d), metav1.StatusReasonInvalid, "metadata.resourceVersion")
+}

@@ -22,14 +22,16 @@ func NewView() *View {
 	}
 }
 
-// HoldAt shows a kind as it was at a revision, until CatchUp. A revision before one that was shown already is ignored:
-// a cache never goes back.
-func (v *View) HoldAt(kind schema.GroupKind, revision int64) {
+// HoldAt shows a kind as it was at a revision, until CatchUp, and reports whether it does. A revision before one that
+// was shown already is ignored: a cache never goes back.
+func (v *View) HoldAt(kind schema.GroupKind, revision int64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if revision >= v.shown[kind] {
+	holds := revision >= v.shown[kind]
+	if holds {
 		v.held[kind] = revision
 	}
+	return holds
 }
 
 // Hide leaves objects out, until CatchUp: the cache has not seen them yet.

@@ -23,7 +23,9 @@ func newCache(t *testing.T, given ...client.Object) (s *store.Store, live, cache
 func TestHoldAt(t *testing.T) {
 	t.Parallel()
 	s, live, cached, view := newCache(t, configMap("given"), configMap("updated"), configMap("deleted"))
-	view.HoldAt(mapKind, s.Revision())
+	if !view.HoldAt(mapKind, s.Revision()) {
+		t.Error("it says that it does not hold")
+	}
 	updated := read(t, live, configMap("updated"))
 	updated.Data["k"] = "new"
 	must(t, live.Update(t.Context(), updated))
@@ -62,7 +64,9 @@ func TestCachesNeverGoBack(t *testing.T) {
 	if got := names(t, cached); len(got) != 1 {
 		t.Errorf("got %v", got)
 	}
-	view.HoldAt(mapKind, revision)
+	if view.HoldAt(mapKind, revision) {
+		t.Error("it says that it went back")
+	}
 	if got := names(t, cached); len(got) != 1 {
 		t.Errorf("it went back to %v", got)
 	}

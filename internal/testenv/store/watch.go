@@ -51,7 +51,7 @@ func (c *Client) prepare(w *watcher, options *client.ListOptions) error {
 	if err != nil {
 		return err
 	}
-	selects, err := live.selector(r, options)
+	selects, err := live.selector(r, options, nil)
 	if err != nil {
 		return err
 	}
@@ -208,12 +208,16 @@ func (w *watcher) event(c change) watch.Event {
 		return event
 	}
 	item := w.newItem()
-	if err := c.record().copyTo(item, w.gvk.GroupVersion()); err != nil {
+	shown := c.after
+	if event.Type == watch.Deleted {
+		shown = c.before
+	}
+	if err := shown.copyTo(item, w.gvk.GroupVersion()); err != nil {
 		status := apierrors.NewInternalError(err).Status()
 		return watch.Event{Type: watch.Error, Object: &status}
 	}
 	item.GetObjectKind().SetGroupVersionKind(w.gvk)
-	if c.after == nil {
+	if event.Type == watch.Deleted {
 		item.SetResourceVersion(strconv.FormatInt(c.revision, 10))
 	}
 	event.Object = item

@@ -150,3 +150,20 @@ func TestWatchRefuses(t *testing.T) {
 	_, err = c.Watch(t.Context(), &corev1.ConfigMapList{}, client.MatchingFields{"data": "x"})
 	reason(t, err, metav1.StatusReasonBadRequest, "field label not supported")
 }
+
+func TestWatchOfAnObjectThatIsNoLongerSelected(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, configMap("one"))
+	w, err := c.Watch(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("ns"), without(t, "changed"))
+	must(t, err)
+	defer w.Stop()
+	receive(t, w, 1)
+	cm := read(t, c, configMap("one"))
+	label(cm)
+	must(t, c.Update(t.Context(), cm))
+	event := <-w.ResultChan()
+	got := event.Object.(client.Object)
+	if event.Type != watch.Deleted || len(got.GetLabels()) > 0 || got.GetResourceVersion() != cm.ResourceVersion {
+		t.Errorf("got %s %v", event.Type, got)
+	}
+}
