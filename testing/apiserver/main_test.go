@@ -98,9 +98,11 @@ func TestFlagsSayWhereRowsRun(t *testing.T) {
 		flags map[string]string
 		real  bool
 	}{
-		"in memory":       {},
-		"on a cluster":    {flags: map[string]string{"rtesting.real": kubeconfig(t, config)}, real: true},
-		"in both of them": {flags: map[string]string{"rtesting.real": kubeconfig(t, config), "rtesting.differential": "true"}},
+		"in memory":    {},
+		"on a cluster": {flags: map[string]string{"rtesting.real": kubeconfig(t, config)}, real: true},
+		"in both of them": {flags: map[string]string{
+			"rtesting.real": kubeconfig(t, config), "rtesting.differential": "true",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFlags(t, test.flags)

@@ -67,7 +67,8 @@ func (s *Server) deleteCollection(ctx context.Context, t target, options *client
 	}
 	for i := range before.Items {
 		was := &before.Items[i]
-		j := slices.IndexFunc(after.Items, func(is unstructured.Unstructured) bool { return is.GetUID() == was.GetUID() })
+		same := func(is unstructured.Unstructured) bool { return is.GetUID() == was.GetUID() }
+		j := slices.IndexFunc(after.Items, same)
 		switch {
 		case j < 0:
 			s.noteRemoved()
