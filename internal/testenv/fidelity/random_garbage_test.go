@@ -23,8 +23,11 @@ func TestRandomGarbage(t *testing.T) {
 	server := realServer{plane.Config(t)}
 	newStore := memories(t, store.Options{})
 	var wg sync.WaitGroup
+	running := make(chan struct{}, 8)
 	for round := *seed; round < *seed+*rounds; round++ {
+		running <- struct{}{}
 		wg.Go(func() {
+			defer func() { <-running }()
 			namespace := fmt.Sprintf("garbage%02d-%05d", runs.Add(1), round)
 			var states []string
 			run := func(newCluster func() (cluster, error), reached func(p *probe) bool) string {
@@ -59,13 +62,11 @@ func TestRandomGarbage(t *testing.T) {
 
 // eventuallyIs waits until the objects are in a state and stay so for a while.
 func eventuallyIs(p *probe, want string) bool {
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if p.garbage() == want {
-			time.Sleep(500 * time.Millisecond)
-			return p.garbage() == want
-		}
+	if !p.cluster.eventually(p.ctx, func() bool { return p.garbage() == want }) {
+		return false
 	}
-	return false
+	time.Sleep(200 * time.Millisecond)
+	return p.garbage() == want
 }
 
 // randomGarbage makes objects that own each other and deletes some of them. Reached is called after each deletion, and

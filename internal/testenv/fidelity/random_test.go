@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,23 +35,37 @@ func TestRandomCalls(t *testing.T) {
 		t: t, server: func() (cluster, error) { return server, nil },
 		store: memories(t, store.Options{ManagedFields: true}),
 	}
+	var wg sync.WaitGroup
+	running := make(chan struct{}, 4)
 	for round := *seed; round < *seed+*rounds; round++ {
-		calls := randomCalls(newDice(round), 40)
-		if n, _, _ := r.differ(calls); n >= 0 {
-			calls = r.shrink(calls[:n+1])
-			n, real, store := r.differ(calls)
-			if n < 0 {
-				t.Errorf("seed %d: a difference that comes and goes", round)
-				continue
-			}
-			var story strings.Builder
-			for _, c := range calls[:n+1] {
-				fmt.Fprintf(&story, "  %s\n", c.name)
-			}
-			t.Errorf("seed %d: the last of these calls is answered differently\n%sreal  %s\nstore %s",
-				round, &story, real, store)
-		}
+		running <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-running }()
+			r.compare(round)
+		})
 	}
+	wg.Wait()
+}
+
+// compare fails the test if the random calls of a seed are answered differently.
+func (r *differential) compare(seed uint64) {
+	calls := randomCalls(newDice(seed), 40)
+	n, _, _ := r.differ(calls)
+	if n < 0 {
+		return
+	}
+	calls = r.shrink(calls[:n+1])
+	n, real, store := r.differ(calls)
+	if n < 0 {
+		r.t.Errorf("seed %d: a difference that comes and goes", seed)
+		return
+	}
+	var story strings.Builder
+	for _, c := range calls[:n+1] {
+		fmt.Fprintf(&story, "  %s\n", c.name)
+	}
+	r.t.Errorf("seed %d: the last of these calls is answered differently\n%sreal  %s\nstore %s",
+		seed, &story, real, store)
 }
 
 // differential runs calls on a real API server and on a store.

@@ -10,8 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// silence is how long a check waits for an event.
+// silence is how long a check waits for an event that does not come.
 const silence = time.Second
+
+// wait is how long a check waits for an event, of which one is expected to be the last. Only a real API server takes
+// its time.
+func (p *probe) wait(last string) <-chan time.Time {
+	if _, real := p.cluster.(realServer); last == "" || !real {
+		return time.After(silence)
+	}
+	return time.After(patience)
+}
 
 // watching starts a watch, does something, and notes the events up to the one that is expected to be the last.
 func (p *probe) watching(what string, list client.ObjectList, last string, act func(), opts ...client.ListOption) {
@@ -31,7 +40,7 @@ func (p *probe) watching(what string, list client.ObjectList, last string, act f
 			if noted = p.event(event); noted != bookmark {
 				p.note("%s", noted)
 			}
-		case <-time.After(silence):
+		case <-p.wait(last):
 			p.note("no more events")
 			return
 		}
@@ -83,7 +92,7 @@ var watchChecks = []check{
 		case event := <-w.ResultChan():
 			obj := event.Object.(client.Object)
 			p.note("%s newer %t", event.Type, revision(obj.GetResourceVersion()) > revision(a.ResourceVersion))
-		case <-time.After(silence):
+		case <-p.wait("DELETED"):
 			p.note("nothing")
 		}
 	}},
