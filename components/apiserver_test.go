@@ -75,7 +75,7 @@ func hasState(ctx context.Context, c client.Client, a *resources.Assembly, state
 func TestComponentFromFirstToLast(t *testing.T) {
 	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
-	requests := startComponents(t, plane.Config(t), namespace, assemblyOptions{}).requests
+	op := startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	var objects []client.Object
 	for i := range 9 {
 		objects = append(objects, partOf(namespace, "part-"+strconv.Itoa(i), strconv.Itoa(i%3)))
@@ -94,16 +94,7 @@ func TestComponentFromFirstToLast(t *testing.T) {
 	}
 
 	// L1: nothing is asked of the API server once all agrees.
-	eventually(t, "requests do not end", func(ctx context.Context) error {
-		requests.Reset()
-		timer := time.NewTimer(300 * time.Millisecond)
-		defer timer.Stop()
-		<-timer.C
-		if n := requests.Total(); n > 0 {
-			return fmt.Errorf("%d requests: %s", n, requests)
-		}
-		return nil
-	})
+	noRequests(t, op)
 
 	part := &corev1.ConfigMap{}
 	key := client.ObjectKeyFromObject(objects[4])

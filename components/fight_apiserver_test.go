@@ -194,7 +194,7 @@ func TestContestedObjectsCostNoRequest(t *testing.T) {
 	controlplanetest.SkipIfShort(t)
 	c, namespace := live(t), plane.Namespace(t)
 	part := partOf(namespace, "part", "0")
-	requests := startComponents(t, plane.Config(t), namespace, assemblyOptions{}).requests
+	op := startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	assembly := resources.NewAssembly(namespace, "all", part)
 	assemble(t, c, assembly)("it is not deployed")
 	rival := client.WithFieldOwner(c, "rival")
@@ -208,23 +208,15 @@ func TestContestedObjectsCostNoRequest(t *testing.T) {
 		_ = change(ctx)
 		return conditionSays(ctx, c, assembly, components.ReasonContested, ".data.name")
 	})
-	// The event about it is written in the background.
-	eventually(t, "requests do not end", func(context.Context) error {
-		requests.Reset()
-		time.Sleep(300 * time.Millisecond)
-		if requests.Total() > 0 {
-			return fmt.Errorf("%d requests: %s", requests.Total(), requests)
-		}
-		return nil
-	})
+	noRequests(t, op)
 	for range 50 {
 		if err := change(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if total := requests.Total(); total > 0 {
-		t.Errorf("%d requests: %s", total, requests)
+	if total := op.requests.Total(); total > 0 {
+		t.Errorf("%d requests: %s", total, op.requests)
 	}
 }
 
