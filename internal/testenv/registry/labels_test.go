@@ -27,9 +27,7 @@ func names() []string {
 	}
 	label := strings.Repeat("a", 63)
 	for _, long := range []string{label, strings.Repeat(label+".", 3) + strings.Repeat("a", 61)} {
-		for _, name := range []string{long[1:], long, long + "a", long + "/a", long + "a/a", "a/" + long, "a/" + long + "a"} {
-			all = append(all, name)
-		}
+		all = append(all, long[1:], long, long+"a", long+"/a", long+"a/a", "a/"+long, "a/"+long+"a")
 	}
 	return all
 }

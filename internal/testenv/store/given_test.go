@@ -27,18 +27,18 @@ func TestObjectsOfTheCallerAreCopied(t *testing.T) {
 		obj.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
 			Time:       &metav1.Time{Time: now},
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{".":{},"f:k":{}}}`)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{".":{},"f:k":{}}}`),
 		}}
 		entry := *obj.ManagedFields[0].DeepCopy()
 		sent := obj.ManagedFields
 		s := newStore(t)
 		must(t, write(s, obj))
 		sent[0].Manager = "changed"
-		sent[0].FieldsV1.Raw[2] = 'x'
+		sent[0].FieldsV1.SetRawString(`{"f:xata":{".":{},"f:k":{}}}`)
 		sent[0].Time.Time = now.Add(time.Hour)
 		got := read(t, s.Client(store.ClientOptions{}), configMap("one")).ManagedFields
 		if len(got) == 0 || got[0].Manager != entry.Manager || !got[0].Time.Equal(entry.Time) ||
-			string(got[0].FieldsV1.Raw) != string(entry.FieldsV1.Raw) {
+			got[0].FieldsV1.GetRawString() != entry.FieldsV1.GetRawString() {
 			t.Errorf("%s: got the managed fields %v", name, got)
 		}
 	}
