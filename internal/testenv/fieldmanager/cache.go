@@ -23,6 +23,7 @@ type request struct {
 	fields *Fields
 	owner  string
 	force  bool
+	status bool
 	time   int64
 }
 
