@@ -117,7 +117,7 @@ func (m *Manager) Applied(
 		return nil, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
 	}
 	owner := ownerOf(w, metav1.ManagedFieldsOperationApply, m.version)
-	r := request{client.ObjectKeyFromObject(config), fields, owner, force, w.Time.Unix()}
+	r := request{client.ObjectKeyFromObject(config), fields, owner, force, w.HasStatus, w.Time.Unix()}
 	if obj, after, ok := m.applies.find(r, live, config); ok {
 		return obj, after, nil
 	}

@@ -118,6 +118,7 @@ func TestEqualAppliesAreComputedOnce(t *testing.T) {
 		"another subresource": {change: func(r *request) { r.write.Subresource = "status" }},
 		"another time":        {change: func(r *request) { r.write.Time = time.Unix(1, 0) }},
 		"force":               {change: func(r *request) { r.force = true }},
+		"status apart":        {change: func(r *request) { r.write.HasStatus = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
