@@ -50,7 +50,7 @@ func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	return errs
 }
 
-// mayGetClass reports whether a claim may get the class that it has now. In place of the beta annotation, it is the same.
+// mayGetClass reports whether a claim may get the class that it has now. It may if the beta annotation named it before.
 func mayGetClass(c, old *corev1.PersistentVolumeClaim) bool {
 	if old.Spec.StorageClassName != nil || c.Spec.StorageClassName == nil {
 		return false

@@ -19,8 +19,9 @@ type Program struct {
 	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
 	// Begin begins a run, once its Externals are reset, and returns what ends it; both may be nil. It is called before
-	// the first Start, and its end when the last instance is dead, exactly once, before the next run begins. The context
-	// has the time of the first request, and outlives the run. An error ends the exploration; there is no end then.
+	// the first Start, and its end when the last instance is dead, exactly once, before the next run begins. The
+	// context has the time of the first request, and outlives the run. An error ends the exploration; there is no end
+	// then.
 	Begin func(ctx context.Context) (end func(), err error)
 	// Start makes an instance of the code, when a run begins and after each death. The instance works with the clients
 	// of this world alone. An error ends a run without a fault; in another it counts as a death. The context lives as
@@ -55,8 +56,8 @@ type External struct {
 	// or nil if there is none.
 	// It is also called after requests that made a call with World.Do: a state that changed keeps the run going.
 	//
-	// Neither Reset nor End is called while a call with World.Do of a dead instance goes on. End may be called while one
-	// of a live instance does that outlives its request.
+	// Neither Reset nor End is called while a call with World.Do of a dead instance goes on. End may be called while
+	// one of a live instance does that outlives its request.
 	End func() any
 }
 
@@ -109,9 +110,9 @@ func (w *World) Store(cluster string) *store.Store { return w.run.cluster(cluste
 // Do makes a call to something outside of the clusters, as a call of the run. The call is its name. With a context that
 // is done it is not made.
 //
-// Each call counts as one that had an effect, also one that only reads, because nothing tells which do: an instance dies
-// after it too, and its answer is lost once. A call that is not made at rest without a fault must not be made at rest
-// with one.
+// Each call counts as one that had an effect, also one that only reads, because nothing tells which do: an instance
+// dies after it too, and its answer is lost once. A call that is not made at rest without a fault must not be made at
+// rest with one.
 func (w *World) Do(ctx context.Context, call string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
