@@ -1,0 +1,2 @@
+// Package server is a Kubernetes API server in process.
+package server
