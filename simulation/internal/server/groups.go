@@ -1,0 +1,159 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/endpoints"
+	"k8s.io/apiserver/pkg/endpoints/discovery"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
+)
+
+// resources are the stores of a version of a group, by the names in URLs.
+type resources map[string]rest.Storage
+
+// newGroups returns the stores of the built-in kinds.
+func newGroups(decorator generic.StorageDecorator) (map[schema.GroupVersion]resources, error) {
+	groups := map[schema.GroupVersion]resources{}
+	generator := &counter{}
+	for _, k := range kinds() {
+		served, err := newResources(k, decorator, generator)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.Kind, err)
+		}
+		versions := []schema.GroupVersion{}
+		for _, v := range k.versions {
+			versions = append(versions, schema.GroupVersion{Group: k.Kind.Group, Version: v.Name})
+		}
+		if k.Kind.Kind == "Event" {
+			versions = append(versions, eventsv1.SchemeGroupVersion)
+		}
+		for _, gv := range versions {
+			if groups[gv] == nil {
+				groups[gv] = resources{}
+			}
+			for name, s := range served {
+				groups[gv][name] = s
+			}
+		}
+	}
+	return groups, nil
+}
+
+// newResources returns the stores of a kind and its subresources.
+func newResources(k kind, decorator generic.StorageDecorator, generator names.NameGenerator) (resources, error) {
+	store, err := newStore(k, decorator, generator)
+	if err != nil {
+		return nil, err
+	}
+	served := resources{k.Resource: store}
+	if k.versions[0].HasStatus() {
+		served[k.Resource+"/status"] = newStatus(k, store, generator)
+	}
+	return served, nil
+}
+
+// installGroups serves the groups.
+func installGroups(
+	s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, groups map[schema.GroupVersion]resources,
+) error {
+	byGroup := map[string][]schema.GroupVersion{}
+	for gv := range groups {
+		byGroup[gv.Group] = append(byGroup[gv.Group], gv)
+	}
+	for _, versions := range byGroup {
+		slices.SortFunc(versions, func(a, b schema.GroupVersion) int {
+			return -version.CompareKubeAwareVersionStrings(a.Version, b.Version)
+		})
+		for _, gv := range versions {
+			if err := installVersion(s, config, gv, versions, groups[gv]); err != nil {
+				return err
+			}
+		}
+		installDiscovery(s, versions)
+	}
+	return nil
+}
+
+// installVersion serves a version of a group.
+func installVersion(
+	s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, gv schema.GroupVersion,
+	versions []schema.GroupVersion, served resources,
+) error {
+	root, manager := genericapiserver.APIGroupPrefix, s.AggregatedDiscoveryGroupManager
+	if gv.Group == "" {
+		root, manager = genericapiserver.DefaultLegacyAPIPrefix, s.AggregatedLegacyDiscoveryGroupManager
+	}
+	all := map[string][]string{}
+	for name := range served {
+		for _, v := range versions {
+			all[name] = append(all[name], v.String())
+		}
+	}
+	options := schema.GroupVersion{Version: "v1"}
+	group := &endpoints.APIGroupVersion{
+		Storage: served, Root: root, GroupVersion: gv, AllServedVersionsByResource: all,
+		OptionsExternalVersion: &options,
+		Serializer:             codecs(), ParameterCodec: runtime.NewParameterCodec(scheme()),
+		Typer: scheme(), Creater: scheme(), Convertor: scheme(), ConvertabilityChecker: scheme(), Defaulter: scheme(),
+		Namer: runtime.Namer(meta.NewAccessor()), UnsafeConvertor: runtime.UnsafeObjectConvertor(scheme()),
+		TypeConverter:              fieldmanager.BuiltIn(),
+		EquivalentResourceRegistry: config.EquivalentResourceRegistry,
+		Authorizer:                 config.Authorization.Authorizer, Admit: config.AdmissionControl,
+		MinRequestTimeout:   time.Duration(config.MinRequestTimeout) * time.Second,
+		MaxRequestBodyBytes: config.MaxRequestBodyBytes,
+	}
+	discovered, _, err := group.InstallREST(s.Handler.GoRestfulContainer)
+	if err != nil {
+		return fmt.Errorf("serve %s: %w", gv, err)
+	}
+	manager.AddGroupVersion(gv.Group, apidiscoveryv2.APIVersionDiscovery{
+		Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Version: gv.Version, Resources: discovered,
+	})
+	manager.SetGroupVersionPriority(metav1.GroupVersion(gv), groupPriority(gv.Group), 10)
+	return nil
+}
+
+// groupPriority sorts the groups in discovery, the highest first. Groups of custom resources have 1000.
+func groupPriority(group string) int {
+	if !strings.Contains(group, ".") {
+		return 17900
+	}
+	return 17000
+}
+
+// installDiscovery serves what a group has.
+func installDiscovery(s *genericapiserver.GenericAPIServer, versions []schema.GroupVersion) {
+	name := versions[0].Group
+	if name == "" {
+		prefix := genericapiserver.DefaultLegacyAPIPrefix
+		handler := discovery.NewLegacyRootAPIHandler(addresses, s.Serializer, prefix)
+		wrapped := aggregated.WrapAggregatedDiscoveryToHandler(handler, s.AggregatedLegacyDiscoveryGroupManager, nil)
+		s.Handler.GoRestfulContainer.Add(wrapped.GenerateWebService(prefix, metav1.APIVersions{}))
+		return
+	}
+	group := metav1.APIGroup{Name: name}
+	for _, gv := range versions {
+		group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{
+			GroupVersion: gv.String(), Version: gv.Version,
+		})
+	}
+	group.PreferredVersion = group.Versions[0]
+	s.DiscoveryGroupManager.AddGroup(group)
+	s.Handler.GoRestfulContainer.Add(discovery.NewAPIGroupHandler(s.Serializer, group).WebService())
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/endpoints/discovery"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
+)
+
+// Host is the address that clients have in their configuration. Nothing listens there.
+const Host = "https://inproc"
+
+var addresses = discovery.DefaultAddresses{DefaultAddress: "inproc:443"}
+
+// Options say what a server is like.
+type Options struct {
+	// Storage makes the storages of the resources. It is required. Two servers with the same storage are one after a
+	// restart, or two beside each other.
+	Storage generic.StorageDecorator
+}
+
+// Server is a running API server.
+type Server struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	chain  http.Handler
+	// requests are those that the handler works at.
+	requests sync.WaitGroup
+	destroy  func()
+}
+
+// Start starts a server. It returns when the server serves all that is in the storage. The context ends the start, not
+// the server.
+func Start(ctx context.Context, options Options) (*Server, error) {
+	s := &Server{}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	loopback := &rest.Config{
+		Host: Host, Transport: RoundTripper(http.HandlerFunc(s.serve)), QPS: -1,
+		UserAgent:     "kube-apiserver",
+		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
+	}
+	prepared, err := build(options, loopback)
+	if err != nil {
+		s.cancel()
+		return nil, fmt.Errorf("build the API server: %w", err)
+	}
+	s.chain, s.destroy = prepared.Handler, prepared.Destroy
+	p := prepared.PrepareRun()
+	if _, _, err := p.NonBlockingRunWithContext(s.ctx, 0); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("run the API server: %w", err)
+	}
+	// To stop before the hooks are done would end the process.
+	if err := s.waitUntilReady(context.WithoutCancel(ctx), loopback); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	if err := createInitial(ctx, loopback); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// waitUntilReady waits for all that the server does at its start.
+func (s *Server) waitUntilReady(ctx context.Context, config *rest.Config) error {
+	client, err := rest.UnversionedRESTClientFor(unversioned(config))
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		body, err := client.Get().AbsPath("/readyz").Param("verbose", "").DoRaw(ctx)
+		last = err
+		if err != nil {
+			last = fmt.Errorf("%w: %s", err, body)
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the API server: %w: %w", err, last)
+	}
+	return nil
+}
+
+func unversioned(config *rest.Config) *rest.Config {
+	c := rest.CopyConfig(config)
+	c.ContentType = ""
+	c.NegotiatedSerializer = codecs()
+	return c
+}
+
+// Handler returns what serves requests, until the server is stopped.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+
+// serve lets a request end with the server.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.requests.Add(1)
+	defer s.requests.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	if s.ctx.Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	s.chain.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// Stop ends all requests, watches too, and waits until they have ended. A later request breaks the connection. What the
+// libraries leave behind ends within two minutes, in virtual time, too: they wait for requests to a definition that
+// changed.
+func (s *Server) Stop() {
+	s.cancel()
+	s.requests.Wait()
+	s.destroy()
+}
+
+// newConfig returns what the servers of the chain have in common.
+func build(options Options, loopback *rest.Config) (*genericapiserver.GenericAPIServer, error) {
+	groups, err := newGroups(options.Storage)
+	if err != nil {
+		return nil, err
+	}
+	config := newConfig(codecs(), loopback)
+	server, err := config.Complete(nil).New("kube-apiserver", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, err
+	}
+	return server, installGroups(server, config, groups)
+}
