@@ -174,3 +174,109 @@ func (b boundWatches) Watch(
 	context.AfterFunc(b.end, cancel)
 	return b.Interface.Watch(ctx, key, opts)
 }
+
+func newPod(name string) *example.Pod {
+	return &example.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+}
+
+func podKey(name string) string { return "/pods/ns/" + name }
+
+// create stores a pod and returns it. A time to live of 0 is for ever.
+func (f *fixture) create(t testing.TB, name string, ttl uint64) *example.Pod {
+	t.Helper()
+	out := &example.Pod{}
+	if err := f.Create(t.Context(), podKey(name), newPod(name), out, ttl); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// label updates a pod and returns it. A nil time to live keeps that of the pod.
+func (f *fixture) label(t testing.TB, name, value string, ttl *uint64) *example.Pod {
+	t.Helper()
+	out := &example.Pod{}
+	update := func(obj runtime.Object, _ apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
+		obj.(*example.Pod).Labels = map[string]string{"label": value}
+		return obj, ttl, nil
+	}
+	if err := f.GuaranteedUpdate(t.Context(), podKey(name), out, false, nil, update, nil); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (f *fixture) delete(t testing.TB, name string) {
+	t.Helper()
+	err := f.Delete(t.Context(), podKey(name), &example.Pod{}, nil, apistorage.ValidateAllObjectFunc, nil,
+		apistorage.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exists says whether a pod is stored.
+func (f *fixture) exists(t testing.TB, name string) bool {
+	t.Helper()
+	err := f.Get(t.Context(), podKey(name), apistorage.GetOptions{}, &example.Pod{})
+	if err != nil && !apistorage.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// list returns the pods of all namespaces at a resource version, or an error. "" is the current one.
+func (f *fixture) list(ctx context.Context, resourceVersion string) (*example.PodList, error) {
+	list := &example.PodList{}
+	opts := apistorage.ListOptions{Predicate: apistorage.Everything, Recursive: true}
+	if resourceVersion != "" {
+		opts.ResourceVersion, opts.ResourceVersionMatch = resourceVersion, metav1.ResourceVersionMatchExact
+	}
+	err := f.GetList(ctx, "/pods/", opts, list)
+	return list, err
+}
+
+// watch watches the pods of all namespaces from a resource version on.
+func (f *fixture) watch(t testing.TB, opts apistorage.ListOptions) watch.Interface {
+	t.Helper()
+	opts.Recursive = true
+	w, err := f.Watch(t.Context(), "/pods/", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// from are the options for a watch of everything after a resource version.
+func from(resourceVersion string) apistorage.ListOptions {
+	return apistorage.ListOptions{ResourceVersion: resourceVersion, Predicate: apistorage.Everything}
+}
+
+// pending returns what a watch has sent, without waiting. An event is written as its type and the name of the object,
+// an error as its reason, and the end of the watch as "end".
+func pending(w watch.Interface) []string {
+	var got []string
+	for {
+		select {
+		case event, ok := <-w.ResultChan():
+			if !ok {
+				return append(got, "end")
+			}
+			got = append(got, describe(event))
+		default:
+			return got
+		}
+	}
+}
+
+func describe(event watch.Event) string {
+	switch obj := event.Object.(type) {
+	case *metav1.Status:
+		return fmt.Sprintf("%s %s %d", event.Type, obj.Reason, obj.Code)
+	case *example.Pod:
+		if event.Type == watch.Bookmark {
+			return fmt.Sprintf("%s %s", event.Type, obj.ResourceVersion)
+		}
+		return fmt.Sprintf("%s %s", event.Type, obj.Name)
+	}
+	return fmt.Sprintf("%s %T", event.Type, event.Object)
+}

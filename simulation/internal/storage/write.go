@@ -101,11 +101,13 @@ func (s *store) Delete(
 		if err := validateDeletion(ctx, now.object); err != nil {
 			return err
 		}
-		revision, ok := s.storage.write(write{key: key, expected: now.entry.revision})
-		if ok && corrupt {
+		revision, ok, err := s.commit(ctx, write{key: key, expected: now.entry.revision})
+		switch {
+		case err != nil:
+			return err
+		case ok && corrupt:
 			return nil
-		}
-		if ok {
+		case ok:
 			return s.codec.decode(now.encoded, revision, out)
 		}
 	}
@@ -196,13 +198,18 @@ func (s *store) put(
 	ctx context.Context, key string, expected int64, encoded []byte, expires time.Time,
 ) (revision int64, ok bool, err error) {
 	value, err := s.codec.seal(ctx, key, encoded)
-	if err == nil {
-		err = ctx.Err()
-	}
 	if err != nil {
 		return 0, false, err
 	}
-	revision, ok = s.storage.write(write{key: key, expected: expected, value: value, expires: expires})
+	return s.commit(ctx, write{key: key, expected: expected, value: value, expires: expires})
+}
+
+// commit carries out w unless ctx is done. It returns false if the key is not at the expected revision.
+func (s *store) commit(ctx context.Context, w write) (revision int64, ok bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, false, err
+	}
+	revision, ok = s.storage.write(w)
 	return revision, ok, nil
 }
 
