@@ -1,0 +1,69 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/value"
+)
+
+// versioner reads and sets the resource versions of objects.
+var versioner storage.Versioner = storage.APIObjectVersioner{}
+
+// codec makes values of objects, and objects of values. A value is an encoded object, transformed if the resource has
+// a transformer. It holds no resource version: that is the revision of its entry.
+type codec struct {
+	objects     runtime.Codec
+	transformer value.Transformer
+}
+
+// encode returns an object in the form to compare with stored ones. It clears the resource version of the object.
+func (c codec) encode(obj runtime.Object) ([]byte, error) {
+	if err := versioner.PrepareObjectForStorage(obj); err != nil {
+		return nil, fmt.Errorf("cannot clear the resource version of %T: %w", obj, err)
+	}
+	return runtime.Encode(c.objects, obj)
+}
+
+// seal transforms what encode returned into a value.
+func (c codec) seal(ctx context.Context, key string, encoded []byte) ([]byte, error) {
+	if c.transformer == nil {
+		return encoded, nil
+	}
+	sealed, err := c.transformer.TransformToStorage(ctx, encoded, value.DefaultContext(key))
+	if err != nil {
+		return nil, storage.NewInternalError(err)
+	}
+	return sealed, nil
+}
+
+// open undoes seal. Stale says that the value should be written again even if the object does not change.
+func (c codec) open(ctx context.Context, e *entry) (encoded []byte, stale bool, err error) {
+	if c.transformer == nil {
+		return e.value, false, nil
+	}
+	encoded, stale, err = c.transformer.TransformFromStorage(ctx, e.value, value.DefaultContext(e.key))
+	if err != nil {
+		return nil, false, storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", e.key, err))
+	}
+	return encoded, stale, nil
+}
+
+// decode fills into with what encode returned and sets its resource version.
+func (c codec) decode(encoded []byte, revision int64, into runtime.Object) error {
+	if _, _, err := c.objects.Decode(encoded, nil, into); err != nil {
+		return err
+	}
+	return versioner.UpdateObject(into, uint64(revision))
+}
+
+// object opens and decodes an entry into into. The revision is that of the entry or of a later change.
+func (c codec) object(ctx context.Context, e *entry, revision int64, into runtime.Object) error {
+	encoded, _, err := c.open(ctx, e)
+	if err != nil {
+		return err
+	}
+	return c.decode(encoded, revision, into)
+}

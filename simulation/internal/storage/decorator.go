@@ -1,0 +1,33 @@
+package storage
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Decorator returns the decorator for [generic.RESTOptions] that has resources stored in s. Of the configuration of a
+// resource it takes the codec and the transformer; no client of etcd is made. There is no watch cache.
+func (s *Storage) Decorator() generic.StorageDecorator {
+	return func(
+		config *storagebackend.ConfigForResource,
+		resourcePrefix string,
+		_ func(obj runtime.Object) (string, error),
+		newFunc func() runtime.Object,
+		_ func() runtime.Object,
+		_ storage.AttrFunc,
+		_ storage.IndexerFuncs,
+		_ *cache.Indexers,
+	) (storage.Interface, factory.DestroyFunc, error) {
+		resource := Resource{
+			Prefix:      resourcePrefix,
+			Codec:       config.Codec,
+			New:         newFunc,
+			Transformer: config.Transformer,
+		}
+		return s.For(resource), func() {}, nil
+	}
+}

@@ -1,0 +1,227 @@
+package storage
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/third_party/forked/golang/btree"
+)
+
+var (
+	// errCompacted says that a revision is older than those that are kept.
+	errCompacted = errors.New("the revision has been compacted")
+	// errFuture says that a revision has not been written yet.
+	errFuture = errors.New("the revision is in the future")
+)
+
+// entry is what a key holds: an encoded object.
+type entry struct {
+	key   string
+	value []byte
+	// revision is that of the write that made the entry.
+	revision int64
+	// expires is zero for an entry that stays until it is deleted.
+	expires time.Time
+}
+
+// change is what one revision did to one key.
+type change struct {
+	revision int64
+	at       time.Time
+	// before is nil if the change created the key, after if it deleted the key.
+	before, after *entry
+}
+
+func (c change) key() string {
+	if c.after != nil {
+		return c.after.key
+	}
+	return c.before.key
+}
+
+// write asks to replace what a key holds.
+type write struct {
+	key string
+	// expected is the revision of the entry to replace, 0 if the key must hold nothing.
+	expected int64
+	// value is the new one, nil to delete the key.
+	value []byte
+	// expires is when the key is deleted again, zero for never.
+	expires time.Time
+}
+
+// span is a set of keys: one key, or all that begin with a prefix.
+type span struct {
+	key    string
+	prefix bool
+}
+
+func (s span) contains(key string) bool {
+	if s.prefix {
+		return strings.HasPrefix(key, s.key)
+	}
+	return key == s.key
+}
+
+// history is the state of the storage at one revision, and how it came about. It does not change.
+type history struct {
+	// revision is that of the last change.
+	revision int64
+	// compacted is the oldest revision that can be read if it is not 0.
+	compacted int64
+	// entries are ordered by key.
+	entries *btree.BTree[*entry]
+	// changes are those after the compacted revision, oldest first. Each revision is one change, so that the last has
+	// the revision of the history, and the one before it the revision before that.
+	changes []change
+	// progressRequests counts the requests for progress notifications.
+	progressRequests int
+	// superseded is closed when there is a later history.
+	superseded chan struct{}
+}
+
+func newHistory() *history {
+	// The degree is a compromise: with a larger one, a write copies more, with a smaller one, a list takes more steps.
+	const degree = 16
+	return &history{
+		revision:   1,
+		entries:    btree.New(degree, func(a, b *entry) bool { return a.key < b.key }),
+		superseded: make(chan struct{}),
+	}
+}
+
+// successor returns a copy of h that nobody waits for.
+func (h *history) successor() *history {
+	next := *h
+	next.superseded = make(chan struct{})
+	return &next
+}
+
+// after returns the history that w leads to at a time. It returns false if w expects another revision of its key.
+// It is not safe for concurrent use: to share the entries with the next history, it marks them as shared.
+func (h *history) after(w write, now time.Time) (*history, bool) {
+	before := h.get(w.key)
+	if before.revisionOrZero() != w.expected {
+		return nil, false
+	}
+	next := h.successor()
+	next.revision++
+	next.entries = h.entries.Clone()
+	var after *entry
+	if w.value == nil {
+		next.entries.Delete(before)
+	} else {
+		after = &entry{key: w.key, value: w.value, revision: next.revision, expires: w.expires}
+		next.entries.ReplaceOrInsert(after)
+	}
+	// The slice may have room that later histories use. h does not see that, for its slice ends before.
+	next.changes = append(h.changes, change{revision: next.revision, at: now, before: before, after: after})
+	return next, true
+}
+
+func (e *entry) revisionOrZero() int64 {
+	if e == nil {
+		return 0
+	}
+	return e.revision
+}
+
+// compact returns a history without the changes up to revision, or h if there are none.
+func (h *history) compact(revision int64) *history {
+	revision = min(revision, h.revision)
+	if revision <= h.compacted {
+		return h
+	}
+	next := h.successor()
+	next.compacted = revision
+	next.changes = h.changes[len(h.changes)-int(h.revision-revision):]
+	return next
+}
+
+// lastBefore returns the revision of the last change before a time, 0 if none is kept.
+func (h *history) lastBefore(t time.Time) int64 {
+	n, _ := slices.BinarySearchFunc(h.changes, t, func(c change, t time.Time) int { return c.at.Compare(t) })
+	if n == 0 {
+		return 0
+	}
+	return h.changes[n-1].revision
+}
+
+// requestProgress returns a history with one more request for progress.
+func (h *history) requestProgress() *history {
+	next := h.successor()
+	next.progressRequests++
+	return next
+}
+
+// readable returns errCompacted or errFuture if the state at revision is not known.
+func (h *history) readable(revision int64) error {
+	switch {
+	case revision > h.revision:
+		return errFuture
+	case revision < h.compacted:
+		return errCompacted
+	}
+	return nil
+}
+
+// get returns what a key holds, nil if nothing.
+func (h *history) get(key string) *entry {
+	e, _ := h.entries.Get(&entry{key: key})
+	return e
+}
+
+// since returns the changes after a revision, oldest first, and errCompacted if they are not all kept. There are none
+// after a revision in the future.
+func (h *history) since(revision int64) ([]change, error) {
+	if revision >= h.revision {
+		return nil, nil
+	}
+	if err := h.readable(revision); err != nil {
+		return nil, err
+	}
+	return h.changes[max(0, len(h.changes)-int(h.revision-revision)):], nil
+}
+
+// list returns the entries in a span as they were at a readable revision, ordered by key, without those before start.
+func (h *history) list(revision int64, in span, start string) []*entry {
+	earlier := h.earlier(revision, in)
+	var found []*entry
+	h.entries.AscendGreaterOrEqual(&entry{key: max(in.key, start)}, func(e *entry) bool {
+		if !in.contains(e.key) {
+			return false
+		}
+		if _, replaced := earlier[e.key]; !replaced {
+			found = append(found, e)
+		}
+		return true
+	})
+	if len(earlier) == 0 {
+		return found
+	}
+	for key, e := range earlier {
+		if e != nil && key >= start {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(a.key, b.key) })
+	return found
+}
+
+// earlier returns what the keys in a span that changed after a revision held at that revision, nil for nothing.
+func (h *history) earlier(revision int64, in span) map[string]*entry {
+	changes, _ := h.since(revision)
+	var held map[string]*entry
+	for _, c := range slices.Backward(changes) {
+		if key := c.key(); in.contains(key) {
+			if held == nil {
+				held = map[string]*entry{}
+			}
+			held[key] = c.before
+		}
+	}
+	return held
+}

@@ -1,0 +1,151 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
+)
+
+// Get implements [storage.Interface].
+func (s *store) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
+	key, err := storage.PrepareKey(s.prefix, key, false)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h := s.storage.current.Load()
+	if err := notOlderThan(opts.ResourceVersion, h); err != nil {
+		return err
+	}
+	e := h.get(key)
+	if e != nil {
+		return s.codec.object(ctx, e, e.revision, out)
+	}
+	if opts.IgnoreNotFound {
+		return runtime.SetZeroValue(out)
+	}
+	return storage.NewKeyNotFoundError(key, 0)
+}
+
+// GetList implements [storage.Interface].
+func (s *store) GetList(ctx context.Context, key string, opts storage.ListOptions, listObj runtime.Object) error {
+	key, err := storage.PrepareKey(s.prefix, key, opts.Recursive)
+	if err != nil {
+		return err
+	}
+	items, err := newItems(listObj)
+	if err != nil {
+		return err
+	}
+	revision, start, err := storage.ValidateListOptions(key, versioner, opts)
+	if err != nil {
+		return err
+	}
+	h := s.storage.current.Load()
+	if revision == 0 {
+		revision, err = h.revision, notOlderThan(opts.ResourceVersion, h)
+	} else if err = h.readable(revision); err != nil {
+		err = listError(err, h, revision, opts, start, key)
+	}
+	if err != nil {
+		return err
+	}
+	entries := h.list(revision, span{key: key, prefix: opts.Recursive}, start)
+	read, err := s.fill(ctx, items, entries, opts.Predicate)
+	if err != nil {
+		return err
+	}
+	var last string
+	if read > 0 {
+		last = entries[read-1].key
+	}
+	more := read < len(entries)
+	token, remaining, err := storage.PrepareContinueToken(last, key, revision, int64(len(entries)), more, opts)
+	if err != nil {
+		return err
+	}
+	opts.Predicate.SetShardInfoOnList(listObj)
+	return versioner.UpdateList(listObj, uint64(revision), token, remaining)
+}
+
+// notOlderThan returns an error if a resource version is malformed or later than a history.
+func notOlderThan(resourceVersion string, h *history) error {
+	revision, err := versioner.ParseResourceVersion(resourceVersion)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+	}
+	if revision > uint64(h.revision) {
+		return storage.NewTooLargeResourceVersionError(revision, uint64(h.revision), 0)
+	}
+	return nil
+}
+
+// fill appends the objects that match until their number reaches the limit, and returns how many entries it read.
+func (s *store) fill(
+	ctx context.Context, to items, entries []*entry, predicate storage.SelectionPredicate,
+) (int, error) {
+	if predicate.Empty() && predicate.Limit <= 0 {
+		to.slice.Grow(len(entries))
+	}
+	for i, e := range entries {
+		if predicate.Limit > 0 && int64(to.slice.Len()) >= predicate.Limit {
+			return i, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return i, storage.NewTimeoutError(e.key, "request did not complete within requested timeout")
+		}
+		obj := to.newItem()
+		if err := s.codec.object(ctx, e, e.revision, obj); err != nil {
+			return i, err
+		}
+		// An object whose attributes cannot be read matches nothing, as in the storage in etcd.
+		if matches, err := predicate.Matches(obj); err == nil && matches {
+			to.append(obj)
+		}
+	}
+	return len(entries), nil
+}
+
+// items is the slice of a list.
+type items struct {
+	slice   reflect.Value
+	newItem func() runtime.Object
+}
+
+// newItems empties the items of a list.
+func newItems(list runtime.Object) (items, error) {
+	pointer, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return items{}, err
+	}
+	slice, err := conversion.EnforcePtr(pointer)
+	if err != nil {
+		return items{}, err
+	}
+	if slice.Kind() != reflect.Slice {
+		return items{}, fmt.Errorf("the items of %T are not a slice", list)
+	}
+	slice.Set(reflect.MakeSlice(slice.Type(), 0, 0))
+	element := slice.Type().Elem()
+	newItem := func() runtime.Object { return reflect.New(element).Interface().(runtime.Object) }
+	// An unstructured object is decoded into the version that it has.
+	if u, ok := list.(*unstructured.UnstructuredList); ok && u.GetAPIVersion() != "" {
+		newItem = func() runtime.Object {
+			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion()}}
+		}
+	}
+	return items{slice: slice, newItem: newItem}, nil
+}
+
+func (i items) append(obj runtime.Object) {
+	i.slice.Set(reflect.Append(i.slice, reflect.ValueOf(obj).Elem()))
+}

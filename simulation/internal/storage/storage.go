@@ -1,0 +1,111 @@
+package storage
+
+import (
+	"cmp"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options are those of [New]. The zero value is what a cluster has.
+type Options struct {
+	// Retention is how long a change can be read back: by watches that begin in the past, by lists of an exact revision,
+	// and by continued lists. Older changes are compacted when something is written. Zero is 5 minutes, the interval
+	// at which kube-apiserver compacts etcd. Less than zero keeps all changes, so that only [Storage.Compact] compacts.
+	Retention time.Duration
+	// BookmarkInterval is how long after the first change that a watch was not told of, because it does not concern
+	// the watch, the watch gets a bookmark. Nothing is sent while nothing changes. Zero is 1 minute, the interval of the
+	// watch cache of kube-apiserver. Less than zero sends no bookmarks but those at the end of initial events and
+	// those requested by RequestWatchProgress.
+	BookmarkInterval time.Duration
+}
+
+// Storage is a database of API objects in memory. It is safe for concurrent use.
+type Storage struct {
+	options Options
+
+	// current is the latest history. It is loaded without the mutex and stored with it.
+	current atomic.Pointer[history]
+
+	// mutex puts writes in order. Nobody waits for anything while holding it.
+	mutex sync.Mutex
+	// timers holds one timer for each key whose entry expires.
+	timers map[string]*time.Timer
+}
+
+// New returns an empty storage at revision 1.
+func New(options Options) *Storage {
+	options.Retention = cmp.Or(options.Retention, 5*time.Minute)
+	options.BookmarkInterval = cmp.Or(options.BookmarkInterval, time.Minute)
+	s := &Storage{options: options, timers: map[string]*time.Timer{}}
+	s.current.Store(newHistory())
+	return s
+}
+
+// Revision returns the revision of the last write.
+func (s *Storage) Revision() int64 { return s.current.Load().revision }
+
+// Compact drops all changes up to revision. From then on, lists of an older revision and watches that begin at an older
+// one fail with 410 Expired. A revision after that of the last write stands for the latter.
+func (s *Storage) Compact(revision int64) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.publish(s.current.Load().compact(revision))
+}
+
+// Close stops the timers of objects that expire; they stay for good. Without it, they keep the storage in memory until
+// the last of them has expired. Close is for a storage that nobody uses any longer; it ends no watches.
+func (s *Storage) Close() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, timer := range s.timers {
+		timer.Stop()
+	}
+	clear(s.timers)
+}
+
+// write carries out w and returns its revision. It does nothing and returns false if the key is not at the revision
+// that w expects.
+func (s *Storage) write(w write) (int64, bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	now := time.Now()
+	next, ok := s.current.Load().after(w, now)
+	if !ok {
+		return 0, false
+	}
+	if s.options.Retention > 0 {
+		next = next.compact(next.lastBefore(now.Add(-s.options.Retention)))
+	}
+	s.publish(next)
+	s.expire(w.key, next.revision, w.expires)
+	return next.revision, true
+}
+
+// requestProgress has all watches with progress notifications send one.
+func (s *Storage) requestProgress() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.publish(s.current.Load().requestProgress())
+}
+
+// publish makes next the current history and wakes who waits for one. The caller holds the mutex.
+func (s *Storage) publish(next *history) {
+	previous := s.current.Swap(next)
+	if previous != next {
+		close(previous.superseded)
+	}
+}
+
+// expire has a key deleted at a time if it is still at revision then. The zero time is never. The caller holds the
+// mutex.
+func (s *Storage) expire(key string, revision int64, at time.Time) {
+	if timer, ok := s.timers[key]; ok {
+		timer.Stop()
+		delete(s.timers, key)
+	}
+	if at.IsZero() {
+		return
+	}
+	s.timers[key] = time.AfterFunc(time.Until(at), func() { s.write(write{key: key, expected: revision}) })
+}

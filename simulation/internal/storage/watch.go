@@ -1,0 +1,193 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
+)
+
+// Watch implements [storage.Interface].
+func (s *store) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	key, err := storage.PrepareKey(s.prefix, key, opts.Recursive)
+	if err != nil {
+		return nil, err
+	}
+	revision, err := versioner.ParseResourceVersion(opts.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	w := newWatcher(ctx, s, span{key: key, prefix: opts.Recursive}, opts)
+	go w.run(s.storage.current.Load(), int64(revision), opts)
+	// The watch needs nothing more from the server: it reads what it has to send from a history.
+	utilflowcontrol.WatchInitialized(ctx)
+	return w, nil
+}
+
+// resultBuffer is how many events a watch makes before its client takes them.
+const resultBuffer = 16
+
+// watcher implements [watch.Interface]. It reads one history after the other and sends what concerns it.
+type watcher struct {
+	storage *Storage
+	span    span
+	events  events
+	// bookmarks is whether the client wants bookmarks, progress whether it wants those requested for all watches.
+	bookmarks, progress bool
+
+	// done ends the watch; stop makes it so.
+	done    context.Context
+	stop    context.CancelFunc
+	results chan watch.Event
+
+	// seen is the revision up to which the watch has read changes.
+	seen int64
+	// told is the revision up to which the client knows that it has been sent everything.
+	told int64
+	// progressRequests are those seen.
+	progressRequests int
+}
+
+func newWatcher(ctx context.Context, s *store, in span, opts storage.ListOptions) *watcher {
+	w := &watcher{
+		storage:   s.storage,
+		span:      in,
+		events:    events{codec: s.codec, newFunc: s.newFunc, predicate: opts.Predicate},
+		bookmarks: opts.ProgressNotify || opts.Predicate.AllowWatchBookmarks,
+		progress:  opts.ProgressNotify,
+		results:   make(chan watch.Event, resultBuffer),
+	}
+	w.done, w.stop = context.WithCancel(ctx)
+	return w
+}
+
+// Stop implements [watch.Interface].
+func (w *watcher) Stop() { w.stop() }
+
+// ResultChan implements [watch.Interface]. It is closed when the watch ends.
+func (w *watcher) ResultChan() <-chan watch.Event { return w.results }
+
+// run sends events until the watch is stopped or fails.
+func (w *watcher) run(h *history, revision int64, opts storage.ListOptions) {
+	defer close(w.results)
+	defer w.stop()
+	err := w.begin(h, revision, opts)
+	if err == nil {
+		err = w.follow(h)
+	}
+	if w.done.Err() == nil {
+		w.send(watch.Event{Type: watch.Error, Object: watchError(err)})
+	}
+}
+
+// begin sends the initial events if the client wants them, and sets where the watch continues.
+func (w *watcher) begin(h *history, revision int64, opts storage.ListOptions) error {
+	w.progressRequests = h.progressRequests
+	wanted := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	if opts.SendInitialEvents == nil && revision == 0 {
+		wanted = true
+	} else if !wanted {
+		w.seen = revision
+		if revision == 0 {
+			w.seen = h.revision
+		}
+		w.told = w.seen
+		return nil
+	}
+	if revision > h.revision {
+		return storage.NewTooLargeResourceVersionError(uint64(revision), uint64(h.revision), 1)
+	}
+	for _, e := range h.list(h.revision, w.span, "") {
+		event, err := w.events.initial(w.done, e)
+		if err := w.sendIfAny(event, err); err != nil {
+			return err
+		}
+	}
+	w.seen = h.revision
+	if opts.SendInitialEvents != nil && opts.Predicate.AllowWatchBookmarks {
+		return w.bookmark(h.revision, true)
+	}
+	return nil
+}
+
+// follow sends the events of h and of all histories after it.
+func (w *watcher) follow(h *history) error {
+	var due <-chan time.Time
+	for {
+		if err := w.catchUp(h); err != nil {
+			return err
+		}
+		if interval := w.storage.options.BookmarkInterval; !w.bookmarks || w.told >= h.revision || interval <= 0 {
+			due = nil
+		} else if due == nil {
+			due = time.After(interval)
+		}
+		select {
+		case <-h.superseded:
+			h = w.storage.current.Load()
+		case <-due:
+			if err := w.bookmark(h.revision, false); err != nil {
+				return err
+			}
+		case <-w.done.Done():
+			return w.done.Err()
+		}
+	}
+}
+
+// catchUp sends what happened up to h.
+func (w *watcher) catchUp(h *history) error {
+	changes, err := h.since(w.seen)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if !w.span.contains(c.key()) {
+			continue
+		}
+		event, err := w.events.of(w.done, c)
+		if err := w.sendIfAny(event, err); err != nil {
+			return err
+		}
+		if event != nil {
+			w.told = c.revision
+		}
+	}
+	w.seen = max(w.seen, h.revision)
+	if requested := h.progressRequests > w.progressRequests; requested {
+		w.progressRequests = h.progressRequests
+		if w.progress {
+			return w.bookmark(w.seen, false)
+		}
+	}
+	return nil
+}
+
+func (w *watcher) bookmark(revision int64, endOfInitial bool) error {
+	event, err := w.events.bookmark(revision, endOfInitial)
+	w.told = revision
+	return w.sendIfAny(event, err)
+}
+
+// sendIfAny sends an event unless there is none or an error, which it returns.
+func (w *watcher) sendIfAny(event *watch.Event, err error) error {
+	if err != nil || event == nil {
+		return err
+	}
+	return w.send(*event)
+}
+
+// send waits for the client to take an event. It returns an error if the watch is stopped first.
+func (w *watcher) send(event watch.Event) error {
+	if err := w.done.Err(); err != nil {
+		return err
+	}
+	select {
+	case w.results <- event:
+		return nil
+	case <-w.done.Done():
+		return w.done.Err()
+	}
+}

@@ -1,0 +1,222 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/storage"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+)
+
+// Create implements [storage.Interface].
+func (s *store) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	key, err := storage.PrepareKey(s.prefix, key, false)
+	if err != nil {
+		return err
+	}
+	if version, err := versioner.ObjectResourceVersion(obj); err == nil && version != 0 {
+		return storage.ErrResourceVersionSetOnCreate
+	}
+	encoded, err := s.codec.encode(obj)
+	if err != nil {
+		return err
+	}
+	revision, ok, err := s.put(ctx, key, 0, encoded, expiry(ttl))
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return storage.NewKeyExistsError(key, 0)
+	case out == nil:
+		return nil
+	}
+	return s.codec.decode(encoded, revision, out)
+}
+
+// GuaranteedUpdate implements [storage.Interface]. It ignores the cached object.
+func (s *store) GuaranteedUpdate(
+	ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
+	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, _ runtime.Object,
+) error {
+	key, err := storage.PrepareKey(s.prefix, key, false)
+	if err != nil {
+		return err
+	}
+	for {
+		now, err := s.read(ctx, key, destination)
+		if err != nil {
+			return err
+		}
+		if now.entry == nil && !ignoreNotFound {
+			return storage.NewKeyNotFoundError(key, 0)
+		}
+		encoded, expires, err := s.update(now, key, preconditions, tryUpdate)
+		if err != nil {
+			return err
+		}
+		if !now.stale && bytes.Equal(encoded, now.encoded) {
+			return s.codec.decode(encoded, now.revision(), destination)
+		}
+		revision, ok, err := s.put(ctx, key, now.revision(), encoded, expires)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return s.codec.decode(encoded, revision, destination)
+		}
+	}
+}
+
+// Delete implements [storage.Interface]. It ignores the cached object.
+func (s *store) Delete(
+	ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
+	validateDeletion storage.ValidateObjectFunc, _ runtime.Object, opts storage.DeleteOptions,
+) error {
+	key, err := storage.PrepareKey(s.prefix, key, false)
+	if err != nil {
+		return err
+	}
+	corrupt := opts.ExpectTransformOrDecodeError &&
+		utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
+	for {
+		now, err := s.read(ctx, key, out)
+		if corrupt && now.entry != nil {
+			now, err = expectCorrupt(now, err)
+		}
+		if err != nil {
+			return err
+		}
+		if now.entry == nil {
+			return storage.NewKeyNotFoundError(key, 0)
+		}
+		if err := preconditions.Check(key, now.object); err != nil {
+			return err
+		}
+		if err := validateDeletion(ctx, now.object); err != nil {
+			return err
+		}
+		revision, ok, err := s.commit(ctx, write{key: key, expected: now.entry.revision})
+		switch {
+		case err != nil:
+			return err
+		case ok && corrupt:
+			return nil
+		case ok:
+			return s.codec.decode(now.encoded, revision, out)
+		}
+	}
+}
+
+// state is what a key held when it was read.
+type state struct {
+	// entry is nil if the key held nothing. The object is empty then.
+	entry   *entry
+	object  runtime.Object
+	encoded []byte
+	// stale says that the entry should be written even if the object does not change.
+	stale bool
+}
+
+func (s state) revision() int64 { return s.entry.revisionOrZero() }
+
+// read returns what a key holds, decoded into a new object of the type of like. With an error it returns the entry if
+// that is what could not be decoded.
+func (s *store) read(ctx context.Context, key string, like runtime.Object) (state, error) {
+	if err := ctx.Err(); err != nil {
+		return state{}, err
+	}
+	object, err := newLike(like)
+	if err != nil {
+		return state{}, err
+	}
+	e := s.storage.current.Load().get(key)
+	if e == nil {
+		return state{object: object}, runtime.SetZeroValue(object)
+	}
+	encoded, stale, err := s.codec.open(ctx, e)
+	if err == nil {
+		err = s.codec.decode(encoded, e.revision, object)
+	}
+	if err != nil {
+		return state{entry: e}, err
+	}
+	return state{entry: e, object: object, encoded: encoded, stale: stale}, nil
+}
+
+// expectCorrupt turns around what read returned: that the entry can be decoded is the error.
+func expectCorrupt(now state, err error) (state, error) {
+	if err == nil {
+		return now, storage.NewInvalidObjError(now.entry.key, "the object can be decoded, delete it the normal way")
+	}
+	return now, nil
+}
+
+func newLike(obj runtime.Object) (runtime.Object, error) {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return u.NewEmptyInstance(), nil
+	}
+	v, err := conversion.EnforcePtr(obj)
+	if err != nil {
+		return nil, fmt.Errorf("cannot store what %T points to: %w", obj, err)
+	}
+	return reflect.New(v.Type()).Interface().(runtime.Object), nil
+}
+
+// update returns the object that a caller makes of the current one, and when it expires.
+func (s *store) update(
+	now state, key string, preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc,
+) (encoded []byte, expires time.Time, err error) {
+	if err := preconditions.Check(key, now.object); err != nil {
+		return nil, time.Time{}, err
+	}
+	response := storage.ResponseMeta{ResourceVersion: uint64(now.revision())}
+	if now.entry != nil {
+		expires = now.entry.expires
+	}
+	if !expires.IsZero() {
+		response.TTL = int64(time.Until(expires).Seconds())
+	}
+	object, ttl, err := tryUpdate(now.object, response)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if ttl != nil {
+		expires = expiry(*ttl)
+	}
+	encoded, err = s.codec.encode(object)
+	return encoded, expires, err
+}
+
+// put writes an encoded object if its key is at the expected revision, and returns the new one.
+func (s *store) put(
+	ctx context.Context, key string, expected int64, encoded []byte, expires time.Time,
+) (revision int64, ok bool, err error) {
+	value, err := s.codec.seal(ctx, key, encoded)
+	if err != nil {
+		return 0, false, err
+	}
+	return s.commit(ctx, write{key: key, expected: expected, value: value, expires: expires})
+}
+
+// commit carries out w unless ctx is done. It returns false if the key is not at the expected revision.
+func (s *store) commit(ctx context.Context, w write) (revision int64, ok bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, false, err
+	}
+	revision, ok = s.storage.write(w)
+	return revision, ok, nil
+}
+
+// expiry returns when an object with a time to live in seconds expires, the zero time for 0, which is never.
+func expiry(ttl uint64) time.Time {
+	if ttl == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Duration(ttl) * time.Second)
+}
