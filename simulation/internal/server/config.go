@@ -2,13 +2,16 @@ package server
 
 import (
 	"net/http"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
 )
 
@@ -18,11 +21,15 @@ func newConfig(codecs serializer.CodecFactory, loopback *rest.Config) *genericap
 	c := genericapiserver.NewConfig(codecs)
 	c.ExternalAddress = addresses.DefaultAddress
 	c.LoopbackClientConfig = loopback
+	c.FeatureGate = utilfeature.DefaultFeatureGate
 	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	c.EnableIndex, c.EnableProfiling, c.EnableMetrics = false, false, false
 	c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = 0, 0
 	c.StorageObjectCountTracker = nil
 	c.DisabledPostStartHooks.Insert("max-in-flight-filter")
+	// The check of the log starts a goroutine for the rest of the process.
+	checks := []healthz.HealthChecker{healthz.PingHealthz}
+	c.HealthzChecks, c.LivezChecks, c.ReadyzChecks = checks, slices.Clone(checks), slices.Clone(checks)
 	c.Authentication.Authenticator = authenticator.RequestFunc(authenticate)
 	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	return c

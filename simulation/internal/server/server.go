@@ -7,10 +7,13 @@ import (
 	"sync"
 	"time"
 
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 )
 
@@ -24,6 +27,10 @@ type Options struct {
 	// Storage makes the storages of the resources. It is required. Two servers with the same storage are one after a
 	// restart, or two beside each other.
 	Storage generic.StorageDecorator
+	// Webhooks returns the handler of a webhook by its address, such as "hooks.system.svc:443" for the port 443 of a
+	// service, or the host and port of a URL. Nil, also from the function, refuses the connection. A webhook is called
+	// without TLS, but only if its configuration has the bundle of an authority.
+	Webhooks func(address string) http.Handler
 }
 
 // Server is a running API server.
@@ -34,6 +41,8 @@ type Server struct {
 	// requests are those that the handler works at.
 	requests sync.WaitGroup
 	destroy  func()
+	// informers are those of the admission plug-ins.
+	informers informers.SharedInformerFactory
 }
 
 // Start starts a server. It returns when the server serves all that is in the storage. The context ends the start, not
@@ -46,7 +55,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		UserAgent:     "kube-apiserver",
 		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
 	}
-	prepared, err := build(options, loopback)
+	prepared, err := s.build(options, loopback)
 	if err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("build the API server: %w", err)
@@ -123,19 +132,46 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Stop() {
 	s.cancel()
 	s.requests.Wait()
-	s.destroy()
+	if s.destroy != nil {
+		s.destroy()
+		s.informers.Shutdown()
+	}
 }
 
-// newConfig returns what the servers of the chain have in common.
-func build(options Options, loopback *rest.Config) (*genericapiserver.GenericAPIServer, error) {
+// build puts the servers of the chain together: that of the built-in kinds leaves to that of the definitions what it
+// does not know.
+func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserver.GenericAPIServer, error) {
 	groups, err := newGroups(options.Storage)
 	if err != nil {
 		return nil, err
 	}
+	hooks := webhooks{options.Webhooks}
 	config := newConfig(codecs(), loopback)
-	server, err := config.Complete(nil).New("kube-apiserver", genericapiserver.NewEmptyDelegate())
+	plugins, factory, err := newAdmission(config, hooks, s.ctx.Done())
 	if err != nil {
 		return nil, err
 	}
+	config.AdmissionControl = plugins
+	config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
+	forDefinitions := newConfig(apiextensions.Codecs, loopback)
+	forDefinitions.AdmissionControl = plugins
+	forDefinitions.AggregatedDiscoveryGroupManager = config.AggregatedDiscoveryGroupManager
+	definitions, err := newDefinitions(forDefinitions, options.Storage, hooks)
+	if err != nil {
+		return nil, err
+	}
+	server, err := config.Complete(nil).New("kube-apiserver", definitions)
+	if err != nil {
+		return nil, err
+	}
+	err = server.AddPostStartHook("start-admission-informers", func(hook genericapiserver.PostStartHookContext) error {
+		factory.StartWithContext(hook)
+		factory.WaitForCacheSync(hook.Done())
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.informers = factory
 	return server, installGroups(server, config, groups)
 }

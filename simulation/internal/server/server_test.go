@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/simulation/internal/server"
+	"github.com/espalier-dev/espalier/simulation/internal/storage"
 )
 
 // run runs a test in a bubble with a server, and lets two virtual minutes pass after it.
@@ -19,7 +20,7 @@ func run(t *testing.T, options server.Options, test func(t *testing.T, config *r
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		if options.Storage == nil {
-			options.Storage = newMemory().decorator
+			options.Storage = storage.New(storage.Options{}).Decorator()
 		}
 		s, err := server.Start(t.Context(), options)
 		if err != nil {
