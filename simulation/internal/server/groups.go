@@ -2,16 +2,21 @@ package server
 
 import (
 	"fmt"
+	"net/http"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	restful "github.com/emicklei/go-restful/v3"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/endpoints"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
@@ -71,7 +76,7 @@ func newResources(k kind, decorator generic.StorageDecorator, generator names.Na
 // installGroups serves the groups.
 func installGroups(
 	s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, groups map[schema.GroupVersion]resources,
-) error {
+) {
 	byGroup := map[string][]schema.GroupVersion{}
 	for gv := range groups {
 		byGroup[gv.Group] = append(byGroup[gv.Group], gv)
@@ -81,34 +86,25 @@ func installGroups(
 			return -version.CompareKubeAwareVersionStrings(a.Version, b.Version)
 		})
 		for _, gv := range versions {
-			if err := installVersion(s, config, gv, versions, groups[gv]); err != nil {
-				return err
-			}
+			installVersion(s, newVersion(config, gv, versions, groups[gv]))
 		}
 		installDiscovery(s, versions)
 	}
-	return nil
 }
 
-// installVersion serves a version of a group.
-func installVersion(
-	s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, gv schema.GroupVersion,
-	versions []schema.GroupVersion, served resources,
-) error {
-	root, manager := genericapiserver.APIGroupPrefix, s.AggregatedDiscoveryGroupManager
-	if gv.Group == "" {
-		root, manager = genericapiserver.DefaultLegacyAPIPrefix, s.AggregatedLegacyDiscoveryGroupManager
-	}
+// newVersion returns what serves a version of a group, which has the given versions.
+func newVersion(
+	config *genericapiserver.Config, gv schema.GroupVersion, versions []schema.GroupVersion, served resources,
+) *endpoints.APIGroupVersion {
 	all := map[string][]string{}
 	for name := range served {
 		for _, v := range versions {
 			all[name] = append(all[name], v.String())
 		}
 	}
-	options := schema.GroupVersion{Version: "v1"}
-	group := &endpoints.APIGroupVersion{
-		Storage: served, Root: root, GroupVersion: gv, AllServedVersionsByResource: all,
-		OptionsExternalVersion: &options,
+	return &endpoints.APIGroupVersion{
+		Storage: served, Root: rootOf(gv.Group), GroupVersion: gv, AllServedVersionsByResource: all,
+		OptionsExternalVersion: &schema.GroupVersion{Version: "v1"},
 		Serializer:             codecs(), ParameterCodec: runtime.NewParameterCodec(scheme()),
 		Typer: scheme(), Creater: scheme(), Convertor: scheme(), ConvertabilityChecker: scheme(), Defaulter: scheme(),
 		Namer: runtime.Namer(meta.NewAccessor()), UnsafeConvertor: runtime.UnsafeObjectConvertor(scheme()),
@@ -118,16 +114,63 @@ func installVersion(
 		MinRequestTimeout:   time.Duration(config.MinRequestTimeout) * time.Second,
 		MaxRequestBodyBytes: config.MaxRequestBodyBytes,
 	}
-	discovered, _, err := group.InstallREST(s.Handler.GoRestfulContainer)
-	if err != nil {
-		return fmt.Errorf("serve %s: %w", gv, err)
+}
+
+func rootOf(group string) string {
+	if group == "" {
+		return genericapiserver.DefaultLegacyAPIPrefix
+	}
+	return genericapiserver.APIGroupPrefix
+}
+
+// installVersion serves a version of a group. Its handlers are made when the first request comes: to make those of all
+// groups takes more time than all else at the start of a server.
+func installVersion(s *genericapiserver.GenericAPIServer, group *endpoints.APIGroupVersion) {
+	gv := group.GroupVersion
+	handler := sync.OnceValue(func() http.Handler {
+		container := restful.NewContainer()
+		container.Router(restful.CurlyRouter{})
+		_, _, err := group.InstallREST(container)
+		utilruntime.Must(err)
+		return http.HandlerFunc(container.Dispatch)
+	})
+	root := path.Join(group.Root, gv.Group, gv.Version)
+	late := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
+	s.Handler.NonGoRestfulMux.Handle(root, late)
+	s.Handler.NonGoRestfulMux.HandlePrefix(root+"/", late)
+	discovered := discovered()[gv]
+	for _, r := range discovered {
+		resource, kind := gv.WithResource(r.Resource), schema.GroupVersionKind(*r.ResponseKind)
+		group.EquivalentResourceRegistry.RegisterKindFor(resource, "", kind)
+		for _, sub := range r.Subresources {
+			kind := schema.GroupVersionKind(*sub.ResponseKind)
+			group.EquivalentResourceRegistry.RegisterKindFor(resource, sub.Subresource, kind)
+		}
+	}
+	manager := s.AggregatedDiscoveryGroupManager
+	if gv.Group == "" {
+		manager = s.AggregatedLegacyDiscoveryGroupManager
 	}
 	manager.AddGroupVersion(gv.Group, apidiscoveryv2.APIVersionDiscovery{
 		Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Version: gv.Version, Resources: discovered,
 	})
 	manager.SetGroupVersionPriority(metav1.GroupVersion(gv), groupPriority(gv.Group), 10)
-	return nil
 }
+
+// discovered is what discovery says of the built-in kinds, which is the same for all servers.
+var discovered = sync.OnceValue(func() map[schema.GroupVersion][]apidiscoveryv2.APIResourceDiscovery {
+	groups, err := newGroups(noStorage)
+	utilruntime.Must(err)
+	config := newConfig(codecs(), nil)
+	config.EquivalentResourceRegistry = runtime.NewEquivalentResourceRegistry()
+	all := map[schema.GroupVersion][]apidiscoveryv2.APIResourceDiscovery{}
+	for gv, served := range groups {
+		version := newVersion(config, gv, []schema.GroupVersion{gv}, served)
+		all[gv], _, err = version.InstallREST(restful.NewContainer())
+		utilruntime.Must(err)
+	}
+	return all
+})
 
 // groupPriority sorts the groups in discovery, the highest first. Groups of custom resources have 1000.
 func groupPriority(group string) int {
@@ -144,7 +187,7 @@ func installDiscovery(s *genericapiserver.GenericAPIServer, versions []schema.Gr
 		prefix := genericapiserver.DefaultLegacyAPIPrefix
 		handler := discovery.NewLegacyRootAPIHandler(addresses, s.Serializer, prefix)
 		wrapped := aggregated.WrapAggregatedDiscoveryToHandler(handler, s.AggregatedLegacyDiscoveryGroupManager, nil)
-		s.Handler.GoRestfulContainer.Add(wrapped.GenerateWebService(prefix, metav1.APIVersions{}))
+		s.Handler.NonGoRestfulMux.Handle(prefix, wrapped)
 		return
 	}
 	group := metav1.APIGroup{Name: name}
@@ -155,5 +198,6 @@ func installDiscovery(s *genericapiserver.GenericAPIServer, versions []schema.Gr
 	}
 	group.PreferredVersion = group.Versions[0]
 	s.DiscoveryGroupManager.AddGroup(group)
-	s.Handler.GoRestfulContainer.Add(discovery.NewAPIGroupHandler(s.Serializer, group).WebService())
+	handler := discovery.NewAPIGroupHandler(s.Serializer, group)
+	s.Handler.NonGoRestfulMux.Handle(path.Join(genericapiserver.APIGroupPrefix, name), handler)
 }

@@ -173,5 +173,6 @@ func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserve
 		return nil, err
 	}
 	s.informers = factory
-	return server, installGroups(server, config, groups)
+	installGroups(server, config, groups)
+	return server, nil
 }

@@ -11,8 +11,11 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -113,4 +116,12 @@ func (s statusREST) ConvertToTable(
 	ctx context.Context, object runtime.Object, options runtime.Object,
 ) (*metav1.Table, error) {
 	return s.store.ConvertToTable(ctx, object, options)
+}
+
+// noStorage is the decorator of stores that nobody uses.
+func noStorage(
+	*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error), func() runtime.Object,
+	func() runtime.Object, storage.AttrFunc, storage.IndexerFuncs, *cache.Indexers,
+) (storage.Interface, factory.DestroyFunc, error) {
+	return nil, func() {}, nil
 }
