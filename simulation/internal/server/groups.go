@@ -12,6 +12,7 @@ import (
 	restful "github.com/emicklei/go-restful/v3"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -66,9 +68,18 @@ func newResources(k kind, decorator generic.StorageDecorator, generator names.Na
 	if err != nil {
 		return nil, err
 	}
+	if k.Kind.Kind == "Namespace" {
+		return newNamespaces(store), nil
+	}
 	served := resources{k.Resource: store}
 	if k.versions[0].HasStatus() {
-		served[k.Resource+"/status"] = newStatus(k, store, generator)
+		served[k.Resource+"/status"] = newStatus(store, "status")
+	}
+	if _, ok := scaledOf(k.object()); ok {
+		served[k.Resource+"/scale"] = scaleREST{store}
+	}
+	if k.Kind.Kind == "Pod" {
+		served["pods/eviction"], served["pods/binding"] = evictionREST{store}, bindingREST{store}
 	}
 	return served, nil
 }
@@ -130,6 +141,7 @@ func installVersion(s *genericapiserver.GenericAPIServer, group *endpoints.APIGr
 	handler := sync.OnceValue(func() http.Handler {
 		container := restful.NewContainer()
 		container.Router(restful.CurlyRouter{})
+		container.ServiceErrorHandler(refuse)
 		_, _, err := group.InstallREST(container)
 		utilruntime.Must(err)
 		return http.HandlerFunc(container.Dispatch)
@@ -155,6 +167,12 @@ func installVersion(s *genericapiserver.GenericAPIServer, group *endpoints.APIGr
 		Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Version: gv.Version, Resources: discovered,
 	})
 	manager.SetGroupVersionPriority(metav1.GroupVersion(gv), groupPriority(gv.Group), 10)
+}
+
+// refuse answers a request that no route takes, such as one by a method that the path does not have.
+func refuse(err restful.ServiceError, request *restful.Request, response *restful.Response) {
+	status := apierrors.NewGenericServerResponse(err.Code, "", schema.GroupResource{}, "", err.Message, 0, false)
+	responsewriters.ErrorNegotiated(status, codecs(), schema.GroupVersion{}, response, request.Request)
 }
 
 // discovered is what discovery says of the built-in kinds, which is the same for all servers.

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"sync"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -108,6 +111,12 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 			addInternal(s, k, eventsv1.GroupName)
 		}
 		addFieldLabels(s, k)
+	}
+	for group, body := range map[string]runtime.Object{
+		autoscalingv1.GroupName: &autoscalingv1.Scale{}, policyv1.GroupName: &policyv1.Eviction{},
+		corev1.GroupName: &corev1.Binding{},
+	} {
+		s.AddKnownTypes(schema.GroupVersion{Group: group, Version: runtime.APIVersionInternal}, body)
 	}
 	addConversions(s)
 	return s

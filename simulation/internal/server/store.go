@@ -72,7 +72,7 @@ var returnsDeleted = map[schema.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}: true, {Group: "storage.k8s.io", Kind: "VolumeAttachment"}: true,
 }
 
-// statusREST serves the status of a kind.
+// statusREST serves a subresource that is a part of the object, such as the status.
 type statusREST struct{ store *genericregistry.Store }
 
 var (
@@ -80,11 +80,13 @@ var (
 	_ rest.ResetFieldsStrategy = statusREST{}
 )
 
-func newStatus(k kind, store *genericregistry.Store, generator names.NameGenerator) statusREST {
-	s := newStrategy(k, "status", generator)
-	status := *store
-	status.CreateStrategy, status.UpdateStrategy, status.ResetFieldsStrategy = nil, s, s
-	return statusREST{&status}
+// newStatus returns the subresource of the objects in a store.
+func newStatus(store *genericregistry.Store, subresource string) statusREST {
+	s := store.UpdateStrategy.(strategy)
+	s.subresource = subresource
+	part := *store
+	part.CreateStrategy, part.UpdateStrategy, part.ResetFieldsStrategy = nil, s, s
+	return statusREST{&part}
 }
 
 // New implements [rest.Storage].
