@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 )
@@ -75,7 +76,7 @@ func (t webhookTransport) RoundTrip(request *http.Request) (*http.Response, erro
 		closeBody(request)
 		return nil, fmt.Errorf("dial tcp %s: %w", address, errRefused)
 	}
-	if plain, ok := t.base.(*http.Transport); !ok || plain.TLSClientConfig == nil || plain.TLSClientConfig.RootCAs == nil {
+	if trust, err := utilnet.TLSClientConfig(t.base); err != nil || trust == nil || trust.RootCAs == nil {
 		closeBody(request)
 		return nil, errTrust
 	}
