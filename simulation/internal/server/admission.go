@@ -11,42 +11,39 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 )
 
-// newAdmission returns the admission plug-ins, in the order of a kube-apiserver, and the informers that they read.
-func newAdmission(
-	config *genericapiserver.Config, hooks webhooks, stop <-chan struct{},
-) (admission.Interface, informers.SharedInformerFactory, error) {
-	clients, err := kubernetes.NewForConfig(config.LoopbackClientConfig)
-	if err != nil {
-		return nil, nil, err
-	}
-	factory := informers.NewSharedInformerFactory(clients, 0)
+// newAdmission returns the admission plug-ins, in the order of a kube-apiserver. The roles are nil without RBAC.
+func (s *Server) newAdmission(
+	config *genericapiserver.Config, clients kubernetes.Interface, hooks webhooks, roles *roleAuthorizer,
+) (admission.Interface, error) {
 	namespaces, err := lifecycle.NewLifecycle(sets.New(immortalNamespaces...))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	mutate, err := mutating.NewMutatingWebhook(nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	validate, err := validating.NewValidatingAdmissionWebhook(nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	initializers := admission.PluginInitializers{
-		initializer.New(clients, nil, factory, config.Authorization.Authorizer, config.FeatureGate,
-			config.EffectiveVersion, stop, nil),
+		initializer.New(clients, nil, s.informers, config.Authorization.Authorizer, config.FeatureGate,
+			config.EffectiveVersion, s.ctx.Done(), nil),
 		webhookinitializer.NewPluginInitializer(hooks.wrap, hooks),
 	}
 	plugins := []admission.Interface{namespaces, mutate, validate}
 	for _, plugin := range plugins {
 		initializers.Initialize(plugin)
 		if err := admission.ValidateInitialization(plugin); err != nil {
-			return nil, nil, fmt.Errorf("admission plug-in %T: %w", plugin, err)
+			return nil, fmt.Errorf("admission plug-in %T: %w", plugin, err)
 		}
 	}
-	return admission.NewChainHandler(plugins...), factory, nil
+	if roles != nil {
+		plugins = append(plugins, newEscalation(roles))
+	}
+	return admission.NewChainHandler(plugins...), nil
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	// service, or the host and port of a URL. Nil, also from the function, refuses the connection. A webhook is called
 	// without TLS, but only if its configuration has the bundle of an authority.
 	Webhooks func(address string) http.Handler
+	// RBAC has requests authorized by roles and their bindings. Otherwise everybody may do everything.
+	RBAC bool
 }
 
 // Server is a running API server.
@@ -41,7 +44,7 @@ type Server struct {
 	// requests are those that the handler works at.
 	requests sync.WaitGroup
 	destroy  func()
-	// informers are those of the admission plug-ins.
+	// informers are those of the admission plug-ins and the authorizer.
 	informers informers.SharedInformerFactory
 }
 
@@ -75,7 +78,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		s.Stop()
 		return nil, err
 	}
-	if err := createInitial(ctx, loopback); err != nil {
+	if err := createInitial(ctx, options, loopback); err != nil {
 		s.Stop()
 		return nil, err
 	}
@@ -146,14 +149,23 @@ func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserve
 		return nil, err
 	}
 	hooks := webhooks{options.Webhooks}
-	config := newConfig(codecs(), loopback)
-	plugins, factory, err := newAdmission(config, hooks, s.ctx.Done())
+	clients, err := kubernetes.NewForConfig(loopback)
+	if err != nil {
+		return nil, err
+	}
+	s.informers = informers.NewSharedInformerFactory(clients, 0)
+	config, forDefinitions := newConfig(codecs(), loopback), newConfig(apiextensions.Codecs, loopback)
+	var roles *roleAuthorizer
+	if options.RBAC {
+		roles = newRoleAuthorizer(s.informers)
+		config.Authorization.Authorizer, forDefinitions.Authorization.Authorizer = roles, roles
+	}
+	plugins, err := s.newAdmission(config, clients, hooks, roles)
 	if err != nil {
 		return nil, err
 	}
 	config.AdmissionControl = plugins
 	config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
-	forDefinitions := newConfig(apiextensions.Codecs, loopback)
 	forDefinitions.AdmissionControl = plugins
 	forDefinitions.AggregatedDiscoveryGroupManager = config.AggregatedDiscoveryGroupManager
 	definitions, err := newDefinitions(forDefinitions, options.Storage, hooks)
@@ -164,15 +176,14 @@ func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserve
 	if err != nil {
 		return nil, err
 	}
-	err = server.AddPostStartHook("start-admission-informers", func(hook genericapiserver.PostStartHookContext) error {
-		factory.StartWithContext(hook)
-		factory.WaitForCacheSync(hook.Done())
+	err = server.AddPostStartHook("start-informers", func(hook genericapiserver.PostStartHookContext) error {
+		s.informers.StartWithContext(hook)
+		s.informers.WaitForCacheSync(hook.Done())
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.informers = factory
 	installGroups(server, config, groups)
 	return server, nil
 }
