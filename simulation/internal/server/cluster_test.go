@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,4 +96,14 @@ func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "
 
 func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: meta(name), Data: map[string]string{"a": "1"}}
+}
+
+// request asks for the version of the server.
+func request(t *testing.T) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Host+"/version", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

@@ -35,9 +35,10 @@ import (
 type resources map[string]rest.Storage
 
 // newGroups returns the stores of the built-in kinds.
-func newGroups(decorator generic.StorageDecorator) (map[schema.GroupVersion]resources, error) {
+func newGroups(
+	decorator generic.StorageDecorator, generator names.NameGenerator,
+) (map[schema.GroupVersion]resources, error) {
 	groups := map[schema.GroupVersion]resources{}
-	generator := &counter{}
 	for _, k := range kinds() {
 		served, err := newResources(k, decorator, generator)
 		if err != nil {
@@ -177,7 +178,7 @@ func refuse(err restful.ServiceError, request *restful.Request, response *restfu
 
 // discovered is what discovery says of the built-in kinds, which is the same for all servers.
 var discovered = sync.OnceValue(func() map[schema.GroupVersion][]apidiscoveryv2.APIResourceDiscovery {
-	groups, err := newGroups(noStorage)
+	groups, err := newGroups(noStorage, &Identities{})
 	utilruntime.Must(err)
 	config := newConfig(codecs(), nil)
 	config.EquivalentResourceRegistry = runtime.NewEquivalentResourceRegistry()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
@@ -21,6 +22,9 @@ import (
 // Host is the address that clients have in their configuration. Nothing listens there.
 const Host = "https://inproc"
 
+// poll is how often a server that starts looks whether something is done.
+const poll = 10 * time.Millisecond
+
 var addresses = discovery.DefaultAddresses{DefaultAddress: "inproc:443"}
 
 // Options say what a server is like.
@@ -28,6 +32,10 @@ type Options struct {
 	// Storage makes the storages of the resources. It is required. Two servers with the same storage are one after a
 	// restart, or two beside each other.
 	Storage generic.StorageDecorator
+	// Identities are shared by the servers of a storage. Nil stands for new ones, for a server that is the only one.
+	Identities *Identities
+	// Definitions are created if they do not exist. Their kinds are served when the server has started.
+	Definitions []*apiextensionsv1.CustomResourceDefinition
 	// Webhooks returns the handler of a webhook by its address, such as "hooks.system.svc:443" for the port 443 of a
 	// service, or the host and port of a URL. Nil, also from the function, refuses the connection. A webhook is called
 	// without TLS, but only if its configuration has the bundle of an authority.
@@ -69,20 +77,23 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		s.Stop()
 		return nil, fmt.Errorf("run the API server: %w", err)
 	}
-	// To stop before the hooks are done would end the process.
-	if err := s.waitUntilReady(context.WithoutCancel(ctx), loopback); err != nil {
-		s.Stop()
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		s.Stop()
-		return nil, err
-	}
-	if err := createInitial(ctx, options, loopback); err != nil {
+	if err := s.prepare(ctx, options, loopback); err != nil {
 		s.Stop()
 		return nil, err
 	}
 	return s, nil
+}
+
+// prepare waits until the server serves, and creates what is to be there.
+func (s *Server) prepare(ctx context.Context, options Options, loopback *rest.Config) error {
+	// To stop before the hooks are done would end the process.
+	if err := s.waitUntilReady(context.WithoutCancel(ctx), loopback); err != nil {
+		return err
+	}
+	if err := createInitial(ctx, options, loopback); err != nil {
+		return err
+	}
+	return define(ctx, options.Definitions, loopback)
 }
 
 // waitUntilReady waits for all that the server does at its start.
@@ -92,7 +103,7 @@ func (s *Server) waitUntilReady(ctx context.Context, config *rest.Config) error 
 		return err
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(ctx context.Context) (bool, error) {
 		body, err := client.Get().AbsPath("/readyz").Param("verbose", "").DoRaw(ctx)
 		last = err
 		if err != nil {
@@ -144,7 +155,12 @@ func (s *Server) Stop() {
 // build puts the servers of the chain together: that of the built-in kinds leaves to that of the definitions what it
 // does not know.
 func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserver.GenericAPIServer, error) {
-	groups, err := newGroups(options.Storage)
+	identities := options.Identities
+	if identities == nil {
+		identities = &Identities{}
+	}
+	decorator := identities.decorate(options.Storage)
+	groups, err := newGroups(decorator, identities)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +184,7 @@ func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserve
 	config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	forDefinitions.AdmissionControl = plugins
 	forDefinitions.AggregatedDiscoveryGroupManager = config.AggregatedDiscoveryGroupManager
-	definitions, err := newDefinitions(forDefinitions, options.Storage, hooks)
+	definitions, err := newDefinitions(forDefinitions, decorator, hooks)
 	if err != nil {
 		return nil, err
 	}
