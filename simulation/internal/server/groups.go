@@ -26,7 +26,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 )
@@ -36,11 +35,11 @@ type resources map[string]rest.Storage
 
 // newGroups returns the stores of the built-in kinds.
 func newGroups(
-	decorator generic.StorageDecorator, generator names.NameGenerator,
+	decorator generic.StorageDecorator, identities *Identities,
 ) (map[schema.GroupVersion]resources, error) {
 	groups := map[schema.GroupVersion]resources{}
 	for _, k := range kinds() {
-		served, err := newResources(k, decorator, generator)
+		served, err := newResources(k, decorator, identities)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.Kind, err)
 		}
@@ -64,8 +63,8 @@ func newGroups(
 }
 
 // newResources returns the stores of a kind and its subresources.
-func newResources(k kind, decorator generic.StorageDecorator, generator names.NameGenerator) (resources, error) {
-	store, err := newStore(k, decorator, generator)
+func newResources(k kind, decorator generic.StorageDecorator, identities *Identities) (resources, error) {
+	store, err := newStore(k, decorator, identities)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +116,8 @@ func newVersion(
 	return &endpoints.APIGroupVersion{
 		Storage: served, Root: rootOf(gv.Group), GroupVersion: gv, AllServedVersionsByResource: all,
 		OptionsExternalVersion: &schema.GroupVersion{Version: "v1"},
-		Serializer:             codecs(), ParameterCodec: runtime.NewParameterCodec(scheme()),
-		Typer: scheme(), Creater: scheme(), Convertor: scheme(), ConvertabilityChecker: scheme(), Defaulter: scheme(),
+		Serializer:             defaultingSerializer{codecs()}, ParameterCodec: runtime.NewParameterCodec(scheme()),
+		Typer: scheme(), Creater: scheme(), Convertor: scheme(), ConvertabilityChecker: scheme(), Defaulter: defaulter{},
 		Namer: runtime.Namer(meta.NewAccessor()), UnsafeConvertor: runtime.UnsafeObjectConvertor(scheme()),
 		TypeConverter:              fieldmanager.BuiltIn(),
 		EquivalentResourceRegistry: config.EquivalentResourceRegistry,

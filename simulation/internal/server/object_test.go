@@ -1,17 +1,20 @@
 package server_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,6 +68,39 @@ func TestObjects(t *testing.T) {
 			bad := deployment("b")
 			bad.Spec.Template.Labels = nil
 			c.refused(c.Create(c.ctx, bad), apierrors.IsInvalid)
+		},
+		"defaults belong to who created the object": func(c cluster) {
+			obj := deployment("a")
+			c.must(c.Create(c.ctx, obj, client.FieldOwner("one")))
+			replicas := appsv1apply.Deployment("a", "default").WithSpec(appsv1apply.DeploymentSpec().WithReplicas(2))
+			err := c.Apply(c.ctx, replicas, client.FieldOwner("two"))
+			c.refused(err, apierrors.IsConflict)
+			c.refused(err, func(err error) bool { return strings.Contains(err.Error(), `"one"`) })
+		},
+		"the address of a service stays": func(c cluster) {
+			obj := &corev1.Service{ObjectMeta: meta("a"), Spec: corev1.ServiceSpec{
+				Ports: []corev1.ServicePort{{Port: 80}}, ClusterIP: "10.96.1.1",
+			}}
+			c.create(obj)
+			obj.Spec.ClusterIP, obj.Spec.ClusterIPs, obj.ResourceVersion = "", nil, ""
+			obj.Spec.Ports[0].Port = 81
+			c.must(c.Update(c.ctx, obj))
+			if obj.Spec.ClusterIP != "10.96.1.1" || obj.Spec.Ports[0].Port != 81 {
+				c.Errorf("the service is %v", obj)
+			}
+		},
+		"a job selects its pods": func(c cluster) {
+			obj := &batchv1.Job{ObjectMeta: meta("a"), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{
+					RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "image"}},
+				},
+			}}}
+			c.create(obj)
+			if got := obj.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; got != string(obj.UID) {
+				c.Errorf("the job %s selects %s", obj.UID, got)
+			}
+			obj.Labels = map[string]string{"a": "1"}
+			c.must(c.Update(c.ctx, obj))
 		},
 		"the status is apart": func(c cluster) {
 			obj := deployment("a")

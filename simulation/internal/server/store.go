@@ -12,10 +12,10 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -42,9 +42,9 @@ func restOptions(
 }
 
 // newStore returns the store of the objects of a kind.
-func newStore(k kind, decorator generic.StorageDecorator, generator names.NameGenerator) (*genericregistry.Store, error) {
+func newStore(k kind, decorator generic.StorageDecorator, identities *Identities) (*genericregistry.Store, error) {
 	resource := schema.GroupResource{Group: k.Kind.Group, Resource: k.Resource}
-	s := newStrategy(k, "", generator)
+	s := newStrategy(k, "", identities)
 	store := &genericregistry.Store{
 		NewFunc: k.object, NewListFunc: k.list,
 		DefaultQualifiedResource:  resource,
@@ -56,6 +56,17 @@ func newStore(k kind, decorator generic.StorageDecorator, generator names.NameGe
 	}
 	if k.Kind.Kind == "Event" {
 		store.TTLFunc = func(runtime.Object, uint64, bool) (uint64, error) { return eventTTL, nil }
+	}
+	// A strategy may write the UID to other fields, so it is there before.
+	store.BeginCreate = func(
+		ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions,
+	) (genericregistry.FinishFunc, error) {
+		object := obj.(client.Object)
+		key, err := store.KeyFunc(ctx, object.GetName())
+		if err == nil {
+			object.SetUID(identities.uid(key))
+		}
+		return func(context.Context, bool) {}, err
 	}
 	hub := k.hub().GroupVersion()
 	return store, store.CompleteWithOptions(&generic.StoreOptions{
