@@ -8,7 +8,10 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -21,6 +24,7 @@ func newConfig(codecs serializer.CodecFactory, loopback *rest.Config) *genericap
 	c := genericapiserver.NewConfig(codecs)
 	c.ExternalAddress = addresses.DefaultAddress
 	c.LoopbackClientConfig = loopback
+	c.BuildHandlerChainFunc = newChain
 	c.FeatureGate = utilfeature.DefaultFeatureGate
 	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	c.EnableIndex, c.EnableProfiling, c.EnableMetrics = false, false, false
@@ -33,6 +37,22 @@ func newConfig(codecs serializer.CodecFactory, loopback *rest.Config) *genericap
 	c.Authentication.Authenticator = authenticator.RequestFunc(authenticate)
 	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	return c
+}
+
+// newChain returns the filters of a request. Those are left out that protect a process from its clients: the limit of
+// time with a goroutine for each request, the limits of requests in flight, audit, and tracing.
+func newChain(handler http.Handler, c *genericapiserver.Config) http.Handler {
+	handler = filters.WithAuthorization(handler, c.Authorization.Authorizer, c.Serializer)
+	handler = impersonation.WithConstrainedImpersonation(handler, c.Authorization.Authorizer, c.Serializer)
+	handler = filters.WithAuthentication(handler, c.Authentication.Authenticator, filters.Unauthorized(c.Serializer),
+		c.Authentication.APIAudiences, c.Authentication.RequestHeaderConfig)
+	handler = filters.WithWarningRecorder(handler)
+	handler = filters.WithRequestDeadline(handler, nil, nil, c.LongRunningFunc, c.Serializer, c.RequestTimeout)
+	handler = filters.WithCacheControl(handler)
+	handler = filters.WithRequestInfo(handler, c.RequestInfoResolver)
+	handler = filters.WithRequestReceivedTimestamp(handler)
+	handler = genericfilters.WithPanicRecovery(handler, c.RequestInfoResolver)
+	return filters.WithAuditInit(handler)
 }
 
 // authenticate takes everybody for an administrator. A client is somebody else by impersonation.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -144,6 +145,7 @@ func TestDeletedDefinition(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	run(t, server.Options{}, func(c cluster) {
 		c.define(widgets())
+		synctest.Wait() // Discovery sees the kind.
 		client, err := discovery.NewDiscoveryClientForConfig(c.config)
 		c.must(err)
 		_, lists, err := client.ServerGroupsAndResources()

@@ -48,5 +48,7 @@ func define(
 			}
 		}
 	}
+	// What serves a kind is told a moment before discovery is.
+	time.Sleep(poll)
 	return nil
 }

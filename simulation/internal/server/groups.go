@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -84,22 +85,28 @@ func newResources(k kind, decorator generic.StorageDecorator, identities *Identi
 	return served, nil
 }
 
-// installGroups serves the groups.
+// installGroups serves the groups. What they do not have, next has.
 func installGroups(
 	s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, groups map[schema.GroupVersion]resources,
+	next http.Handler,
 ) {
+	roots := map[string]http.Handler{}
+	s.Handler.NonGoRestfulMux.NotFoundHandler(&dispatcher{roots, next})
 	byGroup := map[string][]schema.GroupVersion{}
 	for gv := range groups {
 		byGroup[gv.Group] = append(byGroup[gv.Group], gv)
 	}
-	for _, versions := range byGroup {
+	for _, name := range slices.Sorted(maps.Keys(byGroup)) {
+		versions := byGroup[name]
 		slices.SortFunc(versions, func(a, b schema.GroupVersion) int {
 			return -version.CompareKubeAwareVersionStrings(a.Version, b.Version)
 		})
 		for _, gv := range versions {
-			installVersion(s, newVersion(config, gv, versions, groups[gv]))
+			version := newVersion(config, gv, versions, groups[gv])
+			announce(s, version)
+			roots[path.Join(version.Root, gv.Group, gv.Version)] = lateHandler(version)
 		}
-		installDiscovery(s, versions)
+		roots[path.Join(rootOf(name), name)] = discoveryOf(s, versions)
 	}
 }
 
@@ -134,10 +141,9 @@ func rootOf(group string) string {
 	return genericapiserver.APIGroupPrefix
 }
 
-// installVersion serves a version of a group. Its handlers are made when the first request comes: to make those of all
-// groups takes more time than all else at the start of a server.
-func installVersion(s *genericapiserver.GenericAPIServer, group *endpoints.APIGroupVersion) {
-	gv := group.GroupVersion
+// lateHandler serves a version of a group. The handlers of its resources are made when the first request comes: to make
+// those of all groups takes more time than all else at the start of a server.
+func lateHandler(group *endpoints.APIGroupVersion) http.Handler {
 	handler := sync.OnceValue(func() http.Handler {
 		container := restful.NewContainer()
 		container.Router(restful.CurlyRouter{})
@@ -146,10 +152,12 @@ func installVersion(s *genericapiserver.GenericAPIServer, group *endpoints.APIGr
 		utilruntime.Must(err)
 		return http.HandlerFunc(container.Dispatch)
 	})
-	root := path.Join(group.Root, gv.Group, gv.Version)
-	late := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
-	s.Handler.NonGoRestfulMux.Handle(root, late)
-	s.Handler.NonGoRestfulMux.HandlePrefix(root+"/", late)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
+}
+
+// announce lets discovery know a version of a group.
+func announce(s *genericapiserver.GenericAPIServer, group *endpoints.APIGroupVersion) {
+	gv := group.GroupVersion
 	discovered := discovered()[gv]
 	for _, r := range discovered {
 		resource, kind := gv.WithResource(r.Resource), schema.GroupVersionKind(*r.ResponseKind)
@@ -198,15 +206,12 @@ func groupPriority(group string) int {
 	return 17000
 }
 
-// installDiscovery serves what a group has.
-func installDiscovery(s *genericapiserver.GenericAPIServer, versions []schema.GroupVersion) {
+// discoveryOf serves what versions a group has.
+func discoveryOf(s *genericapiserver.GenericAPIServer, versions []schema.GroupVersion) http.Handler {
 	name := versions[0].Group
 	if name == "" {
-		prefix := genericapiserver.DefaultLegacyAPIPrefix
-		handler := discovery.NewLegacyRootAPIHandler(addresses, s.Serializer, prefix)
-		wrapped := aggregated.WrapAggregatedDiscoveryToHandler(handler, s.AggregatedLegacyDiscoveryGroupManager, nil)
-		s.Handler.NonGoRestfulMux.Handle(prefix, wrapped)
-		return
+		handler := discovery.NewLegacyRootAPIHandler(addresses, s.Serializer, genericapiserver.DefaultLegacyAPIPrefix)
+		return aggregated.WrapAggregatedDiscoveryToHandler(handler, s.AggregatedLegacyDiscoveryGroupManager, nil)
 	}
 	group := metav1.APIGroup{Name: name}
 	for _, gv := range versions {
@@ -216,6 +221,5 @@ func installDiscovery(s *genericapiserver.GenericAPIServer, versions []schema.Gr
 	}
 	group.PreferredVersion = group.Versions[0]
 	s.DiscoveryGroupManager.AddGroup(group)
-	handler := discovery.NewAPIGroupHandler(s.Serializer, group)
-	s.Handler.NonGoRestfulMux.Handle(path.Join(genericapiserver.APIGroupPrefix, name), handler)
+	return discovery.NewAPIGroupHandler(s.Serializer, group)
 }

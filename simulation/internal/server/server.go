@@ -200,6 +200,6 @@ func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserve
 	if err != nil {
 		return nil, err
 	}
-	installGroups(server, config, groups)
+	installGroups(server, config, groups, definitions.UnprotectedHandler())
 	return server, nil
 }
