@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/apis/example"
 	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
@@ -23,16 +24,18 @@ import (
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
 )
 
-var podCodec = func() runtime.Codec {
+var (
+	podScheme = newPodScheme()
+	podCodec  = apitesting.TestCodec(serializer.NewCodecFactory(podScheme), examplev1.SchemeGroupVersion)
+)
+
+func newPodScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
-	for _, add := range []func(*runtime.Scheme) error{example.AddToScheme, examplev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
-	return apitesting.TestCodec(serializer.NewCodecFactory(scheme), examplev1.SchemeGroupVersion)
-}()
+	utilruntime.Must(example.AddToScheme(scheme))
+	utilruntime.Must(examplev1.AddToScheme(scheme))
+	return scheme
+}
 
 // No goroutine is left at the end of the tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
