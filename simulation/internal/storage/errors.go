@@ -14,9 +14,9 @@ const (
 	listExpired  = "The resourceVersion for the provided list is too old."
 	watchExpired = "The resourceVersion for the provided watch is too old."
 
-	continueExpired = "The provided continue parameter is too old to display a consistent list result. You can start a " +
-		"new list without the continue parameter, or use the continue token in this response to retrieve the " +
-		"remainder of the results, which may then not be consistent with those listed before."
+	continueExpired = "The provided continue parameter is too old to display a consistent list result. You can " +
+		"start a new list without the continue parameter, or use the continue token in this response to retrieve " +
+		"the remainder of the results, which may then not be consistent with those listed before."
 )
 
 // listError returns the answer to a list of a revision that history cannot read. A list that was continued gets a token

@@ -100,8 +100,8 @@ func (f *fixture) validate(_ context.Context, t *testing.T, key string) {
 	if err != nil {
 		t.Fatalf("cannot decode what is stored under %s: %v", key, err)
 	}
-	if pod := obj.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" {
-		t.Errorf("stored with resource version %q and self link %q, want none", pod.ResourceVersion, pod.SelfLink)
+	if rv, link := obj.(metav1.Object).GetResourceVersion(), obj.(metav1.Object).GetSelfLink(); rv != "" || link != "" {
+		t.Errorf("stored with resource version %q and self link %q, want none", rv, link)
 	}
 }
 
