@@ -46,11 +46,14 @@ func (s *store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	h := s.storage.current.Load()
 	if revision == 0 {
 		revision, err = h.revision, notOlderThan(opts.ResourceVersion, h)
 	} else if err = h.readable(revision); err != nil {
-		err = listError(err, h, revision, opts, start, key)
+		err = listError(err, h, revision, start, key)
 	}
 	if err != nil {
 		return err
@@ -69,7 +72,6 @@ func (s *store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if err != nil {
 		return err
 	}
-	opts.Predicate.SetShardInfoOnList(listObj)
 	return versioner.UpdateList(listObj, uint64(revision), token, remaining)
 }
 
@@ -95,9 +97,6 @@ func (s *store) fill(
 	for i, e := range entries {
 		if predicate.Limit > 0 && int64(to.slice.Len()) >= predicate.Limit {
 			return i, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return i, storage.NewTimeoutError(e.key, "request did not complete within requested timeout")
 		}
 		obj := to.newItem()
 		if err := s.codec.object(ctx, e, obj); err != nil {

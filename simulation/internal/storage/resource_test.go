@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/versioning"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/apis/example"
 	apistorage "k8s.io/apiserver/pkg/storage"
@@ -59,6 +61,7 @@ func TestCanceledContext(t *testing.T) {
 				apistorage.DeleteOptions{})
 		},
 		"GuaranteedUpdate":     func() error { return increment(ctx, f, "a") },
+		"GetList":              func() error { _, err := f.list(ctx, ""); return err },
 		"RequestWatchProgress": func() error { return f.RequestWatchProgress(ctx) },
 		"Stats":                func() error { _, err := f.Stats(ctx); return err },
 		"GetCurrentResourceVersion": func() error {
@@ -71,12 +74,61 @@ func TestCanceledContext(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", name, err, context.Canceled)
 		}
 	}
-	if _, err := f.list(ctx, ""); !apistorage.IsRequestTimeout(err) {
-		t.Errorf("GetList: error %v, want a timeout", err)
-	}
 	if got := f.storage.Revision(); got != before {
 		t.Errorf("the revision is %d, was %d", got, before)
 	}
+}
+
+// A watch that was given up sends nothing of what there is.
+func TestCanceledWatch(t *testing.T) {
+	f := newFixture(t, storage.Options{})
+	f.create(t, "a", 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		w, err := f.Watch(ctx, podKey("a"), from("0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event, ok := <-w.ResultChan(); ok {
+			t.Fatalf("the watch got %s", describe(event))
+		}
+	}
+}
+
+// Revisions that are not there yet cannot be read. A watch of changes waits for them.
+func TestFutureRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, storage.Options{})
+		f.create(t, "a", 0)
+		for rv, tooLarge := range map[string]bool{"1": false, "2": false, "3": true} {
+			err := f.Get(t.Context(), podKey("a"), apistorage.GetOptions{ResourceVersion: rv}, &example.Pod{})
+			if apistorage.IsTooLargeResourceVersion(err) != tooLarge {
+				t.Errorf("get not older than %s: error %v, want too large to be %v", rv, err, tooLarge)
+			}
+			opts := apistorage.ListOptions{Predicate: apistorage.Everything, Recursive: true, ResourceVersion: rv}
+			err = f.GetList(t.Context(), "/pods/", opts, &example.PodList{})
+			if apistorage.IsTooLargeResourceVersion(err) != tooLarge {
+				t.Errorf("list not older than %s: error %v, want too large to be %v", rv, err, tooLarge)
+			}
+		}
+		initial := true
+		opts := from("4")
+		changes := f.watch(t, opts)
+		opts.SendInitialEvents = &initial
+		state := f.watch(t, opts)
+		for _, name := range []string{"b", "c", "d"} {
+			synctest.Wait()
+			f.create(t, name, 0)
+		}
+		synctest.Wait()
+		if got, want := pending(changes), []string{"ADDED d"}; !slices.Equal(got, want) {
+			t.Errorf("a watch of changes after revision 4 got %q, want %q", got, want)
+		}
+		if got, want := pending(state), []string{"ERROR Timeout 504", "end"}; !slices.Equal(got, want) {
+			t.Errorf("a watch of the state of revision 4 got %q, want %q", got, want)
+		}
+	})
 }
 
 // An update that is given up while it is computed is not made.
@@ -144,6 +196,90 @@ func TestUnstructured(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Objects are stored in one version and read in that of the reader, whatever the call.
+func TestUnstructuredVersions(t *testing.T) {
+	stored, read := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{
+		Group: "example.com", Version: "v2",
+	}
+	widgets := storage.New(storage.Options{}).For(storage.Resource{
+		Prefix: "/widgets",
+		Codec: versioning.NewCodec(unstructured.UnstructuredJSONScheme, unstructured.UnstructuredJSONScheme, converter{},
+			creator{}, typer{}, nil, stored, read, "widgets"),
+		New: func() runtime.Object { return newWidget("") },
+	})
+	opts := apistorage.ListOptions{Predicate: apistorage.Everything, Recursive: true}
+	empty := func() *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": read.String(), "kind": "Widget"}}
+	}
+	check := func(call string, got *unstructured.Unstructured, err error) {
+		t.Helper()
+		if err != nil || got.GetAPIVersion() != read.String() {
+			t.Errorf("%s: %v with error %v, want version %s", call, got, err, read)
+		}
+	}
+	out := empty()
+	err := widgets.Create(t.Context(), "/widgets/a", newWidget("a"), out, 0)
+	check("Create", out, err)
+	err = widgets.Get(t.Context(), "/widgets/a", apistorage.GetOptions{}, out)
+	check("Get", out, err)
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(read.String())
+	if err := widgets.GetList(t.Context(), "/widgets", opts, list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("GetList: %v with error %v", list.Items, err)
+	}
+	check("GetList", &list.Items[0], nil)
+	updated := empty()
+	err = widgets.GuaranteedUpdate(t.Context(), "/widgets/a", updated, false, nil,
+		apistorage.SimpleUpdate(func(obj runtime.Object) (runtime.Object, error) {
+			check("tryUpdate", obj.(*unstructured.Unstructured), nil)
+			obj.(*unstructured.Unstructured).SetGeneration(1)
+			return obj, nil
+		}), nil)
+	check("GuaranteedUpdate", updated, err)
+	w, err := widgets.Watch(t.Context(), "/widgets", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("Watch", (<-w.ResultChan()).Object.(*unstructured.Unstructured), nil)
+	out = empty()
+	err = widgets.Delete(t.Context(), "/widgets/a", out, nil, apistorage.ValidateAllObjectFunc, nil,
+		apistorage.DeleteOptions{})
+	check("Delete", out, err)
+}
+
+// converter converts by setting the version, creator and typer know unstructured objects alone.
+type (
+	converter struct{}
+	creator   struct{}
+	typer     struct{ runtime.ObjectTyper }
+)
+
+func (converter) Convert(in, out, _ any) error {
+	to := out.(*unstructured.Unstructured)
+	version := to.GetAPIVersion()
+	in.(*unstructured.Unstructured).DeepCopyInto(to)
+	to.SetAPIVersion(version)
+	return nil
+}
+
+func (converter) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+	gvk, _ := to.KindForGroupVersionKinds([]schema.GroupVersionKind{in.GetObjectKind().GroupVersionKind()})
+	in.GetObjectKind().SetGroupVersionKind(gvk)
+	return in, nil
+}
+
+func (converter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+func (creator) New(schema.GroupVersionKind) (runtime.Object, error) {
+	return &unstructured.Unstructured{}, nil
+}
+
+func (typer) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bool, error) {
+	return []schema.GroupVersionKind{obj.GetObjectKind().GroupVersionKind()}, false, nil
 }
 
 func newWidget(name string) *unstructured.Unstructured {

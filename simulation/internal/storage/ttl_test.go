@@ -6,6 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/apis/example"
+	apistorage "k8s.io/apiserver/pkg/storage"
+
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
 )
 
@@ -75,6 +79,28 @@ func TestTimeToLive(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An update is told how long the object has to live.
+func TestTimeToLiveOfUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, storage.Options{})
+		f.create(t, "a", 60)
+		f.create(t, "b", 0)
+		time.Sleep(20 * time.Second)
+		for name, want := range map[string]int64{"a": 40, "b": 0} {
+			update := func(obj runtime.Object, meta apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
+				if meta.TTL != want {
+					t.Errorf("pod %s has %d seconds to live, want %d", name, meta.TTL, want)
+				}
+				return obj, nil, nil
+			}
+			err := f.GuaranteedUpdate(t.Context(), podKey(name), &example.Pod{}, false, nil, update, nil)
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // An expired object is deleted like any other: with a revision of its own, which the event has.

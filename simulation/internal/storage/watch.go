@@ -89,7 +89,7 @@ func (w *watcher) run(h *history, from beginning, err error) {
 
 // beginning says how a watch begins.
 type beginning struct {
-	// initial is whether what is there is sent first, marked whether a bookmark ends it.
+	// initial is whether what is there is sent first, marked whether a bookmark follows it.
 	initial, marked bool
 	// revision is the one after which changes are sent.
 	revision int64
@@ -99,8 +99,7 @@ type beginning struct {
 func beginningOf(h *history, revision int64, opts storage.ListOptions) (beginning, error) {
 	b := beginning{initial: revision == 0, revision: revision}
 	if opts.SendInitialEvents != nil {
-		b.initial = *opts.SendInitialEvents
-		b.marked = b.initial && opts.Predicate.AllowWatchBookmarks
+		b.initial, b.marked = *opts.SendInitialEvents, opts.Predicate.AllowWatchBookmarks
 	}
 	if b.initial && revision > h.revision {
 		return b, storage.NewTooLargeResourceVersionError(uint64(revision), uint64(h.revision), 1)
@@ -132,27 +131,44 @@ func (w *watcher) begin(h *history, from beginning) error {
 
 // follow sends the events of h and of all histories after it.
 func (w *watcher) follow(h *history) error {
-	var due <-chan time.Time
+	var timer <-chan time.Time
+	var due bool
 	for {
 		if err := w.catchUp(h); err != nil {
 			return err
 		}
-		if interval := w.storage.options.BookmarkInterval; !w.bookmarks || w.told >= h.revision || interval <= 0 {
-			due = nil
-		} else if due == nil {
-			due = time.After(interval)
-		}
-		select {
-		case <-h.superseded:
-			h = w.storage.current.Load()
-		case <-due:
+		untold := w.bookmarks && w.told < h.revision
+		if due && untold {
 			if err := w.bookmark(h.revision, false); err != nil {
 				return err
 			}
+			untold = false
+		}
+		timer = w.bookmarkTimer(timer, untold)
+		// Which of several cases that are ready is chosen makes no difference: the watch catches up first in any case.
+		select {
+		case <-h.superseded:
+			due = false
+		case <-timer:
+			timer, due = nil, true
 		case <-w.done.Done():
 			return w.done.Err()
 		}
+		h = w.storage.current.Load()
 	}
+}
+
+// bookmarkTimer returns a channel that says when a bookmark is due: the present one if there is one. It returns nil if
+// there is nothing to tell.
+func (w *watcher) bookmarkTimer(present <-chan time.Time, untold bool) <-chan time.Time {
+	interval := w.storage.options.BookmarkInterval
+	switch {
+	case !untold || interval <= 0:
+		return nil
+	case present != nil:
+		return present
+	}
+	return time.After(interval)
 }
 
 // catchUp sends what happened up to h.
