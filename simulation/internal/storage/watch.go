@@ -144,13 +144,12 @@ func (w *watcher) follow(h *history) error {
 			}
 			untold = false
 		}
-		timer = w.bookmarkTimer(timer, untold)
+		timer, due = w.bookmarkTimer(timer, untold), false
 		// Which of several cases that are ready is chosen makes no difference: the watch catches up first in any case.
 		select {
 		case <-h.superseded:
-			due = false
 		case <-timer:
-			timer, due = nil, true
+			due = true
 		case <-w.done.Done():
 			return w.done.Err()
 		}
