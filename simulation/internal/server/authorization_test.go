@@ -1,0 +1,83 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/simulation/internal/server"
+)
+
+const operator = "system:serviceaccount:default:operator"
+
+// allow lets the operator do what the rules say in the namespace default.
+func (c cluster) allow(rules ...rbacv1.PolicyRule) {
+	c.Helper()
+	c.create(&rbacv1.Role{ObjectMeta: meta("operator"), Rules: rules})
+	c.create(&rbacv1.RoleBinding{
+		ObjectMeta: meta("operator"),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "operator"}},
+	})
+	synctest.Wait() // The server sees the roles.
+}
+
+func rule(groups, resources, verbs string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: strings.Split(groups, ","), Resources: strings.Split(resources, ","), Verbs: strings.Split(verbs, ","),
+		ResourceNames: names,
+	}
+}
+
+func TestRoles(t *testing.T) {
+	run(t, server.Options{RBAC: true}, func(c cluster) {
+		as := c.as(operator)
+		c.refused(as.Create(c.ctx, configMap("a")), apierrors.IsForbidden)
+		c.allow(rule("", "configmaps", "create,get"), rule("", "secrets", "get", "named"),
+			rule("apps", "*/status", "update"), rule("apps", "deployments", "create"))
+		c.must(as.Create(c.ctx, configMap("a")))
+		err := as.Delete(c.ctx, configMap("a"))
+		c.refused(err, apierrors.IsForbidden)
+		c.refused(err, func(err error) bool {
+			return strings.Contains(err.Error(), `User "`+operator+`" cannot delete resource "configmaps" in API group ""`)
+		})
+		c.refused(as.List(c.ctx, &corev1.ConfigMapList{}), apierrors.IsForbidden)
+		c.refused(as.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "other"}, &corev1.Secret{}),
+			apierrors.IsForbidden)
+		c.refused(as.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "named"}, &corev1.Secret{}),
+			apierrors.IsNotFound)
+		obj := deployment("a")
+		c.must(as.Create(c.ctx, obj))
+		obj.Status.Replicas = 1
+		c.must(as.Status().Update(c.ctx, obj))
+		c.refused(as.Update(c.ctx, obj), apierrors.IsForbidden)
+	})
+}
+
+// TestEscalation lets the operator grant what it may do, and no more.
+func TestEscalation(t *testing.T) {
+	run(t, server.Options{RBAC: true}, func(c cluster) {
+		as := c.as(operator)
+		c.allow(rule("", "configmaps", "get,list"), rule(rbacv1.GroupName, "roles,rolebindings", "create"))
+		role := func(name, verbs string) *rbacv1.Role {
+			return &rbacv1.Role{ObjectMeta: meta(name), Rules: []rbacv1.PolicyRule{rule("", "configmaps", verbs)}}
+		}
+		c.must(as.Create(c.ctx, role("less", "get")))
+		c.refused(as.Create(c.ctx, role("more", "get,delete")), apierrors.IsForbidden)
+		c.create(role("more", "get,delete"))
+		synctest.Wait()
+		binding := func(name string) *rbacv1.RoleBinding {
+			return &rbacv1.RoleBinding{
+				ObjectMeta: meta(name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "somebody"}},
+			}
+		}
+		c.must(as.Create(c.ctx, binding("less")))
+		c.refused(as.Create(c.ctx, binding("more")), apierrors.IsForbidden)
+	})
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"reflect"
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// defaulter sets the defaults of built-in kinds in what a client sends. A strategy sets them, too, but later: field
+// managers and webhooks have to see them.
+type defaulter struct{}
+
+var _ runtime.ObjectDefaulter = defaulter{}
+
+// kindsByType finds kinds by the Go type of their objects.
+var kindsByType = sync.OnceValue(func() map[reflect.Type]kind {
+	types := map[reflect.Type]kind{}
+	for _, k := range kinds() {
+		types[reflect.TypeOf(k.object())] = k
+	}
+	return types
+})
+
+// Default implements [runtime.ObjectDefaulter]. The strategy completes a copy, of which those parts are taken that are
+// defaults: neither the status, nor what a server fills in when it stores the object.
+func (defaulter) Default(in runtime.Object) {
+	k, ok := kindsByType()[reflect.TypeOf(in)]
+	if !ok {
+		return
+	}
+	sent := in.(client.Object)
+	completed := in.DeepCopyObject().(client.Object)
+	k.versions[0].PrepareForCreate(completed)
+	completed.SetGeneration(sent.GetGeneration())
+	if status := reflect.ValueOf(completed).Elem().FieldByName("Status"); status.IsValid() {
+		status.Set(reflect.ValueOf(sent).Elem().FieldByName("Status"))
+	}
+	if restore := filledIn[k.Kind]; restore != nil {
+		restore(completed, sent)
+	}
+	reflect.ValueOf(sent).Elem().Set(reflect.ValueOf(completed).Elem())
+}
+
+// filledIn takes back what a server fills in when it stores an object.
+var filledIn = map[schema.GroupKind]func(completed, sent client.Object){
+	{Kind: "Namespace"}: func(completed, sent client.Object) {
+		completed.(*corev1.Namespace).Spec.Finalizers = sent.(*corev1.Namespace).Spec.Finalizers
+	},
+	{Kind: "Service"}: func(completed, sent client.Object) {
+		to, from := &completed.(*corev1.Service).Spec, &sent.(*corev1.Service).Spec
+		to.ClusterIP, to.ClusterIPs = from.ClusterIP, from.ClusterIPs
+		to.IPFamilies, to.IPFamilyPolicy = from.IPFamilies, from.IPFamilyPolicy
+		to.HealthCheckNodePort = from.HealthCheckNodePort
+		for i := range to.Ports {
+			to.Ports[i].NodePort = from.Ports[i].NodePort
+		}
+	},
+	{Group: "batch", Kind: "Job"}: func(completed, sent client.Object) {
+		to, from := &completed.(*batchv1.Job).Spec, &sent.(*batchv1.Job).Spec
+		to.ManualSelector, to.Selector, to.Template.Labels = from.ManualSelector, from.Selector, from.Template.Labels
+	},
+}
+
+// defaultingSerializer sets the defaults of what it decodes.
+type defaultingSerializer struct{ runtime.NegotiatedSerializer }
+
+// DecoderToVersion implements [runtime.NegotiatedSerializer].
+func (s defaultingSerializer) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
+	return defaultingDecoder{s.NegotiatedSerializer.DecoderToVersion(d, version)}
+}
+
+type defaultingDecoder struct{ runtime.Decoder }
+
+// Decode implements [runtime.Decoder]. It may return an object together with an error.
+func (d defaultingDecoder) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
+	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
+	if obj != nil {
+		defaulter{}.Default(obj)
+	}
+	return obj, gvk, err
+}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"fmt"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	openapicommon "k8s.io/kube-openapi/pkg/common"
+)
+
+// newDefinitions returns the server of CustomResourceDefinitions and custom resources. The configuration becomes part
+// of it.
+func newDefinitions(
+	config *genericapiserver.Config, decorator generic.StorageDecorator, hooks webhooks,
+) (*genericapiserver.GenericAPIServer, error) {
+	config.RESTOptionsGetter = optionsGetter(func(resource schema.GroupResource) generic.RESTOptions {
+		v1 := apiextensionsv1.SchemeGroupVersion
+		return restOptions(resource, apiextensions.Codecs.LegacyCodec(v1), v1, decorator)
+	})
+	config.MergedResourceConfig = apiextensions.DefaultAPIResourceConfigSource()
+	config.OpenAPIV3Config = definitionsOpenAPI()
+	config.SkipOpenAPIInstallation = true
+	whole := apiextensions.Config{
+		GenericConfig: &genericapiserver.RecommendedConfig{Config: *config},
+		ExtraConfig: apiextensions.ExtraConfig{
+			CRDRESTOptionsGetter: optionsGetter(func(resource schema.GroupResource) generic.RESTOptions {
+				return restOptions(resource, unstructured.UnstructuredJSONScheme, nil, decorator)
+			}),
+			MasterCount:         1,
+			ServiceResolver:     hooks,
+			AuthResolverWrapper: hooks.wrap,
+		},
+	}
+	definitions, err := whole.Complete().New(genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("make the server of definitions: %w", err)
+	}
+	return definitions.GenericAPIServer, nil
+}
+
+// definitionsOpenAPI has the schema of CustomResourceDefinition, which server-side apply needs.
+var definitionsOpenAPI = sync.OnceValue(func() *openapicommon.OpenAPIV3Config {
+	namer := openapi.NewDefinitionNamer(apiextensions.Scheme, scheme())
+	config := genericapiserver.DefaultOpenAPIV3Config(generatedopenapi.GetOpenAPIDefinitions, namer)
+	// A server sets it if it is empty, and this configuration is that of all servers.
+	config.Info.Version = "unversioned"
+	return config
+})
+
+// optionsGetter says how a resource is stored.
+type optionsGetter func(resource schema.GroupResource) generic.RESTOptions
+
+var _ generic.RESTOptionsGetter = optionsGetter(nil)
+
+// GetRESTOptions implements [generic.RESTOptionsGetter].
+func (g optionsGetter) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
+	return g(resource), nil
+}

@@ -1,0 +1,66 @@
+package server_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-dev/espalier/simulation/internal/server"
+	"github.com/espalier-dev/espalier/simulation/internal/storage"
+)
+
+// TestRestart starts a second server on the storage of the first one.
+func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := storage.New(storage.Options{})
+		defer kept.Close()
+		options := server.Options{
+			Storage: kept.Decorator(), Identities: &server.Identities{},
+			Definitions: []*apiextensionsv1.CustomResourceDefinition{widgets()},
+		}
+		generated := func() *corev1.ConfigMap {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "a-"}}
+		}
+		session := func(test func(c cluster)) {
+			s, err := server.Start(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := &rest.Config{Host: server.Host, Transport: server.RoundTripper(s.Handler()), QPS: -1}
+			test(cluster{t, newClient(t, config), config, kept, t.Context()})
+			s.Stop()
+			if _, err := server.RoundTripper(s.Handler()).RoundTrip(request(t)); err == nil {
+				t.Error("a stopped server answers")
+			}
+		}
+		first := widget("a", 2)
+		session(func(c cluster) {
+			c.create(first)
+			c.create(generated())
+		})
+		session(func(c cluster) {
+			again := widget("a", 0)
+			c.get(again)
+			if again.GetUID() != first.GetUID() || again.GetResourceVersion() != first.GetResourceVersion() {
+				c.Errorf("after a restart, %v is %v", first, again)
+			}
+			second := generated()
+			c.create(second)
+			if second.Name != "a-00002" {
+				c.Errorf("the second name is %s", second.Name)
+			}
+			c.must(c.Delete(c.ctx, again))
+			again = widget("a", 2)
+			c.create(again)
+			if again.GetUID() == first.GetUID() {
+				c.Error("two objects have the same UID")
+			}
+		})
+		time.Sleep(2 * time.Minute)
+	})
+}
