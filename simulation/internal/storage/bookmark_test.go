@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -64,6 +65,24 @@ func TestBookmarksWhileOthersChange(t *testing.T) {
 		want := []string{"BOOKMARK 12", "BOOKMARK 23", "BOOKMARK 34", "BOOKMARK 45", "BOOKMARK 56"}
 		if got := pending(w); !slices.Equal(got, want) {
 			t.Errorf("the watch got %q, want %q", got, want)
+		}
+	})
+}
+
+// A bookmark says nothing that an event at the same time has said.
+func TestBookmarkAtTheTimeOfAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, storage.Options{})
+		w := f.watch(t, allowBookmarks("1"))
+		for range 100 {
+			name := fmt.Sprint(f.increase(t.Context(), t))
+			time.Sleep(time.Minute)
+			f.create(t, name, 0)
+			time.Sleep(time.Hour)
+			got := pending(w)
+			if last := len(got) - 1; got[last] != "ADDED "+name || last > 1 {
+				t.Errorf("the watch got %q, want the event at the end", got)
+			}
 		}
 	})
 }

@@ -59,11 +59,11 @@ func (c codec) decode(encoded []byte, revision int64, into runtime.Object) error
 	return versioner.UpdateObject(into, uint64(revision))
 }
 
-// object opens and decodes an entry into into. The revision is that of the entry or of a later change.
-func (c codec) object(ctx context.Context, e *entry, revision int64, into runtime.Object) error {
+// object opens and decodes an entry into into.
+func (c codec) object(ctx context.Context, e *entry, into runtime.Object) error {
 	encoded, _, err := c.open(ctx, e)
 	if err != nil {
 		return err
 	}
-	return c.decode(encoded, revision, into)
+	return c.decode(encoded, e.revision, into)
 }

@@ -1,5 +1,5 @@
-// Package storage keeps the objects of API servers in memory, in the place of etcd. It implements [storage.Interface] of
-// k8s.io/apiserver, so that everything above it is the real API server.
+// Package storage keeps the objects of API servers in memory, in the place of etcd. It implements
+// [storage.Interface] of k8s.io/apiserver, so that everything above it is the real API server.
 //
 // A [Storage] is one database. All resources of a server share it, and so do several servers that stand for replicas.
 // It outlives the servers on it, as etcd does when kube-apiserver restarts.
@@ -23,7 +23,7 @@
 //
 // # Virtual time
 //
-// All of it works in a bubble of testing/synctest if [New] is called in the bubble. The only lock is held for steps that
-// wait for nothing. The only goroutine is one for each watch; it ends when the context of the watch is done or the watch
-// is stopped. Objects expire by timers, which are no goroutines.
+// All of it works in a bubble of testing/synctest if [New] is called in the bubble. The only lock is held for steps
+// that wait for nothing. The only goroutine is one for each watch; it ends when the context of the watch is done or the
+// watch is stopped. Objects expire by timers, which are no goroutines.
 package storage

@@ -14,18 +14,18 @@ const (
 	listExpired  = "The resourceVersion for the provided list is too old."
 	watchExpired = "The resourceVersion for the provided watch is too old."
 
-	continueExpired = "The provided continue parameter is too old to display a consistent list result. You can start a " +
-		"new list without the continue parameter, or use the continue token in this response to retrieve the " +
-		"remainder of the results, which may then not be consistent with those listed before."
+	continueExpired = "The provided continue parameter is too old to display a consistent list result. You can " +
+		"start a new list without the continue parameter, or use the continue token in this response to retrieve " +
+		"the remainder of the results, which may then not be consistent with those listed before."
 )
 
-// listError returns the answer to a list of a revision that history cannot read. A list that was continued gets a token
-// by which it can go on at the current revision.
-func listError(err error, h *history, revision int64, opts storage.ListOptions, start, prefix string) error {
+// listError returns the answer to a list of a revision that history cannot read. A list that continues at a key gets a
+// token by which it can go on at the current revision.
+func listError(err error, h *history, revision int64, start, prefix string) error {
 	switch {
 	case errors.Is(err, errFuture):
 		return storage.NewTooLargeResourceVersionError(uint64(revision), uint64(h.revision), 0)
-	case opts.Predicate.Continue == "":
+	case start == "":
 		return apierrors.NewResourceExpired(listExpired)
 	}
 	expired := apierrors.NewResourceExpired(continueExpired)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/apis/example"
 	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
@@ -23,16 +24,18 @@ import (
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
 )
 
-var podCodec = func() runtime.Codec {
+var (
+	podScheme = newPodScheme()
+	podCodec  = apitesting.TestCodec(serializer.NewCodecFactory(podScheme), examplev1.SchemeGroupVersion)
+)
+
+func newPodScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
-	for _, add := range []func(*runtime.Scheme) error{example.AddToScheme, examplev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
-	return apitesting.TestCodec(serializer.NewCodecFactory(scheme), examplev1.SchemeGroupVersion)
-}()
+	utilruntime.Must(example.AddToScheme(scheme))
+	utilruntime.Must(examplev1.AddToScheme(scheme))
+	return scheme
+}
 
 // No goroutine is left at the end of the tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,8 +100,8 @@ func (f *fixture) validate(_ context.Context, t *testing.T, key string) {
 	if err != nil {
 		t.Fatalf("cannot decode what is stored under %s: %v", key, err)
 	}
-	if pod := obj.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" {
-		t.Errorf("stored with resource version %q and self link %q, want none", pod.ResourceVersion, pod.SelfLink)
+	if rv, link := obj.(metav1.Object).GetResourceVersion(), obj.(metav1.Object).GetSelfLink(); rv != "" || link != "" {
+		t.Errorf("stored with resource version %q and self link %q, want none", rv, link)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/utils/third_party/forked/golang/btree"
@@ -16,55 +15,6 @@ var (
 	// errFuture says that a revision has not been written yet.
 	errFuture = errors.New("the revision is in the future")
 )
-
-// entry is what a key holds: an encoded object.
-type entry struct {
-	key   string
-	value []byte
-	// revision is that of the write that made the entry.
-	revision int64
-	// expires is zero for an entry that stays until it is deleted.
-	expires time.Time
-}
-
-// change is what one revision did to one key.
-type change struct {
-	revision int64
-	at       time.Time
-	// before is nil if the change created the key, after if it deleted the key.
-	before, after *entry
-}
-
-func (c change) key() string {
-	if c.after != nil {
-		return c.after.key
-	}
-	return c.before.key
-}
-
-// write asks to replace what a key holds.
-type write struct {
-	key string
-	// expected is the revision of the entry to replace, 0 if the key must hold nothing.
-	expected int64
-	// value is the new one, nil to delete the key.
-	value []byte
-	// expires is when the key is deleted again, zero for never.
-	expires time.Time
-}
-
-// span is a set of keys: one key, or all that begin with a prefix.
-type span struct {
-	key    string
-	prefix bool
-}
-
-func (s span) contains(key string) bool {
-	if s.prefix {
-		return strings.HasPrefix(key, s.key)
-	}
-	return key == s.key
-}
 
 // history is the state of the storage at one revision, and how it came about. It does not change.
 type history struct {
@@ -122,13 +72,6 @@ func (h *history) after(w write, now time.Time) (*history, bool) {
 	return next, true
 }
 
-func (e *entry) revisionOrZero() int64 {
-	if e == nil {
-		return 0
-	}
-	return e.revision
-}
-
 // compact returns a history without the changes up to revision, or h if there are none.
 func (h *history) compact(revision int64) *history {
 	revision = min(revision, h.revision)
@@ -137,7 +80,12 @@ func (h *history) compact(revision int64) *history {
 	}
 	next := h.successor()
 	next.compacted = revision
-	next.changes = h.changes[len(h.changes)-int(h.revision-revision):]
+	dropped := len(h.changes) - int(h.revision-revision)
+	next.changes = h.changes[dropped:]
+	if len(next.changes) < dropped {
+		// A slice of the old array would keep the dropped changes in memory.
+		next.changes = slices.Clone(next.changes)
+	}
 	return next
 }
 

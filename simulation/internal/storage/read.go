@@ -3,12 +3,8 @@ package storage
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
 )
@@ -28,7 +24,7 @@ func (s *store) Get(ctx context.Context, key string, opts storage.GetOptions, ou
 	}
 	e := h.get(key)
 	if e != nil {
-		return s.codec.object(ctx, e, e.revision, out)
+		return s.codec.object(ctx, e, out)
 	}
 	if opts.IgnoreNotFound {
 		return runtime.SetZeroValue(out)
@@ -50,11 +46,14 @@ func (s *store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	h := s.storage.current.Load()
 	if revision == 0 {
 		revision, err = h.revision, notOlderThan(opts.ResourceVersion, h)
 	} else if err = h.readable(revision); err != nil {
-		err = listError(err, h, revision, opts, start, key)
+		err = listError(err, h, revision, start, key)
 	}
 	if err != nil {
 		return err
@@ -73,7 +72,6 @@ func (s *store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if err != nil {
 		return err
 	}
-	opts.Predicate.SetShardInfoOnList(listObj)
 	return versioner.UpdateList(listObj, uint64(revision), token, remaining)
 }
 
@@ -100,11 +98,8 @@ func (s *store) fill(
 		if predicate.Limit > 0 && int64(to.slice.Len()) >= predicate.Limit {
 			return i, nil
 		}
-		if err := ctx.Err(); err != nil {
-			return i, storage.NewTimeoutError(e.key, "request did not complete within requested timeout")
-		}
 		obj := to.newItem()
-		if err := s.codec.object(ctx, e, e.revision, obj); err != nil {
+		if err := s.codec.object(ctx, e, obj); err != nil {
 			return i, err
 		}
 		// An object whose attributes cannot be read matches nothing, as in the storage in etcd.
@@ -113,39 +108,4 @@ func (s *store) fill(
 		}
 	}
 	return len(entries), nil
-}
-
-// items is the slice of a list.
-type items struct {
-	slice   reflect.Value
-	newItem func() runtime.Object
-}
-
-// newItems empties the items of a list.
-func newItems(list runtime.Object) (items, error) {
-	pointer, err := meta.GetItemsPtr(list)
-	if err != nil {
-		return items{}, err
-	}
-	slice, err := conversion.EnforcePtr(pointer)
-	if err != nil {
-		return items{}, err
-	}
-	if slice.Kind() != reflect.Slice {
-		return items{}, fmt.Errorf("the items of %T are not a slice", list)
-	}
-	slice.Set(reflect.MakeSlice(slice.Type(), 0, 0))
-	element := slice.Type().Elem()
-	newItem := func() runtime.Object { return reflect.New(element).Interface().(runtime.Object) }
-	// An unstructured object is decoded into the version that it has.
-	if u, ok := list.(*unstructured.UnstructuredList); ok && u.GetAPIVersion() != "" {
-		newItem = func() runtime.Object {
-			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion()}}
-		}
-	}
-	return items{slice: slice, newItem: newItem}, nil
-}
-
-func (i items) append(obj runtime.Object) {
-	i.slice.Set(reflect.Append(i.slice, reflect.ValueOf(obj).Elem()))
 }

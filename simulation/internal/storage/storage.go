@@ -9,13 +9,14 @@ import (
 
 // Options are those of [New]. The zero value is what a cluster has.
 type Options struct {
-	// Retention is how long a change can be read back: by watches that begin in the past, by lists of an exact revision,
-	// and by continued lists. Older changes are compacted when something is written. Zero is 5 minutes, the interval
-	// at which kube-apiserver compacts etcd. Less than zero keeps all changes, so that only [Storage.Compact] compacts.
+	// Retention is how long a change can be read back: by watches that begin in the past, by lists of an exact
+	// revision, and by continued lists. Older changes are compacted when something is written. Zero is 5 minutes, the
+	// interval at which kube-apiserver compacts etcd. Less than zero keeps all changes, so that only
+	// [Storage.Compact] compacts.
 	Retention time.Duration
 	// BookmarkInterval is how long after the first change that a watch was not told of, because it does not concern
-	// the watch, the watch gets a bookmark. Nothing is sent while nothing changes. Zero is 1 minute, the interval of the
-	// watch cache of kube-apiserver. Less than zero sends no bookmarks but those at the end of initial events and
+	// the watch, the watch gets a bookmark. Nothing is sent while nothing changes. Zero is 1 minute, the interval of
+	// the watch cache of kube-apiserver. Less than zero sends no bookmarks but those at the end of initial events and
 	// those requested by RequestWatchProgress.
 	BookmarkInterval time.Duration
 }

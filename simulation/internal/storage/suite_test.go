@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,7 +21,6 @@ import (
 // plain are the tests of k8s.io/apiserver/pkg/storage/testing, the suite that the storage in etcd passes, that need
 // nothing but a storage.
 var plain = map[string]func(context.Context, *testing.T, apistorage.Interface){
-	"CreateWithTTL":                           storagetesting.RunTestCreateWithTTL,
 	"CreateWithKeyExist":                      storagetesting.RunTestCreateWithKeyExist,
 	"Get":                                     storagetesting.RunTestGet,
 	"UnconditionalDelete":                     storagetesting.RunTestUnconditionalDelete,
@@ -35,7 +35,6 @@ var plain = map[string]func(context.Context, *testing.T, apistorage.Interface){
 	"PreconditionalDeleteWithOnlySuggestionPass": storagetesting.
 		RunTestPreconditionalDeleteWithOnlySuggestionPass,
 	"GetListRecursivePrefix":                storagetesting.RunTestGetListRecursivePrefix,
-	"GuaranteedUpdateWithTTL":               storagetesting.RunTestGuaranteedUpdateWithTTL,
 	"GuaranteedUpdateWithConflict":          storagetesting.RunTestGuaranteedUpdateWithConflict,
 	"GuaranteedUpdateWithSuggestion":        storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict,
 	"ListPaging":                            storagetesting.RunTestListPaging,
@@ -44,9 +43,7 @@ var plain = map[string]func(context.Context, *testing.T, apistorage.Interface){
 	"Watch":                                 storagetesting.RunTestWatch,
 	"DeleteTriggerWatch":                    storagetesting.RunTestDeleteTriggerWatch,
 	"WatchFromNonZero":                      storagetesting.RunTestWatchFromNonZero,
-	"DelayedWatchDelivery":                  storagetesting.RunTestDelayedWatchDelivery,
 	"WatchContextCancel":                    storagetesting.RunTestWatchContextCancel,
-	"WatcherTimeout":                        storagetesting.RunTestWatcherTimeout,
 	"WatchDeleteEventObjectHaveLatestRV":    storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV,
 	"WatchInitializationSignal":             storagetesting.RunTestWatchInitializationSignal,
 	"ClusterScopedWatch":                    storagetesting.RunTestClusterScopedWatch,
@@ -120,15 +117,31 @@ var fitted = map[string]func(context.Context, *testing.T, *fixture){
 	"WatchErrorIsBlockingFurtherEvents": func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunWatchErrorIsBlockingFurtherEvents(ctx, t, f)
 	},
+	"WatchDispatchBookmarkEvents": func(ctx context.Context, t *testing.T, f *fixture) {
+		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, f, true)
+	},
+}
+
+// waiting are those that wait. They do so in virtual time, for they have no subtests, which a bubble cannot have.
+var waiting = map[string]func(context.Context, *testing.T, *fixture){
+	"CreateWithTTL": func(ctx context.Context, t *testing.T, f *fixture) {
+		storagetesting.RunTestCreateWithTTL(ctx, t, f)
+	},
+	"GuaranteedUpdateWithTTL": func(ctx context.Context, t *testing.T, f *fixture) {
+		storagetesting.RunTestGuaranteedUpdateWithTTL(ctx, t, f)
+	},
+	"DelayedWatchDelivery": func(ctx context.Context, t *testing.T, f *fixture) {
+		storagetesting.RunTestDelayedWatchDelivery(ctx, t, f)
+	},
+	"WatcherTimeout": func(ctx context.Context, t *testing.T, f *fixture) {
+		storagetesting.RunTestWatcherTimeout(ctx, t, f)
+	},
 	"ProgressNotify": func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunOptionalTestProgressNotify(ctx, t, f, f.increase)
 	},
 	"WatchBookmarksWithCorrectRV": func(ctx context.Context, t *testing.T, f *fixture) {
 		// A watch gets bookmarks for what does not concern it.
 		storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion(ctx, t, increasing{f, t})
-	},
-	"WatchDispatchBookmarkEvents": func(ctx context.Context, t *testing.T, f *fixture) {
-		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, f, true)
 	},
 }
 
@@ -173,6 +186,11 @@ func TestUpstream(t *testing.T) {
 	}
 	for name, run := range fitted {
 		t.Run(name, func(t *testing.T) { run(t.Context(), t, newFixture(t, options)) })
+	}
+	for name, run := range waiting {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { run(t.Context(), t, newFixture(t, options)) })
+		})
 	}
 	for name, run := range corrupt {
 		t.Run(name, func(t *testing.T) {

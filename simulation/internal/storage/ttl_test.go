@@ -6,6 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/apis/example"
+	apistorage "k8s.io/apiserver/pkg/storage"
+
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
 )
 
@@ -57,11 +61,11 @@ func TestTimeToLive(t *testing.T) {
 				time.Sleep(30 * time.Second)
 				test.does(t, f)
 				if test.lives != 0 {
-					time.Sleep(test.lives - 30*time.Second - 1)
+					time.Sleep(test.lives - 30*time.Second - time.Nanosecond)
 					if synctest.Wait(); !f.exists(t, "a") {
 						t.Fatal("expired too early")
 					}
-					time.Sleep(1)
+					time.Sleep(time.Nanosecond)
 				} else {
 					time.Sleep(time.Hour)
 				}
@@ -75,6 +79,28 @@ func TestTimeToLive(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An update is told how long the object has to live.
+func TestTimeToLiveOfUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, storage.Options{})
+		f.create(t, "a", 60)
+		f.create(t, "b", 0)
+		time.Sleep(20 * time.Second)
+		for name, want := range map[string]int64{"a": 40, "b": 0} {
+			update := func(obj runtime.Object, meta apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
+				if meta.TTL != want {
+					t.Errorf("pod %s has %d seconds to live, want %d", name, meta.TTL, want)
+				}
+				return obj, nil, nil
+			}
+			err := f.GuaranteedUpdate(t.Context(), podKey(name), &example.Pod{}, false, nil, update, nil)
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // An expired object is deleted like any other: with a revision of its own, which the event has.
@@ -96,14 +122,4 @@ func TestExpiryHasRevision(t *testing.T) {
 			t.Errorf("a list of the revision before has %d pods and error %v, want 1", len(list.Items), err)
 		}
 	})
-}
-
-// The tests of k8s.io/apiserver for a time to live and for a client that reads late take no real time in a bubble.
-func TestUpstreamInBubble(t *testing.T) {
-	for _, name := range []string{"CreateWithTTL", "GuaranteedUpdateWithTTL", "DelayedWatchDelivery", "WatcherTimeout"} {
-		run := plain[name]
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { run(t.Context(), t, newFixture(t, storage.Options{})) })
-		})
-	}
 }

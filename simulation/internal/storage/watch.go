@@ -20,7 +20,10 @@ func (s *store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 		return nil, err
 	}
 	w := newWatcher(ctx, s, span{key: key, prefix: opts.Recursive}, opts)
-	go w.run(s.storage.current.Load(), int64(revision), opts)
+	h := s.storage.current.Load()
+	// An error here is one of the watch, for clients expect it as an event.
+	from, err := beginningOf(h, int64(revision), opts)
+	go w.run(h, from, err)
 	// The watch needs nothing more from the server: it reads what it has to send from a history.
 	utilflowcontrol.WatchInitialized(ctx)
 	return w, nil
@@ -69,11 +72,13 @@ func (w *watcher) Stop() { w.stop() }
 // ResultChan implements [watch.Interface]. It is closed when the watch ends.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.results }
 
-// run sends events until the watch is stopped or fails.
-func (w *watcher) run(h *history, revision int64, opts storage.ListOptions) {
+// run sends events until the watch is stopped or fails, at once if err is not nil.
+func (w *watcher) run(h *history, from beginning, err error) {
 	defer close(w.results)
 	defer w.stop()
-	err := w.begin(h, revision, opts)
+	if err == nil {
+		err = w.begin(h, from)
+	}
 	if err == nil {
 		err = w.follow(h)
 	}
@@ -82,22 +87,35 @@ func (w *watcher) run(h *history, revision int64, opts storage.ListOptions) {
 	}
 }
 
-// begin sends the initial events if the client wants them, and sets where the watch continues.
-func (w *watcher) begin(h *history, revision int64, opts storage.ListOptions) error {
-	w.progressRequests = h.progressRequests
-	wanted := opts.SendInitialEvents != nil && *opts.SendInitialEvents
-	if opts.SendInitialEvents == nil && revision == 0 {
-		wanted = true
-	} else if !wanted {
-		w.seen = revision
-		if revision == 0 {
-			w.seen = h.revision
-		}
-		w.told = w.seen
-		return nil
+// beginning says how a watch begins.
+type beginning struct {
+	// initial is whether what is there is sent first, marked whether a bookmark follows it.
+	initial, marked bool
+	// revision is the one after which changes are sent.
+	revision int64
+}
+
+// beginningOf returns how a watch from a revision begins when it meets h.
+func beginningOf(h *history, revision int64, opts storage.ListOptions) (beginning, error) {
+	b := beginning{initial: revision == 0, revision: revision}
+	if opts.SendInitialEvents != nil {
+		b.initial, b.marked = *opts.SendInitialEvents, opts.Predicate.AllowWatchBookmarks
 	}
-	if revision > h.revision {
-		return storage.NewTooLargeResourceVersionError(uint64(revision), uint64(h.revision), 1)
+	if b.initial && revision > h.revision {
+		return b, storage.NewTooLargeResourceVersionError(uint64(revision), uint64(h.revision), 1)
+	}
+	if b.initial || revision == 0 {
+		b.revision = h.revision
+	}
+	return b, nil
+}
+
+// begin sends the initial events if the client wants them.
+func (w *watcher) begin(h *history, from beginning) error {
+	w.seen, w.progressRequests = from.revision, h.progressRequests
+	if !from.initial {
+		w.told = from.revision
+		return nil
 	}
 	for _, e := range h.list(h.revision, w.span, "") {
 		event, err := w.events.initial(w.done, e)
@@ -105,8 +123,7 @@ func (w *watcher) begin(h *history, revision int64, opts storage.ListOptions) er
 			return err
 		}
 	}
-	w.seen = h.revision
-	if opts.SendInitialEvents != nil && opts.Predicate.AllowWatchBookmarks {
+	if from.marked {
 		return w.bookmark(h.revision, true)
 	}
 	return nil
@@ -114,27 +131,43 @@ func (w *watcher) begin(h *history, revision int64, opts storage.ListOptions) er
 
 // follow sends the events of h and of all histories after it.
 func (w *watcher) follow(h *history) error {
-	var due <-chan time.Time
+	var timer <-chan time.Time
+	var due bool
 	for {
 		if err := w.catchUp(h); err != nil {
 			return err
 		}
-		if interval := w.storage.options.BookmarkInterval; !w.bookmarks || w.told >= h.revision || interval <= 0 {
-			due = nil
-		} else if due == nil {
-			due = time.After(interval)
-		}
-		select {
-		case <-h.superseded:
-			h = w.storage.current.Load()
-		case <-due:
+		untold := w.bookmarks && w.told < h.revision
+		if due && untold {
 			if err := w.bookmark(h.revision, false); err != nil {
 				return err
 			}
+			untold = false
+		}
+		timer, due = w.bookmarkTimer(timer, untold), false
+		// Which of several cases that are ready is chosen makes no difference: the watch catches up first in any case.
+		select {
+		case <-h.superseded:
+		case <-timer:
+			due = true
 		case <-w.done.Done():
 			return w.done.Err()
 		}
+		h = w.storage.current.Load()
 	}
+}
+
+// bookmarkTimer returns a channel that says when a bookmark is due: the present one if there is one. It returns nil if
+// there is nothing to tell.
+func (w *watcher) bookmarkTimer(present <-chan time.Time, untold bool) <-chan time.Time {
+	interval := w.storage.options.BookmarkInterval
+	switch {
+	case !untold || interval <= 0:
+		return nil
+	case present != nil:
+		return present
+	}
+	return time.After(interval)
 }
 
 // catchUp sends what happened up to h.
