@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
@@ -46,14 +45,12 @@ func newDefinitions(
 	return definitions.GenericAPIServer, nil
 }
 
-// definitionsOpenAPI has the schema of CustomResourceDefinition, which server-side apply needs.
-var definitionsOpenAPI = sync.OnceValue(func() *openapicommon.OpenAPIV3Config {
-	namer := openapi.NewDefinitionNamer(apiextensions.Scheme, scheme())
-	config := genericapiserver.DefaultOpenAPIV3Config(generatedopenapi.GetOpenAPIDefinitions, namer)
-	// A server sets it if it is empty, and this configuration is that of all servers.
-	config.Info.Version = "unversioned"
-	return config
-})
+// definitionsOpenAPI returns the schema of CustomResourceDefinition, which server-side apply needs. Each server has its
+// own, because the library changes it.
+func definitionsOpenAPI() *openapicommon.OpenAPIV3Config {
+	namer := openapi.NewDefinitionNamer(apiextensions.Scheme)
+	return genericapiserver.DefaultOpenAPIV3Config(generatedopenapi.GetOpenAPIDefinitions, namer)
+}
 
 // optionsGetter says how a resource is stored.
 type optionsGetter func(resource schema.GroupResource) generic.RESTOptions

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -102,9 +103,8 @@ func installGroups(
 			return -version.CompareKubeAwareVersionStrings(a.Version, b.Version)
 		})
 		for _, gv := range versions {
-			version := newVersion(config, gv, versions, groups[gv])
-			announce(s, version)
-			roots[path.Join(version.Root, gv.Group, gv.Version)] = lateHandler(version)
+			announce(s, config, gv)
+			roots[path.Join(rootOf(gv.Group), gv.Group, gv.Version)] = newVersionHandler(config, gv, versions, groups[gv])
 		}
 		roots[path.Join(rootOf(name), name)] = discoveryOf(s, versions)
 	}
@@ -141,8 +141,36 @@ func rootOf(group string) string {
 	return genericapiserver.APIGroupPrefix
 }
 
-// lateHandler serves a version of a group. The handlers of its resources are made when the first request comes: to make
-// those of all groups takes more time than all else at the start of a server.
+// newVersionHandler serves a version of a group. The handlers of a resource are made when the first request comes: to
+// make those of all resources takes more time than all else at the start of a server.
+func newVersionHandler(
+	config *genericapiserver.Config, gv schema.GroupVersion, versions []schema.GroupVersion, served resources,
+) http.Handler {
+	parts := map[string]resources{}
+	for name, store := range served {
+		resource, _, _ := strings.Cut(name, "/")
+		if parts[resource] == nil {
+			parts[resource] = resources{}
+		}
+		parts[resource][name] = store
+	}
+	whole := lateHandler(newVersion(config, gv, versions, served))
+	byResource := map[string]http.Handler{}
+	for resource, part := range parts {
+		byResource[resource] = lateHandler(newVersion(config, gv, versions, part))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.IsResourceRequest {
+			if handler, ok := byResource[info.Resource]; ok {
+				handler.ServeHTTP(w, r)
+				return
+			}
+		}
+		whole.ServeHTTP(w, r)
+	})
+}
+
+// lateHandler makes the handlers of a version of a group when the first request comes.
 func lateHandler(group *endpoints.APIGroupVersion) http.Handler {
 	handler := sync.OnceValue(func() http.Handler {
 		container := restful.NewContainer()
@@ -156,15 +184,14 @@ func lateHandler(group *endpoints.APIGroupVersion) http.Handler {
 }
 
 // announce lets discovery know a version of a group.
-func announce(s *genericapiserver.GenericAPIServer, group *endpoints.APIGroupVersion) {
-	gv := group.GroupVersion
+func announce(s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, gv schema.GroupVersion) {
 	discovered := discovered()[gv]
 	for _, r := range discovered {
 		resource, kind := gv.WithResource(r.Resource), schema.GroupVersionKind(*r.ResponseKind)
-		group.EquivalentResourceRegistry.RegisterKindFor(resource, "", kind)
+		config.EquivalentResourceRegistry.RegisterKindFor(resource, "", kind)
 		for _, sub := range r.Subresources {
 			kind := schema.GroupVersionKind(*sub.ResponseKind)
-			group.EquivalentResourceRegistry.RegisterKindFor(resource, sub.Subresource, kind)
+			config.EquivalentResourceRegistry.RegisterKindFor(resource, sub.Subresource, kind)
 		}
 	}
 	manager := s.AggregatedDiscoveryGroupManager
@@ -178,9 +205,9 @@ func announce(s *genericapiserver.GenericAPIServer, group *endpoints.APIGroupVer
 }
 
 // refuse answers a request that no route takes, such as one by a method that the path does not have.
-func refuse(err restful.ServiceError, request *restful.Request, response *restful.Response) {
+func refuse(err restful.ServiceError, r *restful.Request, response *restful.Response) {
 	status := apierrors.NewGenericServerResponse(err.Code, "", schema.GroupResource{}, "", err.Message, 0, false)
-	responsewriters.ErrorNegotiated(status, codecs(), schema.GroupVersion{}, response, request.Request)
+	responsewriters.ErrorNegotiated(status, codecs(), schema.GroupVersion{}, response, r.Request)
 }
 
 // discovered is what discovery says of the built-in kinds, which is the same for all servers.
