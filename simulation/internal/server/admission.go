@@ -46,7 +46,9 @@ func (s *Server) newAdmission(
 	})
 	for _, late := range s.latePlugins() {
 		names = append(names, late.name)
-		plugins.Register(late.name, func(io.Reader) (admission.Interface, error) { return late.init(initializers), nil })
+		plugins.Register(late.name, func(io.Reader) (admission.Interface, error) {
+			return late.init(initializers), nil
+		})
 	}
 	if roles != nil {
 		names = append(names, escalationPlugin)
@@ -67,7 +69,8 @@ func (s *Server) latePlugins() []*latePlugin {
 	mutating, validate := listers.MutatingWebhookConfigurations().Lister(),
 		listers.ValidatingWebhookConfigurations().Lister()
 	// All informers are asked for before the factory is started.
-	bound, bindings := listers.ValidatingAdmissionPolicies().Lister(), listers.ValidatingAdmissionPolicyBindings().Lister()
+	bound, bindings := listers.ValidatingAdmissionPolicies().Lister(),
+		listers.ValidatingAdmissionPolicyBindings().Lister()
 	return []*latePlugin{
 		{
 			name:   mutatingwebhook.PluginName,

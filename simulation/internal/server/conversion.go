@@ -18,11 +18,15 @@ import (
 func addConversions(s *runtime.Scheme) {
 	addConversion(s, fromAutoscalerV1)
 	addConversion(s, toAutoscalerV1)
-	addConversion(s, func(in *autoscalingv1.HorizontalPodAutoscalerList, out *autoscalingv2.HorizontalPodAutoscalerList) error {
+	type (
+		listV1 = autoscalingv1.HorizontalPodAutoscalerList
+		listV2 = autoscalingv2.HorizontalPodAutoscalerList
+	)
+	addConversion(s, func(in *listV1, out *listV2) error {
 		out.ListMeta = in.ListMeta
 		return convertItems(in.Items, &out.Items, fromAutoscalerV1)
 	})
-	addConversion(s, func(in *autoscalingv2.HorizontalPodAutoscalerList, out *autoscalingv1.HorizontalPodAutoscalerList) error {
+	addConversion(s, func(in *listV2, out *listV1) error {
 		out.ListMeta = in.ListMeta
 		return convertItems(in.Items, &out.Items, toAutoscalerV1)
 	})

@@ -104,7 +104,8 @@ func installGroups(
 		})
 		for _, gv := range versions {
 			announce(s, config, gv)
-			roots[path.Join(rootOf(gv.Group), gv.Group, gv.Version)] = newVersionHandler(config, gv, versions, groups[gv])
+			root := path.Join(rootOf(gv.Group), gv.Group, gv.Version)
+			roots[root] = newVersionHandler(config, gv, versions, groups[gv])
 		}
 		roots[path.Join(rootOf(name), name)] = discoveryOf(s, versions)
 	}
@@ -124,8 +125,9 @@ func newVersion(
 		Storage: served, Root: rootOf(gv.Group), GroupVersion: gv, AllServedVersionsByResource: all,
 		OptionsExternalVersion: &schema.GroupVersion{Version: "v1"},
 		Serializer:             defaultingSerializer{codecs()}, ParameterCodec: runtime.NewParameterCodec(scheme()),
-		Typer: scheme(), Creater: scheme(), Convertor: scheme(), ConvertabilityChecker: scheme(), Defaulter: defaulter{},
-		Namer: runtime.Namer(meta.NewAccessor()), UnsafeConvertor: runtime.UnsafeObjectConvertor(scheme()),
+		Typer: scheme(), Creater: scheme(), Convertor: scheme(), ConvertabilityChecker: scheme(),
+		UnsafeConvertor: runtime.UnsafeObjectConvertor(scheme()), Defaulter: defaulter{},
+		Namer:                      runtime.Namer(meta.NewAccessor()),
 		TypeConverter:              fieldmanager.BuiltIn(),
 		EquivalentResourceRegistry: config.EquivalentResourceRegistry,
 		Authorizer:                 config.Authorization.Authorizer, Admit: config.AdmissionControl,

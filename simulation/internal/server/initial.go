@@ -67,7 +67,8 @@ var initialRoles = []initialRole{
 }
 
 func createRole(ctx context.Context, clients kubernetes.Interface, role initialRole) error {
-	meta := metav1.ObjectMeta{Name: role.name, Labels: map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}}
+	labels := map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}
+	meta := metav1.ObjectMeta{Name: role.name, Labels: labels}
 	_, err := clients.RbacV1().ClusterRoles().Create(ctx,
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{role.rule}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

@@ -98,12 +98,15 @@ func (r bindingREST) Create(
 
 // bind puts a Pod on a node.
 func bind(pod *corev1.Pod, node string) error {
-	pods := schema.GroupResource{Resource: "pods"}
+	var problem error
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return apierrors.NewConflict(pods, pod.Name, fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
+		problem = fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name)
 	case pod.Spec.NodeName != "":
-		return apierrors.NewConflict(pods, pod.Name, fmt.Errorf("pod %s is already assigned to node %q", pod.Name, pod.Spec.NodeName))
+		problem = fmt.Errorf("pod %s is already assigned to node %q", pod.Name, pod.Spec.NodeName)
+	}
+	if problem != nil {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, problem)
 	}
 	pod.Spec.NodeName = node
 	for i := range pod.Status.Conditions {

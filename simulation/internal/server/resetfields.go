@@ -35,7 +35,8 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 var metadataOfStatus = map[schema.GroupKind][]fieldpath.Path{
 	{Group: "apps", Kind: "Deployment"}: {fieldpath.MakePathOrDie("metadata", "labels")},
 	{Kind: "Pod"}: {
-		fieldpath.MakePathOrDie("metadata", "deletionTimestamp"), fieldpath.MakePathOrDie("metadata", "ownerReferences"),
+		fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
+		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
 	},
 	{Group: "networking.k8s.io", Kind: "ServiceCIDR"}:                           {fieldpath.MakePathOrDie("metadata")},
 	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                           {fieldpath.MakePathOrDie("metadata")},

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,4 +65,36 @@ func TestRestart(t *testing.T) {
 		})
 		time.Sleep(2 * time.Minute)
 	})
+}
+
+// TestFailedStart starts with a definition that the server refuses, and with a context that has ended.
+func TestFailedStart(t *testing.T) {
+	bad := widgets()
+	bad.Spec.Versions[0].Schema = nil
+	for name, test := range map[string]struct {
+		definition *apiextensionsv1.CustomResourceDefinition
+		ended      bool
+		want       string
+	}{
+		"a bad definition": {definition: bad, want: "create CustomResourceDefinition widgets.example.com"},
+		"an ended context": {definition: widgets(), ended: true, want: context.Canceled.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if test.ended {
+					cancel()
+				}
+				_, err := server.Start(ctx, server.Options{
+					Storage:     storage.New(storage.Options{}).Decorator(),
+					Definitions: []*apiextensionsv1.CustomResourceDefinition{test.definition},
+				})
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("the error is %v", err)
+				}
+				time.Sleep(2 * time.Minute)
+			})
+		})
+	}
 }

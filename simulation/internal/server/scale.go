@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// scaleREST serves the scale of a kind, see the Kubernetes API reference, Scale v1 autoscaling. An update of it does not
-// change the field managers of the object.
+// scaleREST serves the scale of a kind, see the Kubernetes API reference, Scale v1 autoscaling. An update of it does
+// not change the field managers of the object.
 type scaleREST struct{ store *genericregistry.Store }
 
 var (

@@ -18,9 +18,11 @@ import (
 // selectable are the values of the fields that selectors can name besides name and namespace, see "Field Selectors" in
 // the Kubernetes documentation. They take the object in the Go type of the hub.
 var selectable = map[schema.GroupKind]func(obj runtime.Object) fields.Set{
-	{Kind: "Pod"}:       fieldsOf(podFields),
-	{Kind: "Event"}:     fieldsOf(eventFields),
-	{Kind: "Namespace"}: fieldsOf(func(n *corev1.Namespace) fields.Set { return fields.Set{"status.phase": string(n.Status.Phase)} }),
+	{Kind: "Pod"}:   fieldsOf(podFields),
+	{Kind: "Event"}: fieldsOf(eventFields),
+	{Kind: "Namespace"}: fieldsOf(func(n *corev1.Namespace) fields.Set {
+		return fields.Set{"status.phase": string(n.Status.Phase)}
+	}),
 	{Kind: "Node"}: fieldsOf(func(n *corev1.Node) fields.Set {
 		return fields.Set{"spec.unschedulable": fmt.Sprint(n.Spec.Unschedulable)}
 	}),
