@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +58,34 @@ func TestRoles(t *testing.T) {
 		obj.Status.Replicas = 1
 		c.must(as.Status().Update(c.ctx, obj))
 		c.refused(as.Update(c.ctx, obj), apierrors.IsForbidden)
+	})
+}
+
+func TestReviews(t *testing.T) {
+	run(t, server.Options{RBAC: true}, func(c cluster) {
+		c.allow(rule("", "configmaps", "get"))
+		may := func(verb string) *authorizationv1.ResourceAttributes {
+			return &authorizationv1.ResourceAttributes{Namespace: "default", Verb: verb, Resource: "configmaps"}
+		}
+		self := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: may("get")},
+		}
+		c.must(c.as(operator).Create(c.ctx, self))
+		other := &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: operator, ResourceAttributes: may("delete")},
+		}
+		c.create(other)
+		if !self.Status.Allowed || other.Status.Allowed {
+			c.Errorf("the reviews are %v and %v", self.Status, other.Status)
+		}
+		c.refused(c.as(operator).Create(c.ctx, other), apierrors.IsForbidden)
+		account := &corev1.ServiceAccount{ObjectMeta: meta("operator")}
+		c.create(account)
+		token := &authenticationv1.TokenRequest{}
+		c.must(c.SubResource("token").Create(c.ctx, account, token))
+		if token.Status.Token == "" {
+			c.Errorf("the token is %v", token)
+		}
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
@@ -37,9 +38,11 @@ type resources map[string]rest.Storage
 
 // newGroups returns the stores of the built-in kinds.
 func newGroups(
-	decorator generic.StorageDecorator, identities *Identities,
+	decorator generic.StorageDecorator, identities *Identities, authorizer authorizer.UnconditionalAuthorizer,
 ) (map[schema.GroupVersion]resources, error) {
 	groups := map[schema.GroupVersion]resources{}
+	reviews, served := newReviews(authorizer)
+	groups[reviews] = served
 	for _, k := range kinds() {
 		served, err := newResources(k, decorator, identities)
 		if err != nil {
@@ -82,6 +85,9 @@ func newResources(k kind, decorator generic.StorageDecorator, identities *Identi
 	}
 	if k.Kind.Kind == "Pod" {
 		served["pods/eviction"], served["pods/binding"] = evictionREST{store}, bindingREST{store}
+	}
+	if k.Kind.Kind == "ServiceAccount" {
+		served["serviceaccounts/token"] = tokenREST{store}
 	}
 	return served, nil
 }
@@ -214,7 +220,7 @@ func refuse(err restful.ServiceError, r *restful.Request, response *restful.Resp
 
 // discovered is what discovery says of the built-in kinds, which is the same for all servers.
 var discovered = sync.OnceValue(func() map[schema.GroupVersion][]apidiscoveryv2.APIResourceDiscovery {
-	groups, err := newGroups(noStorage, &Identities{})
+	groups, err := newGroups(noStorage, &Identities{}, nil)
 	utilruntime.Must(err)
 	config := newConfig(codecs(), nil)
 	config.EquivalentResourceRegistry = runtime.NewEquivalentResourceRegistry()

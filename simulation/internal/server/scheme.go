@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -112,11 +114,18 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 		}
 		addFieldLabels(s, k)
 	}
-	for group, body := range map[string]runtime.Object{
-		autoscalingv1.GroupName: &autoscalingv1.Scale{}, policyv1.GroupName: &policyv1.Eviction{},
-		corev1.GroupName: &corev1.Binding{},
+	for _, body := range []struct {
+		group  string
+		object runtime.Object
+	}{
+		{corev1.GroupName, &corev1.Binding{}}, {policyv1.GroupName, &policyv1.Eviction{}},
+		{autoscalingv1.GroupName, &autoscalingv1.Scale{}},
+		{authenticationv1.GroupName, &authenticationv1.TokenRequest{}},
+		{authorizationv1.GroupName, &authorizationv1.SubjectAccessReview{}},
+		{authorizationv1.GroupName, &authorizationv1.SelfSubjectAccessReview{}},
+		{authorizationv1.GroupName, &authorizationv1.LocalSubjectAccessReview{}},
 	} {
-		s.AddKnownTypes(schema.GroupVersion{Group: group, Version: runtime.APIVersionInternal}, body)
+		s.AddKnownTypes(schema.GroupVersion{Group: body.group, Version: runtime.APIVersionInternal}, body.object)
 	}
 	addConversions(s)
 	return s

@@ -160,10 +160,6 @@ func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserve
 		identities = &Identities{}
 	}
 	decorator := identities.decorate(options.Storage)
-	groups, err := newGroups(decorator, identities)
-	if err != nil {
-		return nil, err
-	}
 	hooks := webhooks{options.Webhooks}
 	clients, err := kubernetes.NewForConfig(loopback)
 	if err != nil {
@@ -175,6 +171,10 @@ func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserve
 	if options.RBAC {
 		roles = newRoleAuthorizer(s.informers)
 		config.Authorization.Authorizer, forDefinitions.Authorization.Authorizer = roles, roles
+	}
+	groups, err := newGroups(decorator, identities, config.Authorization.Authorizer)
+	if err != nil {
+		return nil, err
 	}
 	plugins, err := s.newAdmission(config, clients, hooks, roles)
 	if err != nil {
