@@ -27,7 +27,7 @@ func newConfig(codecs serializer.CodecFactory, loopback *rest.Config) *genericap
 	c.BuildHandlerChainFunc = newChain
 	c.FeatureGate = utilfeature.DefaultFeatureGate
 	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	c.EnableIndex, c.EnableProfiling, c.EnableMetrics = false, false, false
+	c.EnableIndex, c.EnableProfiling, c.EnableMetrics, c.EnableDiscovery = false, false, false, false
 	c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = 0, 0
 	c.StorageObjectCountTracker = nil
 	c.DisabledPostStartHooks.Insert("max-in-flight-filter")

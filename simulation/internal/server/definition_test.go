@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -165,6 +166,13 @@ func TestDiscovery(t *testing.T) {
 			if !found[want] {
 				c.Errorf("%s is not there", want)
 			}
+		}
+		unaggregated := discovery.NewDiscoveryClientForConfigOrDie(c.config)
+		unaggregated.UseLegacyDiscovery = true
+		groups, err := unaggregated.ServerGroups()
+		c.must(err)
+		if i := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == "example.com" }); i < 0 {
+			c.Errorf("the groups are %v", groups.Groups)
 		}
 		version, err := client.ServerVersion()
 		c.must(err)

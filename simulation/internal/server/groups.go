@@ -97,7 +97,10 @@ func installGroups(
 	s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, groups map[schema.GroupVersion]resources,
 	next http.Handler,
 ) {
-	roots := map[string]http.Handler{}
+	all := s.AggregatedDiscoveryGroupManager
+	roots := map[string]http.Handler{
+		genericapiserver.APIGroupPrefix: aggregated.WrapAggregatedDiscoveryToHandler(groupList{all}, all, nil),
+	}
 	s.Handler.NonGoRestfulMux.NotFoundHandler(&dispatcher{roots, next})
 	byGroup := map[string][]schema.GroupVersion{}
 	for gv := range groups {
@@ -255,6 +258,5 @@ func discoveryOf(s *genericapiserver.GenericAPIServer, versions []schema.GroupVe
 		})
 	}
 	group.PreferredVersion = group.Versions[0]
-	s.DiscoveryGroupManager.AddGroup(group)
 	return discovery.NewAPIGroupHandler(s.Serializer, group)
 }
