@@ -48,7 +48,5 @@ func define(
 			}
 		}
 	}
-	// What serves a kind is told a moment before discovery is.
-	time.Sleep(poll)
 	return nil
 }

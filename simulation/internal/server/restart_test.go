@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/simulation/internal/server"
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
@@ -34,8 +36,14 @@ func TestRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			config := &rest.Config{Host: server.Host, Transport: server.RoundTripper(s.Handler()), QPS: -1}
-			test(cluster{t, newClient(t, config), config, kept, t.Context()})
+			c := cluster{t, newClient(t, config), config, kept, t.Context()}
+			test(c)
+			w, err := c.Watch(c.ctx, &corev1.ConfigMapList{}, client.InNamespace("empty"))
+			c.must(err)
 			s.Stop()
+			if event, ok := <-w.ResultChan(); ok {
+				t.Errorf("a watch of a stopped server says %v", event)
+			}
 			if _, err := server.RoundTripper(s.Handler()).RoundTrip(request(t)); err == nil {
 				t.Error("a stopped server answers")
 			}
@@ -65,6 +73,28 @@ func TestRestart(t *testing.T) {
 		})
 		time.Sleep(2 * time.Minute)
 	})
+}
+
+// TestSameStart starts servers that have the same to do.
+func TestSameStart(t *testing.T) {
+	type outcome struct {
+		revision int64
+		now      time.Time
+		uid      types.UID
+	}
+	outcomes := map[outcome]int{}
+	options := server.Options{RBAC: true, Definitions: []*apiextensionsv1.CustomResourceDefinition{widgets()}}
+	for range 10 {
+		run(t, options, func(c cluster) {
+			revision, now := c.storage.Revision(), time.Now()
+			obj := widget("a", 1)
+			c.create(obj)
+			outcomes[outcome{revision, now, obj.GetUID()}]++
+		})
+	}
+	if len(outcomes) > 1 {
+		t.Errorf("the servers have started in different ways: %v", outcomes)
+	}
 }
 
 // TestFailedStart starts with a definition that the server refuses, and with a context that has ended.

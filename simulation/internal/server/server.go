@@ -22,8 +22,13 @@ import (
 // Host is the address that clients have in their configuration. Nothing listens there.
 const Host = "https://inproc"
 
-// poll is how often a server that starts looks whether something is done.
-const poll = 10 * time.Millisecond
+const (
+	// poll is how often a server that starts looks whether something is done.
+	poll = 10 * time.Millisecond
+	// startTime is how long a start takes, so that it takes the same time in each run. An API server lets the first
+	// request for a custom resource wait for two seconds after its definition was established: that is over then.
+	startTime = 3 * time.Second
+)
 
 var addresses = discovery.DefaultAddresses{DefaultAddress: "inproc:443"}
 
@@ -56,9 +61,10 @@ type Server struct {
 	informers informers.SharedInformerFactory
 }
 
-// Start starts a server. It returns when the server serves all that is in the storage. The context ends the start, not
-// the server.
+// Start starts a server. It returns when the server serves all that is in the storage, after three seconds, which are
+// virtual in a bubble. The context ends the start, not the server.
 func Start(ctx context.Context, options Options) (*Server, error) {
+	begin := time.Now()
 	s := &Server{}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	loopback := &rest.Config{
@@ -81,6 +87,8 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		s.Stop()
 		return nil, err
 	}
+	// It takes as long as is said, or twice as long and so on.
+	time.Sleep(startTime - time.Since(begin)%startTime)
 	return s, nil
 }
 
