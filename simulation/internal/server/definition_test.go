@@ -186,3 +186,32 @@ func TestDiscovery(t *testing.T) {
 		}
 	})
 }
+
+// TestFixedDefinitions has custom resources whose definitions nobody looks after.
+func TestFixedDefinitions(t *testing.T) {
+	options := server.Options{
+		Definitions:      []*apiextensionsv1.CustomResourceDefinition{widgets()},
+		FixedDefinitions: true,
+	}
+	run(t, options, func(c cluster) {
+		time.Sleep(24 * time.Hour)
+		obj := widget("a", 0)
+		c.create(obj)
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(obj.GroupVersionKind())
+		w, err := c.Watch(c.ctx, list)
+		c.must(err)
+		defer w.Stop()
+		c.must(c.Delete(c.ctx, obj))
+		for _, want := range []watch.EventType{watch.Added, watch.Deleted} {
+			if got := <-w.ResultChan(); got.Type != want {
+				c.Errorf("the event is %s, want %s", got.Type, want)
+			}
+		}
+		synctest.Wait()
+		definition := widgets()
+		c.get(definition)
+		definition.Labels = map[string]string{"a": "1"}
+		c.must(c.Update(c.ctx, definition))
+	})
+}

@@ -52,7 +52,7 @@ func TestManager(t *testing.T) {
 		child := configMap("a")
 		c.get(child)
 		c.must(c.Delete(c.ctx, child))
-		time.Sleep(100 * time.Hour)
+		time.Sleep(5 * time.Hour)
 		c.get(child)
 		if child.Data["of"] != "a" {
 			c.Errorf("the child is %v", child)

@@ -3,19 +3,17 @@ package server
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
-	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -41,6 +39,10 @@ type Options struct {
 	Identities *Identities
 	// Definitions are created if they do not exist. Their kinds are served when the server has started.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
+	// FixedDefinitions says that no definition is created, changed or deleted after the start. What looks after
+	// definitions ends then, and with it most of what an idle server does: its queues wake up twice a second. It is for
+	// tests in which months pass.
+	FixedDefinitions bool
 	// Webhooks returns the handler of a webhook by its address, such as "hooks.system.svc:443" for the port 443 of a
 	// service, or the host and port of a URL. Nil, also from the function, refuses the connection. A webhook is called
 	// without TLS, but only if its configuration has the bundle of an authority.
@@ -53,12 +55,15 @@ type Options struct {
 type Server struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	chain  http.Handler
-	// requests are those that the handler works at.
-	requests sync.WaitGroup
-	destroy  func()
+	// definitions serves definitions and custom resources, and builtIn all else. A request comes to builtIn first.
+	definitions, builtIn *genericapiserver.GenericAPIServer
 	// informers are those of the admission plug-ins and the authorizer.
 	informers informers.SharedInformerFactory
+
+	// mu protects stopped, and requests from a request that begins when nobody waits for it any more.
+	mu       sync.Mutex
+	stopped  bool
+	requests sync.WaitGroup
 }
 
 // Start starts a server. It returns when the server serves all that is in the storage, after three seconds, which are
@@ -72,18 +77,11 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		UserAgent:     "kube-apiserver",
 		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
 	}
-	prepared, err := s.build(options, loopback)
-	if err != nil {
+	if err := s.build(options, loopback); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("build the API server: %w", err)
 	}
-	s.chain, s.destroy = prepared.Handler, prepared.Destroy
-	p := prepared.PrepareRun()
-	if _, _, err := p.NonBlockingRunWithContext(s.ctx, 0); err != nil {
-		s.Stop()
-		return nil, fmt.Errorf("run the API server: %w", err)
-	}
-	if err := s.prepare(ctx, options, loopback); err != nil {
+	if err := s.run(ctx, options, loopback); err != nil {
 		s.Stop()
 		return nil, err
 	}
@@ -92,11 +90,25 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare waits until the server serves, and creates what is to be there.
-func (s *Server) prepare(ctx context.Context, options Options, loopback *rest.Config) error {
+// run starts what the servers do beside requests, waits until they serve, and creates what is to be there.
+func (s *Server) run(ctx context.Context, options Options, loopback *rest.Config) error {
+	watched, cancel := context.WithCancel(s.ctx)
+	if options.FixedDefinitions {
+		defer cancel()
+	} else {
+		context.AfterFunc(s.ctx, cancel)
+	}
+	if _, _, err := s.definitions.PrepareRun().NonBlockingRunWithContext(watched, 0); err != nil {
+		return fmt.Errorf("run the server of definitions: %w", err)
+	}
+	if _, _, err := s.builtIn.PrepareRun().NonBlockingRunWithContext(s.ctx, 0); err != nil {
+		return fmt.Errorf("run the server of built-in kinds: %w", err)
+	}
 	// To stop before the hooks are done would end the process.
-	if err := s.waitUntilReady(context.WithoutCancel(ctx), loopback); err != nil {
-		return err
+	for _, server := range []*genericapiserver.GenericAPIServer{s.builtIn, s.definitions} {
+		if err := waitUntilReady(context.WithoutCancel(ctx), server.UnprotectedHandler()); err != nil {
+			return err
+		}
 	}
 	if err := createInitial(ctx, options, loopback); err != nil {
 		return err
@@ -104,32 +116,26 @@ func (s *Server) prepare(ctx context.Context, options Options, loopback *rest.Co
 	return define(ctx, options.Definitions, loopback)
 }
 
-// waitUntilReady waits for all that the server does at its start.
-func (s *Server) waitUntilReady(ctx context.Context, config *rest.Config) error {
-	client, err := rest.UnversionedRESTClientFor(unversioned(config))
+// waitUntilReady waits for all that a server does at its start.
+func waitUntilReady(ctx context.Context, server http.Handler) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, Host+"/readyz?verbose", nil)
 	if err != nil {
 		return err
 	}
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(ctx context.Context) (bool, error) {
-		body, err := client.Get().AbsPath("/readyz").Param("verbose", "").DoRaw(ctx)
-		last = err
+	var last []byte
+	err = wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(context.Context) (bool, error) {
+		response, err := RoundTripper(server).RoundTrip(request)
 		if err != nil {
-			last = fmt.Errorf("%w: %s", err, body)
+			return false, err
 		}
-		return err == nil, nil
+		defer func() { _ = response.Body.Close() }()
+		last, err = io.ReadAll(response.Body)
+		return response.StatusCode == http.StatusOK, err
 	})
 	if err != nil {
-		return fmt.Errorf("wait for the API server: %w: %w", err, last)
+		return fmt.Errorf("wait for the API server: %w: %s", err, last)
 	}
 	return nil
-}
-
-func unversioned(config *rest.Config) *rest.Config {
-	c := rest.CopyConfig(config)
-	c.ContentType = ""
-	c.NegotiatedSerializer = codecs()
-	return c
 }
 
 // Handler returns what serves requests, until the server is stopped.
@@ -137,77 +143,36 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 // serve lets a request end with the server.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	s.requests.Add(1)
+	if !s.begin() {
+		panic(http.ErrAbortHandler)
+	}
 	defer s.requests.Done()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	if s.ctx.Err() != nil {
-		panic(http.ErrAbortHandler)
+	s.builtIn.Handler.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// begin counts a request. It reports false if the server is stopped.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopped {
+		s.requests.Add(1)
 	}
-	s.chain.ServeHTTP(w, r.WithContext(ctx))
+	return !s.stopped
 }
 
 // Stop ends all requests, watches too, and waits until they have ended. A later request breaks the connection. What the
 // libraries leave behind ends within two minutes, in virtual time, too: they wait for requests to a definition that
 // changed.
 func (s *Server) Stop() {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
 	s.cancel()
 	s.requests.Wait()
-	if s.destroy != nil {
-		s.destroy()
-		s.informers.Shutdown()
-	}
-}
-
-// build puts the servers of the chain together: that of the built-in kinds leaves to that of the definitions what it
-// does not know.
-func (s *Server) build(options Options, loopback *rest.Config) (*genericapiserver.GenericAPIServer, error) {
-	identities := options.Identities
-	if identities == nil {
-		identities = &Identities{}
-	}
-	decorator := identities.decorate(options.Storage)
-	hooks := webhooks{options.Webhooks}
-	clients, err := kubernetes.NewForConfig(loopback)
-	if err != nil {
-		return nil, err
-	}
-	s.informers = informers.NewSharedInformerFactory(clients, 0)
-	config, forDefinitions := newConfig(codecs(), loopback), newConfig(apiextensions.Codecs, loopback)
-	var roles *roleAuthorizer
-	if options.RBAC {
-		roles = newRoleAuthorizer(s.informers)
-		config.Authorization.Authorizer, forDefinitions.Authorization.Authorizer = roles, roles
-	}
-	groups, err := newGroups(decorator, identities, config.Authorization.Authorizer)
-	if err != nil {
-		return nil, err
-	}
-	plugins, err := s.newAdmission(config, clients, hooks, roles)
-	if err != nil {
-		return nil, err
-	}
-	config.AdmissionControl = plugins
-	config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
-	forDefinitions.AdmissionControl = plugins
-	forDefinitions.AggregatedDiscoveryGroupManager = config.AggregatedDiscoveryGroupManager
-	definitions, err := newDefinitions(forDefinitions, decorator, hooks)
-	if err != nil {
-		return nil, err
-	}
-	server, err := config.Complete(nil).New("kube-apiserver", definitions)
-	if err != nil {
-		return nil, err
-	}
-	err = server.AddPostStartHook("start-informers", func(hook genericapiserver.PostStartHookContext) error {
-		s.informers.StartWithContext(hook)
-		s.informers.WaitForCacheSync(hook.Done())
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	installGroups(server, config, groups, definitions.UnprotectedHandler())
-	return server, nil
+	s.builtIn.Destroy()
+	s.definitions.Destroy()
+	s.informers.Shutdown()
 }

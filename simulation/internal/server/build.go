@@ -1,0 +1,61 @@
+package server
+
+import (
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// build puts the servers together. That of the built-in kinds leaves to that of the definitions what it does not know.
+func (s *Server) build(options Options, loopback *rest.Config) error {
+	identities := options.Identities
+	if identities == nil {
+		identities = &Identities{}
+	}
+	decorator := identities.decorate(options.Storage)
+	hooks := webhooks{options.Webhooks}
+	clients, err := kubernetes.NewForConfig(loopback)
+	if err != nil {
+		return err
+	}
+	s.informers = informers.NewSharedInformerFactory(clients, 0)
+	config, forDefinitions := newConfig(codecs(), loopback), newConfig(apiextensions.Codecs, loopback)
+	var roles *roleAuthorizer
+	if options.RBAC {
+		roles = newRoleAuthorizer(s.informers)
+		config.Authorization.Authorizer, forDefinitions.Authorization.Authorizer = roles, roles
+	}
+	groups, err := newGroups(decorator, identities, config.Authorization.Authorizer)
+	if err != nil {
+		return err
+	}
+	plugins, err := s.newAdmission(config, clients, hooks, roles)
+	if err != nil {
+		return err
+	}
+	config.AdmissionControl = plugins
+	config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
+	forDefinitions.AdmissionControl = plugins
+	forDefinitions.AggregatedDiscoveryGroupManager = config.AggregatedDiscoveryGroupManager
+	s.definitions, err = newDefinitions(forDefinitions, decorator, hooks)
+	if err != nil {
+		return err
+	}
+	s.builtIn, err = config.Complete(nil).New("kube-apiserver", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return err
+	}
+	err = s.builtIn.AddPostStartHook("start-informers", func(hook genericapiserver.PostStartHookContext) error {
+		s.informers.StartWithContext(hook)
+		s.informers.WaitForCacheSync(hook.Done())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	installGroups(s.builtIn, config, groups, s.definitions.UnprotectedHandler())
+	return nil
+}
