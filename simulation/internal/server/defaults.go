@@ -62,7 +62,8 @@ var filledIn = map[schema.GroupKind]func(completed, sent client.Object){
 	},
 	{Group: "batch", Kind: "Job"}: func(completed, sent client.Object) {
 		to, from := &completed.(*batchv1.Job).Spec, &sent.(*batchv1.Job).Spec
-		to.ManualSelector, to.Selector, to.Template.Labels = from.ManualSelector, from.Selector, from.Template.Labels
+		to.Selector, to.Template.Labels = from.Selector, from.Template.Labels
+		completed.SetLabels(sent.GetLabels())
 	},
 }
 

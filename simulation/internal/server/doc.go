@@ -2,10 +2,15 @@
 // k8s.io/apiextensions-apiserver as they are published, over a given storage. There is no socket: a client reaches the
 // server through [RoundTripper].
 //
-//   - groups.go and its neighbours serve the built-in kinds. The types are those of k8s.io/api, and what is special
-//     about a kind is in package registry of the module espalier.
+//   - groups.go and its neighbours serve the built-in kinds that are generally available. The types are those of
+//     k8s.io/api, and what is special about a kind is in package registry of the module espalier.
 //   - definitions.go serves CustomResourceDefinitions and custom resources.
 //   - admission.go and authorization.go say which requests are accepted.
 //
-// All of it works inside a bubble of testing/synctest.
+// All of it works inside a bubble of testing/synctest. UIDs, and generated names of built-in kinds, are the same in each
+// run; generated names of custom resources, and how long watches last, are random.
+//
+// A kube-apiserver has more: authentication (a client is an administrator, or whom it impersonates), limits of requests
+// in flight, audit, OpenAPI, logs and shells of Pods, disruption budgets of evictions, mutating admission policies, and
+// the admission plug-ins that complete Pods, nodes and volumes.
 package server

@@ -99,6 +99,9 @@ func TestObjects(t *testing.T) {
 			if got := obj.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; got != string(obj.UID) {
 				c.Errorf("the job %s selects %s", obj.UID, got)
 			}
+			if got := obj.Labels[batchv1.ControllerUidLabel]; got != string(obj.UID) {
+				c.Errorf("the job %s has the label %q", obj.UID, got)
+			}
 			obj.Labels = map[string]string{"a": "1"}
 			c.must(c.Update(c.ctx, obj))
 		},

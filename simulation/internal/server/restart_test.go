@@ -97,6 +97,12 @@ func TestSameStart(t *testing.T) {
 	}
 }
 
+func TestStartWithoutStorage(t *testing.T) {
+	if _, err := server.Start(t.Context(), server.Options{}); err == nil {
+		t.Error("a server without storage started")
+	}
+}
+
 // TestFailedStart starts with a definition that the server refuses, and with a context that has ended.
 func TestFailedStart(t *testing.T) {
 	bad := widgets()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -69,6 +70,9 @@ type Server struct {
 // Start starts a server. It returns when the server serves all that is in the storage, after three seconds, which are
 // virtual in a bubble. The context ends the start, not the server.
 func Start(ctx context.Context, options Options) (*Server, error) {
+	if options.Storage == nil {
+		return nil, errors.New("the options have no storage")
+	}
 	begin := time.Now()
 	s := &Server{}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
