@@ -7,8 +7,8 @@
 //   - definitions.go serves CustomResourceDefinitions and custom resources.
 //   - admission.go and authorization.go say which requests are accepted.
 //
-// All of it works inside a bubble of testing/synctest. UIDs, and generated names of built-in kinds, are the same in each
-// run; generated names of custom resources, and how long watches last, are random.
+// All of it works inside a bubble of testing/synctest. UIDs, and generated names of built-in kinds, are the same in
+// each run; generated names of custom resources, and how long watches last, are random.
 //
 // A kube-apiserver has more: authentication (a client is an administrator, or whom it impersonates), limits of requests
 // in flight, audit, OpenAPI, logs and shells of Pods, disruption budgets of evictions, mutating admission policies, and
