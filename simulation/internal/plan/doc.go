@@ -5,6 +5,6 @@
 // A fault is placed in two ways:
 //
 //   - By count: a [Fault] names the actor, the verb, the path and the how-manieth call of these it strikes.
-//   - By seed: a [Chance] strikes calls that are drawn. [FromSeed] draws a whole plan. What such a plan did in a run is a
-//     list of faults by count, which do the same again.
+//   - By seed: a [Chance] strikes calls that are drawn. [FromSeed] draws a whole plan. What such a plan did in a run is
+//     a list of faults by count, which do the same again.
 package plan

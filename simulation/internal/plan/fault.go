@@ -35,8 +35,8 @@ const (
 	DiesBefore Sort = "DiesBefore"
 	// DiesAfter ends the process of the actor after the call had its effect, before the answer arrives.
 	DiesAfter Sort = "DiesAfter"
-	// Restarts restarts the API server. All connections break, and new ones are refused, that of the call too, until the
-	// delay of the fault is over. The call has no effect.
+	// Restarts restarts the API server. All connections break, and new ones are refused, that of the call too, until
+	// the delay of the fault is over. The call has no effect.
 	Restarts Sort = "Restarts"
 )
 

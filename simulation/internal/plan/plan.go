@@ -42,8 +42,9 @@ type Call struct {
 type Plan struct {
 	// Seed is what latencies and chances are drawn from.
 	Seed uint64
-	// Latency is the longest time that a request takes to arrive, its answer, and an event of a watch. Shorter times are
-	// as likely as longer ones in each power of two down to a thousandth. 0 stands for no latency.
+	// Latency is the longest time that a request takes to arrive, its answer, and an event of a watch. Shorter times
+	// are drawn, too: a time is as often between a half and the whole of it as between a quarter and a half, and so on
+	// down to a thousandth. 0 stands for no latency.
 	Latency time.Duration
 	// Chances are faults that are drawn.
 	Chances []Chance
@@ -131,6 +132,18 @@ func (p Plan) Ahead(actor string) time.Duration {
 		}
 	}
 	return 0
+}
+
+// The reflectors of client-go draw from these how long a watch lasts.
+const (
+	LeastWatchTimeout = 5 * time.Minute
+	MostWatchTimeout  = 10 * time.Minute
+)
+
+// WatchTimeout returns how long a watch lasts, in full seconds, if its client leaves that to chance.
+func (p Plan) WatchTimeout(c Call) time.Duration {
+	r := p.source("timeout", c)
+	return LeastWatchTimeout + time.Second*time.Duration(r.IntN(int((MostWatchTimeout-LeastWatchTimeout)/time.Second)))
 }
 
 // Missed returns the faults by count that were none of those that happened.

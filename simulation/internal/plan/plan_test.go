@@ -177,6 +177,21 @@ func TestChance(t *testing.T) {
 	}
 }
 
+func TestWatchTimeout(t *testing.T) {
+	t.Parallel()
+	drawn := map[time.Duration]bool{}
+	for c := range calls {
+		timeout := plan.Plan{Seed: 1}.WatchTimeout(c)
+		drawn[timeout] = true
+		if timeout < 5*time.Minute || timeout >= 10*time.Minute || timeout%time.Second != 0 {
+			t.Errorf("%v lasts %v", c, timeout)
+		}
+	}
+	if len(drawn) < 250 {
+		t.Errorf("there are %d timeouts", len(drawn))
+	}
+}
+
 // TestDrawsAreIndependent leaves a chance out, which makes no other fault and no latency different.
 func TestDrawsAreIndependent(t *testing.T) {
 	t.Parallel()

@@ -2,9 +2,9 @@ package plan
 
 import "slices"
 
-// Shrink returns the smallest plan that still fails: no fault, no wrong clock and no latency of it can be left out. What
-// a plan did in a run takes the place of its faults and chances. If the plan fails no more then, it is returned as it
-// is. Whether a plan fails is what a run of the simulation with it says.
+// Shrink returns the smallest plan that still fails: no fault, no wrong clock and no latency of it can be left out.
+// What a plan did in a run takes the place of its faults and chances. If the plan fails no more then, it is returned
+// as it is. Whether a plan fails is what a run of the simulation with it says.
 func Shrink(p Plan, happened []Fault, fails func(Plan) bool) Plan {
 	parts := parts(p, happened)
 	if !fails(assemble(parts)) {
