@@ -30,7 +30,7 @@ type answer struct {
 func (a answer) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	if err != nil {
-		err = a.exchange.failure(err)
+		err = a.exchange.notice(a.exchange.failure(err))
 		a.exchange.end(err)
 	}
 	return n, err

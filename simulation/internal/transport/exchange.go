@@ -30,6 +30,7 @@ type exchange struct {
 func (x *exchange) do() (*http.Response, error) {
 	if err := x.wait(x.decision.There); err != nil {
 		x.closeBody()
+		err = x.notice(err)
 		if err != errDead {
 			x.logArrival(plan.Fault{})
 			x.logAnswer(0, err)
@@ -47,6 +48,7 @@ func (x *exchange) do() (*http.Response, error) {
 	x.open(response)
 	if err := x.after(fault); err != nil {
 		_ = response.Body.Close()
+		err = x.notice(err)
 		x.logAnswer(response.StatusCode, err)
 		return nil, err
 	}
@@ -95,6 +97,24 @@ func (x *exchange) after(fault plan.Fault) error {
 		x.cut = time.AfterFunc(fault.Delay, func() { x.cancel(errReset) })
 	}
 	return x.wait(x.decision.Back)
+}
+
+// notice waits until the client notices that the connection is broken. This takes as long as an answer, so that clients
+// do not all go on in the same moment after a restart, in an order that no seed decides.
+func (x *exchange) notice(broken error) error {
+	if broken != errReset || x.decision.Back <= 0 {
+		return broken
+	}
+	timer := time.NewTimer(x.decision.Back)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return broken
+	case <-x.client.died:
+		return errDead
+	case <-x.asked.Done():
+		return x.asked.Err()
+	}
 }
 
 // wait waits unless the connection is broken.

@@ -148,10 +148,10 @@ func TestRestart(t *testing.T) {
 		f = running
 		c := f.Client("operator")
 		watch := f.open(c)
-		go func() { f.isReset(f.get(f.Client("slow")).err) }()
+		slow := make(chan error)
+		go func() { slow <- f.get(f.Client("slow")).err }()
 		synctest.Wait()
 		f.isRefused(f.get(f.Client("user")).err)
-		synctest.Wait()
 		_, err := io.ReadAll(watch)
 		f.isReset(err)
 		f.isRefused(f.get(c).err)
@@ -163,15 +163,16 @@ func TestRestart(t *testing.T) {
 			f.Errorf("the answer is %v", a)
 		}
 		<-stopped
+		f.isReset(<-slow)
 		f.logged(`
 00:00:00.000 operator watch configmaps shop/* → 200
 00:00:00.000 user get configmaps shop/one → connection refused ! the API server restarts, 10s
-00:00:00.000 slow get configmaps shop/one → connection reset by peer
 00:00:00.000 operator watch configmaps shop/* ends: connection reset by peer
 00:00:00.000 operator get configmaps shop/one → connection refused
 00:00:00.000 operator discover /apis → connection refused
 00:00:09.999 operator get configmaps shop/one → connection refused
 00:00:10.000 operator get configmaps shop/one → 200
+00:27:07.283 slow get configmaps shop/one → connection reset by peer
 `)
 	})
 }
