@@ -6,6 +6,7 @@ import (
 	"log"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +14,11 @@ import (
 
 // Options say how a cluster behaves beside its API server.
 type Options struct {
+	// Behavior says what becomes of a Pod on a node. It is asked at each look at the Pod and answers the same until
+	// [Controllers.Refresh] is called. Nil is the zero Behavior for all Pods.
+	Behavior func(pod *corev1.Pod) Behavior
+	// Nodes are the names of nodes to create if there are none. Nil stands for one of the name "node-1".
+	Nodes []string
 	// Failed is told of requests that failed for other reasons than that the object has changed meanwhile. They are
 	// tried again. Nil stands for log.Println.
 	Failed func(error)
@@ -45,6 +51,13 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 	if err != nil {
 		return nil, err
 	}
+	nodes := options.Nodes
+	if nodes == nil {
+		nodes = []string{"node-1"}
+	}
+	if err := createNodes(ctx, typedClient, nodes); err != nil {
+		return nil, err
+	}
 	failed := options.Failed
 	if failed == nil {
 		failed = func(err error) { log.Println(err) }
@@ -65,8 +78,10 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 }
 
 // all returns the controllers in the order in which they look at an object.
-func all(Options) []*controller {
-	return []*controller{garbageCollector()}
+func all(options Options) []*controller {
+	return []*controller{
+		garbageCollector(), namespaces(), deployments(), replicaSets(), scheduler(options), kubelet(options),
+	}
 }
 
 // Refresh has all objects looked at again. It is for a test that changed what the functions of the options return.

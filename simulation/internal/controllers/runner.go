@@ -69,7 +69,9 @@ func newRunner(c client.WithWatch, m metadata.Interface, controllers []*controll
 func (r *runner) watch(ctx context.Context, res resource) {
 	kind := res.groupKind()
 	r.resources[kind] = res
-	r.view.tables[kind] = &table{namespaced: res.namespaced, objects: map[string]map[string]client.Object{}}
+	r.view.tables[kind] = &table{
+		resource: res.GroupResource(), namespaced: res.namespaced, objects: map[string]map[string]client.Object{},
+	}
 	ctx, r.stops[kind] = context.WithCancel(ctx)
 	r.watches.Go(func() { r.follow(ctx, res, r.inbox, r.failed) })
 }

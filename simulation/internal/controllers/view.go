@@ -33,6 +33,7 @@ type view struct {
 
 // table has the objects of a kind by namespace and name.
 type table struct {
+	resource schema.GroupResource
 	// namespaced says that objects are in namespaces.
 	namespaced bool
 	// synced says that all objects are there that the kind had at some time.
