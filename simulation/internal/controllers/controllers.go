@@ -80,7 +80,8 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 // all returns the controllers in the order in which they look at an object.
 func all(options Options) []*controller {
 	return []*controller{
-		garbageCollector(), namespaces(), deployments(), replicaSets(), scheduler(options), kubelet(options),
+		garbageCollector(), namespaces(), deployments(), replicaSets(), statefulSets(),
+		daemonSets(), jobs(), cronJobs(), claims(), volumes(), loadBalancers(), endpointSlices(), scheduler(options), kubelet(options),
 	}
 }
 

@@ -22,7 +22,6 @@ var (
 	nodeKind       = schema.GroupKind{Kind: "Node"}
 	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
 	serviceKind    = schema.GroupKind{Kind: "Service"}
-	endpointsKind  = schema.GroupKind{Kind: "Endpoints"}
 	secretKind     = schema.GroupKind{Kind: "Secret"}
 	claimKind      = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 	volumeKind     = schema.GroupKind{Kind: "PersistentVolume"}
@@ -44,7 +43,7 @@ var (
 // typed are the kinds that controllers decide about, in the version that they are watched in. Of all others, and these
 // are many, only the metadata is watched.
 var typed = map[schema.GroupKind]string{
-	podKind: "v1", nodeKind: "v1", namespaceKind: "v1", serviceKind: "v1", endpointsKind: "v1", secretKind: "v1",
+	podKind: "v1", nodeKind: "v1", namespaceKind: "v1", serviceKind: "v1", secretKind: "v1",
 	claimKind: "v1", volumeKind: "v1", deploymentKind: "v1", replicaSetKind: "v1", statefulKind: "v1",
 	daemonKind: "v1", revisionKind: "v1", jobKind: "v1", cronJobKind: "v1", sliceKind: "v1", classKind: "v1",
 	autoscalerKind: "v2", definitionKind: "v1", validatingKind: "v1", mutatingKind: "v1",

@@ -42,19 +42,28 @@ type podCounts struct{ total, ready, available int32 }
 func (d *decision) count(pods []*corev1.Pod, minReadySeconds int32, now time.Time) podCounts {
 	counts := podCounts{total: int32(len(pods))}
 	for _, pod := range pods {
-		since, ok := readySince(pod)
-		if !ok {
-			continue
+		if _, ok := readySince(pod); ok {
+			counts.ready++
 		}
-		counts.ready++
-		at := since.Add(time.Duration(minReadySeconds) * time.Second)
-		if minReadySeconds == 0 || !at.After(now) {
+		if d.available(pod, minReadySeconds, now) {
 			counts.available++
-		} else {
-			d.by(at)
 		}
 	}
 	return counts
+}
+
+// available reports whether a Pod is available.
+func (d *decision) available(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
+	since, ok := readySince(pod)
+	if !ok {
+		return false
+	}
+	at := since.Add(time.Duration(minReadySeconds) * time.Second)
+	if minReadySeconds > 0 && now.Before(at) {
+		d.by(at)
+		return false
+	}
+	return true
 }
 
 // newPod returns a Pod of a template. Its name begins with a prefix.
