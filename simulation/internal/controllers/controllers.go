@@ -6,7 +6,9 @@ import (
 	"log"
 	"sync"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +19,13 @@ type Options struct {
 	// Behavior says what becomes of a Pod on a node. It is asked at each look at the Pod and answers the same until
 	// [Controllers.Refresh] is called. Nil is the zero Behavior for all Pods.
 	Behavior func(pod *corev1.Pod) Behavior
+	// Metric returns what a metric of an autoscaler is: its percentage for a target of utilization, else its value or
+	// average value; ok is false if it is not known. As Behavior, it answers the same until Refresh is called, but for
+	// 15 seconds after a change of scale. Nil knows no metric.
+	Metric func(a *autoscalingv2.HorizontalPodAutoscaler, spec autoscalingv2.MetricSpec) (is apiresource.Quantity, ok bool)
+	// Authority is the bundle that is injected where an annotation names a certificate of cert-manager that has no
+	// Secret. Nil injects nothing there.
+	Authority []byte
 	// Nodes are the names of nodes to create if there are none. Nil stands for one of the name "node-1".
 	Nodes []string
 	// Failed is told of requests that failed for other reasons than that the object has changed meanwhile. They are
@@ -80,8 +89,10 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 // all returns the controllers in the order in which they look at an object.
 func all(options Options) []*controller {
 	return []*controller{
-		garbageCollector(), namespaces(), deployments(), replicaSets(), statefulSets(),
-		daemonSets(), jobs(), cronJobs(), claims(), volumes(), loadBalancers(), endpointSlices(), scheduler(options), kubelet(options),
+		garbageCollector(), namespaces(),
+		deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
+		claims(), volumes(), loadBalancers(), endpointSlices(), injectors(options),
+		scheduler(options), kubelet(options),
 	}
 }
 
