@@ -135,5 +135,7 @@ func DropOwners(obj metav1.Object, uids ...types.UID) {
 
 // RemoveFinalizer removes a finalizer.
 func RemoveFinalizer(obj metav1.Object, finalizer string) {
-	obj.SetFinalizers(slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer }))
+	obj.SetFinalizers(slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
+		return f == finalizer
+	}))
 }

@@ -26,8 +26,8 @@ const (
 )
 
 // autoscalers scales Deployments, ReplicaSets and StatefulSets. See "Horizontal Pod Autoscaling" in the Kubernetes
-// documentation. Here the stabilization window begins with the last change of scale, and policies of the behavior are not
-// honored.
+// documentation. Here the stabilization window begins with the last change of scale, and policies of the behavior are
+// not honored.
 func autoscalers(options Options) *controller {
 	metric := options.Metric
 	if metric == nil {
@@ -81,10 +81,10 @@ func decideAutoscaler(
 	if !ok {
 		set(autoscalingv2.AbleToScale, false, "FailedGetScale",
 			"the HPA controller was unable to get the target's current scale: "+a.Spec.ScaleTargetRef.Name+" not found")
-		d.add(changed(updateStatus, next, a)...)
-		return d
+		return decision{writes: changed(updateStatus, next, a)}
 	}
-	set(autoscalingv2.AbleToScale, true, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+	set(autoscalingv2.AbleToScale, true, "SucceededGetScale",
+		"the HPA controller was able to get the target's current scale")
 	s.CurrentReplicas, s.CurrentMetrics = current, nil
 	wanted, known := int32(0), false
 	for i, metric := range a.Spec.Metrics {
@@ -96,15 +96,17 @@ func decideAutoscaler(
 	}
 	switch {
 	case spec == 0:
-		set(autoscalingv2.ScalingActive, false, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
+		set(autoscalingv2.ScalingActive, false, "ScalingDisabled",
+			"scaling is disabled since the replica count of the target is zero")
 		s.DesiredReplicas = 0
-		d.add(changed(updateStatus, next, a)...)
-		return d
+		return decision{writes: changed(updateStatus, next, a)}
 	case !known:
-		set(autoscalingv2.ScalingActive, false, "FailedGetResourceMetric", "the HPA was unable to compute the replica count")
+		set(autoscalingv2.ScalingActive, false, "FailedGetResourceMetric",
+			"the HPA was unable to compute the replica count")
 		wanted = spec
 	default:
-		set(autoscalingv2.ScalingActive, true, "ValidMetricFound", "the HPA was able to successfully calculate a replica count")
+		set(autoscalingv2.ScalingActive, true, "ValidMetricFound",
+			"the HPA was able to successfully calculate a replica count")
 	}
 	wanted = bounded(a, wanted, known, set)
 	if at := settled(a, now); wanted < spec && known && now.Before(at) {
@@ -113,14 +115,13 @@ func decideAutoscaler(
 		d.by(at)
 		wanted = spec
 	}
-	s.DesiredReplicas = wanted
-	if wanted != spec {
+	if s.DesiredReplicas = wanted; wanted != spec {
 		set(autoscalingv2.AbleToScale, true, "SucceededRescale",
 			fmt.Sprintf("the HPA controller was able to update the target scale to %d", wanted))
 		s.LastScaleTime = new(metav1.NewTime(now))
 		d.add(write{verb: scale, object: target, replicas: wanted})
-		d.by(now.Add(period))
-	} else if last := a.Status.LastScaleTime; last != nil && now.Before(last.Add(period)) {
+	}
+	if last := s.LastScaleTime; last != nil && now.Before(last.Add(period)) {
 		d.by(last.Add(period))
 	}
 	d.add(changed(updateStatus, next, a)...)
@@ -209,7 +210,8 @@ func bounded(
 			"the desired replica count is less than the minimum replica count")
 		return minimum
 	case known:
-		set(autoscalingv2.ScalingLimited, false, "DesiredWithinRange", "the desired count is within the acceptable range")
+		set(autoscalingv2.ScalingLimited, false, "DesiredWithinRange",
+			"the desired count is within the acceptable range")
 	}
 	return wanted
 }
@@ -233,7 +235,9 @@ func setAutoscalerCondition(
 	c := autoscalingv2.HorizontalPodAutoscalerCondition{
 		Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
 	}
-	i := slices.IndexFunc(s.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return c.Type == kind })
+	i := slices.IndexFunc(s.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+		return c.Type == kind
+	})
 	if i < 0 {
 		s.Conditions = append(s.Conditions, c)
 		return

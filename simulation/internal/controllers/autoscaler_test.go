@@ -23,8 +23,10 @@ func TestAutoscaler(t *testing.T) {
 		c.create(d)
 		a := &autoscalingv2.HorizontalPodAutoscaler{
 			ObjectMeta: meta("a"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"},
-				MinReplicas:    ptr.To(int32(1)), MaxReplicas: 5,
+				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
+					APIVersion: "apps/v1", Kind: "Deployment", Name: "a",
+				},
+				MinReplicas: ptr.To(int32(1)), MaxReplicas: 5,
 				Metrics: []autoscalingv2.MetricSpec{{
 					Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
 						Name: corev1.ResourceCPU,

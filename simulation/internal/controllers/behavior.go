@@ -3,8 +3,8 @@ package controllers
 import "time"
 
 // Behavior is what becomes of a Pod on a node. All its containers behave alike. Times are in whole seconds, because so
-// are those in a status. The zero value is a Pod that runs and is ready at once, and whose containers end with success at
-// once if the Pod is not to be restarted always, as that of a Job.
+// are those in a status. The zero value is a Pod that runs and is ready at once, and whose containers end with success
+// at once if the Pod is not to be restarted always, as that of a Job.
 type Behavior struct {
 	// Unschedulable, if not empty, says why there is no node for the Pod.
 	Unschedulable string

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The annotations and finalizers of claims and volumes, see "Persistent Volumes" and "Well-Known Labels, Annotations and
-// Taints" in the Kubernetes documentation.
+// The annotations and finalizers of claims and volumes, see "Persistent Volumes" and "Well-Known Labels, Annotations
+// and Taints" in the Kubernetes documentation.
 const (
 	boundAnnotation        = "pv.kubernetes.io/bind-completed"
 	byControllerAnnotation = "pv.kubernetes.io/bound-by-controller"

@@ -102,7 +102,8 @@ func TestService(t *testing.T) {
 			c.Helper()
 			slices := &discoveryv1.EndpointSliceList{}
 			c.must(c.List(c.ctx, slices))
-			if len(slices.Items) != 1 || len(slices.Items[0].Endpoints) != want || *slices.Items[0].Ports[0].Port != 8080 {
+			if len(slices.Items) != 1 || len(slices.Items[0].Endpoints) != want ||
+				*slices.Items[0].Ports[0].Port != 8080 {
 				c.Fatalf("the slices are %v", slices.Items)
 			}
 			for _, endpoint := range slices.Items[0].Endpoints {

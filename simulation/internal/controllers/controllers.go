@@ -22,7 +22,9 @@ type Options struct {
 	// Metric returns what a metric of an autoscaler is: its percentage for a target of utilization, else its value or
 	// average value; ok is false if it is not known. As Behavior, it answers the same until Refresh is called, but for
 	// 15 seconds after a change of scale. Nil knows no metric.
-	Metric func(a *autoscalingv2.HorizontalPodAutoscaler, spec autoscalingv2.MetricSpec) (is apiresource.Quantity, ok bool)
+	Metric func(
+		a *autoscalingv2.HorizontalPodAutoscaler, spec autoscalingv2.MetricSpec,
+	) (is apiresource.Quantity, ok bool)
 	// Authority is the bundle that is injected where an annotation names a certificate of cert-manager that has no
 	// Secret. Nil injects nothing there.
 	Authority []byte

@@ -68,7 +68,8 @@ func decideDaemonSet(set *appsv1.DaemonSet, nodes []*corev1.Node, pods []*corev1
 		_, ready := readySince(pod)
 		status.CurrentNumberScheduled++
 		status.NumberReady += int32(yes(ready))
-		status.NumberAvailable += int32(yes(pod.DeletionTimestamp == nil && d.available(pod, set.Spec.MinReadySeconds, now)))
+		available := pod.DeletionTimestamp == nil && d.available(pod, set.Spec.MinReadySeconds, now)
+		status.NumberAvailable += int32(yes(available))
 		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] == hash {
 			status.UpdatedNumberScheduled++
 		} else if pod.DeletionTimestamp == nil {

@@ -32,14 +32,15 @@ func deployments() *controller {
 		name: "kube-controller-manager", kinds: []schema.GroupKind{deploymentKind},
 		decide: func(v *view, _ key, obj client.Object, now time.Time) decision {
 			d := obj.(*appsv1.Deployment)
-			sets := list[*appsv1.ReplicaSet](v, replicaSetKind, d.Namespace)
+			sets := orphans[*appsv1.ReplicaSet](v, replicaSetKind, d.Namespace)
 			if adopted := adopt(d, deploymentVersion, d.Spec.Selector, sets); len(adopted) > 0 {
 				return decision{writes: adopted}
 			}
 			r := newRollout(d, controlled[*appsv1.ReplicaSet](v, d))
 			for _, old := range r.old {
+				pods := controlled[*corev1.Pod](v, old)
 				r.oldRunning = r.oldRunning ||
-					slices.ContainsFunc(controlled[*corev1.Pod](v, old), func(p *corev1.Pod) bool { return !isFinished(p) })
+					slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !isFinished(p) })
 			}
 			return r.decide(now)
 		},

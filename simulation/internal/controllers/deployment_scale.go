@@ -111,8 +111,8 @@ func (r rollout) recreate() []write {
 	return r.scaleTo(r.current, replicasOf(r.Spec.Replicas))
 }
 
-// roll takes a step of a rolling update: the new ReplicaSet grows as far as maxSurge lets it, then the old ones shrink as
-// far as maxUnavailable lets them, those Pods first that are not available anyway.
+// roll takes a step of a rolling update: the new ReplicaSet grows as far as maxSurge lets it, then the old ones shrink
+// as far as maxUnavailable lets them, those Pods first that are not available anyway.
 func (r rollout) roll() []write {
 	surge, unavailable := r.limits()
 	desired := replicasOf(r.Spec.Replicas)

@@ -42,8 +42,9 @@ func (c cluster) expect(d *appsv1.Deployment, want appsv1.DeploymentStatus, avai
 	c.Helper()
 	c.get(d)
 	got := d.Status
-	if got.ObservedGeneration != d.Generation || got.Replicas != want.Replicas || got.UpdatedReplicas != want.UpdatedReplicas ||
-		got.ReadyReplicas != want.ReadyReplicas || got.AvailableReplicas != want.AvailableReplicas ||
+	if got.ObservedGeneration != d.Generation || got.Replicas != want.Replicas ||
+		got.UpdatedReplicas != want.UpdatedReplicas || got.ReadyReplicas != want.ReadyReplicas ||
+		got.AvailableReplicas != want.AvailableReplicas ||
 		got.UnavailableReplicas != want.UnavailableReplicas {
 		c.Errorf("the status is %+v, not %+v", got, want)
 	}
@@ -116,8 +117,8 @@ func (c cluster) replicaSets() []appsv1.ReplicaSet {
 	return list.Items
 }
 
-// watchLimits looks at the Pods of a Deployment each tenth of a second: there are no more than a maximum, and no less are
-// ready than a minimum.
+// watchLimits looks at the Pods of a Deployment each tenth of a second: there are no more than a maximum, and no less
+// are ready than a minimum.
 func (c cluster) watchLimits(d *appsv1.Deployment, maximum, minimum int, period time.Duration) {
 	c.Helper()
 	most := 0

@@ -134,20 +134,27 @@ func (j *jobRun) indexed() bool {
 // in the Kubernetes documentation.
 func (j *jobRun) end(d *decision, next *batchv1.Job) end {
 	limit := ptr.Deref(j.Spec.BackoffLimit, 6)
-	restarted := j.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && j.restarts > 0 && j.restarts >= limit
+	restarted := j.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure &&
+		j.restarts > 0 && j.restarts >= limit
 	if next.Status.Failed > limit || restarted {
-		return end{batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"}
+		return end{
+			batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit",
+		}
 	}
 	if seconds := j.Spec.ActiveDeadlineSeconds; seconds != nil && next.Status.StartTime != nil {
 		at := next.Status.StartTime.Add(time.Duration(*seconds) * time.Second)
 		if !j.now.Before(at) {
-			return end{batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline"}
+			return end{
+				batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline",
+			}
 		}
 		d.by(at)
 	}
 	enough := j.Spec.Completions != nil && next.Status.Succeeded >= *j.Spec.Completions
 	if enough || j.Spec.Completions == nil && next.Status.Succeeded > 0 && len(j.active) == 0 {
-		return end{batchv1.JobComplete, batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods"}
+		return end{
+			batchv1.JobComplete, batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods",
+		}
 	}
 	return end{}
 }

@@ -49,7 +49,8 @@ var typed = map[schema.GroupKind]string{
 	autoscalerKind: "v2", definitionKind: "v1", validatingKind: "v1", mutatingKind: "v1",
 }
 
-// scheme has the types of the typed kinds. That of k8s.io/client-go is not used, because operators add their kinds to it.
+// scheme has the types of the typed kinds. That of k8s.io/client-go is not used, because operators add their kinds to
+// it.
 var scheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))

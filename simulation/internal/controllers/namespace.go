@@ -107,7 +107,8 @@ func setNamespaceConditions(status *corev1.NamespaceStatus, all []content, now t
 	var left []string
 	finalizers := map[string]int{}
 	for _, c := range all {
-		left = append(left, fmt.Sprintf("%s.%s has %d resource instances", c.resource.Resource, c.resource.Group, len(c.objects)))
+		left = append(left,
+			fmt.Sprintf("%s.%s has %d resource instances", c.resource.Resource, c.resource.Group, len(c.objects)))
 		for _, obj := range c.objects {
 			for _, finalizer := range obj.GetFinalizers() {
 				finalizers[finalizer]++

@@ -253,7 +253,9 @@ func setPodConditions(pod *corev1.Pod, now time.Time) {
 	}
 	ready := len(unready) == 0
 	set(corev1.PodReadyToStartContainers, status.PodIP != "" && !isFinished(pod), "", "")
-	initialized := !slices.ContainsFunc(status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return !c.Ready })
+	initialized := !slices.ContainsFunc(status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return !c.Ready
+	})
 	set(corev1.PodInitialized, initialized, "ContainersNotInitialized", "")
 	set(corev1.ContainersReady, ready, reason, message)
 	gates := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
@@ -270,7 +272,8 @@ func setPodConditions(pod *corev1.Pod, now time.Time) {
 
 // setPodCondition sets a condition.
 func setPodCondition(
-	s *corev1.PodStatus, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, now time.Time,
+	s *corev1.PodStatus, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string,
+	now time.Time,
 ) {
 	c := corev1.PodCondition{
 		Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),

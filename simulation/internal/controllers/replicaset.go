@@ -19,7 +19,7 @@ func replicaSets() *controller {
 		name: "kube-controller-manager", kinds: []schema.GroupKind{replicaSetKind},
 		decide: func(v *view, _ key, obj client.Object, now time.Time) decision {
 			set := obj.(*appsv1.ReplicaSet)
-			pods := list[*corev1.Pod](v, podKind, set.Namespace)
+			pods := orphans[*corev1.Pod](v, podKind, set.Namespace)
 			if adopted := adopt(set, replicaSetVersion, set.Spec.Selector, pods); len(adopted) > 0 {
 				return decision{writes: adopted}
 			}

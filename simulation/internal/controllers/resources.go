@@ -57,7 +57,8 @@ func newMapper(resources []resource) meta.RESTMapper {
 			scope = meta.RESTScopeNamespace
 		}
 		if typed[r.groupKind()] == r.Version {
-			mapper.AddSpecific(r.groupKind().WithVersion(r.Version), r.GroupVersionResource, r.GroupVersionResource, scope)
+			gvk := r.groupKind().WithVersion(r.Version)
+			mapper.AddSpecific(gvk, r.GroupVersionResource, r.GroupVersionResource, scope)
 		}
 	}
 	return mapper
@@ -65,9 +66,10 @@ func newMapper(resources []resource) meta.RESTMapper {
 
 // defined returns the resource of a definition; ok is false if it is not served, or not any more.
 func defined(d *apiextensionsv1.CustomResourceDefinition) (r resource, ok bool) {
-	established := slices.ContainsFunc(d.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	})
+	established := false
+	for _, c := range d.Status.Conditions {
+		established = established || c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	}
 	for _, version := range d.Spec.Versions {
 		if !version.Served || !established {
 			continue

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reaction is the time from a change to the look at it. It is virtual in a bubble: all that watches say about changes of
-// the same moment is known when it has passed, so that the order of looks does not depend on that of goroutines.
+// reaction is the time from a change to the look at it. It is virtual in a bubble: all that watches say about changes
+// of the same moment is known when it has passed, so that the order of looks does not depend on that of goroutines.
 const reaction = 5 * time.Millisecond
 
 // retries are the shortest and the longest time after which something that failed is tried again.
@@ -83,7 +83,7 @@ func (r *runner) unwatch(kind schema.GroupKind) {
 	}
 	delete(r.stops, kind)
 	delete(r.resources, kind)
-	delete(r.view.tables, kind)
+	r.view.forget(kind)
 }
 
 // sync waits until the view has all objects.
@@ -164,10 +164,11 @@ func (r *runner) carryOut(ctx context.Context, i item, d decision) error {
 	return nil
 }
 
-// retry has a look that failed done again later. What is refused because its namespace ends is not tried again, and what
-// was not current is looked at soon.
+// retry has a look that failed done again later. What concerns an object that is gone, or is refused because its
+// namespace ends, is not tried again.
 func (r *runner) retry(i item, err error) {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || errors.Is(err, context.Canceled) {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) ||
+		errors.Is(err, context.Canceled) {
 		return
 	}
 	// The reason of these is a change that is not in the view yet.
@@ -286,7 +287,8 @@ func (r *runner) enqueueDue(now time.Time) {
 		}
 	}
 	slices.SortFunc(due, func(a, b item) int {
-		return cmp.Or(r.due[a].Compare(r.due[b]), compareKeys(a.key, b.key), cmp.Compare(a.controller.name, b.controller.name))
+		return cmp.Or(r.due[a].Compare(r.due[b]), compareKeys(a.key, b.key),
+			slices.Index(r.controllers, a.controller)-slices.Index(r.controllers, b.controller))
 	})
 	for _, i := range due {
 		r.enqueue(i)

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// balancerFinalizer keeps a Service until its load balancer is gone, see "Service: Garbage collecting load balancers" in
-// the Kubernetes documentation.
+// balancerFinalizer keeps a Service until its load balancer is gone, see "Service: Garbage collecting load balancers"
+// in the Kubernetes documentation.
 const balancerFinalizer = "service.kubernetes.io/load-balancer-cleanup"
 
 // loadBalancers gives Services of the type LoadBalancer an address. See "Service: type LoadBalancer" in the Kubernetes

@@ -26,8 +26,8 @@ func statefulSets() *controller {
 		name: "kube-controller-manager", kinds: []schema.GroupKind{statefulKind},
 		decide: func(v *view, _ key, obj client.Object, now time.Time) decision {
 			set := obj.(*appsv1.StatefulSet)
-			if adopted := adopt(set, statefulVersion, set.Spec.Selector,
-				list[*corev1.Pod](v, podKind, set.Namespace)); len(adopted) > 0 {
+			pods := orphans[*corev1.Pod](v, podKind, set.Namespace)
+			if adopted := adopt(set, statefulVersion, set.Spec.Selector, pods); len(adopted) > 0 {
 				return decision{writes: adopted}
 			}
 			s := newStateful(set, controlled[*appsv1.ControllerRevision](v, set), controlled[*corev1.Pod](v, set))
@@ -152,8 +152,8 @@ func (s stateful) current() string {
 }
 
 // step creates and deletes Pods: in the order of their ordinals, each when those before it are available, unless the
-// policy is Parallel. See "Deployment and Scaling Guarantees" and "Update strategies" in "StatefulSets" of the Kubernetes
-// documentation.
+// policy is Parallel. See "Deployment and Scaling Guarantees" and "Update strategies" in "StatefulSets" of the
+// Kubernetes documentation.
 func (s stateful) step(d *decision, now time.Time) []write {
 	ordered := s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	var writes []write
@@ -229,21 +229,25 @@ func (s stateful) create(ordinal int) []write {
 		pod.Spec.Volumes = append(slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 			return v.Name == template.Name
 		}), volume)
-		if s.claims[claim] {
-			continue
+		if !s.claims[claim] {
+			writes = append(writes, write{verb: create, object: s.claim(&template, claim)})
 		}
-		labels := maps.Clone(template.Labels)
-		for name, value := range s.Spec.Selector.MatchLabels {
-			labels = with(labels, name, value)
-		}
-		writes = append(writes, write{verb: create, object: &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: s.Namespace, Name: claim, Labels: labels, Annotations: maps.Clone(template.Annotations),
-			},
-			Spec: *template.Spec.DeepCopy(),
-		}})
 	}
 	return append(writes, write{verb: create, object: pod})
+}
+
+// claim returns a claim of a template.
+func (s stateful) claim(template *corev1.PersistentVolumeClaim, name string) *corev1.PersistentVolumeClaim {
+	labels := maps.Clone(template.Labels)
+	for name, value := range s.Spec.Selector.MatchLabels {
+		labels = with(labels, name, value)
+	}
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: name, Labels: labels, Annotations: maps.Clone(template.Annotations),
+		},
+		Spec: *template.Spec.DeepCopy(),
+	}
 }
 
 // templateOf returns the template that a revision has, nil if it has none.

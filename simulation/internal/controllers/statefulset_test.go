@@ -63,8 +63,9 @@ func TestStatefulSet(t *testing.T) {
 		c.tells("a-0=a:1! a-1=a:1! a-2=a:1!")
 		c.get(set)
 		first := set.Status.CurrentRevision
-		if s := set.Status; s.Replicas != 3 || s.ReadyReplicas != 3 || s.AvailableReplicas != 3 || s.CurrentReplicas != 3 ||
-			s.UpdatedReplicas != 3 || s.UpdateRevision != first || s.ObservedGeneration != set.Generation {
+		if s := set.Status; s.Replicas != 3 || s.ReadyReplicas != 3 || s.AvailableReplicas != 3 ||
+			s.CurrentReplicas != 3 || s.UpdatedReplicas != 3 ||
+			s.UpdateRevision != first || s.ObservedGeneration != set.Generation {
 			t.Errorf("the status is %+v", s)
 		}
 		c.idle()
@@ -116,8 +117,9 @@ func TestDaemonSet(t *testing.T) {
 		status := func(want int32) {
 			c.Helper()
 			c.get(set)
-			if s := set.Status; s.DesiredNumberScheduled != want || s.CurrentNumberScheduled != want || s.NumberReady != want ||
-				s.NumberAvailable != want || s.UpdatedNumberScheduled != want || s.NumberMisscheduled != 0 ||
+			if s := set.Status; s.DesiredNumberScheduled != want || s.CurrentNumberScheduled != want ||
+				s.NumberReady != want || s.NumberAvailable != want ||
+				s.UpdatedNumberScheduled != want || s.NumberMisscheduled != 0 ||
 				s.NumberUnavailable != 0 || s.ObservedGeneration != set.Generation {
 				c.Errorf("the status is %+v", s)
 			}

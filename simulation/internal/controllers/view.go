@@ -29,6 +29,8 @@ type view struct {
 	tables map[schema.GroupKind]*table
 	// owned are the objects with an owner reference to a UID.
 	owned map[types.UID]map[key]bool
+	// uncontrolled are the objects that have no controller.
+	uncontrolled map[schema.GroupKind]map[key]bool
 }
 
 // table has the objects of a kind by namespace and name.
@@ -42,7 +44,18 @@ type table struct {
 }
 
 func newView() *view {
-	return &view{tables: map[schema.GroupKind]*table{}, owned: map[types.UID]map[key]bool{}}
+	return &view{
+		tables: map[schema.GroupKind]*table{}, owned: map[types.UID]map[key]bool{},
+		uncontrolled: map[schema.GroupKind]map[key]bool{},
+	}
+}
+
+// forget forgets a kind.
+func (v *view) forget(kind schema.GroupKind) {
+	for _, k := range v.keys(kind, "") {
+		v.disown(k, v.find(k))
+	}
+	delete(v.tables, kind)
 }
 
 func (v *view) find(k key) client.Object {
@@ -70,6 +83,12 @@ func (v *view) put(k key, obj client.Object) (old client.Object, changed bool) {
 		t.objects[k.namespace] = map[string]client.Object{}
 	}
 	t.objects[k.namespace][k.name] = obj
+	if metav1.GetControllerOfNoCopy(obj) == nil {
+		if v.uncontrolled[k.GroupKind] == nil {
+			v.uncontrolled[k.GroupKind] = map[key]bool{}
+		}
+		v.uncontrolled[k.GroupKind][k] = true
+	}
 	for _, reference := range obj.GetOwnerReferences() {
 		if v.owned[reference.UID] == nil {
 			v.owned[reference.UID] = map[key]bool{}
@@ -101,7 +120,9 @@ func (v *view) markDeleted(k key, uid types.UID) {
 	v.tables[k.GroupKind].objects[k.namespace][k.name] = obj
 }
 
+// disown forgets the owners of an object.
 func (v *view) disown(k key, obj client.Object) {
+	delete(v.uncontrolled[k.GroupKind], k)
 	for _, reference := range obj.GetOwnerReferences() {
 		delete(v.owned[reference.UID], k)
 		if len(v.owned[reference.UID]) == 0 {
@@ -110,7 +131,7 @@ func (v *view) disown(k key, obj client.Object) {
 	}
 }
 
-// newer reports whether an object is of a higher revision than another one. The revisions of a cluster are of one order.
+// newer reports whether an object is of a higher revision than another one. All revisions of a cluster have one order.
 func newer(a, b client.Object) bool {
 	return compareRevisions(a.GetResourceVersion(), b.GetResourceVersion()) > 0
 }
@@ -172,6 +193,17 @@ func list[T client.Object](v *view, kind schema.GroupKind, namespace string) []T
 func get[T client.Object](v *view, kind schema.GroupKind, namespace, name string) (obj T, ok bool) {
 	obj, ok = v.find(key{kind, namespace, name}).(T)
 	return obj, ok
+}
+
+// orphans returns the objects of a kind in a namespace that have no controller.
+func orphans[T client.Object](v *view, kind schema.GroupKind, namespace string) []T {
+	var all []T
+	for _, k := range slices.SortedFunc(maps.Keys(v.uncontrolled[kind]), compareKeys) {
+		if obj, ok := v.find(k).(T); ok && k.namespace == namespace {
+			all = append(all, obj)
+		}
+	}
+	return all
 }
 
 // controlled returns the objects of a type whose controller an object is.

@@ -67,8 +67,10 @@ func (d *decision) available(pod *corev1.Pod, minReadySeconds int32, now time.Ti
 }
 
 // newPod returns a Pod of a template. Its name begins with a prefix.
-func newPod(template *corev1.PodTemplateSpec, owner client.Object, kind schema.GroupVersionKind, prefix string) *corev1.Pod {
-	pod := &corev1.Pod{
+func newPod(
+	template *corev1.PodTemplateSpec, owner client.Object, kind schema.GroupVersionKind, prefix string,
+) *corev1.Pod {
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: prefix, Namespace: owner.GetNamespace(),
 			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
@@ -77,7 +79,6 @@ func newPod(template *corev1.PodTemplateSpec, owner client.Object, kind schema.G
 		},
 		Spec: *template.Spec.DeepCopy(),
 	}
-	return pod
 }
 
 // hashOf returns a hash of a template that is fit for names and labels.
@@ -102,9 +103,9 @@ func with(m map[string]string, name, value string) map[string]string {
 	return m
 }
 
-// surplus returns the Pods to delete of some that are too many. Those that serve least go first: not on a node, pending,
-// not ready, of lower deletion cost, and then the youngest. See "ReplicaSet: Scaling a ReplicaSet" in the Kubernetes
-// documentation.
+// surplus returns the Pods to delete of some that are too many. Those that serve least go first: not on a node,
+// pending, not ready, of lower deletion cost, and then the youngest. See "ReplicaSet: Scaling a ReplicaSet" in the
+// Kubernetes documentation.
 func surplus(pods []*corev1.Pod, n int) []*corev1.Pod {
 	sorted := slices.Clone(pods)
 	slices.SortStableFunc(sorted, func(a, b *corev1.Pod) int {
