@@ -5,10 +5,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/testenv/garbage"
 	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
 
@@ -40,108 +39,54 @@ func (s *Store) CollectGarbage() (changed bool) {
 
 // collect does what is due for one object. The caller holds the lock.
 func (s *Store) collect(r *record) {
-	terminating := r.object.GetDeletionTimestamp() != nil
-	finalizers := r.object.GetFinalizers()
-	switch {
-	case terminating && slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
+	todo := garbage.Decide(r.object,
+		func(reference metav1.OwnerReference) garbage.State { return s.ownerState(r, reference) },
+		func() []metav1.Object { return objectsOf(s.dependents(r)) })
+	if todo.Orphan {
 		for _, dependent := range s.dependents(r) {
-			s.change(dependent, func(obj client.Object) { dropOwners(obj, r.object.GetUID()) })
+			s.change(dependent, func(obj client.Object) { garbage.DropOwners(obj, r.object.GetUID()) })
 		}
-		s.removeFinalizer(r, metav1.FinalizerOrphanDependents)
-	case deletesDependents(r):
-		blocked := slices.ContainsFunc(s.dependents(r), func(d *record) bool { return blocks(d, r) })
-		if !blocked {
-			s.removeFinalizer(r, metav1.FinalizerDeleteDependents)
-		}
-	case !terminating:
-		s.collectDependent(r)
+	}
+	if todo.RemoveFinalizer != "" {
+		s.removeFinalizer(r, todo.RemoveFinalizer)
+	}
+	if len(todo.DropOwners) > 0 {
+		s.change(r, func(obj client.Object) { garbage.DropOwners(obj, todo.DropOwners...) })
+	}
+	if todo.Unblock {
+		s.change(r, func(obj client.Object) { garbage.Unblock(obj) })
+	}
+	if todo.Delete != "" {
+		s.deleteGarbage(r, todo.Delete)
 	}
 }
 
-// owners are the owner references of an object by what became of the owners.
-type owners struct {
-	// solid is how many are there. Gone are those that are not; waiting those that are deleted in the foreground.
-	solid         int
-	gone, waiting []types.UID
-	// unknown is set if one cannot be looked up.
-	unknown bool
+func objectsOf(records []*record) []metav1.Object {
+	objects := make([]metav1.Object, len(records))
+	for i, r := range records {
+		objects[i] = r.object
+	}
+	return objects
 }
 
-// collectDependent deletes an object that has no owner any more, or drops the references to those that are gone. The
-// caller holds the lock.
-func (s *Store) collectDependent(r *record) {
-	references := r.object.GetOwnerReferences()
-	if len(references) == 0 {
-		return
+// ownerState looks up an owner of an object, in its own namespace if the owner is in one.
+func (s *Store) ownerState(r *record, reference metav1.OwnerReference) garbage.State {
+	kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)
+	served, err := s.resource(kind)
+	if err != nil || served.scope == registry.Namespaced && r.namespace == "" {
+		return garbage.Unknown
 	}
-	found := s.ownersOf(r, references)
-	lost := slices.Concat(found.gone, found.waiting)
+	owner := s.state.find(Key{kind.GroupKind(), served.namespace(r.namespace), reference.Name})
+	if owner == nil && served.scope == registry.AnyScope {
+		owner = s.state.find(Key{kind.GroupKind(), "", reference.Name})
+	}
 	switch {
-	case found.unknown || len(lost) == 0:
-	case found.solid > 0:
-		s.change(r, func(obj client.Object) { dropOwners(obj, lost...) })
-	default:
-		policy := s.policy(r, found)
-		if policy == metav1.DeletePropagationForeground && slices.ContainsFunc(s.dependents(r), deletesDependents) {
-			s.change(r, unblock) // Otherwise owners in a circle would wait for each other.
-		}
-		s.deleteGarbage(r, policy)
+	case owner == nil || owner.object.GetUID() != reference.UID:
+		return garbage.Gone
+	case garbage.DeletesDependents(owner.object):
+		return garbage.Waiting
 	}
-}
-
-// deletesDependents reports whether an object waits for its dependents to be deleted.
-func deletesDependents(r *record) bool {
-	return r.object.GetDeletionTimestamp() != nil &&
-		slices.Contains(r.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
-}
-
-// unblock lets no owner wait for an object.
-func unblock(obj client.Object) {
-	references := slices.Clone(obj.GetOwnerReferences())
-	for i := range references {
-		references[i].BlockOwnerDeletion = new(false)
-	}
-	obj.SetOwnerReferences(references)
-}
-
-// policy is how an object is deleted that has no owner any more.
-func (s *Store) policy(r *record, found owners) metav1.DeletionPropagation {
-	finalizers := r.object.GetFinalizers()
-	switch {
-	case len(found.waiting) > 0 && len(s.dependents(r)) > 0:
-		return metav1.DeletePropagationForeground
-	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
-		return metav1.DeletePropagationOrphan
-	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
-		return metav1.DeletePropagationForeground
-	}
-	return metav1.DeletePropagationBackground
-}
-
-// ownersOf looks up the owners of an object, in its own namespace if they are in one.
-func (s *Store) ownersOf(r *record, references []metav1.OwnerReference) owners {
-	var found owners
-	for _, reference := range references {
-		kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)
-		served, err := s.resource(kind)
-		if err != nil || reference.UID == "" || served.scope == registry.Namespaced && r.namespace == "" {
-			found.unknown = true
-			continue
-		}
-		owner := s.state.find(Key{kind.GroupKind(), served.namespace(r.namespace), reference.Name})
-		if owner == nil && served.scope == registry.AnyScope {
-			owner = s.state.find(Key{kind.GroupKind(), "", reference.Name})
-		}
-		switch {
-		case owner == nil || owner.object.GetUID() != reference.UID:
-			found.gone = append(found.gone, reference.UID)
-		case deletesDependents(owner):
-			found.waiting = append(found.waiting, reference.UID)
-		default:
-			found.solid++
-		}
-	}
-	return found
+	return garbage.Solid
 }
 
 // dependents returns the objects with an owner reference to an object.
@@ -149,7 +94,7 @@ func (s *Store) dependents(owner *record) []*record {
 	var dependents []*record
 	for _, kind := range s.state.kinds() {
 		for _, r := range s.state.tables[kind] {
-			if (owner.namespace == "" || r.namespace == owner.namespace) && refers(r, owner) != nil {
+			if (owner.namespace == "" || r.namespace == owner.namespace) && refers(r, owner) {
 				dependents = append(dependents, r)
 			}
 		}
@@ -157,38 +102,15 @@ func (s *Store) dependents(owner *record) []*record {
 	return dependents
 }
 
-// refers returns the reference of an object to an owner, nil if there is none.
-func refers(r, owner *record) *metav1.OwnerReference {
-	for _, reference := range r.object.GetOwnerReferences() {
-		if reference.UID == owner.object.GetUID() {
-			return &reference
-		}
-	}
-	return nil
-}
-
-// blocks reports whether a dependent keeps its owner from being removed.
-func blocks(r, owner *record) bool {
-	reference := refers(r, owner)
-	return reference != nil && ptr.Deref(reference.BlockOwnerDeletion, false)
-}
-
-func dropOwners(obj client.Object, uids ...types.UID) {
-	kept := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), func(r metav1.OwnerReference) bool {
-		return slices.Contains(uids, r.UID)
+// refers reports whether an object has a reference to an owner.
+func refers(r, owner *record) bool {
+	return slices.ContainsFunc(r.object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
+		return reference.UID == owner.object.GetUID()
 	})
-	if len(kept) == 0 {
-		kept = nil
-	}
-	obj.SetOwnerReferences(kept)
 }
 
 func (s *Store) removeFinalizer(r *record, finalizer string) {
-	s.change(r, func(obj client.Object) {
-		obj.SetFinalizers(slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
-			return f == finalizer
-		}))
-	})
+	s.change(r, func(obj client.Object) { garbage.RemoveFinalizer(obj, finalizer) })
 }
 
 // change changes an object as the control plane does. An object that a change would make invalid stays as it is. The
