@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/internal/testenv/jsondiff"
 )
 
 // report collects how an end differs from that of a run without a fault.
@@ -98,12 +100,12 @@ func (r *report) deeds(name string, got, want *deeds) {
 
 func (r *report) fields(key objectKey, got, want map[string]any) {
 	name := key.String()
-	for _, d := range diff("", got, want) {
+	for _, d := range jsondiff.Diff(got, want) {
 		line := d.String()
 		if key.Kind == (schema.GroupKind{Kind: "Secret"}) {
-			line = d.path + " differs"
+			line = d.Path + " differs"
 		}
-		r.add(name, d.path, name+": "+line)
+		r.add(name, d.Path, name+": "+line)
 	}
 }
 
@@ -138,9 +140,9 @@ func (r *report) externals(gotEnd, wantEnd *end) {
 	got, want := gotEnd.decodedExternals(), wantEnd.decodedExternals()
 	names := externalNames(want)
 	for i := range min(len(got), len(want)) {
-		for _, d := range diff("", got[i], want[i]) {
-			d.path = cmp.Or(d.path, "the end")
-			r.add(names[i], d.path, names[i]+": "+d.String())
+		for _, d := range jsondiff.Diff(got[i], want[i]) {
+			d.Path = cmp.Or(d.Path, "the end")
+			r.add(names[i], d.Path, names[i]+": "+d.String())
 		}
 	}
 }
