@@ -110,7 +110,7 @@ func (r *resource) decodePatched(
 	if err != nil {
 		return nil, nil, invalidPatch(p, err)
 	}
-	return r.decode(obj, false)
+	return r.received(obj)
 }
 
 // sameName refuses a body with another name than the request.

@@ -164,7 +164,7 @@ func (s *Store) replaceScale(r *resource, live *record, scale *autoscalingv1.Sca
 	if err != nil {
 		return nil, err
 	}
-	next, _, err := r.decode(obj, false)
+	next, _, err := r.received(obj)
 	if err != nil {
 		return nil, err
 	}
