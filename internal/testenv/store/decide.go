@@ -102,7 +102,7 @@ func checkVersion(r *resource, live, next client.Object) error {
 	case version != "" && version != "0":
 		return conflict(r, live.GetName(), "the object has been modified; please apply your changes to the latest "+
 			"version and try again")
-	case r.unconditionalUpdate:
+	case r.kind.AllowUnconditionalUpdate:
 		return nil
 	}
 	kind := schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}

@@ -58,7 +58,7 @@ func (c *Client) deleteCollection(gvk schema.GroupVersionKind, options *client.D
 	if err != nil {
 		return err
 	}
-	if r.scope == registry.Namespaced && options.Namespace == "" || gvk.GroupKind() == namespaceKind {
+	if r.kind.Scope == registry.Namespaced && options.Namespace == "" || gvk.GroupKind() == namespaceKind {
 		return apierrors.NewMethodNotSupported(r.resource, "delete")
 	}
 	live := *c

@@ -27,7 +27,7 @@ func (r *resource) checkName(namespace, name string) error {
 	switch {
 	case name == "":
 		return errNoName
-	case namespace == "" && r.scope == registry.Namespaced:
+	case namespace == "" && r.kind.Scope == registry.Namespaced:
 		return errNoNamespace
 	}
 	return nil

@@ -124,12 +124,12 @@ func (s *Store) ownersOf(r *record, references []metav1.OwnerReference) owners {
 	for _, reference := range references {
 		kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)
 		served, err := s.resource(kind)
-		if err != nil || reference.UID == "" || served.scope == registry.Namespaced && r.namespace == "" {
+		if err != nil || reference.UID == "" || served.kind.Scope == registry.Namespaced && r.namespace == "" {
 			found.unknown = true
 			continue
 		}
 		owner := s.state.find(Key{kind.GroupKind(), served.namespace(r.namespace), reference.Name})
-		if owner == nil && served.scope == registry.AnyScope {
+		if owner == nil && served.kind.Scope == registry.AnyScope {
 			owner = s.state.find(Key{kind.GroupKind(), "", reference.Name})
 		}
 		switch {

@@ -93,7 +93,7 @@ func (st *state) giveMetadata(r *resource, obj client.Object) error {
 	if obj.GetUID() == "" {
 		obj.SetUID(st.uid(Key{r.gvk.GroupKind(), obj.GetNamespace(), obj.GetName()}))
 	}
-	if obj.GetGeneration() == 0 && r.generation {
+	if obj.GetGeneration() == 0 && !r.kind.WithoutGeneration {
 		obj.SetGeneration(1)
 	}
 	if version := obj.GetResourceVersion(); version != "" {

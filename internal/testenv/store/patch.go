@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
 
 // patchRequest is the body of a patch.
@@ -204,15 +206,14 @@ var (
 )
 
 func (r *resource) strategicallyPatched(content map[string]any, data []byte) (map[string]any, error) {
-	empty := r.New()
-	if _, ok := empty.(runtime.Unstructured); ok || !r.builtIn {
+	if _, builtIn := registry.BuiltIn(r.gvk); !builtIn || r.definition != nil {
 		return nil, r.unsupportedPatch(types.StrategicMergePatchType)
 	}
 	var patch map[string]any
 	if err := utiljson.Unmarshal(data, &patch); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content), patch, empty)
+	merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content), patch, r.New())
 	switch {
 	case err == nil:
 		return merged, nil

@@ -96,7 +96,7 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	if live == nil && (!r.createOnUpdate || w.subresource != "") {
+	if live == nil && (!r.kind.AllowCreateOnUpdate || w.subresource != "") {
 		return nil, apierrors.NewNotFound(r.resource, next.GetName())
 	}
 	if err := checkUID(r, live, next); err != nil {
