@@ -30,8 +30,8 @@ type call struct {
 type state struct {
 	// revision is the sum of those of all clusters.
 	revision int64
-	// externals is how many calls were made to something outside of the clusters.
-	externals int
+	// externalCalls is how many were made.
+	externalCalls int
 }
 
 // effective reports whether the call had an effect.
@@ -60,10 +60,10 @@ func (c *call) rewrites() bool {
 	return len(c.changes) == 0 || c.changes[0].Before != nil
 }
 
-func (c *call) kind() kindOf { return kindOf{c.cluster, c.Kind.GroupKind()} }
+func (c *call) kind() clusterKind { return clusterKind{c.cluster, c.Kind.GroupKind()} }
 
-// kindOf is a kind of a cluster.
-type kindOf struct {
+// clusterKind is a kind of a cluster.
+type clusterKind struct {
 	cluster *cluster
 	schema.GroupKind
 }

@@ -19,7 +19,7 @@ func points(calls []*call, journal map[*cluster][]store.Change) []Fault {
 	}
 	died := map[state]bool{calls[0].before: true}
 	failed := map[failure]bool{}
-	caches := caches{journal: journal, shown: map[kindOf]int64{}}
+	caches := caches{journal: journal, shown: map[clusterKind]int64{}}
 	for _, c := range calls {
 		if !died[c.before] {
 			died[c.before] = true
@@ -55,7 +55,7 @@ type failure struct {
 // caches are what caches have shown so far.
 type caches struct {
 	journal map[*cluster][]store.Change
-	shown   map[kindOf]int64
+	shown   map[clusterKind]int64
 }
 
 // lag reports whether the answer of a read may lag, and has the cache show everything.

@@ -146,8 +146,8 @@ func (r *run) cluster(name string) *cluster {
 	return c
 }
 
-// in is the end of the name of what is in the cluster.
-func (c *cluster) in() string {
+// suffix is the end of the name of what is in the cluster.
+func (c *cluster) suffix() string {
 	if c == nil || c.name == "" {
 		return ""
 	}
