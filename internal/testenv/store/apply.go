@@ -81,7 +81,7 @@ func (s *Store) apply(
 	if live == nil {
 		return s.applyNew(r, config, p.force, w)
 	}
-	before, err := live.in(form{r.goType, r.gvk.GroupVersion()})
+	before, err := live.as(form{r.goType, r.gvk.GroupVersion()})
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,11 @@ func (s *Store) apply(
 	if v == unchanged && fields.SameOwners(live.fields) {
 		return live.withFields(), nil
 	}
-	return s.succeed(r, live, next, max(v, stored), fields, true, w)
+	after, err := s.newStoredRecord(r, next, fields, true)
+	if err != nil {
+		return nil, err
+	}
+	return after, s.commitUpdate(live, after, max(v, stored), w)
 }
 
 // applyNew creates the object that is applied.
@@ -120,7 +124,7 @@ func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force b
 	}
 	next.SetManagedFields(nil)
 	next.SetResourceVersion("")
-	return s.add(r, next, w, nil, fields)
+	return s.createRecord(r, next, w, nil, fields)
 }
 
 // decodeConfig returns what is applied, with the name of the request.
@@ -171,10 +175,10 @@ func (r *resource) keepWritable(config map[string]any, subresource string) {
 
 // withFields returns the record as one that is answered with its managed fields.
 func (r *record) withFields() *record {
-	if r.shown {
+	if r.showFields {
 		return r
 	}
 	return &record{
-		gvk: r.gvk, namespace: r.namespace, name: r.name, object: r.object, fields: r.fields, shown: true,
+		gvk: r.gvk, namespace: r.namespace, name: r.name, object: r.object, fields: r.fields, showFields: true,
 	}
 }

@@ -110,7 +110,7 @@ func (s *Store) deleteRecord(r *resource, live *record, options *metav1.DeleteOp
 		return s.commit(live, nil, manager)
 	case stored:
 		after := newRecord(live.gvk, next)
-		after.fields, after.shown = live.fields, live.shown
+		after.fields, after.showFields = live.fields, live.showFields
 		return s.commit(live, after, manager)
 	}
 	return nil

@@ -60,9 +60,9 @@ func (s *Store) collect(r *record) {
 
 // owners are the owner references of an object by what became of the owners.
 type owners struct {
-	// solid is how many are there. Gone are those that are not; waiting those that are deleted in the foreground.
-	solid         int
-	gone, waiting []types.UID
+	// solid is how many are there. Dangling are those that are not; waiting those that are deleted in the foreground.
+	solid             int
+	dangling, waiting []types.UID
 	// unknown is set if one cannot be looked up.
 	unknown bool
 }
@@ -75,7 +75,7 @@ func (s *Store) collectDependent(r *record) {
 		return
 	}
 	found := s.ownersOf(r, references)
-	lost := slices.Concat(found.gone, found.waiting)
+	lost := slices.Concat(found.dangling, found.waiting)
 	switch {
 	case found.unknown || len(lost) == 0:
 	case found.solid > 0:
@@ -134,7 +134,7 @@ func (s *Store) ownersOf(r *record, references []metav1.OwnerReference) owners {
 		}
 		switch {
 		case owner == nil || owner.object.GetUID() != reference.UID:
-			found.gone = append(found.gone, reference.UID)
+			found.dangling = append(found.dangling, reference.UID)
 		case deletesDependents(owner):
 			found.waiting = append(found.waiting, reference.UID)
 		default:
@@ -201,7 +201,7 @@ func (s *Store) change(r *record, change func(client.Object)) {
 	}
 	next := live.object.DeepCopyObject().(client.Object)
 	change(next)
-	_, _ = s.replace(served, live, next, write{}, nil)
+	_, _ = s.updateRecord(served, live, next, write{}, nil)
 }
 
 // deleteGarbage deletes an object as the control plane does. The caller holds the lock.

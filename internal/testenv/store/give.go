@@ -73,14 +73,14 @@ func (s *Store) give(gvk schema.GroupVersionKind, obj client.Object) (*record, e
 	if created := next.GetCreationTimestamp(); created.IsZero() {
 		next.SetCreationTimestamp(s.now())
 	}
-	after, err := s.newRecord(r, next)
+	fields, err := fieldmanager.Decode(sent)
 	if err != nil {
 		return nil, err
 	}
-	if after.fields, err = fieldmanager.Decode(sent); err != nil {
+	after, err := s.newStoredRecord(r, next, fields, s.options.ManagedFields || fields != nil)
+	if err != nil {
 		return nil, err
 	}
-	after.shown = s.options.ManagedFields || after.fields != nil
 	s.state.put(after)
 	if isDefinition(after) {
 		return after, s.define(nil, after)

@@ -53,7 +53,7 @@ func (c *Client) page(
 	if c.options.View != nil && options.Continue != "" {
 		return page{}, errContinueFromCache
 	}
-	seen, err := c.see(gvk)
+	seen, err := c.snapshot(gvk)
 	if err != nil {
 		return page{}, err
 	}
@@ -62,7 +62,7 @@ func (c *Client) page(
 		if from, err = parsePosition(options.Continue); err != nil {
 			return page{}, err
 		}
-		seen = c.seenAt(seen, gvk, from.Revision)
+		seen = c.snapshotAt(seen, gvk, from.Revision)
 	} else if seen, err = c.exactly(seen, gvk, options.Raw); err != nil {
 		return page{}, err
 	}
@@ -78,7 +78,7 @@ func (c *Client) page(
 }
 
 // exactly returns what is seen at the resource version that the options ask for, if they ask for exactly one.
-func (c *Client) exactly(seen sight, gvk schema.GroupVersionKind, raw *metav1.ListOptions) (sight, error) {
+func (c *Client) exactly(seen snapshot, gvk schema.GroupVersionKind, raw *metav1.ListOptions) (snapshot, error) {
 	if raw == nil || raw.ResourceVersionMatch != metav1.ResourceVersionMatchExact || c.options.View != nil {
 		return seen, nil
 	}
@@ -86,11 +86,11 @@ func (c *Client) exactly(seen sight, gvk schema.GroupVersionKind, raw *metav1.Li
 	if err != nil {
 		return seen, err
 	}
-	return c.seenAt(seen, gvk, revision), nil
+	return c.snapshotAt(seen, gvk, revision), nil
 }
 
-// seenAt returns what is seen as of an earlier revision.
-func (c *Client) seenAt(seen sight, gvk schema.GroupVersionKind, revision int64) sight {
+// snapshotAt returns what is seen as of an earlier revision.
+func (c *Client) snapshotAt(seen snapshot, gvk schema.GroupVersionKind, revision int64) snapshot {
 	c.store.mu.RLock()
 	defer c.store.mu.RUnlock()
 	seen.table, seen.revision = c.store.state.at(gvk.GroupKind(), revision), revision
@@ -98,7 +98,7 @@ func (c *Client) seenAt(seen sight, gvk schema.GroupVersionKind, revision int64)
 }
 
 // cut returns the page that a limit allows. A cache has no pages and no versions of lists.
-func (s sight) cut(selected []*record, options *client.ListOptions) page {
+func (s snapshot) cut(selected []*record, options *client.ListOptions) page {
 	found := page{records: selected, version: strconv.FormatInt(s.revision, 10)}
 	limit := len(selected)
 	if options.Limit > 0 {

@@ -74,7 +74,7 @@ func (s *Store) patch(
 	if err := sameName(live, next); err != nil {
 		return nil, err
 	}
-	return s.replace(r, live, next, w, sent)
+	return s.updateRecord(r, live, next, w, sent)
 }
 
 // withEntries returns the content of an object with its managed fields.

@@ -174,7 +174,7 @@ func (s *Store) replaceScale(r *resource, live *record, scale *autoscalingv1.Sca
 	if err := checkUID(r, live, scale); err != nil {
 		return nil, err
 	}
-	after, err := s.replace(r, live, next, w, nil)
+	after, err := s.updateRecord(r, live, next, w, nil)
 	if err != nil {
 		return nil, err
 	}
