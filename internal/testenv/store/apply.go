@@ -148,10 +148,8 @@ func (r *resource) decodeConfig(key client.ObjectKey, data []byte) (*unstructure
 			"the name of the object (%s) does not match the name on the URL (%s)", given, key.Name))
 	}
 	config.SetName(key.Name)
-	for _, null := range [][]string{{"metadata", "creationTimestamp"}} {
-		if value, ok, _ := unstructured.NestedFieldNoCopy(config.Object, null...); ok && value == nil {
-			unstructured.RemoveNestedField(config.Object, null...)
-		}
+	if metadata, ok := config.Object["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
 	}
 	return config, nil
 }

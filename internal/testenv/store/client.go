@@ -220,12 +220,7 @@ func (c *Client) run(ctx context.Context, call Call, do func() error) error {
 }
 
 func (c *Client) manager(given string) string {
-	for _, name := range []string{given, c.options.FieldManager} {
-		if name != "" {
-			return name
-		}
-	}
-	return defaultManager
+	return cmp.Or(given, c.options.FieldManager, defaultManager)
 }
 
 func isDryRun(values []string) bool { return slices.Contains(values, metav1.DryRunAll) }

@@ -61,9 +61,7 @@ func (c *Client) deleteCollection(gvk schema.GroupVersionKind, options *client.D
 	if r.kind.Scope == registry.Namespaced && options.Namespace == "" || gvk.GroupKind() == namespaceKind {
 		return apierrors.NewMethodNotSupported(r.resource, "delete")
 	}
-	live := *c
-	live.options.View = nil
-	selects, err := live.selector(r, &options.ListOptions, nil)
+	selects, err := r.selector(&options.ListOptions)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package store
 import (
 	"maps"
 	"reflect"
-	"slices"
+	"strings"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -68,21 +68,13 @@ func (r *resource) mapping(objects table) *meta.RESTMapping {
 
 // catalog has the kinds that need no definition. They never change, so forks share them.
 type catalog struct {
-	scheme        *runtime.Scheme
-	withoutStatus map[schema.GroupKind]bool
-	listed        map[schema.GroupKind]registry.Type
-	known         sync.Map // of schema.GroupKind to map[string]*resource, empty for a kind that is not served
+	scheme *runtime.Scheme
+	listed map[schema.GroupKind]registry.Type
+	known  sync.Map // of schema.GroupKind to map[string]*resource, empty for a kind that is not served
 }
 
 func newCatalog(options Options) *catalog {
-	c := &catalog{
-		scheme:        options.Scheme,
-		withoutStatus: map[schema.GroupKind]bool{},
-		listed:        map[schema.GroupKind]registry.Type{},
-	}
-	for _, kind := range options.WithoutStatus {
-		c.withoutStatus[kind] = true
-	}
+	c := &catalog{scheme: options.Scheme, listed: map[schema.GroupKind]registry.Type{}}
 	for _, list := range options.Resources {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -97,7 +89,7 @@ func newCatalog(options Options) *catalog {
 
 // list adds a kind of discovery. One that has several versions is stored in the first.
 func (c *catalog) list(version schema.GroupVersion, r metav1.APIResource) {
-	if slices.Contains([]byte(r.Name), '/') {
+	if strings.Contains(r.Name, "/") {
 		return
 	}
 	listed := registry.FromResource(version, r)
@@ -127,7 +119,7 @@ func (c *catalog) find(kind schema.GroupKind) (registry.Type, bool) {
 	if found, ok := c.listed[kind]; ok {
 		return found, true
 	}
-	return registry.FromGoType(kind.WithVersion(""), c.scheme, !c.withoutStatus[kind])
+	return registry.FromGoType(kind.WithVersion(""), c.scheme)
 }
 
 // all are the kinds of the scheme and of discovery.

@@ -66,7 +66,10 @@ func (c *Client) page(
 	} else if seen, err = c.exactly(seen, gvk, options.Raw); err != nil {
 		return page{}, err
 	}
-	selects, err := c.selector(seen.resource, options, newItem)
+	selects, err := seen.resource.selector(options)
+	if c.options.View != nil {
+		selects, err = c.cacheSelector(seen.resource, options, newItem)
+	}
 	if err != nil {
 		return page{}, err
 	}
@@ -99,21 +102,19 @@ func (c *Client) snapshotAt(seen snapshot, gvk schema.GroupVersionKind, revision
 
 // cut returns the page that a limit allows. A cache has no pages and no versions of lists.
 func (s snapshot) cut(selected []*record, options *client.ListOptions) page {
-	found := page{records: selected, version: strconv.FormatInt(s.revision, 10)}
 	limit := len(selected)
 	if options.Limit > 0 {
 		limit = min(limit, int(options.Limit))
 	}
 	rest := selected[limit:]
-	found.records = selected[:limit]
+	found := page{records: selected[:limit], version: strconv.FormatInt(s.revision, 10)}
 	switch {
 	case s.view != nil:
 		found.version, found.next = "", "continue-not-supported"
 	case len(rest) > 0:
 		found.next = position{s.revision, rest[0].namespace, rest[0].name}.token()
 		if selectsAll(options) {
-			remaining := int64(len(rest))
-			found.remaining = &remaining
+			found.remaining = new(int64(len(rest)))
 		}
 	}
 	return found

@@ -177,9 +177,9 @@ func jsonPatched(content map[string]any, data []byte) (map[string]any, error) {
 
 // mergePatched follows RFC 7396.
 func mergePatched(content, patch map[string]any) map[string]any {
-	merged := make(map[string]any, len(content)+len(patch))
-	for name, value := range content {
-		merged[name] = value
+	merged := maps.Clone(content)
+	if merged == nil {
+		merged = map[string]any{}
 	}
 	for name, value := range patch {
 		switch value := value.(type) {

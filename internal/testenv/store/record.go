@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -145,12 +146,7 @@ func convert(obj client.Object, f form) (client.Object, error) {
 // contentOf returns the JSON of an object. The top of it belongs to the caller, what is below may be shared.
 func contentOf(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(runtime.Unstructured); ok {
-		content := u.UnstructuredContent()
-		shallow := make(map[string]any, len(content))
-		for name, value := range content {
-			shallow[name] = value
-		}
-		return shallow, nil
+		return maps.Clone(u.UnstructuredContent()), nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {

@@ -18,24 +18,26 @@ import (
 // fieldValue returns the value of a field of an object.
 type fieldValue func(*record) string
 
-// selector returns what the options of a list select. NewItem makes an item of the list.
-func (c *Client) selector(
+// selector returns what an API server selects by the options of a list.
+func (r *resource) selector(options *client.ListOptions) (func(*record) bool, error) {
+	byFields, err := r.fieldSelector(options.FieldSelector)
+	return both(options.LabelSelector, byFields), err
+}
+
+// cacheSelector returns what a cache selects by the options of a list. NewItem makes an item of the list.
+func (c *Client) cacheSelector(
 	r *resource, options *client.ListOptions, newItem func() client.Object,
 ) (func(*record) bool, error) {
-	byLabels := options.LabelSelector
-	if byLabels == nil {
-		byLabels = labels.Everything()
+	byFields, err := c.indexSelector(r, options.FieldSelector, newItem)
+	return both(options.LabelSelector, byFields), err
+}
+
+// both returns what is selected by labels and by fields.
+func both(byLabels labels.Selector, byFields func(*record) bool) func(*record) bool {
+	if byLabels == nil || byLabels.Empty() {
+		return byFields
 	}
-	byFields, err := r.fieldSelector(options.FieldSelector)
-	if c.options.View != nil {
-		byFields, err = c.indexSelector(r, options.FieldSelector, newItem)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return func(r *record) bool {
-		return (byLabels.Empty() || byLabels.Matches(labels.Set(r.object.GetLabels()))) && byFields(r)
-	}, nil
+	return func(r *record) bool { return byLabels.Matches(labels.Set(r.object.GetLabels())) && byFields(r) }
 }
 
 func everything(*record) bool { return true }

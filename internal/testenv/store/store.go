@@ -14,8 +14,6 @@ import (
 type Options struct {
 	// Scheme has the Go types whose kinds are served without a definition. Required; it is not changed.
 	Scheme *runtime.Scheme
-	// WithoutStatus are kinds of the scheme whose status is no subresource, although their Go type has a field Status.
-	WithoutStatus []schema.GroupKind
 	// Resources are further kinds that are served.
 	Resources []*metav1.APIResourceList
 	// Now is the time of writes; nil is the real time.

@@ -42,8 +42,6 @@ func (c *Client) Watch(
 
 // prepare lets a watcher know what to send.
 func (c *Client) prepare(w *watcher, options *client.ListOptions) error {
-	live := *c
-	live.options.View = nil
 	s := c.store
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -51,7 +49,7 @@ func (c *Client) prepare(w *watcher, options *client.ListOptions) error {
 	if err != nil {
 		return err
 	}
-	selects, err := live.selector(r, options, nil)
+	selects, err := r.selector(options)
 	if err != nil {
 		return err
 	}
