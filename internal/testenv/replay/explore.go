@@ -208,12 +208,11 @@ func (e *explorer) once(ctx context.Context) (*run, error) {
 		switch {
 		case len(end.broken) > 0:
 			e.report.NotReplayed = "without a fault too: " + end.broken[0]
+			return r, nil
 		case !rested:
 			e.report.NotReplayed = "without a fault it never comes to rest: " + end.notAtRest
-		default:
-			continue
+			return r, nil
 		}
-		break
 	}
 	return r, nil
 }

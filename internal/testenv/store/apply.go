@@ -19,20 +19,26 @@ import (
 // Apply implements [client.Client].
 func (c *Client) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	options := (&client.ApplyOptions{}).ApplyOptions(opts)
-	return c.apply(ctx, config, config, "", options)
+	return c.apply(ctx, config, nil, "", options)
 }
 
-// apply applies a body to the object that config names, and fills config with the answer.
+// apply applies a body, which is config if it is nil, to the object that config names, and fills config with the
+// answer.
 func (c *Client) apply(
 	ctx context.Context, config, body runtime.ApplyConfiguration, subresource string, options *client.ApplyOptions,
 ) error {
-	data, err := json.Marshal(body)
+	data, err := json.Marshal(config)
 	if err != nil {
-		return fmt.Errorf("cannot marshal %T: %w", body, err)
+		return fmt.Errorf("cannot marshal %T: %w", config, err)
 	}
-	named, err := identified(config)
+	named, err := identified(data)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot identify %T: %w", config, err)
+	}
+	if body != nil {
+		if data, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("cannot marshal %T: %w", body, err)
+		}
 	}
 	patch := client.RawPatch("application/apply-patch+yaml", data)
 	if err := c.patch(ctx, named, named, patch, options.AsPatchOptions(), subresource); err != nil {
@@ -50,17 +56,13 @@ func (c *Client) apply(
 }
 
 // identified returns an object with the kind and name of an apply configuration.
-func identified(config runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(config)
-	if err != nil {
-		return nil, fmt.Errorf("cannot marshal %T: %w", config, err)
-	}
+func identified(data []byte) (*unstructured.Unstructured, error) {
 	var named struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        struct{ Namespace, Name string }
 	}
 	if err := json.Unmarshal(data, &named); err != nil {
-		return nil, fmt.Errorf("cannot identify %T: %w", config, err)
+		return nil, err
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(named.GroupVersionKind())

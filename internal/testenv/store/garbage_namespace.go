@@ -13,10 +13,7 @@ import (
 // lock.
 func (s *Store) collectNamespaces() {
 	for _, ns := range s.state.tables[namespaceKind] {
-		if ns.object.GetDeletionTimestamp() == nil {
-			continue
-		}
-		if s.emptyNamespace(ns.name) {
+		if ns.object.GetDeletionTimestamp() != nil && s.emptyNamespace(ns.name) {
 			s.finalizeNamespace(ns)
 		}
 	}

@@ -133,8 +133,10 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	if err := c.fill(list, gvk, found, newItem); err != nil {
 		return err
 	}
-	if _, ok := list.(runtime.Unstructured); !ok && c.options.View == nil {
-		if _, ok := list.(*metav1.PartialObjectMetadataList); !ok {
+	switch list.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadataList:
+	default:
+		if c.options.View == nil {
 			kept = schema.GroupVersionKind{}
 		}
 	}

@@ -96,11 +96,7 @@ func (c *subresourceClient) Apply(
 	ctx context.Context, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 ) error {
 	options := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
-	body := config
-	if options.SubResourceBody != nil {
-		body = options.SubResourceBody
-	}
-	return c.client.apply(ctx, config, body, c.name, &options.ApplyOptions)
+	return c.client.apply(ctx, config, options.SubResourceBody, c.name, &options.ApplyOptions)
 }
 
 // nameBody gives a body the name of the object that it is sent for, if it has none.

@@ -52,8 +52,8 @@ func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) 
 func (s *Store) createRecord(
 	r *resource, next client.Object, w write, sent []metav1.ManagedFieldsEntry, applied *fieldmanager.Fields,
 ) (*record, error) {
-	if r.terminating() {
-		return nil, refuseTerminating(r, next.GetName())
+	if r.definition != nil && r.definition.DeletionTimestamp != nil {
+		return nil, apierrors.NewForbidden(r.resource, next.GetName(), errTerminating)
 	}
 	if err := s.checkNamespace(r, next.GetNamespace(), next.GetName()); err != nil {
 		return nil, err

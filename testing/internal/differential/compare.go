@@ -176,7 +176,8 @@ func compareContent(memory, server map[string]any) string {
 		case isEmpty(d.Want):
 			inMemory = append(inMemory, d.Path)
 		default:
-			other = append(other, fmt.Sprintf("%s %s, memory %s", d.Path, jsondiff.Short(d.Want), jsondiff.Short(d.Got)))
+			other = append(other,
+				fmt.Sprintf("%s %s, memory %s", d.Path, jsondiff.Short(d.Want), jsondiff.Short(d.Got)))
 		}
 	}
 	var parts []string
