@@ -44,7 +44,8 @@ func (c *call) cached() bool {
 	return !c.external() && !c.Live && (c.Verb == store.Get || c.Verb == store.List)
 }
 
-// demands reports whether the call costs an API server, or something outside of the clusters, work.
+// demands reports whether the call is work for an API server or for an external: a write, a live read, or a call with
+// World.Do.
 func (c *call) demands() bool { return c.external() || c.Live || c.Writes() }
 
 // rewrites reports whether the call writes an object that existed.

@@ -33,7 +33,7 @@ type end struct {
 type object struct {
 	// given is the object at the beginning, and last at the end. Both may be nil.
 	given, last client.Object
-	// group is where its effects are.
+	// group is the key of its effects.
 	group objectKey
 	// content is last, masked, once it is known.
 	content map[string]any
@@ -147,7 +147,7 @@ func (e *end) addCall(call *call) {
 	}
 }
 
-// demandsAtRest is demands for those who do not have the lock.
+// demandsAtRest is demands for callers that do not hold the lock.
 func (r *run) demandsAtRest(m *mask) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -143,7 +143,7 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 	return somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
 }
 
-// hold has the cache of a call hide the last change of the kind. It reports whether there was one that the cache had
+// hold makes the cache of a call hide the last change of the kind. It reports whether there was one that the cache had
 // not shown yet.
 func (r *run) hold(call *call) bool {
 	if !call.cached() {

@@ -27,7 +27,7 @@ var scalable = map[schema.GroupKind]bool{
 // scalePaths are where an object has what its scale shows. The selector is optional.
 type scalePaths struct{ spec, status, selector []string }
 
-// scalePaths reports whether the kind has a scale.
+// scalePaths returns the paths of the scale, and whether the kind has one.
 func (r *resource) scalePaths() (scalePaths, bool) {
 	if scalable[r.gvk.GroupKind()] {
 		return scalePaths{

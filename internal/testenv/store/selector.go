@@ -108,7 +108,7 @@ func (c *Client) indexSelector(
 	}, nil
 }
 
-// valueOf returns what returns the value of a field; nil if an API server does not select by it.
+// valueOf returns the function that reads a field; nil if an API server does not select by the field.
 func (r *resource) valueOf(name string) fieldValue {
 	switch name {
 	case "metadata.name":
@@ -122,7 +122,7 @@ func (r *resource) valueOf(name string) fieldValue {
 	return r.selectableField(name)
 }
 
-// selectableField returns the value of a field that the definition of the kind lets select.
+// selectableField returns the function that reads a selectable field of the definition of the kind; nil for another.
 func (r *resource) selectableField(name string) fieldValue {
 	if r.definition == nil {
 		return nil
@@ -137,7 +137,7 @@ func (r *resource) selectableField(name string) fieldValue {
 	return nil
 }
 
-// atPath returns the value at a JSON path, which is empty if there is none.
+// atPath returns the function that reads the value at a JSON path; it is empty if there is none.
 func atPath(path string) fieldValue {
 	parsed := jsonpath.New(path).AllowMissingKeys(true)
 	if err := parsed.Parse("{" + path + "}"); err != nil {
@@ -156,7 +156,7 @@ func atPath(path string) fieldValue {
 	}
 }
 
-// fieldOf returns the value of a field of a Go type.
+// fieldOf returns the function that reads a field of a Go type.
 func fieldOf[T client.Object](value func(T) string) fieldValue {
 	return func(r *record) string {
 		if obj, ok := r.object.(T); ok {
