@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 const answersFile = "testdata/answers.txt"
 
 var checks = slices.Concat(identityChecks, deletionChecks, namespaceChecks, schemaChecks, builtInChecks, callChecks,
-	applyChecks, watchChecks, operatorChecks)
+	applyChecks, watchChecks, operatorChecks, lifecycleChecks)
 
 // answers are what checks answered, by their names.
 type answers map[string]string
