@@ -18,6 +18,7 @@ var lifecycleChecks = []check{
 			{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID},
 		}
 		p.given(cm)
+		p.sweeps() // The collector may not have seen the dependent before.
 		p.call("delete", p.remove(job))
 		p.eventually("gone", func() bool { return p.gone(job) })
 		p.exists("dependent", cm)
