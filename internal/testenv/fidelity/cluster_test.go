@@ -65,7 +65,7 @@ type fakeClient struct{ client.WithWatch }
 
 func newFakeClient() fakeClient {
 	builder := fake.NewClientBuilder().WithScheme(clientScheme()).WithReturnManagedFields().
-		WithStatusSubresource(&appsv1.Deployment{}, &resources.Widget{}, custom("gadget", "v1", "", "", nil)).
+		WithStatusSubresource(&appsv1.Deployment{}, &resources.Widget{}, &Gizmo{}, custom("gadget", "v1", "", "", nil)).
 		WithObjects(namespace(corev1.NamespaceDefault), namespace("kube-system"), namespace("kube-public"),
 			namespace("kube-node-lease"))
 	for _, definition := range definitions() {

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 
 const answersFile = "testdata/answers.txt"
 
-var checks = slices.Concat(identityChecks, deletionChecks, namespaceChecks, schemaChecks, builtInChecks, callChecks,
-	applyChecks, watchChecks, operatorChecks)
+var checks = slices.Concat(identityChecks, deletionChecks, namespaceChecks, definitionChecks, schemaChecks, builtInChecks,
+	callChecks, applyChecks, watchChecks, operatorChecks, lifecycleChecks, strictChecks)
 
 // answers are what checks answered, by their names.
 type answers map[string]string

@@ -28,10 +28,12 @@ func serverScheme() *runtime.Scheme {
 	return scheme
 }
 
-// clientScheme also has resources.Widget, which the clusters define, and resources.Assembly, which they do not.
+// clientScheme also has resources.Widget and Gizmo, which the clusters define, and resources.Assembly, which they do
+// not.
 func clientScheme() *runtime.Scheme {
 	scheme := serverScheme()
 	utilruntime.Must(resources.AddToScheme(scheme))
+	addGizmo(scheme)
 	return scheme
 }
 
@@ -48,7 +50,9 @@ func definitions() []*apiextensionsv1.CustomResourceDefinition {
 
 	room := definition("room")
 	room.Spec.Scope = apiextensionsv1.ClusterScoped
-	return []*apiextensionsv1.CustomResourceDefinition{gadget, room, resources.CRD()}
+	gizmo := &apiextensionsv1.CustomResourceDefinition{}
+	utilruntime.Must(yaml.UnmarshalStrict([]byte(gizmoDefinition), gizmo))
+	return []*apiextensionsv1.CustomResourceDefinition{gadget, room, gizmo, resources.CRD()}
 }
 
 // definition returns one of a kind with any fields and no subresources.

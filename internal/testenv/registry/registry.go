@@ -58,6 +58,9 @@ type Strategy interface {
 	New() client.Object
 	// HasStatus reports whether the status is a subresource.
 	HasStatus() bool
+	// CheckFields returns an error that names the fields of a sent object that the kind does not have. It is for
+	// requests with the field validation "Strict"; without it such fields are dropped. It does not change the content.
+	CheckFields(content map[string]any) error
 	// PrepareForCreate completes an object to be created, in place: it sets defaults and the generation, removes
 	// unknown fields, and drops the status if it is a subresource.
 	PrepareForCreate(obj client.Object)

@@ -97,7 +97,7 @@ func (s *Store) apply(
 		next = before.DeepCopyObject().(client.Object)
 	}
 	next.SetManagedFields(nil)
-	v, err := decideUpdate(r, before, next, w.subresource)
+	v, err := live.decideUpdate(r, before, next, w.subresource)
 	if err != nil {
 		return nil, err
 	}

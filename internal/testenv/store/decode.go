@@ -18,13 +18,15 @@ import (
 func (r *resource) decode(obj client.Object, strict bool) (client.Object, []metav1.ManagedFieldsEntry, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		content, err := jsonmerge.Normalize(u.Object)
-		if err == nil && strict {
-			err = r.checkFields(content)
-		}
 		if err != nil {
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		}
 		obj = &unstructured.Unstructured{Object: content}
+	}
+	if strict {
+		if err := r.checkFields(obj); err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
 	}
 	if reflect.TypeOf(obj) != r.goType {
 		content, err := contentOf(obj)
@@ -55,6 +57,18 @@ func (r *resource) received(obj client.Object) (client.Object, []metav1.ManagedF
 	}
 	next.SetNamespace(r.namespace(next.GetNamespace()))
 	return next, sent, nil
+}
+
+// checkFields refuses fields that the kind does not have.
+func (r *resource) checkFields(obj client.Object) error {
+	if _, ok := obj.(*unstructured.Unstructured); !ok && reflect.TypeOf(obj) == r.goType {
+		return nil // A Go type has no other fields.
+	}
+	content, err := contentOf(obj)
+	if err != nil {
+		return err
+	}
+	return r.CheckFields(content)
 }
 
 // coerceMetadata gives metadata the form that its Go type has: unknown fields and empty ones go.

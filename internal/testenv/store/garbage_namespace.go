@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -50,24 +49,3 @@ func (s *Store) finalizeNamespace(live *record) {
 }
 
 func isKubernetes(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes }
-
-// collectDefinitions deletes the objects of definitions that are being deleted, and removes definitions that have none.
-// The caller holds the lock.
-func (s *Store) collectDefinitions() {
-	for _, r := range s.state.tables[definitionKind] {
-		d, ok := r.object.(*apiextensionsv1.CustomResourceDefinition)
-		if !ok || d.DeletionTimestamp == nil ||
-			!slices.Contains(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
-			continue
-		}
-		kind := definedBy(d)
-		for _, instance := range s.state.tables[kind] {
-			if instance.object.GetDeletionTimestamp() == nil {
-				s.deleteGarbage(instance, metav1.DeletePropagationBackground)
-			}
-		}
-		if len(s.state.tables[kind]) == 0 {
-			s.removeFinalizer(r, apiextensionsv1.CustomResourceCleanupFinalizer)
-		}
-	}
-}

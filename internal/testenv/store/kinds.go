@@ -1,7 +1,6 @@
 package store
 
 import (
-	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -156,36 +155,6 @@ func (s *Store) resource(gvk schema.GroupVersionKind) (*resource, error) {
 
 func noMatch(kind schema.GroupKind, versions ...string) error {
 	return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
-}
-
-// define serves, or no longer serves, what the definition defines. The caller holds the lock.
-func (s *Store) define(before, after *record) error {
-	definitions := maps.Clone(s.state.definitions)
-	if definitions == nil {
-		definitions = map[schema.GroupKind]map[string]*resource{}
-	}
-	if before != nil {
-		if d, ok := before.object.(*apiextensionsv1.CustomResourceDefinition); ok {
-			definitions[definedBy(d)] = nil
-		}
-	}
-	if after == nil {
-		s.state.definitions = definitions
-		return nil
-	}
-	if d, ok := after.object.(*apiextensionsv1.CustomResourceDefinition); ok {
-		defined, err := registry.FromDefinition(d)
-		if err != nil {
-			return err
-		}
-		definitions[definedBy(d)] = newResources(defined, d)
-	}
-	s.state.definitions = definitions
-	return nil
-}
-
-func definedBy(d *apiextensionsv1.CustomResourceDefinition) schema.GroupKind {
-	return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
 }
 
 // served are the kinds that are served now. The caller holds the lock.

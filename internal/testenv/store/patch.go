@@ -104,7 +104,7 @@ func (r *resource) decodePatched(
 		return nil, nil, invalidPatch(p, fmt.Errorf("the object is of kind %v, not %v", gvk, r.gvk))
 	}
 	if w.strict {
-		if err := r.checkFields(content); err != nil {
+		if err := r.CheckFields(content); err != nil {
 			return nil, nil, invalidPatch(p, err)
 		}
 	}

@@ -22,6 +22,8 @@ type record struct {
 	namespace, name string
 	// object has the form in which its kind is stored, with its kind and without managed fields.
 	object client.Object
+	// outdated is what is stored if it is not what is read, because the definition has changed since; else nil.
+	outdated client.Object
 	// fields are the managed fields, which are computed when they are wanted. ShowFields says that answers have them.
 	fields     *fieldmanager.Fields
 	showFields bool

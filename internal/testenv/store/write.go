@@ -130,7 +130,7 @@ func (s *Store) updateRecord(
 	if err != nil {
 		return nil, err
 	}
-	v, err := decideUpdate(r, before, next, w.part())
+	v, err := live.decideUpdate(r, before, next, w.part())
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +146,16 @@ func (s *Store) updateRecord(
 		return nil, err
 	}
 	return after, s.commitUpdate(live, after, v, w)
+}
+
+// decideUpdate is [decideUpdate] for an object of the record. With any update is written what is not stored as it is
+// read.
+func (r *record) decideUpdate(served *resource, before, next client.Object, subresource string) (verdict, error) {
+	v, err := decideUpdate(served, before, next, subresource)
+	if err == nil && v == unchanged && r.outdated != nil {
+		v = stored
+	}
+	return v, err
 }
 
 // commitUpdate commits what was decided about an update, unless it is a dry run. The caller holds the lock.
@@ -181,6 +191,9 @@ func (s *Store) newStoredRecord(
 // commit replaces a record by another; one of them may be nil. The caller holds the lock.
 func (s *Store) commit(before, after *record, manager string) error {
 	if isDefinition(before) || isDefinition(after) {
+		if d := after.definition(); d != nil {
+			s.acceptNames(d)
+		}
 		if err := s.define(before, after); err != nil {
 			return err
 		}
@@ -205,6 +218,3 @@ func (s *Store) fieldWrite(w write, sent []metav1.ManagedFieldsEntry) fieldmanag
 	}
 	return fieldmanager.Write{Manager: w.manager, Subresource: w.subresource, Time: s.options.Now(), Sent: sent}
 }
-
-// isDefinition reports whether a record is a definition.
-func isDefinition(r *record) bool { return r != nil && r.gvk.GroupKind() == definitionKind }
