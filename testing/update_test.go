@@ -179,7 +179,8 @@ func TestUpdatedRowsPass(t *testing.T) {
 	for _, want := range []string{
 		// Options that were seen.
 		`ExpectDeletes: []rtesting.DeleteRef{ { Kind: "ConfigMap",`,
-		`Preconditions: &metav1.Preconditions{UID: new(types.UID("settings-uid")), ResourceVersion: new("999")}`,
+		// Another file of the package declares types.
+		`Preconditions: &metav1.Preconditions{UID: new(types2.UID("settings-uid")), ResourceVersion: new("999")}`,
 		`PropagationPolicy: new(metav1.DeletionPropagation("Foreground"))`,
 		`FieldOwner: "me", Force: new(true),`,
 		`rtesting.WriteOptions{FieldOwner: "me", DryRun: new(true)}`,
