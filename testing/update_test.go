@@ -192,6 +192,7 @@ func TestUpdatedRowsPass(t *testing.T) {
 		`Seen: &shop.Visit{By: "bob"}`,
 		// Times only where they are compared.
 		`LastTransitionTime: metav1.Unix(1000, 0),`,
+		`{"status":{"conditions":[{"message":"","reason":"Opened","status":"True","type":"Open"}],"seen":{"by":"ann"}}}`,
 		// What was right stays.
 		`ExpectCreates: []client.Object{ named("one"), &core.ConfigMap{`,
 		`ExpectedResult: reconcilers.Result{RequeueAfter: 90 * time.Second, Priority: new(3)}`,
