@@ -31,15 +31,16 @@ type External struct {
 }
 
 // HTTP returns a client whose requests a handler answers. In a row of [NodeTests] and [RootTests] each request is a
-// call of the row, such as "POST api.example.com/buckets", and has its faults. The request needs the context of the
-// code under test, or one that is made of it.
+// call of the row, such as "POST api.example.com/buckets", and has its faults: one that [Fails] does not reach the
+// handler and is answered with 503 Service Unavailable, the other faults are errors of the transport. The request needs
+// the context of the code under test, or one that is made of it.
 func HTTP(handler http.Handler) *http.Client { return &http.Client{Transport: transport{handler}} }
 
 // transport answers requests by a handler.
 type transport struct{ handler http.Handler }
 
 // RoundTrip implements [http.RoundTripper].
-func (t transport) RoundTrip(request *http.Request) (response *http.Response, err error) {
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	if err := ctx.Err(); err != nil {
 		if request.Body != nil {
@@ -58,16 +59,19 @@ func (t transport) RoundTrip(request *http.Request) (response *http.Response, er
 	} else {
 		sent.Body = http.NoBody
 	}
-	err = Call(ctx, request.Method+" "+request.URL.Host+request.URL.Path, func() error {
-		recorder := httptest.NewRecorder()
+	recorder := httptest.NewRecorder()
+	err := Call(ctx, request.Method+" "+request.URL.Host+request.URL.Path, func() error {
 		t.handler.ServeHTTP(recorder, sent)
-		response = recorder.Result()
-		response.Request = request
 		return nil
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, replay.ErrFails):
+		http.Error(recorder, err.Error(), http.StatusServiceUnavailable)
+	case err != nil:
 		return nil, err
 	}
+	response := recorder.Result()
+	response.Request = request
 	return response, nil
 }
 

@@ -42,7 +42,7 @@ func DiesAfter(call string, occurrence ...int) Fault {
 	return newFault(replay.DiesAfter, call, occurrence)
 }
 
-// Fails lets a call fail without an effect.
+// Fails lets a call fail without an effect. A request of [HTTP] is answered with 503 Service Unavailable.
 func Fails(call string, occurrence ...int) Fault { return newFault(replay.Fails, call, occurrence) }
 
 // LosesAnswer lets a call fail that had its effect.

@@ -30,7 +30,7 @@ func TestFoundRowsCanBePasted(t *testing.T) {
 	}
 	bugs := []string{
 		"lost create", "double create", "finalizer too late", "status as memory", "stale read", "external call twice",
-		"swallowed error", "lost answer", "endless loop", "overwrite", "leak",
+		"ignored status code", "swallowed error", "lost answer", "endless loop", "overwrite", "leak",
 	}
 	var nodes, roots string
 	findings := map[[3]string]bool{}
