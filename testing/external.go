@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +26,8 @@ import (
 //	...
 //	Externals: []rtesting.External{{Reset: buckets.clear, End: func() any { return buckets.names() }}},
 //
-// Its calls have faults of their own if they are made with [HTTP] or [Call].
+// Its calls have faults of their own if they are made with [HTTP] or [Call]. A row that makes such calls and lists no
+// Externals notes it in its log: what the calls do is not compared then.
 type External struct {
 	// Reset brings it to its state before the first request. Required.
 	Reset func()
@@ -79,13 +84,51 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // it. In a row of [NodeTests] and [RootTests] it is a call of the row by the name, and has its faults: do is not
 // called, or its answer is lost. Elsewhere Call does nothing but to call do. The error is that of do or of the fault.
 func Call(ctx context.Context, name string, do func() error) error {
-	if w, ok := ctx.Value(worldKey{}).(*replay.World); ok {
-		return w.Do(ctx, name, do)
+	if o, ok := ctx.Value(outsideKey{}).(outside); ok {
+		o.calls.note(name)
+		return o.world.Do(ctx, name, do)
 	}
 	return do()
 }
 
-type worldKey struct{}
+type outsideKey struct{}
+
+// outside is what [Call] needs of the run of a row.
+type outside struct {
+	world *replay.World
+	calls *outsideCalls
+}
+
+// outsideCalls are the names of the calls of a row that [Call] made. It is safe for concurrent use.
+type outsideCalls struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (c *outsideCalls) note(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.names == nil {
+		c.names = map[string]bool{}
+	}
+	c.names[name] = true
+}
+
+// unobserved says which calls had effects that nothing compares, since the row has no Externals; empty if it has, or if
+// there were no calls.
+func (c *outsideCalls) unobserved(externals []External) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(externals) > 0 || len(c.names) == 0 {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(c.names))
+	more := ""
+	if n := len(names) - maxOthers; n > 0 {
+		names, more = names[:maxOthers], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("the row has no Externals, so replays do not compare what these calls do: %q%s", names, more)
+}
 
 // As returns a client of the cluster of a config for somebody else, such as "kubelet", who writes as the field manager
 // of that name. Its calls are neither recorded nor given to reactors, and have no faults. The config is one that the

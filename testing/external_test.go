@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -51,5 +53,71 @@ func TestHTTPFailsWithAStatus(t *testing.T) {
 	want := "503 Service Unavailable: POST bank.example.com/charge fails in this replay\n"
 	if !slices.Equal(answers, []string{want}) {
 		t.Errorf("want %q once, got %q", want, answers)
+	}
+}
+
+const notesVariable = "RTESTING_NOTES"
+
+// callingRows are rows that make calls beside the cluster, and what is noted about them.
+var callingRows = map[string]struct {
+	row  cmCase
+	note string
+}{
+	"forgotten": {
+		cmCase{Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+			return errors.Join(
+				rtesting.Call(ctx, "charge me", func() error { return nil }),
+				rtesting.Call(ctx, "ask me", func() error { return nil }),
+			)
+		})},
+		`Note: the row has no Externals, so replays do not compare what these calls do: ["ask me" "charge me"]`,
+	},
+	"listed": {
+		cmCase{
+			Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+				return rtesting.Call(ctx, "charge me", func() error { return nil })
+			}),
+			Externals: []rtesting.External{bank{}.external()},
+		},
+		"",
+	},
+	"none": {cmCase{Metadata: makes("one"), ExpectCreates: oneChild}, ""},
+	"not replayed": {
+		cmCase{
+			Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+				return rtesting.Call(ctx, "charge me", func() error { return nil })
+			}),
+			Replays: rtesting.NoReplays("it is about the first request"),
+		},
+		"",
+	},
+}
+
+func TestNotedCalls(t *testing.T) {
+	name := os.Getenv(notesVariable)
+	if name == "" {
+		t.Skip("runs in a process of its own")
+	}
+	row := callingRows[name].row
+	row.Resource = settings.Object()
+	runFaithful(t, cmNodes{"case": row})
+}
+
+// A double charge is found only if the row lists the state of the bank. A row that forgets it is told.
+func TestForgottenExternalsAreNoted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range callingRows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNotedCalls$", "-test.v")
+			command.Env = append(os.Environ(), notesVariable+"="+name)
+			output, err := command.CombinedOutput()
+			if err != nil {
+				t.Errorf("the row fails: %v", err)
+			}
+			if tc.note == "" && strings.Contains(string(output), "Externals") || !strings.Contains(string(output), tc.note) {
+				t.Errorf("want the note %q, got\n%s", tc.note, output)
+			}
+		})
 	}
 }
