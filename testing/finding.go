@@ -36,11 +36,18 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 	}
 	report := &report{origin: r.origin, failures: []failure{{
 		headline: fmt.Sprintf("replayed with %s, the row ends in another way", Fault{faults: first.Faults}),
-		details: "  story:      " + first.Story +
-			"\n  at the end: " + strings.Join(first.Differences, "\n              ") + listed(others) + paste,
+		details:  told(first) + listed(others) + paste,
 	}}}
 	report.fail(t)
 }
+
+// told returns the story of a finding and how it ends, with what their words mean.
+func told(f replay.Finding) string {
+	return "  story:      " + f.Story + "\n  at the end: " + strings.Join(f.Differences, indented) + explained(f)
+}
+
+// indented begins a line under another one of a finding.
+const indented = "\n              "
 
 // listed lists findings.
 func listed(findings []replay.Finding) string {
