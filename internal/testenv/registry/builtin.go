@@ -53,6 +53,7 @@ func newBuiltIn(kind schema.GroupVersionKind) (Type, bool) {
 		Kind: kind.GroupKind(), Resource: plural(kind), Scope: Namespaced,
 		AllowUnconditionalUpdate: !conditionalUpdate[kind.GroupKind()],
 		AllowCreateOnUpdate:      createOnUpdate[kind.GroupKind()],
+		WithoutGeneration:        withoutGeneration[kind.GroupKind()],
 	}
 	if kind.Kind == "Endpoints" {
 		t.Resource = "endpoints"

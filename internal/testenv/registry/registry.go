@@ -35,6 +35,8 @@ type Type struct {
 	AllowUnconditionalUpdate bool
 	// AllowCreateOnUpdate is set if an update creates the object if it does not exist.
 	AllowCreateOnUpdate bool
+	// WithoutGeneration is set if the objects have no generation. It then stays what the client says.
+	WithoutGeneration bool
 	// Versions are served. Objects of any of them are converted to another by changing their apiVersion. There is at
 	// least one; the first is the version that is stored.
 	Versions []Version

@@ -151,7 +151,7 @@ func inOrder(steps ...func() error) error {
 func finalized(acquire, release order) func(*counter) code {
 	return func(service *counter) code {
 		return func(ctx context.Context, p *process) error {
-			if len(p.world.Calls()) == 0 {
+			if len(p.world.Store("").Changes(0)) == 0 {
 				defer func() { _ = p.user.Delete(context.WithoutCancel(ctx), widget()) }()
 			}
 			w, err := p.widget(ctx)

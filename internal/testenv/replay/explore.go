@@ -133,7 +133,7 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, err
 	defer r.stop(ctx)
 	for i, want := range e.ends {
 		if i > 0 {
-			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
+			if err := r.doStep(ctx, e.program.Steps[i-1]); err != nil {
 				return r.finding(ctx, []string{err.Error()}, len(r.requests), true), r, nil
 			}
 		}
@@ -195,7 +195,7 @@ func (e *explorer) once(ctx context.Context) (*run, error) {
 	e.ends = nil
 	for i := range len(e.program.Steps) + 1 {
 		if i > 0 {
-			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
+			if err := r.doStep(ctx, e.program.Steps[i-1]); err != nil {
 				return nil, err
 			}
 		}
@@ -208,12 +208,11 @@ func (e *explorer) once(ctx context.Context) (*run, error) {
 		switch {
 		case len(end.broken) > 0:
 			e.report.NotReplayed = "without a fault too: " + end.broken[0]
+			return r, nil
 		case !rested:
-			e.report.NotReplayed = "without a fault it never comes to rest: " + end.restless
-		default:
-			continue
+			e.report.NotReplayed = "without a fault it never comes to rest: " + end.notAtRest
+			return r, nil
 		}
-		break
 	}
 	return r, nil
 }
@@ -229,7 +228,7 @@ func (e *explorer) twice(ctx context.Context) (*run, error) {
 	if err != nil || e.report.NotReplayed != "" {
 		return nil, err
 	}
-	if difference := unlike(first.requests, second.requests); difference != "" {
+	if difference := differentCalls(first.requests, second.requests); difference != "" {
 		e.report.NotReplayed = "two runs without a fault make different calls: " + difference
 		return nil, nil
 	}
@@ -242,8 +241,8 @@ func (e *explorer) twice(ctx context.Context) (*run, error) {
 	return first, nil
 }
 
-// unlike returns a difference between the calls of two runs; they may be in any order within a request.
-func unlike(a, b []*request) string {
+// differentCalls returns a difference between the calls of two runs; they may be in any order within a request.
+func differentCalls(a, b []*request) string {
 	if len(a) != len(b) {
 		return fmt.Sprintf("%d and %d requests", len(a), len(b))
 	}

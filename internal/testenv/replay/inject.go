@@ -24,13 +24,13 @@ const (
 func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call, do func() error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	call := &call{Call: made, cluster: c, name: made.String() + c.in()}
+	call := &call{Call: made, cluster: c, name: made.String() + c.suffix()}
 	if err := r.begin(in, call); err != nil {
 		return err
 	}
 	switch {
 	case call.fault == Conflicts && !r.somebodyElseWrites(ctx, call), call.fault == Stale && !r.hold(call):
-		r.miss(call)
+		r.dropFault(call)
 	}
 	call.before, call.revision = r.state(), c.store.Revision()
 	call.err = do()
@@ -48,11 +48,11 @@ func (r *run) doExternal(in *instance, name string, do func() error) error {
 	if err := r.beginExternal(in, call); err != nil {
 		return err
 	}
-	defer in.outside.Done()
+	defer in.externalCalls.Done()
 	call.err = do()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.externals++
+	r.externalCalls++
 	return r.finish(in, call)
 }
 
@@ -63,7 +63,7 @@ func (r *run) beginExternal(in *instance, call *call) error {
 	if err := r.begin(in, call); err != nil {
 		return err
 	}
-	in.outside.Add(1)
+	in.externalCalls.Add(1)
 	return nil
 }
 
@@ -122,8 +122,8 @@ func (c *call) failure() error {
 	return apierrors.NewInternalError(err)
 }
 
-// miss notes that the fault of a call did not happen after all.
-func (r *run) miss(call *call) {
+// dropFault notes that the fault of a call did not happen after all.
+func (r *run) dropFault(call *call) {
 	for _, fault := range r.faults {
 		if fault.at(call) && fault.Sort == call.fault {
 			delete(r.happened, fault)
@@ -143,7 +143,7 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 	return somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
 }
 
-// hold has the cache of a call hide the last change of the kind. It reports whether there was one that the cache had
+// hold makes the cache of a call hide the last change of the kind. It reports whether there was one that the cache had
 // not shown yet.
 func (r *run) hold(call *call) bool {
 	if !call.cached() {

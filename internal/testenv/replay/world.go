@@ -123,14 +123,6 @@ func (w *World) Do(ctx context.Context, call string, do func() error) error {
 // Now is the time in the world.
 func (w *World) Now() time.Time { return w.run.time() }
 
-// Calls are the names of the calls made so far, by all instances. The name of a call to another cluster than "" ends
-// with the name of the cluster: "create ConfigMap ns/one in remote".
-func (w *World) Calls() []string {
-	w.run.mu.Lock()
-	defer w.run.mu.Unlock()
-	return names(w.run.calls())
-}
-
 func (w *World) intercept(c *cluster) store.Intercept {
 	return func(ctx context.Context, call store.Call, do func() error) error {
 		return w.run.do(ctx, w.instance, c, call, do)
@@ -146,8 +138,8 @@ func (r *run) cluster(name string) *cluster {
 	return c
 }
 
-// in is the end of the name of what is in the cluster.
-func (c *cluster) in() string {
+// suffix is the end of the name of what is in the cluster.
+func (c *cluster) suffix() string {
 	if c == nil || c.name == "" {
 		return ""
 	}

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// ClientOptions are what a [Client] is.
+// ClientOptions configure a [Client].
 type ClientOptions struct {
 	// Scheme converts objects; nil is that of the store.
 	Scheme *runtime.Scheme
-	// FieldManager is who writes if the call does not say. Empty is "espalier.test", but for an apply, which an API
-	// server refuses without a field manager.
+	// FieldManager is the field manager of calls that name none. Empty is "espalier.test", except for an apply: an API
+	// server refuses one without a field manager.
 	FieldManager string
 	// View is what reads see; nil sees everything at once, as an APIReader does.
 	View *View
@@ -195,7 +195,7 @@ func (c *Client) call(verb Verb, gvk schema.GroupVersionKind, key client.ObjectK
 	return call
 }
 
-// run makes a call, unless somebody stands in between.
+// run makes a call, or leaves it to Intercept.
 func (c *Client) run(ctx context.Context, call Call, do func() error) error {
 	made := false
 	request := func() error {
@@ -220,12 +220,7 @@ func (c *Client) run(ctx context.Context, call Call, do func() error) error {
 }
 
 func (c *Client) manager(given string) string {
-	for _, name := range []string{given, c.options.FieldManager} {
-		if name != "" {
-			return name
-		}
-	}
-	return defaultManager
+	return cmp.Or(given, c.options.FieldManager, defaultManager)
 }
 
 func isDryRun(values []string) bool { return slices.Contains(values, metav1.DryRunAll) }

@@ -95,8 +95,8 @@ func (r *resource) read(live *record) *record {
 	completed := u.DeepCopy()
 	r.PrepareForUpdate(completed, u, "")
 	read := newRecord(live.gvk, completed)
-	read.fields, read.shown = live.fields, live.shown
-	if !same(completed, u) {
+	read.fields, read.showFields = live.fields, live.showFields
+	if !equality.Semantic.DeepEqual(completed, u) {
 		read.outdated = stored
 	}
 	return read
@@ -113,9 +113,9 @@ func (s *Store) collectDefinitions() {
 		case registry.NamesRefused(d):
 			next := d.DeepCopy()
 			s.acceptNames(next)
-			if !same(d, next) {
+			if !equality.Semantic.DeepEqual(d, next) {
 				after := newRecord(r.gvk, next)
-				after.fields, after.shown = r.fields, r.shown
+				after.fields, after.showFields = r.fields, r.showFields
 				_ = s.commit(r, after, "")
 			}
 		}

@@ -60,9 +60,9 @@ func (s *Store) collect(r *record) {
 
 // owners are the owner references of an object by what became of the owners.
 type owners struct {
-	// solid is how many are there. Gone are those that are not; waiting those that are deleted in the foreground.
-	solid         int
-	gone, waiting []types.UID
+	// solid is how many are there. Dangling are those that are not; waiting those that are deleted in the foreground.
+	solid             int
+	dangling, waiting []types.UID
 	// unknown is set if one cannot be looked up.
 	unknown bool
 }
@@ -75,7 +75,7 @@ func (s *Store) collectDependent(r *record) {
 		return
 	}
 	found := s.ownersOf(r, references)
-	lost := slices.Concat(found.gone, found.waiting)
+	lost := slices.Concat(found.dangling, found.waiting)
 	switch {
 	case found.unknown || len(lost) == 0:
 	case found.solid > 0:
@@ -124,17 +124,17 @@ func (s *Store) ownersOf(r *record, references []metav1.OwnerReference) owners {
 	for _, reference := range references {
 		kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)
 		served, err := s.resource(kind)
-		if err != nil || reference.UID == "" || served.scope == registry.Namespaced && r.namespace == "" {
+		if err != nil || reference.UID == "" || served.kind.Scope == registry.Namespaced && r.namespace == "" {
 			found.unknown = true
 			continue
 		}
 		owner := s.state.find(Key{kind.GroupKind(), served.namespace(r.namespace), reference.Name})
-		if owner == nil && served.scope == registry.AnyScope {
+		if owner == nil && served.kind.Scope == registry.AnyScope {
 			owner = s.state.find(Key{kind.GroupKind(), "", reference.Name})
 		}
 		switch {
 		case owner == nil || owner.object.GetUID() != reference.UID:
-			found.gone = append(found.gone, reference.UID)
+			found.dangling = append(found.dangling, reference.UID)
 		case deletesDependents(owner):
 			found.waiting = append(found.waiting, reference.UID)
 		default:
@@ -201,7 +201,7 @@ func (s *Store) change(r *record, change func(client.Object)) {
 	}
 	next := live.object.DeepCopyObject().(client.Object)
 	change(next)
-	_, _ = s.replace(served, live, next, write{}, nil)
+	_, _ = s.updateRecord(served, live, next, write{}, nil)
 }
 
 // deleteGarbage deletes an object as the control plane does. The caller holds the lock.

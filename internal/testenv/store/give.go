@@ -73,14 +73,14 @@ func (s *Store) give(gvk schema.GroupVersionKind, obj client.Object) (*record, e
 	if created := next.GetCreationTimestamp(); created.IsZero() {
 		next.SetCreationTimestamp(s.now())
 	}
-	after, err := s.newRecord(r, next)
+	fields, err := fieldmanager.Decode(sent)
 	if err != nil {
 		return nil, err
 	}
-	if after.fields, err = fieldmanager.Decode(sent); err != nil {
+	after, err := s.newStoredRecord(r, next, fields, s.options.ManagedFields || fields != nil)
+	if err != nil {
 		return nil, err
 	}
-	after.shown = s.options.ManagedFields || after.fields != nil
 	s.state.put(after)
 	if isDefinition(after) {
 		return after, s.define(nil, after)
@@ -93,7 +93,7 @@ func (st *state) giveMetadata(r *resource, obj client.Object) error {
 	if obj.GetUID() == "" {
 		obj.SetUID(st.uid(Key{r.gvk.GroupKind(), obj.GetNamespace(), obj.GetName()}))
 	}
-	if obj.GetGeneration() == 0 && r.generation {
+	if obj.GetGeneration() == 0 && !r.kind.WithoutGeneration {
 		obj.SetGeneration(1)
 	}
 	if version := obj.GetResourceVersion(); version != "" {

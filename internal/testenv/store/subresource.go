@@ -48,7 +48,7 @@ func (c *subresourceClient) Create(
 	if err != nil {
 		return err
 	}
-	name(subresource, obj)
+	nameBody(subresource, obj)
 	return c.client.answer(ctx, Create, obj, subresource, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.client.store.createSubresource(gvk, client.ObjectKeyFromObject(obj), subresource, w)
 	})
@@ -69,7 +69,7 @@ func (c *subresourceClient) Update(
 	body := obj
 	if options.SubResourceBody != nil {
 		body = options.SubResourceBody
-		name(body, obj)
+		nameBody(body, obj)
 	}
 	return c.client.answer(ctx, Update, obj, body, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		if c.name == scaleSubresource {
@@ -96,15 +96,11 @@ func (c *subresourceClient) Apply(
 	ctx context.Context, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 ) error {
 	options := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
-	body := config
-	if options.SubResourceBody != nil {
-		body = options.SubResourceBody
-	}
-	return c.client.apply(ctx, config, body, c.name, &options.ApplyOptions)
+	return c.client.apply(ctx, config, options.SubResourceBody, c.name, &options.ApplyOptions)
 }
 
-// name gives a body the name of the object that it is sent for, if it has none.
-func name(body, obj client.Object) {
+// nameBody gives a body the name of the object that it is sent for, if it has none.
+func nameBody(body, obj client.Object) {
 	if body.GetName() == "" {
 		body.SetName(obj.GetName())
 	}
