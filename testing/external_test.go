@@ -3,6 +3,7 @@ package testing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
@@ -54,6 +56,20 @@ func TestHTTPFailsWithAStatus(t *testing.T) {
 	if !slices.Equal(answers, []string{want}) {
 		t.Errorf("want %q once, got %q", want, answers)
 	}
+}
+
+// The calls of somebody else are not calls of the row. With a client that is wrapped they would be.
+func TestAsNeedsAClientOfTheHarness(t *testing.T) {
+	t.Parallel()
+	c := newExpectConfig().Config()
+	c.Client = client.WithFieldOwner(c.Client, "me")
+	defer func() {
+		text := fmt.Sprint(recover())
+		if !strings.HasPrefix(text, "As: want the config of a row, but its client is a *client.") {
+			t.Errorf("got %q", text)
+		}
+	}()
+	rtesting.As(c, "kubelet")
 }
 
 const notesVariable = "RTESTING_NOTES"
