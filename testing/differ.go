@@ -48,9 +48,9 @@ type Differ interface {
 }
 
 // DefaultDiffer is used by test cases without a Differ of their own. It ignores unexported fields and transition times
-// of conditions, also in patches and in server-side applies. In objects that are created, updated or stashed it also ignores the fields that the server or the
-// client sets: type meta, creation timestamp and resource version. An empty list or map equals nil. Patches and
-// server-side applies are compared as structures.
+// of conditions, also in patches and in server-side applies. In objects that are created, updated or stashed it also
+// ignores the fields that the server or the client sets: type meta, creation timestamp and resource version. An empty
+// list or map equals nil. Patches and server-side applies are compared as structures.
 //
 // These fields of components are compared only if the expectation sets them: times and digests in the status; UID,
 // digest, fields, generation and time in an inventory record; and, on an expected object with the owner label, its

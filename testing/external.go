@@ -127,7 +127,8 @@ func (c *outsideCalls) unobserved(externals []External) string {
 	if n := len(names) - maxOthers; n > 0 {
 		names, more = names[:maxOthers], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("the row has no Externals, so replays do not compare what these calls do: %q%s", names, more)
+	const text = "the row has no Externals, so replays do not compare what these calls do: %q%s"
+	return fmt.Sprintf(text, names, more)
 }
 
 // As returns a client of the cluster of a config for somebody else, such as "kubelet", who writes as the field manager

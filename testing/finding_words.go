@@ -19,10 +19,12 @@ var words = []struct {
 	{regexp.MustCompile(`· again( ·|$)`), nil, "again = the request changed something, so another one follows"},
 	{regexp.MustCompile(`· rest( ·|$)`), nil, "rest = nothing is left to do"},
 	{nil, regexp.MustCompile(`^left over: `), "left over = it is not there without the fault"},
-	{nil, regexp.MustCompile(`^external( \d+)?: `), "external = what the End of an External returns; [0] is its first element"},
+	{nil, regexp.MustCompile(`^external( \d+)?: `), "external = what the End of an External " +
+		"returns; [0] is its first element"},
 	{nil, regexp.MustCompile(` is .*, not `), "is, not = with the fault, without it; " +
 		"if the first is right, the code stops too early without a fault"},
-	{nil, regexp.MustCompile(`[^\s"]\*\d`), "*2 = the second of the objects whose names are generated from that prefix"},
+	{nil, regexp.MustCompile(`[^\s"]\*\d`), "*2 = the second of the objects whose names are generated from " +
+		"that prefix"},
 }
 
 // explained explains the signs and words that occur in a finding, in a line each.
