@@ -132,8 +132,8 @@ func (c *outsideCalls) unobserved(externals []External) string {
 }
 
 // As returns a client of the cluster of a config for somebody else, such as "kubelet", who writes as the field manager
-// of that name. Its calls are neither recorded nor given to reactors, and have no faults. As panics if the Client of the
-// config is not the one that the harness made.
+// of that name. Its calls are neither recorded nor given to reactors, and have no faults. As panics if the Client of
+// the config is not the one that the harness made.
 func As(c reconcilers.Config, manager string) client.Client {
 	recorded, ok := c.Client.(*recording.Client)
 	if !ok {
