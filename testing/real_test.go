@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
+	"github.com/espalier-dev/espalier/testing/internal/realserver"
 )
 
 // ordinary are rows that say nothing about where they run.
@@ -215,3 +216,24 @@ func TestRowsOfNewTablesRunUnchangedOnARealServer(t *testing.T) {
 }
 
 func TestTheSameRowsInMemory(t *testing.T) { runFaithful(t, ordinary()) }
+
+func init() {
+	scenarios["rows say where they run"] = scenario{
+		args: []string{"-rtesting.real=envtest"},
+		run: func(t *testing.T) {
+			realserver.Use(plane.Config(t), false)
+			row := cmCase{Resource: settings.Object(), Metadata: does(nothing), ExpectOrder: []string{"never"}}
+			inTime, reacting, pinned := row, row, row
+			inTime.VirtualTime = true
+			reacting.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("get", "Secret")}
+			pinned.Fault = rtesting.DiesBefore("get ConfigMap default/settings")
+			runFaithful(t, cmNodes{"there": row, "in time": inTime, "reacting": reacting, "pinned": pinned})
+		},
+		want: []string{
+			"runs on the API server, its replays in memory",
+			"runs in memory alone: it runs in virtual time",
+			"runs in memory alone: it has reactors",
+			"runs in memory alone: it pins a Fault",
+		},
+	}
+}

@@ -14,9 +14,10 @@
 //
 // A row does not notice where it runs: its namespaces, UIDs and resource versions are mapped to those of the API
 // server, so that tests with t.Parallel share one. What the API server completes in the given objects of a row is not
-// shown. Between the requests of a row garbage is collected as in memory. These rows run in memory alone: those with
-// reactors, with a WithClientBuilder or GivenAPIResources, and those that pin a Fault. A row with a Server of its own
-// runs there, whatever the flags say.
+// shown. Between the requests of a row garbage is collected as in memory. These rows run in memory alone: those in
+// VirtualTime, since a server answers in real time; those with reactors, a WithClientBuilder, GivenAPIResources or
+// GivenIndexes; and those that pin a Fault. Replays run in memory. A row says in the log of its test where it runs, and
+// the last lines of the output count the rows. A row with a Server of its own runs there, whatever the flags say.
 package apiserver
 
 import (

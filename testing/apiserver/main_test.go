@@ -70,7 +70,7 @@ func kubeconfig(t *testing.T, config *rest.Config) string {
 
 // row runs a row that creates a ConfigMap, and reports whether a real API server answered: it says whose fields are
 // whose.
-func row(t *testing.T) (real bool) {
+func row(t *testing.T, virtualTime bool) (real bool) {
 	t.Helper()
 	scheme := resources.NewScheme()
 	widget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gadget", UID: "gadget-uid"}}
@@ -84,7 +84,7 @@ func row(t *testing.T) (real bool) {
 		return client.IgnoreAlreadyExists(err)
 	}
 	rtesting.NodeTests[*resources.Widget]{"creates a child": {
-		Resource: widget, ExpectCreates: []client.Object{child},
+		Resource: widget, ExpectCreates: []client.Object{child}, VirtualTime: virtualTime,
 	}}.RunNode(t, scheme, func() reconcilers.SubReconciler[*resources.Widget] {
 		return &reconcilers.SyncReconciler[*resources.Widget]{Sync: create}
 	})
@@ -95,20 +95,25 @@ func TestFlagsSayWhereRowsRun(t *testing.T) {
 	config := plane.Config(t)
 	options := apiserver.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()}}
 	for name, test := range map[string]struct {
-		flags map[string]string
-		real  bool
+		flags   map[string]string
+		virtual bool
+		real    bool
 	}{
 		"in memory":    {},
 		"on a cluster": {flags: map[string]string{"rtesting.real": kubeconfig(t, config)}, real: true},
 		"in both of them": {flags: map[string]string{
 			"rtesting.real": kubeconfig(t, config), "rtesting.differential": "true",
 		}},
+		"in virtual time": {flags: map[string]string{"rtesting.real": kubeconfig(t, config)}, virtual: true},
+		"compared in virtual time": {flags: map[string]string{
+			"rtesting.real": kubeconfig(t, config), "rtesting.differential": "true",
+		}, virtual: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFlags(t, test.flags)
 			var real bool
 			code := apiserver.Main(tests(func() int {
-				real = row(t)
+				real = row(t, test.virtual)
 				return 7
 			}), options)
 			if code != 7 || real != test.real {
