@@ -44,16 +44,18 @@ func (r *subresource) Create(
 	return r.client.write(t, body, u, func() error { return r.inner.Create(ctx, t.on, u, opts...) })
 }
 
-// bodies returns what a call is about, and the body that goes with it, whose name may be missing.
+// bodies returns what a call is about, and the body that goes with it, whose name may be missing. The name, UID and
+// version of the body are those of what the call is about, whatever the kind of the body is.
 func (r *subresource) bodies(obj, body client.Object) (target, *unstructured.Unstructured, error) {
 	t, err := r.client.server.targetOf(obj)
 	if err != nil {
 		return t, nil, err
 	}
-	u, of, err := r.client.server.body(body)
-	if err == nil && t.suffixed && of.key.Name != "" {
-		u.SetName(r.client.server.toName(of.key.Name))
+	kind, err := r.client.GroupVersionKindFor(body)
+	if err != nil {
+		return t, nil, err
 	}
+	u, err := t.body(body, kind)
 	return t, u, err
 }
 
