@@ -113,11 +113,11 @@ func toUnstructured(obj runtime.Object, kind schema.GroupVersionKind) (*unstruct
 
 // answer makes obj what the API server has answered.
 func (s *Server) answer(t target, u *unstructured.Unstructured, obj client.Object) error {
-	uid := string(u.GetUID())
-	s.fromServer(u.Object)
 	key := t.key
-	key.Namespace, key.Name = u.GetNamespace(), u.GetName()
-	s.identify(key, uid, u.Object)
+	key.Namespace, key.Name = s.text(u.GetNamespace()), s.text(u.GetName())
+	id := s.identityOf(key, u)
+	s.fromServer(u.Object)
+	s.identify(key, id, u)
 	return fill(obj, u.Object)
 }
 

@@ -3,6 +3,7 @@ package mapped
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +42,16 @@ func (r *subresource) Create(
 	if err != nil {
 		return err
 	}
-	return r.client.write(t, body, u, func() error { return r.inner.Create(ctx, t.on, u, opts...) })
+	if body.GetName() == "" {
+		body.SetName(obj.GetName()) // That is what the client of controller-runtime sets.
+	}
+	if err := r.inner.Create(ctx, t.on, u, opts...); err != nil {
+		return r.client.server.error(err)
+	}
+	if u.Object["status"] == metav1.StatusSuccess {
+		return nil // A Status is no object. The client has set the kind of the body on it.
+	}
+	return r.client.server.answer(t, u, body)
 }
 
 // bodies returns what a call is about, and the body that goes with it, whose name may be missing. The name, UID and

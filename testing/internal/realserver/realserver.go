@@ -120,7 +120,8 @@ func Summary(out io.Writer) {
 	case server.config == nil:
 		return
 	case Differential():
-		fmt.Fprintf(out, "%d rows ran in memory and on the server, and %d of them differ\n", server.rows, server.differing)
+		fmt.Fprintf(out, "%d rows ran in memory and on the server, and %d of them differ\n",
+			server.rows, server.differing)
 	default:
 		fmt.Fprintf(out, "%d rows ran on the server\n", server.rows)
 	}
