@@ -402,7 +402,8 @@ func TestAKindThatIsNotServedIsNamed(t *testing.T) {
 func TestTwoObjectsOfOneUIDCannotBeGiven(t *testing.T) {
 	t.Parallel()
 	err := newRow(t).server.Give(t.Context(), settings(), widget(func(w *resources.Widget) { w.UID = "uid-of-settings" }))
-	if err == nil || !strings.Contains(err.Error(), `both have the UID "uid-of-settings"`) {
+	if err == nil || !strings.Contains(err.Error(), `cannot give ConfigMap ns/settings and Widget ns/gadget: `+
+		`both have the UID "uid-of-settings"`) {
 		t.Errorf("got %v", err)
 	}
 }
