@@ -24,6 +24,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -84,6 +85,10 @@ func (o Options) start(where string) (stop func() error, err error) {
 	env := &envtest.Environment{CRDInstallOptions: install, UseExistingCluster: new(bool)}
 	config, err := env.Start()
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: set KUBEBUILDER_ASSETS to a folder with the programs etcd and kube-apiserver, "+
+				"such as setup-envtest makes", err)
+		}
 		return nil, errors.Join(fmt.Errorf("cannot start a control plane: %w", err), env.Stop())
 	}
 	realserver.Use(unlimited(config), true)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,5 +154,22 @@ func TestWithoutAServerNothingRuns(t *testing.T) {
 				t.Errorf("the code is %d", code)
 			}
 		})
+	}
+}
+
+// A control plane whose start fails leaves goroutines behind. So it is started in a process of its own, the test binary
+// again.
+func TestProgramsThatAreMissingAreNamed(t *testing.T) {
+	const alone = "APISERVER_WITHOUT_PROGRAMS"
+	if os.Getenv(alone) != "" {
+		apiserver.Main(tests(func() int { return 0 }), apiserver.Options{})
+		return
+	}
+	command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-rtesting.real=envtest")
+	command.Env = append(os.Environ(), alone+"=1", "KUBEBUILDER_ASSETS="+t.TempDir())
+	output, _ := command.CombinedOutput()
+	want := "set KUBEBUILDER_ASSETS to a folder with the programs etcd and kube-apiserver, such as setup-envtest makes"
+	if !strings.Contains(string(output), want) {
+		t.Errorf("want %q in\n%s", want, output)
 	}
 }
