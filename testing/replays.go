@@ -42,6 +42,8 @@ type replayed struct {
 
 	// current is the run that goes on. Runs are made one after the other.
 	current *attempt
+	// outside are the calls of all runs beside the clusters.
+	outside outsideCalls
 }
 
 // attempt is one run of a row: its Prepare was called.
@@ -187,6 +189,9 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	default:
 		t.Logf("replayed with %s in %.2f s", count(report.Replays, "fault"), time.Since(began).Seconds())
 	}
+	if note := r.outside.unobserved(r.externals); note != "" {
+		t.Logf("Note: %s", note)
+	}
 	r.fail(t, ctx, report.Findings, options)
 }
 
@@ -288,7 +293,7 @@ func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, e
 	}
 	return func(ctx context.Context) (reconcile.Result, error) {
 		run.pass(w.Now(), r.virtual)
-		ctx = context.WithValue(ctx, worldKey{}, w)
+		ctx = context.WithValue(ctx, outsideKey{}, outside{w, &r.outside})
 		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
 		return queued(result), err
 	}, nil
