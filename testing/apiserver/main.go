@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
@@ -85,7 +86,7 @@ func (o Options) start(where string) (stop func() error, err error) {
 	env := &envtest.Environment{CRDInstallOptions: install, UseExistingCluster: new(bool)}
 	config, err := env.Start()
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 			err = fmt.Errorf("%w: set KUBEBUILDER_ASSETS to a folder with the programs etcd and kube-apiserver, "+
 				"such as setup-envtest makes", err)
 		}
