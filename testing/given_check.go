@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// check fails the test at once if the config of a case cannot be made, or if its faithful API server cannot have what is
-// given: all other failures would be consequences.
+// check fails the test at once if the config of a case cannot be made, or if its faithful API server cannot have what
+// is given: all other failures would be consequences.
 func (r *caseRun) check(t *testing.T) {
 	t.Helper()
 	if r.expect.Scheme == nil {
