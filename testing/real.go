@@ -163,8 +163,8 @@ func onServer(s *store.Store, server *mapped.Server) clients {
 		return server.Client(mapped.ClientOptions{FieldManager: manager})
 	}
 	return clients{
-		cached: server.Client(mapped.ClientOptions{FieldManager: fieldManager, Cached: true}),
-		live:   as(fieldManager),
+		cached: server.Client(mapped.ClientOptions{FieldManager: store.DefaultManager, Cached: true}),
+		live:   as(store.DefaultManager),
 		as:     as,
 		add: func(obj client.Object) error {
 			before := s.Objects()
@@ -180,9 +180,6 @@ func onServer(s *store.Store, server *mapped.Server) clients {
 		resources: func() []*metav1.APIResourceList { return s.Resources() },
 	}
 }
-
-// fieldManager is who writes if code under test does not say.
-const fieldManager = "espalier.test"
 
 // giveStored gives a server what a store has.
 func giveStored(server *mapped.Server, s *store.Store) error {
