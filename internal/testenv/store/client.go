@@ -33,7 +33,8 @@ type ClientOptions struct {
 	Intercept Intercept
 }
 
-const defaultManager = "espalier.test"
+// DefaultManager is the field manager of writes if neither the call nor the client says another.
+const DefaultManager = "espalier.test"
 
 // Client is a client of a [Store]. It answers with copies. As with the clients of controller-runtime, objects of Go
 // types are answered without their kind, unless the caller had set it or the answer comes from a cache.
@@ -220,7 +221,7 @@ func (c *Client) run(ctx context.Context, call Call, do func() error) error {
 }
 
 func (c *Client) manager(given string) string {
-	return cmp.Or(given, c.options.FieldManager, defaultManager)
+	return cmp.Or(given, c.options.FieldManager, DefaultManager)
 }
 
 func isDryRun(values []string) bool { return slices.Contains(values, metav1.DryRunAll) }
