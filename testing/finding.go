@@ -42,6 +42,19 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 	report.fail(t)
 }
 
+// failUnrest fails the test for requests that go on without a fault.
+func (r *replayed) failUnrest(t *testing.T, f replay.Finding) {
+	t.Helper()
+	report := &report{origin: r.origin, failures: []failure{{
+		headline: "without a fault, the row never comes to rest",
+		details: "  story:      " + f.Story + "\n  at the end: " + strings.Join(f.Differences, "\n              ") + `
+The requests after the first find what it has left: let them change nothing and return no error. If the code waits for
+somebody else, let its result ask for a delay. To leave it as it is, set:
+  Replays: rtesting.NoReplays("why it never comes to rest"),`,
+	}}}
+	report.fail(t)
+}
+
 // listed lists findings.
 func listed(findings []replay.Finding) string {
 	if len(findings) == 0 {

@@ -180,6 +180,8 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	switch {
 	case err != nil:
 		t.Errorf("the replays ended: %s", err)
+	case report.Unrest != nil:
+		r.failUnrest(t, *report.Unrest)
 	case report.NotReplayed != "":
 		t.Logf("not replayed: %s", report.NotReplayed)
 	case r.virtual:

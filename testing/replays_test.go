@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,8 +70,15 @@ var reported = map[string]struct {
 		"not replayed: two runs without a fault",
 	},
 	"no rest": {
-		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.Replays{Requests: 1}},
+		cmCase{
+			Metadata: counts(time.Minute), ExpectUpdates: counted,
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
+		},
 		"not replayed: without a fault it never comes to rest",
+	},
+	"no rest for a reason": {
+		cmCase{Metadata: counts(0), ExpectUpdates: counted, Replays: rtesting.NoReplays("it counts")},
+		"not replayed: it counts",
 	},
 	"skipped faults": {
 		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.Replays{

@@ -32,6 +32,9 @@ type Report struct {
 	Replays int
 	// NotReplayed says why there were none; empty if there were.
 	NotReplayed string
+	// Unrest is the run without a fault if it never came to rest, and no queue would slow it down: the last request
+	// ended with an error, or none asked for a delay. NotReplayed is set, too. Nil otherwise.
+	Unrest *Finding
 	// Findings are in the order of the calls.
 	Findings []Finding
 }
@@ -211,10 +214,19 @@ func (e *explorer) once(ctx context.Context) (*run, error) {
 			return r, nil
 		case !rested:
 			e.report.NotReplayed = "without a fault it never comes to rest: " + end.notAtRest
+			if r.restless() {
+				e.report.Unrest = r.finding(ctx, []string{end.notAtRest}, len(r.requests), false)
+			}
 			return r, nil
 		}
 	}
 	return r, nil
+}
+
+// restless reports whether the last request ended with an error, or none asked for a delay.
+func (r *run) restless() bool {
+	delayed := func(q *request) bool { return q.err == nil && q.result.RequeueAfter > 0 }
+	return r.requests[len(r.requests)-1].err != nil || !slices.ContainsFunc(r.requests, delayed)
 }
 
 // twice makes two runs without a fault, and returns the first. They must be alike.
