@@ -37,6 +37,9 @@ type replayed struct {
 	request    reconcilers.Request
 	// ofNode says that the row is one of a node, which always has its resource; prepares, that it has a Prepare.
 	ofNode, prepares bool
+	// own are the writes of the row's own run; nil if they are not compared. First are those of the first run without a
+	// fault, as far as the row goes; nil until then.
+	own, first writes
 	// begin begins a run.
 	begin func(ctx context.Context) (*attempt, error)
 
@@ -51,6 +54,8 @@ type attempt struct {
 	externals []External
 	// at is the time of the last request.
 	at time.Time
+	// journals are those of the last instance, by config.
+	journals map[string]*recording.Journal
 	// start calls the factory. It is called again after each death.
 	start func(c reconcilers.Config) (reconcile.Reconciler, error)
 	// end calls the CleanUp.
@@ -60,17 +65,19 @@ type attempt struct {
 // runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was
 // given, before Prepare.
 func runAndReplay[Case any, P testCase[Case]](
-	t *testing.T, tc P, run func(t *testing.T), replays func(t *testing.T, given P) *replayed,
+	t *testing.T, tc P, run func(t *testing.T) writes, replays func(t *testing.T, given P) *replayed,
 ) {
 	t.Helper()
 	inVirtualTime(t, tc.fields().faithful.virtual, func(t *testing.T) {
 		t.Helper()
 		given := new(Case)
 		*given = *tc
-		run(t)
+		own := run(t)
 		if f := tc.fields(); f.faithful.faithful && !t.Failed() {
 			*P(given).fields().origin = *f.origin
-			replays(t, given).run(t)
+			r := replays(t, given)
+			r.own = own
+			r.run(t)
 		}
 	})
 }
@@ -189,6 +196,9 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	default:
 		t.Logf("replayed with %s in %.2f s", count(report.Replays, "fault"), time.Since(began).Seconds())
 	}
+	if err == nil && report.NotReplayed == "" {
+		r.compareOwn(t)
+	}
 	r.fail(t, ctx, report.Findings, options)
 }
 
@@ -268,6 +278,7 @@ func (r *replayed) beginRun(t *testing.T, ctx context.Context) (end func(), err 
 	return func() {
 		t.Helper()
 		defer cancel()
+		r.noteFirst(begun)
 		r.current = nil
 		if err := begun.end(); err != nil {
 			t.Errorf("error during clean up of a replay: %s", err)
@@ -278,11 +289,13 @@ func (r *replayed) beginRun(t *testing.T, ctx context.Context) (end func(), err 
 // start makes an instance of the code in a world.
 func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, error) {
 	run := r.current
+	run.journals = map[string]*recording.Journal{"": {}}
 	configs := map[string]reconcilers.Config{}
 	for name, c := range r.additional {
-		configs[name] = c.inWorld(w, name)
+		run.journals[name] = &recording.Journal{}
+		configs[name] = c.inWorld(w, name, run.journals[name])
 	}
-	config := r.expect.inWorld(w, "")
+	config := r.expect.inWorld(w, "", run.journals[""])
 	prepared := reconcilers.StashAdditionalConfigs(run.ctx, configs)
 	reconciler, err := run.start(config)
 	if err != nil {
@@ -292,6 +305,9 @@ func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, e
 		run.pass(w.Now(), r.virtual)
 		ctx = context.WithValue(ctx, worldKey{}, w)
 		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
+		if !r.until.rest {
+			r.noteFirst(run)
+		}
 		return queued(result), err
 	}, nil
 }
@@ -305,9 +321,10 @@ func (a *attempt) pass(now time.Time, virtual bool) {
 }
 
 // inWorld returns the config of an instance in a world. Nothing is asserted of it.
-func (c *ExpectConfig) inWorld(w *replay.World, cluster string) reconcilers.Config {
+func (c *ExpectConfig) inWorld(
+	w *replay.World, cluster string, journal *recording.Journal,
+) reconcilers.Config {
 	in := *c
-	journal := &recording.Journal{}
 	b := in.onStore(journal, clients{
 		cached: w.Client(cluster), live: w.APIReader(cluster),
 		as:        func(manager string) client.WithWatch { return w.As(cluster, manager) },

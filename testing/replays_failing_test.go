@@ -2,12 +2,15 @@ package testing_test
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
 // counts is the metadata of a row that changes the resource in each request, and asks for a delay.
@@ -29,6 +32,17 @@ var noRest = []string{
 	"without a fault, the row never comes to rest", "story: ", `rtesting.NoReplays("why it never comes to rest")`,
 }
 
+// once is the metadata of a row that creates a child, unless it did so before.
+func once(done map[string]bool) map[string]any {
+	return does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+		if done[cm.Name] {
+			return nil
+		}
+		done[cm.Name] = true
+		return ensures(ctx, cm, "one")
+	})
+}
+
 func init() {
 	for name, failing := range map[string]scenario{
 		"a change in each request": {
@@ -41,6 +55,37 @@ func init() {
 				return reconcilers.RetrieveConfigOrDie(ctx).Create(ctx, configMap("one"))
 			}), ExpectCreates: []client.Object{configMap("one")}}),
 			want: append(noRest, `request 20 ends with an error: ConfigMapResourceReconciler: configmaps "one" already exists`),
+		},
+		"a state that outlives the instance": {
+			run: faithful(cmCase{Metadata: once(map[string]bool{}), ExpectCreates: oneChild}),
+			want: []string{
+				"without a fault, a new instance of the code makes other calls than that of the row",
+				"the row:  create ConfigMap default/one\n", "new instance: no writes\n", "list the service in Externals",
+			},
+		},
+		"a state that outlives the instance of a row until rest": {
+			run: faithful(cmCase{
+				Until: rtesting.Rest(), Metadata: once(map[string]bool{}), ExpectCreates: oneChild,
+			}),
+			want: []string{"the row:  create ConfigMap default/one\n", "new instance: no writes\n"},
+		},
+		"a state that outlives the root": {
+			run: func(t *testing.T) {
+				done := false
+				rtesting.RootTests{"case": {
+					Request: request, GivenObjects: []client.Object{settings},
+					ExpectCreates: []client.Object{configMap("one")},
+				}}.RunRoot(t, scheme, func(c reconcilers.Config) reconcile.Reconciler {
+					return reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+						if done {
+							return reconcile.Result{}, nil
+						}
+						done = true
+						return reconcile.Result{}, c.Create(ctx, configMap("one"))
+					})
+				})
+			},
+			want: []string{"the row:  create ConfigMap default/one\n", "new instance: no writes\n"},
 		},
 	} {
 		scenarios[name] = failing

@@ -80,6 +80,16 @@ var reported = map[string]struct {
 		cmCase{Metadata: counts(0), ExpectUpdates: counted, Replays: rtesting.NoReplays("it counts")},
 		"not replayed: it counts",
 	},
+	"a state of the instance": {
+		cmCase{
+			Prepare: func(_ *testing.T, ctx context.Context, tc *cmCase) (context.Context, error) {
+				tc.Metadata = once(map[string]bool{})
+				return ctx, nil
+			},
+			ExpectCreates: oneChild, Replays: rtesting.Replays{Skip: []rtesting.Fault{rtesting.Fails("* ConfigMap *")}},
+		},
+		"replayed with 3 faults in ",
+	},
 	"skipped faults": {
 		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.Replays{
 			Skip: []rtesting.Fault{rtesting.Fails("* ConfigMap default/*"), rtesting.DiesAfter("create ConfigMap *")},
