@@ -148,9 +148,8 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 	runAndReplay(t, tc, func(t *testing.T) writes {
 		t.Helper()
 		return tc.runOnce(t, scheme, factory)
-	}, func(t *testing.T, given *ReconcilerTestCase) *replayed {
-		t.Helper()
-		return given.replays(t, tc, scheme, factory)
+	}, func(given *ReconcilerTestCase) *replayed {
+		return given.replays(tc, scheme, factory)
 	})
 }
 

@@ -41,8 +41,10 @@ type replayed struct {
 	// fault, as far as the row goes; nil until then.
 	own, first writes
 	// begin begins a run.
-	begin func(ctx context.Context) (*attempt, error)
+	begin func(t *testing.T, ctx context.Context) (*attempt, error)
 
+	// t is that of the run that goes on: a bubble has one of its own.
+	t *testing.T
 	// current is the run that goes on. Runs are made one after the other.
 	current *attempt
 }
@@ -65,29 +67,30 @@ type attempt struct {
 // runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was
 // given, before Prepare.
 func runAndReplay[Case any, P testCase[Case]](
-	t *testing.T, tc P, run func(t *testing.T) writes, replays func(t *testing.T, given P) *replayed,
+	t *testing.T, tc P, run func(t *testing.T) writes, replays func(given P) *replayed,
 ) {
 	t.Helper()
+	given := new(Case)
+	*given = *tc
+	var own writes
 	inVirtualTime(t, tc.fields().faithful.virtual, func(t *testing.T) {
 		t.Helper()
-		given := new(Case)
-		*given = *tc
-		own := run(t)
-		if f := tc.fields(); f.faithful.faithful && !t.Failed() {
-			*P(given).fields().origin = *f.origin
-			r := replays(t, given)
-			r.own = own
-			r.run(t)
-		}
+		own = run(t)
 	})
+	if f := tc.fields(); f.faithful.faithful && !t.Failed() {
+		*P(given).fields().origin = *f.origin
+		r := replays(given)
+		r.own = own
+		r.run(t)
+	}
 }
 
 // replaysOf returns the replays of a case. Given is the case as it is in the table, and prepared as Prepare left it.
 // Give completes the config of prepared. Start calls the factory for a case.
 func replaysOf[Case any, P testCase[Case]](
-	t *testing.T, given, prepared P, scheme *runtime.Scheme,
+	given, prepared P, scheme *runtime.Scheme,
 	contexts func(context.Context) context.Context, give func(*ExpectConfig),
-	start func(tc *Case, c reconcilers.Config) (reconcile.Reconciler, error),
+	start func(t *testing.T, tc *Case, c reconcilers.Config) (reconcile.Reconciler, error),
 ) *replayed {
 	f := prepared.fields()
 	r := &replayed{
@@ -101,7 +104,8 @@ func replaysOf[Case any, P testCase[Case]](
 	}
 	give(r.expect)
 	r.not = r.cannot()
-	r.begin = func(ctx context.Context) (*attempt, error) {
+	r.begin = func(t *testing.T, ctx context.Context) (*attempt, error) {
+		t.Helper()
 		tc := new(Case)
 		*tc = *given
 		copied := P(tc).fields()
@@ -110,6 +114,7 @@ func replaysOf[Case any, P testCase[Case]](
 			*copied.metadata = map[string]any{}
 		}
 		*copied.now = r.now
+		copied.faithful.reset()
 		ctx, err := prepare(t, contexts(ctx), P(tc))
 		if err != nil {
 			return nil, err
@@ -119,7 +124,7 @@ func replaysOf[Case any, P testCase[Case]](
 			return nil, errors.New(problem)
 		}
 		a := &attempt{ctx: ctx, at: r.now, externals: prepared.faithful.externals, end: func() error { return nil }}
-		a.start = func(c reconcilers.Config) (reconcile.Reconciler, error) { return start(tc, c) }
+		a.start = func(c reconcilers.Config) (reconcile.Reconciler, error) { return start(t, tc, c) }
 		if prepared.cleanUp != nil {
 			a.end = func() error { return prepared.cleanUp(t, ctx, tc) }
 		}
@@ -154,6 +159,7 @@ func (r *replayed) cannot() string {
 func (r *replayed) run(t *testing.T) {
 	t.Helper()
 	defer failOnPanic(t)
+	r.t = t
 	switch {
 	case faultFlag == faultsOff && r.fault.isZero():
 		return
@@ -191,8 +197,6 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 		r.failUnrest(t, *report.Unrest)
 	case report.NotReplayed != "":
 		t.Logf("not replayed: %s", report.NotReplayed)
-	case r.virtual:
-		t.Logf("replayed with %s in virtual time", count(report.Replays, "fault"))
 	default:
 		t.Logf("replayed with %s in %.2f s", count(report.Replays, "fault"), time.Since(began).Seconds())
 	}
@@ -243,18 +247,32 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 		add(name, *c)
 	}
 	var externals []replay.External
-	for i, external := range r.externals {
-		externals = append(externals, replay.External{
-			Reset: external.Reset, End: func() any { return r.external(i).End() },
-		})
+	for i := range r.externals {
+		externals = append(externals, replay.External{End: func() any { return r.external(i).End() }})
 	}
 	if len(problems) > 0 {
 		return replay.Program{}, errors.New(strings.Join(problems, "; "))
 	}
-	return replay.Program{
-		Clusters: clusters, Now: r.now, Externals: externals, Start: r.start,
-		Begin: func(ctx context.Context) (func(), error) { return r.beginRun(t, ctx) },
-	}, nil
+	program := replay.Program{
+		Clusters: clusters, Now: r.now, Externals: externals, Begin: r.beginRun, Start: r.start,
+	}
+	if r.virtual {
+		program.Within = r.inBubble
+	}
+	return program, nil
+}
+
+// inBubble calls a run in a bubble of its own: all begin at the same time.
+func (r *replayed) inBubble(run func()) {
+	outer := r.t
+	outer.Helper()
+	defer func() { r.t = outer }()
+	inVirtualTime(outer, true, func(t *testing.T) {
+		t.Helper()
+		defer failOnPanic(t)
+		r.t = t
+		run()
+	})
 }
 
 // external returns an external as the Prepare of the run left it.
@@ -266,10 +284,11 @@ func (r *replayed) external(i int) External {
 }
 
 // beginRun calls the Prepare of a run, and returns what calls its CleanUp. Their context ends after CleanUp.
-func (r *replayed) beginRun(t *testing.T, ctx context.Context) (end func(), err error) {
+func (r *replayed) beginRun(ctx context.Context) (end func(), err error) {
+	t := r.t
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	begun, err := r.begin(ctx)
+	begun, err := r.begin(t, ctx)
 	if err != nil {
 		cancel()
 		return nil, err

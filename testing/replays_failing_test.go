@@ -43,6 +43,20 @@ func once(done map[string]bool) map[string]any {
 	})
 }
 
+// expires is the metadata of a row in virtual time that creates a child once the process is 30 seconds old, and waits
+// until then.
+func expires(wait func(ctx context.Context) error) map[string]any {
+	expiry := time.Date(2000, 1, 1, 0, 0, 30, 0, time.UTC)
+	return map[string]any{"node": node[*corev1.ConfigMap]{
+		reconcile: func(ctx context.Context, cm *corev1.ConfigMap) (reconcilers.Result, error) {
+			if left := time.Until(expiry); left > 0 {
+				return reconcilers.Result{RequeueAfter: left}, wait(ctx)
+			}
+			return reconcilers.Result{}, ensures(ctx, cm, "one")
+		},
+	}}
+}
+
 func init() {
 	for name, failing := range map[string]scenario{
 		"a change in each request": {
@@ -86,6 +100,26 @@ func init() {
 				})
 			},
 			want: []string{"the row:  create ConfigMap default/one\n", "new instance: no writes\n"},
+		},
+		"a fault while it waits": {
+			run: faithful(cmCase{
+				VirtualTime: true, Until: rtesting.Rest(), Metadata: expires(func(ctx context.Context) error {
+					c := reconcilers.RetrieveConfigOrDie(ctx)
+					all := &corev1.ConfigMapList{}
+					if err := c.List(ctx, all); err != nil || len(all.Items) > 1 {
+						return err
+					}
+					if err := c.Create(ctx, configMap("lock")); err != nil {
+						return err
+					}
+					return c.Create(ctx, configMap("note"))
+				}),
+				ExpectCreates: []client.Object{configMap("lock"), configMap("note"), oneChild[0]},
+			}),
+			want: []string{
+				`replayed with DiesAfter("create ConfigMap default/lock"), the row ends in another way`,
+				"missing: ConfigMap default/note",
+			},
 		},
 	} {
 		scenarios[name] = failing

@@ -22,10 +22,10 @@ var (
 // replays returns the replays of the row, which Prepare left as prepared. The node is the tree of a root, so that
 // errors, the status and requeues are handled as in production.
 func (tc *SubReconcilerTestCase[Type]) replays(
-	t *testing.T, prepared *SubReconcilerTestCase[Type], scheme *runtime.Scheme, factory SubReconcilerFactory[Type],
+	prepared *SubReconcilerTestCase[Type], scheme *runtime.Scheme, factory SubReconcilerFactory[Type],
 ) *replayed {
-	r := replaysOf(t, tc, prepared, scheme, stash.WithContext, prepared.give, func(
-		tc *SubReconcilerTestCase[Type], c reconcilers.Config,
+	r := replaysOf(tc, prepared, scheme, stash.WithContext, prepared.give, func(
+		t *testing.T, tc *SubReconcilerTestCase[Type], c reconcilers.Config,
 	) (reconcile.Reconciler, error) {
 		node := factory(t, tc, c)
 		if isNothing(node) {
@@ -51,11 +51,11 @@ func (tc *SubReconcilerTestCase[Type]) replays(
 
 // replays is the same for a root.
 func (tc *ReconcilerTestCase) replays(
-	t *testing.T, prepared *ReconcilerTestCase, scheme *runtime.Scheme, factory ReconcilerFactory,
+	prepared *ReconcilerTestCase, scheme *runtime.Scheme, factory ReconcilerFactory,
 ) *replayed {
 	same := func(ctx context.Context) context.Context { return ctx }
-	r := replaysOf(t, tc, prepared, scheme, same, prepared.give, func(
-		tc *ReconcilerTestCase, c reconcilers.Config,
+	r := replaysOf(tc, prepared, scheme, same, prepared.give, func(
+		t *testing.T, tc *ReconcilerTestCase, c reconcilers.Config,
 	) (reconcile.Reconciler, error) {
 		root := factory(t, tc, c)
 		if isNothing(root) {

@@ -90,6 +90,13 @@ var reported = map[string]struct {
 		},
 		"replayed with 3 faults in ",
 	},
+	"a wait": {
+		cmCase{
+			VirtualTime: true, Until: rtesting.Rest(), Metadata: expires(func(context.Context) error { return nil }),
+			ExpectCreates: oneChild,
+		},
+		"replayed with 8 faults in ",
+	},
 	"skipped faults": {
 		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.Replays{
 			Skip: []rtesting.Fault{rtesting.Fails("* ConfigMap default/*"), rtesting.DiesAfter("create ConfigMap *")},

@@ -174,9 +174,8 @@ func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 	runAndReplay(t, tc, func(t *testing.T) writes {
 		t.Helper()
 		return tc.runOnce(t, scheme, factory)
-	}, func(t *testing.T, given *SubReconcilerTestCase[Type]) *replayed {
-		t.Helper()
-		return given.replays(t, tc, scheme, factory)
+	}, func(given *SubReconcilerTestCase[Type]) *replayed {
+		return given.replays(tc, scheme, factory)
 	})
 }
 

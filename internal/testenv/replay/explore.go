@@ -127,8 +127,30 @@ func (e *explorer) replay(ctx context.Context, faults ...Fault) error {
 	return nil
 }
 
-// run makes a run with faults, and compares how it ended. It is over once a step ends in another way.
-func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, error) {
+// within calls a run as the program wants it called.
+func (e *explorer) within(ctx context.Context, run func(ctx context.Context) error) error {
+	err := ctx.Err()
+	switch {
+	case err != nil:
+	case e.program.Within == nil:
+		err = run(ctx)
+	default:
+		e.program.Within(func() { err = run(context.WithoutCancel(ctx)) })
+	}
+	return err
+}
+
+// run makes a run with faults, and compares how it ended.
+func (e *explorer) run(ctx context.Context, faults []Fault) (finding *Finding, r *run, err error) {
+	err = e.within(ctx, func(ctx context.Context) error {
+		finding, r, err = e.runFaults(ctx, faults)
+		return err
+	})
+	return finding, r, err
+}
+
+// runFaults is run where it is. It is over once a step ends in another way.
+func (e *explorer) runFaults(ctx context.Context, faults []Fault) (*Finding, *run, error) {
 	r, err := newRun(ctx, e.program, faults)
 	if err != nil {
 		return nil, nil, err
@@ -189,7 +211,16 @@ func (r *run) suspend(faults bool) {
 }
 
 // once makes a run without a fault.
-func (e *explorer) once(ctx context.Context) (*run, error) {
+func (e *explorer) once(ctx context.Context) (r *run, err error) {
+	err = e.within(ctx, func(ctx context.Context) error {
+		r, err = e.runFaultless(ctx)
+		return err
+	})
+	return r, err
+}
+
+// runFaultless is once where it is.
+func (e *explorer) runFaultless(ctx context.Context) (*run, error) {
 	r, err := newRun(ctx, e.program, nil)
 	if err != nil {
 		return nil, err

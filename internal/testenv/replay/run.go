@@ -69,7 +69,9 @@ func newRun(ctx context.Context, program Program, faults []Fault) (*run, error) 
 		r.clusters[name] = c
 	}
 	for _, external := range program.Externals {
-		external.Reset()
+		if external.Reset != nil {
+			external.Reset()
+		}
 	}
 	if program.Begin != nil {
 		end, err := program.Begin(rtime.StashNow(ctx, r.time()))
