@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -170,6 +171,19 @@ deleted twice: ConfigMap ns/one`,
 		}),
 		found: `[Conflicts("update ConfigMap ns/one")]
 get Widget a · update ConfigMap one (after a write by somebody else) · again · get Widget a · rest
+overwrites what somebody else wrote: ConfigMap ns/one`,
+	},
+	"change of somebody else that a retry overwrites": {
+		given: []client.Object{colored("red")},
+		wrong: forWidget(annotates(func(one *corev1.ConfigMap, color string) {
+			one.Annotations = map[string]string{"color": color}
+		})),
+		right: forWidget(annotates(func(one *corev1.ConfigMap, color string) {
+			metav1.SetMetaDataAnnotation(&one.ObjectMeta, "color", color)
+		})),
+		found: `[Conflicts("update ConfigMap ns/one")]
+get Widget a · update ConfigMap one (after a write by somebody else) (Conflict) · error · get Widget a ·
+update ConfigMap one · again · get Widget a · rest
 overwrites what somebody else wrote: ConfigMap ns/one`,
 	},
 	"leak on an early return": {

@@ -34,6 +34,8 @@ type run struct {
 	current       *instance
 	// step is what others did since the last request; empty if nothing.
 	step string
+	// conflicts are the objects that the fault Conflicts has written.
+	conflicts []conflict
 	// broken says which calls broke the invariant.
 	broken []string
 
