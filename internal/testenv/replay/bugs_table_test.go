@@ -130,6 +130,21 @@ never comes to rest: request 40 ends with an error: configmaps "one" already exi
 get Widget a · get ConfigMap one (fails) · rest
 missing: ConfigMap ns/one`,
 	},
+	"swallowed error before the observed generation": {
+		wrong: forWidget(func(ctx context.Context, p *process, w *resources.Widget) error {
+			_ = p.ensure(ctx, "one")
+			return p.observe(ctx, w)
+		}),
+		right: forWidget(func(ctx context.Context, p *process, w *resources.Widget) error {
+			if err := p.ensure(ctx, "one"); err != nil {
+				return err
+			}
+			return p.observe(ctx, w)
+		}),
+		found: `[Fails("get ConfigMap ns/one")]
+get Widget a · get ConfigMap one (fails) · update Widget/status a · rest
+missing: ConfigMap ns/one`,
+	},
 	"delete without a precondition": {
 		given: []client.Object{colored("red")},
 		wrong: forWidget(func(ctx context.Context, p *process, w *resources.Widget) error {

@@ -120,7 +120,7 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 		r.current = newInstance(ctx)
 	}
 	r.requests = append(r.requests, q)
-	before, external := r.state().revision, r.externalStates
+	before, external := r.revisions(), r.externalStates
 	r.mu.Unlock()
 
 	err := r.current.make(ctx, r, q)
@@ -142,8 +142,30 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 		r.collectGarbage(c)
 		q.moved = c.view.CatchUp() || q.moved
 	}
-	q.moved = q.moved || r.state().revision != before || r.externalStates != external
+	q.moved = q.moved || r.movedSince(before) || r.externalStates != external
 	return q, nil
+}
+
+// movedSince reports whether something changed in the clusters since they had revisions. That the code notes which
+// generation it has seen is nothing: it would hide that an error was swallowed, as it calls for another request.
+func (r *run) movedSince(revisions map[*cluster]int64) bool {
+	for c, revision := range revisions {
+		for _, change := range c.store.Changes(revision) {
+			if !observes(change) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// revisions are those of the clusters.
+func (r *run) revisions() map[*cluster]int64 {
+	revisions := map[*cluster]int64{}
+	for _, c := range r.clusters {
+		revisions[c] = c.store.Revision()
+	}
+	return revisions
 }
 
 // reap notes whether the instance died in a request or failed to start, and waits until it does nothing any more.
