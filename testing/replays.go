@@ -3,6 +3,7 @@ package testing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -196,7 +197,7 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	case report.Unrest != nil:
 		r.failUnrest(t, *report.Unrest)
 	case report.NotReplayed != "":
-		t.Logf("not replayed: %s", report.NotReplayed)
+		t.Logf("not replayed: %s%s", report.NotReplayed, advice(report.Varying))
 	default:
 		t.Logf("replayed with %s in %.2f s", count(report.Replays, "fault"), time.Since(began).Seconds())
 	}
@@ -204,6 +205,14 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 		r.compareOwn(t)
 	}
 	r.fail(t, ctx, report.Findings, options)
+}
+
+// advice says how to replay a row that ends differently each time; empty if nothing varies.
+func advice(varying []string) string {
+	if len(varying) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nIf that may be another each time, set:\n  Replays: rtesting.Replays{Ignore: %#v},", varying)
 }
 
 // beforeDeadline returns a context that ends a tenth of the time that is left, and at most ten seconds, before ctx

@@ -69,6 +69,19 @@ var reported = map[string]struct {
 		})},
 		"not replayed: two runs without a fault",
 	},
+	"random values": {
+		cmCase{Metadata: draws(), ExpectCreates: []client.Object{configMap("one", "drawn", "1")}},
+		`not replayed: two runs without a fault end differently: ConfigMap default/one: data.drawn is "3", not "2"` +
+			"\nIf that may be another each time, set:\n" +
+			`  Replays: rtesting.Replays{Ignore: []string{"ConfigMap default/one: data.drawn"}},`,
+	},
+	"random values that do not matter": {
+		cmCase{
+			Metadata: draws(), ExpectCreates: []client.Object{configMap("one", "drawn", "1")},
+			Replays: rtesting.Replays{Ignore: []string{"ConfigMap default/one: data.drawn"}},
+		},
+		"replayed with 8 faults in ",
+	},
 	"no rest": {
 		cmCase{
 			Metadata: counts(time.Minute), ExpectUpdates: counted,
@@ -117,6 +130,21 @@ func makes(names ...string) map[string]any {
 	})
 }
 
+// draws is the metadata of a row that creates an object with another value each time.
+func draws() map[string]any {
+	drawn := 0
+	return does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+		c := reconcilers.RetrieveConfigOrDie(ctx)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(configMap("one")), &corev1.ConfigMap{}); err == nil {
+			return nil
+		} else if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		drawn++
+		return c.Create(ctx, configMap("one", "drawn", strconv.Itoa(drawn)))
+	})
+}
+
 // TestReportedReplays runs in another process, which TestReplaysAreReported starts.
 func TestReportedReplays(t *testing.T) {
 	if os.Getenv(replaysVariable) == "" {
@@ -143,6 +171,8 @@ func replayLines(t *testing.T, args ...string) map[string]string {
 		}
 		if at := regexp.MustCompile(`(not )?replayed(: | with )`).FindStringIndex(line); at != nil && row != "" {
 			lines[row] = line[at[0]:]
+		} else if more, ok := strings.CutPrefix(line, "        "); ok && lines[row] != "" {
+			lines[row] += "\n" + more
 		}
 	}
 	return lines

@@ -32,6 +32,9 @@ type Report struct {
 	Replays int
 	// NotReplayed says why there were none; empty if there were.
 	NotReplayed string
+	// Varying are the differences at the end of two runs without a fault, if that is why there were none, as "object" or
+	// "object: path" of those that Options.Ignore is asked about.
+	Varying []string
 	// Unrest is the run without a fault if it never came to rest, and no queue would slow it down: the last request
 	// ended with an error, or none asked for a delay. NotReplayed is set, too. Nil otherwise.
 	Unrest *Finding
@@ -276,12 +279,24 @@ func (e *explorer) twice(ctx context.Context) (*run, error) {
 		return nil, nil
 	}
 	for i, end := range ends {
-		if differences := compare(e.ends[i], end, e.options.Ignore); len(differences) > 0 {
+		if differences := compare(e.ends[i], end, e.noteVarying); len(differences) > 0 {
 			e.report.NotReplayed = "two runs without a fault end differently: " + differences[0]
 			return nil, nil
 		}
 	}
 	return first, nil
+}
+
+// noteVarying is Options.Ignore for runs without a fault.
+func (e *explorer) noteVarying(object, path string) bool {
+	if e.options.Ignore != nil && e.options.Ignore(object, path) {
+		return true
+	}
+	if path != "" {
+		object += ": " + path
+	}
+	e.report.Varying = append(e.report.Varying, object)
+	return false
 }
 
 // differentCalls returns a difference between the calls of two runs; they may be in any order within a request.
