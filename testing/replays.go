@@ -264,6 +264,7 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 	}
 	program := replay.Program{
 		Clusters: clusters, Now: r.now, Externals: externals, Begin: r.beginRun, Start: r.start,
+		IgnoreObserved: r.ofNode,
 	}
 	if r.virtual {
 		program.Within = r.inBubble

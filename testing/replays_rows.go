@@ -34,6 +34,8 @@ func (tc *SubReconcilerTestCase[Type]) replays(
 		return &reconcilers.ResourceReconciler[Type]{
 			Type: emptyOf(tc.Resource), Config: c,
 			Reconciler: stashing[Type]{node, tc.GivenStashedValues},
+			// The write of the observed generation alone leads to no other request.
+			KeepResultAfterStatusUpdate: true,
 		}, nil
 	})
 	r.ofNode = true

@@ -146,12 +146,11 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 	return q, nil
 }
 
-// movedSince reports whether something changed in the clusters since they had revisions. That the code notes which
-// generation it has seen is nothing: it would hide that an error was swallowed, as it calls for another request.
+// movedSince reports whether something changed in the clusters since they had revisions.
 func (r *run) movedSince(revisions map[*cluster]int64) bool {
 	for c, revision := range revisions {
 		for _, change := range c.store.Changes(revision) {
-			if !observes(change) {
+			if !r.program.IgnoreObserved || !observes(change) {
 				return true
 			}
 		}

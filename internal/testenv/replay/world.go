@@ -31,6 +31,10 @@ type Program struct {
 	// of this world alone. An error ends a run without a fault; in another it counts as a death. The context lives as
 	// long as the instance.
 	Start func(ctx context.Context, w *World) (Instance, error)
+	// IgnoreObserved takes a request that changes nothing but the observed generation in a status for one without an
+	// effect. Otherwise it leads to another request, as on a server, which hides that an error was swallowed. It is not
+	// for code that leaves out its result after a write of the status, since the event of the write follows.
+	IgnoreObserved bool
 	// Externals are what the code works with beside the clusters.
 	Externals []External
 	// Steps are what others do, in their order, each once the code is at rest. It runs to rest again after each, and
