@@ -47,8 +47,8 @@ func (r *replayed) noteFirst(a *attempt) {
 	}
 }
 
-// compareOwn fails the test if the row's own run made other writes than the first run without a fault, which has another
-// instance of the code.
+// compareOwn fails the test if the row's own run made other writes than the first run without a fault, which has
+// another instance of the code.
 func (r *replayed) compareOwn(t *testing.T) {
 	t.Helper()
 	if r.own == nil || r.ofNode && hasDefaults(r.resource()) {

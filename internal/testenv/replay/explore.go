@@ -32,8 +32,8 @@ type Report struct {
 	Replays int
 	// NotReplayed says why there were none; empty if there were.
 	NotReplayed string
-	// Varying are the differences at the end of two runs without a fault, if that is why there were none, as "object" or
-	// "object: path" of those that Options.Ignore is asked about.
+	// Varying are the differences at the end of two runs without a fault, if that is why there were none, as "object"
+	// or "object: path" of those that Options.Ignore is asked about.
 	Varying []string
 	// Unrest is the run without a fault if it never came to rest, and no queue would slow it down: the last request
 	// ended with an error, or none asked for a delay. NotReplayed is set, too. Nil otherwise.

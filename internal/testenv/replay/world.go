@@ -18,8 +18,8 @@ type Program struct {
 	// Now is the time of the first request. If it is zero, the time is that of package time, and delays are slept: code
 	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
-	// Within calls a run, from its Begin to its end, such as in a bubble of testing/synctest; nil just calls it. With it
-	// the contexts of a run have the values of that of the exploration, but neither its deadline nor its end, which is
+	// Within calls a run, from its Begin to its end, such as in a bubble of testing/synctest; nil just calls it. With
+	// it the contexts of a run have the values of that of the exploration, but neither its deadline nor its end, which is
 	// looked at before each run.
 	Within func(run func())
 	// Begin begins a run, once its Externals are reset, and returns what ends it; both may be nil. It is called before
