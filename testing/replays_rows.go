@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -42,11 +43,11 @@ func (tc *SubReconcilerTestCase[Type]) replays(
 	r.request.NamespacedName = client.ObjectKeyFromObject(prepared.Resource)
 	switch {
 	case expectsFailure(prepared.ShouldErr, prepared.ExpectedErr):
-		r.not = "it expects an error"
+		r.not = cmp.Or(r.not, "it expects an error")
 	case prepared.ShouldPanic:
-		r.not = "it expects a panic"
+		r.not = cmp.Or(r.not, "it expects a panic")
 	case prepared.continues:
-		r.not = "it goes on with the instance of another row"
+		r.not = cmp.Or(r.not, "it goes on with the instance of another row")
 	}
 	return r
 }
@@ -67,7 +68,7 @@ func (tc *ReconcilerTestCase) replays(
 	})
 	r.request = prepared.Request
 	if prepared.ShouldErr || prepared.ExpectedErr != nil {
-		r.not = "it expects an error"
+		r.not = cmp.Or(r.not, "it expects an error")
 	}
 	return r
 }

@@ -69,6 +69,10 @@ var reported = map[string]struct {
 		})},
 		"not replayed: two runs without a fault",
 	},
+	"reason and failure": {
+		cmCase{Metadata: fails(errOops), ShouldErr: true, Replays: rtesting.NoReplays("the node throws dice")},
+		"not replayed: the node throws dice",
+	},
 	"random values": {
 		cmCase{Metadata: draws(), ExpectCreates: []client.Object{configMap("one", "drawn", "1")}},
 		`not replayed: two runs without a fault end differently: ConfigMap default/one: data.drawn is "3", not "2"` +
