@@ -48,6 +48,8 @@ type replayed struct {
 	t *testing.T
 	// current is the run that goes on. Runs are made one after the other.
 	current *attempt
+	// outside are the calls of all runs beside the clusters.
+	outside outsideCalls
 }
 
 // attempt is one run of a row: its Prepare was called.
@@ -204,6 +206,9 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	if err == nil && report.NotReplayed == "" {
 		r.compareOwn(t)
 	}
+	if note := r.outside.unobserved(r.externals); note != "" {
+		t.Logf("Note: %s", note)
+	}
 	r.fail(t, ctx, report.Findings, options)
 }
 
@@ -332,7 +337,7 @@ func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, e
 	}
 	return func(ctx context.Context) (reconcile.Result, error) {
 		run.pass(w.Now(), r.virtual)
-		ctx = context.WithValue(ctx, worldKey{}, w)
+		ctx = context.WithValue(ctx, outsideKey{}, outside{w, &r.outside})
 		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
 		if !r.until.rest {
 			r.noteFirst(run)

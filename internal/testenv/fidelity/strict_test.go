@@ -63,6 +63,11 @@ func (p *probe) strict() client.Client {
 	return client.WithFieldValidation(p, metav1.FieldValidationStrict)
 }
 
+// applyPatch is an apply of an object that is no apply configuration.
+//
+//lint:ignore SA1019 many operators still use it
+var applyPatch = client.Apply
+
 // with returns a copy of an object with the value at a path.
 func (p *probe) with(obj client.Object, value any, path ...string) *unstructured.Unstructured {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
@@ -160,12 +165,11 @@ var strictChecks = []check{
 		p.call("item", p.applied(p.gadget("a", fields{"items": []any{fields{"name": "x", "unknown": "y"}}}), "one"))
 		p.call("metadata", p.applied(p.with(p.gadget("a", nil), "x", "metadata", "unknown"), "one"))
 		p.call("built-in", p.applied(p.with(p.applicable("a", "1"), "x", "unknown"), "one"))
-		p.call("as a patch", p.patch(p.gadget("b", fields{"unknown": "x"}), client.Apply, //nolint:staticcheck // It asks.
-			client.FieldOwner("one")))
+		p.call("as a patch", p.patch(p.gadget("b", fields{"unknown": "x"}), applyPatch, client.FieldOwner("one")))
 	}},
 	{"apply: as a patch of an unstructured object", func(p *probe) {
 		apply := func(u *unstructured.Unstructured, opts ...client.PatchOption) error {
-			return p.patch(u, client.Apply, opts...) //nolint:staticcheck // Operators use it.
+			return p.patch(u, applyPatch, opts...)
 		}
 		g := p.gadget("a", fields{"items": []any{fields{"name": "x", "value": "1"}}})
 		p.call("no manager", apply(g.DeepCopy()))
@@ -179,8 +183,7 @@ var strictChecks = []check{
 		p.call("dropped", apply(p.gadget("a", nil), client.FieldOwner("one"), client.ForceOwnership))
 		p.note("%s", p.managers(second))
 		withStatus := p.with(p.gadget("a", nil), "Done", "status", "phase")
-		p.call("status", p.Status().Patch(p.ctx, withStatus, client.Apply, //nolint:staticcheck // As above.
-			client.FieldOwner("three")))
+		p.call("status", p.Status().Patch(p.ctx, withStatus, applyPatch, client.FieldOwner("three")))
 		p.note("%s", at(withStatus, "status"))
 		p.call("dry run", apply(p.gadget("b", nil), client.FieldOwner("one"), client.DryRunAll))
 		p.exists("exists", p.gadget("b", nil))

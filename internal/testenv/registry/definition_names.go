@@ -51,7 +51,8 @@ func AcceptNames(
 
 // establish sets the condition Established.
 func establish(
-	definition *apiextensionsv1.CustomResourceDefinition, namesAccepted apiextensionsv1.ConditionStatus, now metav1.Time,
+	definition *apiextensionsv1.CustomResourceDefinition, namesAccepted apiextensionsv1.ConditionStatus,
+	now metav1.Time,
 ) {
 	established := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.Established, Status: namesAccepted,
