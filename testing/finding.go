@@ -41,6 +41,19 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 	report.fail(t)
 }
 
+// failUnrest fails the test for requests that go on without a fault.
+func (r *replayed) failUnrest(t *testing.T, f replay.Finding) {
+	t.Helper()
+	report := &report{origin: r.origin, failures: []failure{{
+		headline: "without a fault, the row never comes to rest",
+		details: told(f) + `
+The requests after the first find what it has left: let them change nothing and return no error. If the code waits for
+somebody else, let its result ask for a delay. To leave it as it is, set:
+  Replays: rtesting.NoReplays("why it never comes to rest"),`,
+	}}}
+	report.fail(t)
+}
+
 // told returns the story of a finding and how it ends, with what their words mean.
 func told(f replay.Finding) string {
 	return "  story:      " + f.Story + "\n  at the end: " + strings.Join(f.Differences, indented) + explained(f)

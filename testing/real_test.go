@@ -127,6 +127,7 @@ func ordinary() cmNodes {
 		"does not see yet what the cache has not seen": {
 			Resource:        parent.Object(),
 			APIGivenObjects: []client.Object{given},
+			Replays:         rtesting.NoReplays("it is about the first request alone"),
 			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
 				c := reconcilers.RetrieveConfigOrDie(ctx)
 				if _, err := childOf(ctx, cm, ""); !apierrors.IsNotFound(err) {

@@ -186,3 +186,21 @@ func finalized(acquire, release order) func(*counter) code {
 func mergePatch(patch string) client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(patch))
 }
+
+// annotates gives a ConfigMap the color of the widget.
+func annotates(
+	paint func(one *corev1.ConfigMap, color string),
+) func(ctx context.Context, p *process, w *resources.Widget) error {
+	return func(ctx context.Context, p *process, w *resources.Widget) error {
+		one := &corev1.ConfigMap{}
+		if err := p.Get(ctx, client.ObjectKeyFromObject(colored("")), one); err != nil {
+			return err
+		}
+		color := w.Spec.Fields["color"]
+		if one.Annotations["color"] == color {
+			return nil
+		}
+		paint(one, color)
+		return p.Update(ctx, one)
+	}
+}

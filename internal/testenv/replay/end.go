@@ -49,7 +49,7 @@ type effects struct {
 	// rewrote is set if a write of something else than the status was accepted, also if it changed nothing: it changes
 	// something if somebody else wrote before.
 	rewrote bool
-	// overwrote is set if a change by somebody else was lost.
+	// overwrote is set if a change by somebody else is lost at the end, and the object is still there.
 	overwrote bool
 }
 
@@ -88,6 +88,12 @@ func (r *run) end(rested bool) *end {
 	}
 	for _, call := range r.calls() {
 		e.addCall(call)
+	}
+	for _, conflict := range r.conflicts {
+		alias, left := e.mask.alias(conflict.key)
+		if left && e.objects[alias] != nil && conflict.lost(e.objects[alias].last) {
+			e.effectsOf(e.objects[alias].group).overwrote = true
+		}
 	}
 	e.demands = r.demands(e.mask)
 	return e
@@ -143,7 +149,6 @@ func (e *end) addCall(call *call) {
 			d.deleted++
 		}
 		d.wrote = d.wrote || given && call.Subresource != "status"
-		d.overwrote = d.overwrote || call.overwrites()
 	}
 }
 

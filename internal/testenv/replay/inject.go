@@ -143,7 +143,28 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 	stored := call.cluster.store
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, somebodyElseAnnotation, stored.Revision())
 	somebody := stored.Client(store.ClientOptions{FieldManager: somebodyElse})
-	return somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
+	if somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) != nil {
+		return false
+	}
+	key := store.Key{Kind: call.Kind.GroupKind(), Namespace: call.Namespace, Name: call.Name}
+	r.conflicts = append(r.conflicts, conflict{objectKey{key, call.cluster.suffix()}, obj.UID})
+	return true
+}
+
+// conflict is an object that somebody else has written.
+type conflict struct {
+	key objectKey
+	uid types.UID
+}
+
+// lost reports whether the object, as it is now, lacks what somebody else wrote. An object of the same name that was
+// created later does not.
+func (c conflict) lost(now client.Object) bool {
+	if now == nil || now.GetUID() != c.uid {
+		return false
+	}
+	_, kept := now.GetAnnotations()[somebodyElseAnnotation]
+	return !kept
 }
 
 // hold makes the cache of a call hide the last change of the kind. It reports whether there was one that the cache had
@@ -160,17 +181,4 @@ func (r *run) hold(call *call) bool {
 		}
 	}
 	return last > 0 && c.view.HoldAt(call.kind().GroupKind, last-1)
-}
-
-// overwrites reports whether the call removed what somebody else wrote just before it.
-func (c *call) overwrites() bool {
-	if c.fault != Conflicts || len(c.changes) == 0 {
-		return false
-	}
-	before, after := c.changes[0].Before, c.changes[len(c.changes)-1].After
-	if before == nil || after == nil {
-		return false
-	}
-	_, kept := after.GetAnnotations()[somebodyElseAnnotation]
-	return !kept
 }

@@ -34,6 +34,8 @@ type run struct {
 	current       *instance
 	// step is what others did since the last request; empty if nothing.
 	step string
+	// conflicts are the objects that the fault Conflicts has written.
+	conflicts []conflict
 	// broken says which calls broke the invariant.
 	broken []string
 
@@ -69,7 +71,9 @@ func newRun(ctx context.Context, program Program, faults []Fault) (*run, error) 
 		r.clusters[name] = c
 	}
 	for _, external := range program.Externals {
-		external.Reset()
+		if external.Reset != nil {
+			external.Reset()
+		}
 	}
 	if program.Begin != nil {
 		end, err := program.Begin(rtime.StashNow(ctx, r.time()))
@@ -116,7 +120,7 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 		r.current = newInstance(ctx)
 	}
 	r.requests = append(r.requests, q)
-	before, external := r.state().revision, r.externalStates
+	before, external := r.revisions(), r.externalStates
 	r.mu.Unlock()
 
 	err := r.current.make(ctx, r, q)
@@ -138,8 +142,29 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 		r.collectGarbage(c)
 		q.moved = c.view.CatchUp() || q.moved
 	}
-	q.moved = q.moved || r.state().revision != before || r.externalStates != external
+	q.moved = q.moved || r.movedSince(before) || r.externalStates != external
 	return q, nil
+}
+
+// movedSince reports whether something changed in the clusters since they had revisions.
+func (r *run) movedSince(revisions map[*cluster]int64) bool {
+	for c, revision := range revisions {
+		for _, change := range c.store.Changes(revision) {
+			if !r.program.IgnoreObserved || !observes(change) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// revisions are those of the clusters.
+func (r *run) revisions() map[*cluster]int64 {
+	revisions := map[*cluster]int64{}
+	for _, c := range r.clusters {
+		revisions[c] = c.store.Revision()
+	}
+	return revisions
 }
 
 // reap notes whether the instance died in a request or failed to start, and waits until it does nothing any more.
