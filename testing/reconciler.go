@@ -103,7 +103,7 @@ type ReconcilerTestCase struct {
 	// Until says when the row has made enough requests; the zero value is after one. See Rest.
 	Until Until
 
-	// VirtualTime runs the row and its replays in a bubble of testing/synctest, where waiting takes no time. All that
+	// VirtualTime runs the row and each replay in a bubble of testing/synctest, where waiting takes no time. All that
 	// waits has to be made in the bubble, by Prepare or by the factory.
 	VirtualTime bool
 

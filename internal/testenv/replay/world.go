@@ -19,8 +19,8 @@ type Program struct {
 	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
 	// Within calls a run, from its Begin to its end, such as in a bubble of testing/synctest; nil just calls it. With
-	// it the contexts of a run have the values of that of the exploration, but neither its deadline nor its end, which is
-	// looked at before each run.
+	// it the contexts of a run have the values of that of the exploration, but neither its deadline nor its end. These
+	// are looked at before each run.
 	Within func(run func())
 	// Begin begins a run, once its Externals are reset, and returns what ends it; both may be nil. It is called before
 	// the first Start, and its end when the last instance is dead, exactly once, before the next run begins. The
