@@ -115,11 +115,11 @@ func init() {
 		},
 		"findings until the deadline": {
 			run: faithful(cmCase{Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
-				time.Sleep(150 * time.Millisecond)
+				time.Sleep(500 * time.Millisecond)
 				_ = ensures(ctx, cm, "one")
 				return nil
 			}), ExpectCreates: oneChild}),
-			args: []string{"-test.timeout=3s"},
+			args: []string{"-test.timeout=12s"},
 			want: []string{
 				"the replays ended: context deadline exceeded", "the row ends in another way", "paste",
 			},

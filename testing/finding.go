@@ -28,8 +28,10 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 	}
 	first, others, paste := findings[0], findings[1:], ""
 	if r.fault.isZero() {
+		shrinking, cancel := beforeDeadline(ctx)
+		defer cancel()
 		var kept []shrunk
-		kept, first = replay.Shrink(ctx, r.shrinkable(), func(some []shrunk) (replay.Program, error) {
+		kept, first = replay.Shrink(shrinking, r.shrinkable(), func(some []shrunk) (replay.Program, error) {
 			return r.program(t, r.with(some))
 		}, first, options)
 		paste = "\nTo replay this alone, paste the row:\n" + r.pastable(Fault{faults: first.Faults}, kept)

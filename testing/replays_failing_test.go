@@ -78,7 +78,7 @@ var replayed = map[string]scenario{
 	"a state that outlives the instance": {
 		run: faithful(cmCase{Metadata: once(map[string]bool{}), ExpectCreates: oneChild}),
 		want: []string{
-			"without a fault, a new instance of the code makes other calls than that of the row",
+			"without a fault, a new instance of the code makes other writes than that of the row",
 			"the row:  create ConfigMap default/one\n", "new instance: no writes\n", "list the service in Externals",
 		},
 	},

@@ -60,7 +60,7 @@ func (r *replayed) compareOwn(t *testing.T) {
 			continue
 		}
 		report := &report{origin: r.origin, failures: []failure{{
-			headline: "without a fault, a new instance of the code makes other calls than that of the row",
+			headline: "without a fault, a new instance of the code makes other writes than that of the row",
 			details: fmt.Sprintf("  the row:      %s\n  new instance: %s", listOf(own), listOf(first)) + `
 So something outlives the instance: a variable of a package or of the test, or a service that the code calls. Make it
 in the factory or in Prepare, or list the service in Externals. To leave it as it is, set:
