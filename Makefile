@@ -48,7 +48,7 @@ TESTFLAGS = -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race)
 packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- '*_test.go'))))
 
 .PHONY: quick
-quick: ## Run the tests that need no control plane (a minute).
+quick: ## Run the tests that need no control plane, those that a change concerns.
 	@hack/quick $(MODULES)
 
 .PHONY: test

@@ -131,7 +131,7 @@ func (o *restingOperator) rests(t *testing.T) {
 	what := o.last
 	eventually(t, "it is not ready after "+what, func(ctx context.Context) error {
 		before := o.requests.Total() + int(o.observes.Load())
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(700 * time.Millisecond) // events are sent in the background
 		if n := o.requests.Total() + int(o.observes.Load()); n != before {
 			return fmt.Errorf("%d requests and observations", n-before)
 		}

@@ -221,7 +221,7 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	for _, remark := range statusfield.Describe(reflect.TypeOf(r.Type)) {
+	for _, remark := range statusfield.Describe(reflect.TypeOf(r.Type), r.SummaryCondition != "") {
 		log.Info(remark)
 	}
 	return nil

@@ -102,7 +102,25 @@ func TestStatusShapesAreLogged(t *testing.T) {
 	logsOf[*shaped[deprecatedStatus]](t, "deprecated", nil, deprecated)
 	logsOf[*shaped[fallibleStatus]](t, "fallible", nil, initialize)
 	logsOf[*shaped[string]](t, "scalar", nil, generation, initialize, conditions)
+	logsOf[*shaped[generationAndConditions]](t, "conditions alone", nil, initialize)
 	logsOf(t, "unstructured", &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing"}}, missing)
+}
+
+// TestConditionsOfASummaryNeedNoInitializer shows that a root that sums up conditions asks for no method of the status.
+func TestConditionsOfASummaryNeedNoInitializer(t *testing.T) {
+	var lines []string
+	ctx := logr.NewContext(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	root := &reconcilers.ResourceReconciler[*shaped[generationAndConditions]]{
+		Reconciler:       reconcilers.Sequence[*shaped[generationAndConditions]]{},
+		Config:           expectWidget().Config(),
+		SummaryCondition: "Ready",
+	}
+	if err := root.Validate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) > 0 {
+		t.Errorf("logged\n\t%s", strings.Join(lines, "\n\t"))
+	}
 }
 
 func logsOf[T client.Object](t *testing.T, name string, sample T, expected ...string) {

@@ -139,12 +139,8 @@ func begin[Case any, P testCase[Case]](
 		c.origin, c.report = r.report.origin, r.report
 		c.faithful = f.faithful.faithful && c.WithClientBuilder == nil
 		c.reconciled, c.now = -1, r.clock.now
-		if c.faithful {
-			if err := c.chooseServer(f.faithful.fault.isZero()); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
+	r.chooseServers(t, f.faithful)
 	return r
 }
 

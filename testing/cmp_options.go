@@ -1,8 +1,10 @@
 package testing
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +21,7 @@ import (
 var (
 	// IgnoreLastTransitionTime ignores the transition times of conditions, in typed and unstructured objects.
 	IgnoreLastTransitionTime cmp.Option = cmp.FilterPath(func(path cmp.Path) bool {
-		return strings.HasSuffix(fieldAt(path, -1), "LastTransitionTime") || keyAt(path, -1) == "lastTransitionTime"
+		return strings.HasSuffix(fieldAt(path, -1), "LastTransitionTime") || keyAt(path, -1) == transitionTime
 	}, cmp.Ignore())
 
 	// IgnoreTypeMeta ignores the API version and kind of typed objects. Those of unstructured objects are compared,
@@ -85,6 +87,31 @@ func fromJSON(raw []byte) any {
 		return err.Error()
 	}
 	return value
+}
+
+// transitionTime is the JSON name of the transition time of a condition.
+const transitionTime = "lastTransitionTime"
+
+// withoutTransitionTimes returns a patch in JSON without the transition times of conditions. An operation of a JSON
+// patch that writes one is left without its value. Other patches are returned as they are.
+func withoutTransitionTimes(patch []byte) []byte {
+	if !bytes.Contains(patch, []byte(transitionTime)) || !json.Valid(patch) {
+		return patch
+	}
+	content := fromJSON(patch)
+	clearTransitionTimes(reflect.ValueOf(content))
+	operations, _ := content.([]any)
+	for _, operation := range operations {
+		members, _ := operation.(map[string]any)
+		if path, _ := members["path"].(string); strings.HasSuffix(path, "/"+transitionTime) {
+			delete(members, "value")
+		}
+	}
+	short, err := json.Marshal(content)
+	if err != nil {
+		return patch
+	}
+	return short
 }
 
 // sent returns the JSON members of an apply configuration; nil for nil.

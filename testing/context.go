@@ -44,7 +44,15 @@ func inVirtualTime(t *testing.T, virtual bool, run func(t *testing.T)) {
 		run(t)
 		return
 	}
-	synctest.Test(t, run)
+	var bubble *testing.T
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		bubble = t
+		run(t)
+	})
+	if bubble.Skipped() {
+		t.SkipNow()
+	}
 }
 
 // merged is a context with the values of two others: those of first, then those of second.

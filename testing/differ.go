@@ -48,9 +48,9 @@ type Differ interface {
 }
 
 // DefaultDiffer is used by test cases without a Differ of their own. It ignores unexported fields and transition times
-// of conditions. In objects that are created, updated or stashed it also ignores the fields that the server or the
-// client sets: type meta, creation timestamp and resource version. An empty list or map equals nil. Patches and
-// server-side applies are compared as structures.
+// of conditions, also in patches and in server-side applies. In objects that are created, updated or stashed it also
+// ignores the fields that the server or the client sets: type meta, creation timestamp and resource version. An empty
+// list or map equals nil. Patches and server-side applies are compared as structures.
 //
 // These fields of components are compared only if the expectation sets them: times and digests in the status; UID,
 // digest, fields, generation and time in an inventory record; and, on an expected object with the owner label, its
@@ -118,7 +118,7 @@ func (d differ) ApplyRef(expected, actual ApplyRef) string {
 	if (comparison{}).certain(expected.parts(), actual.parts()) {
 		return ""
 	}
-	return d.diff(expected, actual, NormalizeApplyConfiguration)
+	return d.diff(expected, actual, NormalizeApplyConfiguration, d.times())
 }
 
 // parts returns the ref without its configuration, and the configuration as it is compared.
@@ -129,7 +129,11 @@ func (r ApplyRef) parts() []any {
 }
 
 func (d differ) PatchRef(expected, actual PatchRef) string {
-	return d.diff(expected.inJSON(), actual.inJSON(), NormalizePatch)
+	expected, actual = expected.inJSON(), actual.inJSON()
+	if !d.strict {
+		expected.Patch, actual.Patch = withoutTransitionTimes(expected.Patch), withoutTransitionTimes(actual.Patch)
+	}
+	return d.diff(expected, actual, NormalizePatch)
 }
 
 func (d differ) DeleteRef(expected, actual DeleteRef) string {

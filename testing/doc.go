@@ -22,10 +22,11 @@
 //	}.RunNode(t, scheme, QuotaReconciler)
 //
 // With -v the test prints with how many faults a row was replayed, or why it was not. What is found is printed with
-// what happened, in one line, and with the smallest row that shows it. Such a row has a [Fault]: paste it, and it fails
-// until the bug is gone. [Replays] leaves out faults and differences, and [NoReplays] all. [Rest] makes requests until
-// nothing is left to do. [External], [HTTP] and [Call] are for what is beside the cluster, and [As] is for other actors
-// in it. A row in virtual time does not wait.
+// what happened, in one line, and with the smallest row that shows it. The line has of each request the first call, the
+// writes, the calls beside the cluster, and what went wrong; other reads are left out. The row has a [Fault]: paste it,
+// and it fails until the bug is gone. [Replays] leaves out faults and differences, and [NoReplays] all. [Rest] makes
+// requests until nothing is left to do. [External], [HTTP] and [Call] are for what is beside the cluster, and [As] is
+// for other actors in it. A row in virtual time does not wait.
 //
 // The flag -rtesting.faults is off, default or pairs: no replays, those with one fault, or those with two as well. With
 // -short a third of the faults is tried.
@@ -184,7 +185,7 @@
 //     to update it (update.go).
 //   - In case.go, end calls CleanUp and releases the config.
 //   - A faithful row that has passed is made a program of internal/testenv/replay (replays.go, replays_rows.go), which
-//     runs it with faults (fault.go). What it finds is written by finding.go.
+//     runs it with faults (fault.go, replay_options.go). What it finds is written by finding.go and finding_words.go.
 //
 // # More
 //

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +26,8 @@ import (
 //	...
 //	Externals: []rtesting.External{{Reset: buckets.clear, End: func() any { return buckets.names() }}},
 //
-// Its calls have faults of their own if they are made with [HTTP] or [Call].
+// Its calls have faults of their own if they are made with [HTTP] or [Call]. A row that makes such calls and lists no
+// Externals notes it in its log: what the calls do is not compared then.
 type External struct {
 	// Reset brings it to its state before the first request. Required.
 	Reset func()
@@ -31,15 +36,16 @@ type External struct {
 }
 
 // HTTP returns a client whose requests a handler answers. In a row of [NodeTests] and [RootTests] each request is a
-// call of the row, such as "POST api.example.com/buckets", and has its faults. The request needs the context of the
-// code under test, or one that is made of it.
+// call of the row, such as "POST api.example.com/buckets", and has its faults: one that [Fails] does not reach the
+// handler and is answered with 503 Service Unavailable, the other faults are errors of the transport. The request needs
+// the context of the code under test, or one that is made of it.
 func HTTP(handler http.Handler) *http.Client { return &http.Client{Transport: transport{handler}} }
 
 // transport answers requests by a handler.
 type transport struct{ handler http.Handler }
 
 // RoundTrip implements [http.RoundTripper].
-func (t transport) RoundTrip(request *http.Request) (response *http.Response, err error) {
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	if err := ctx.Err(); err != nil {
 		if request.Body != nil {
@@ -58,16 +64,19 @@ func (t transport) RoundTrip(request *http.Request) (response *http.Response, er
 	} else {
 		sent.Body = http.NoBody
 	}
-	err = Call(ctx, request.Method+" "+request.URL.Host+request.URL.Path, func() error {
-		recorder := httptest.NewRecorder()
+	recorder := httptest.NewRecorder()
+	err := Call(ctx, request.Method+" "+request.URL.Host+request.URL.Path, func() error {
 		t.handler.ServeHTTP(recorder, sent)
-		response = recorder.Result()
-		response.Request = request
 		return nil
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, replay.ErrFails):
+		http.Error(recorder, err.Error(), http.StatusServiceUnavailable)
+	case err != nil:
 		return nil, err
 	}
+	response := recorder.Result()
+	response.Request = request
 	return response, nil
 }
 
@@ -75,20 +84,60 @@ func (t transport) RoundTrip(request *http.Request) (response *http.Response, er
 // it. In a row of [NodeTests] and [RootTests] it is a call of the row by the name, and has its faults: do is not
 // called, or its answer is lost. Elsewhere Call does nothing but to call do. The error is that of do or of the fault.
 func Call(ctx context.Context, name string, do func() error) error {
-	if w, ok := ctx.Value(worldKey{}).(*replay.World); ok {
-		return w.Do(ctx, name, do)
+	if o, ok := ctx.Value(outsideKey{}).(outside); ok {
+		o.calls.note(name)
+		return o.world.Do(ctx, name, do)
 	}
 	return do()
 }
 
-type worldKey struct{}
+type outsideKey struct{}
+
+// outside is what [Call] needs of the run of a row.
+type outside struct {
+	world *replay.World
+	calls *outsideCalls
+}
+
+// outsideCalls are the names of the calls of a row that [Call] made. It is safe for concurrent use.
+type outsideCalls struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (c *outsideCalls) note(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.names == nil {
+		c.names = map[string]bool{}
+	}
+	c.names[name] = true
+}
+
+// unobserved says which calls had effects that nothing compares, since the row has no Externals; empty if it has, or if
+// there were no calls.
+func (c *outsideCalls) unobserved(externals []External) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(externals) > 0 || len(c.names) == 0 {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(c.names))
+	more := ""
+	if n := len(names) - maxOthers; n > 0 {
+		names, more = names[:maxOthers], fmt.Sprintf(" and %d more", n)
+	}
+	const text = "the row has no Externals, so replays do not compare what these calls do: %q%s"
+	return fmt.Sprintf(text, names, more)
+}
 
 // As returns a client of the cluster of a config for somebody else, such as "kubelet", who writes as the field manager
-// of that name. Its calls are neither recorded nor given to reactors, and have no faults. The config is one that the
-// harness made.
+// of that name. Its calls are neither recorded nor given to reactors, and have no faults. As panics if the Client of
+// the config is not the one that the harness made.
 func As(c reconcilers.Config, manager string) client.Client {
-	if recorded, ok := c.Client.(*recording.Client); ok {
-		return recorded.As(manager)
+	recorded, ok := c.Client.(*recording.Client)
+	if !ok {
+		panic(fmt.Sprintf("As: want the config of a row, but its client is a %T", c.Client))
 	}
-	return client.WithFieldOwner(c.Client, manager)
+	return recorded.As(manager)
 }

@@ -215,8 +215,8 @@ func TestFailingSuite(t *testing.T) {
 // harnessLine matches a line about a file of the harness itself.
 // The stack of a panic is below the panic. Logs are at lines of what logs.
 var harnessLine = regexp.MustCompile(`(?m)^\s*(` + strings.Join([]string{
-	"assert", "case", "context", "expectation", "failure", "finding", "objectmanager", "reconciler", "replays", "setup",
-	"subreconciler", "tables", "update", "values",
+	"assert", "case", "context", "expectation", "failure", "finding", "objectmanager", "real", "reconciler", "replays",
+	"setup", "subreconciler", "tables", "update", "values",
 	"webhook",
 }, "|") + `)\.go:\d+: [^"]*$`)
 

@@ -58,6 +58,8 @@ type report struct {
 	// notes say what may be the cause of the failures.
 	notes   []string
 	updates map[fieldOfCase]update
+	// updated says that the row in the file has other expectations now than the row that ran.
+	updated bool
 }
 
 // add remembers a failure until the end of the row. Without a report the test fails at once.

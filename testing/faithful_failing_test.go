@@ -104,22 +104,22 @@ func init() {
 			run: faithful(cmCase{
 				Fault: anyFault.And(rtesting.Fails("create ConfigMap default/one", 0)), Metadata: makes("one"),
 			}),
-			want: []string{`Fault: Fails("create ConfigMap default/one", 0): want one occurrence, 1 or more`},
+			want: []string{`Fault: Fails("create ConfigMap default/one"): want one occurrence, 1 or more, not [0]`},
 		},
 		"two occurrences": {
 			run: faithful(cmCase{
 				Replays:  rtesting.Replays{Skip: []rtesting.Fault{anyFault, rtesting.Stale("get *", 1, 2)}},
 				Metadata: does(nothing),
 			}),
-			want: []string{`Replays.Skip[1]: Stale("get *", 1, 2): want one occurrence, 1 or more`},
+			want: []string{`Replays.Skip[1]: Stale("get *"): want one occurrence, 1 or more, not [1 2]`},
 		},
 		"findings until the deadline": {
 			run: faithful(cmCase{Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
-				time.Sleep(150 * time.Millisecond)
+				time.Sleep(500 * time.Millisecond)
 				_ = ensures(ctx, cm, "one")
 				return nil
 			}), ExpectCreates: oneChild}),
-			args: []string{"-test.timeout=3s"},
+			args: []string{"-test.timeout=12s"},
 			want: []string{
 				"the replays ended: context deadline exceeded", "the row ends in another way", "paste",
 			},

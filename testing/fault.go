@@ -2,8 +2,6 @@ package testing
 
 import (
 	"cmp"
-	"errors"
-	"flag"
 	"fmt"
 	"strings"
 
@@ -42,7 +40,7 @@ func DiesAfter(call string, occurrence ...int) Fault {
 	return newFault(replay.DiesAfter, call, occurrence)
 }
 
-// Fails lets a call fail without an effect.
+// Fails lets a call fail without an effect. A request of [HTTP] is answered with 503 Service Unavailable.
 func Fails(call string, occurrence ...int) Fault { return newFault(replay.Fails, call, occurrence) }
 
 // LosesAnswer lets a call fail that had its effect.
@@ -65,8 +63,7 @@ func newFault(sort replay.Sort, call string, occurrence []int) Fault {
 	}
 	f := Fault{faults: []replay.Fault{fault}}
 	if len(occurrence) > 1 || len(occurrence) == 1 && occurrence[0] < 1 {
-		numbers := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(occurrence)), ", "), "[]")
-		f.problem = fmt.Sprintf("%s(%q, %s): want one occurrence, 1 or more", sort, call, numbers)
+		f.problem = fmt.Sprintf("%s(%q): want one occurrence, 1 or more, not %v", sort, call, occurrence)
 	}
 	return f
 }
@@ -132,97 +129,3 @@ func matchesPattern(pattern, text string) bool {
 	}
 	return false
 }
-
-// Replays says how a row is replayed. The zero value is all that a row needs.
-type Replays struct {
-	// Skip are faults that are left out. In their calls, * stands for any text: Stale("get Lease *"). One without an
-	// occurrence is left out at each call of that name.
-	Skip []Fault
-	// Ignore are differences at the end that do not matter: "ConfigMap default/settings" for an object, and
-	// "ConfigMap default/settings: data.attempts" for a field and what is in it. A * stands for any text. Other
-	// differences have a word in the place of the field:
-	//
-	//	ConfigMap default/one: created           (more or less often; so with deleted)
-	//	ConfigMap default/one: written           (although the code does not write it without a fault)
-	//	ConfigMap default/one: overwritten       (what somebody else wrote is lost)
-	//	get ConfigMap default/one (live): rest   (the call is still made at rest)
-	//	external: balance                        (a field of the End of an External)
-	//	external 2: balance                      (of the second of several)
-	Ignore []string
-	// Requests is how many requests a run without a fault may take until it is at rest; 0 is 20. A run with a fault may
-	// take twice as many.
-	Requests int
-
-	// not says why the row is not replayed.
-	not string
-}
-
-// NoReplays leaves the replays of a row out. The reason is printed.
-func NoReplays(reason string) Replays { return Replays{not: reason} }
-
-// isZero reports whether nothing is set.
-func (r Replays) isZero() bool {
-	return r.Skip == nil && r.Ignore == nil && r.Requests == 0 && r.not == ""
-}
-
-// options returns the replay options.
-func (r Replays) options(mode faultMode, short bool) replay.Options {
-	o := replay.Options{Requests: r.Requests, Pairs: mode == faultPairs, Skip: r.skips, Ignore: r.ignores}
-	if short {
-		o.Share = 3
-	}
-	return o
-}
-
-func (r Replays) skips(fault replay.Fault) bool {
-	for _, skipped := range r.Skip {
-		if skipped.covers(fault) {
-			return true
-		}
-	}
-	return false
-}
-
-func (r Replays) ignores(object, path string) bool {
-	for _, pattern := range r.Ignore {
-		of, below, hasPath := strings.Cut(pattern, ": ")
-		if !matchesPattern(of, object) {
-			continue
-		}
-		if !hasPath || matchesPattern(below, path) || matchesPattern(below+".*", path) ||
-			matchesPattern(below+"[*", path) {
-			return true
-		}
-	}
-	return false
-}
-
-// faultMode is which faults rows are replayed with.
-type faultMode string
-
-const (
-	faultsOff     faultMode = "off"
-	faultsDefault faultMode = "default"
-	faultPairs    faultMode = "pairs"
-)
-
-var faultFlag = faultsDefault
-
-func init() {
-	flag.Var(&faultFlag, "rtesting.faults", "replay rows with faults: off, default (one at each call), pairs (two)")
-}
-
-var errFaultMode = errors.New("want off, default or pairs")
-
-// Set implements [flag.Value].
-func (m *faultMode) Set(text string) error {
-	switch mode := faultMode(text); mode {
-	case faultsOff, faultsDefault, faultPairs:
-		*m = mode
-		return nil
-	}
-	return fmt.Errorf("%q: %w", text, errFaultMode)
-}
-
-// String implements [flag.Value].
-func (m *faultMode) String() string { return string(*m) }

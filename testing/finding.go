@@ -28,19 +28,41 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 	}
 	first, others, paste := findings[0], findings[1:], ""
 	if r.fault.isZero() {
-		var kept []client.Object
-		kept, first = replay.Shrink(ctx, r.shrinkable(), func(objs []client.Object) (replay.Program, error) {
-			return r.program(t, r.with(objs))
+		shrinking, cancel := beforeDeadline(ctx)
+		defer cancel()
+		var kept []shrunk
+		kept, first = replay.Shrink(shrinking, r.shrinkable(), func(some []shrunk) (replay.Program, error) {
+			return r.program(t, r.with(some))
 		}, first, options)
 		paste = "\nTo replay this alone, paste the row:\n" + r.pastable(Fault{faults: first.Faults}, kept)
 	}
 	report := &report{origin: r.origin, failures: []failure{{
 		headline: fmt.Sprintf("replayed with %s, the row ends in another way", Fault{faults: first.Faults}),
-		details: "  story:      " + first.Story +
-			"\n  at the end: " + strings.Join(first.Differences, "\n              ") + listed(others) + paste,
+		details:  told(first) + listed(others) + paste,
 	}}}
 	report.fail(t)
 }
+
+// failUnrest fails the test for requests that go on without a fault.
+func (r *replayed) failUnrest(t *testing.T, f replay.Finding) {
+	t.Helper()
+	report := &report{origin: r.origin, failures: []failure{{
+		headline: "without a fault, the row never comes to rest",
+		details: told(f) + `
+The requests after the first find what it has left: let them change nothing and return no error. If the code waits for
+somebody else, let its result ask for a delay. To leave it as it is, set:
+  Replays: rtesting.NoReplays("why it never comes to rest"),`,
+	}}}
+	report.fail(t)
+}
+
+// told returns the story of a finding and how it ends, with what their words mean.
+func told(f replay.Finding) string {
+	return "  story:      " + f.Story + "\n  at the end: " + strings.Join(f.Differences, indented) + explained(f)
+}
+
+// indented begins a line under another one of a finding.
+const indented = "\n              "
 
 // listed lists findings.
 func listed(findings []replay.Finding) string {
@@ -59,16 +81,16 @@ func listed(findings []replay.Finding) string {
 
 // shrunk is a given object that the smallest row may lack.
 type shrunk struct {
-	object
+	object client.Object
 	// field and index are where the row has it.
 	field string
 	index int
 }
 
-// shrinkable returns the given objects that the smallest row may lack, as shrunk. There are none if Prepare may have
-// changed what the row gives.
-func (r *replayed) shrinkable() []client.Object {
-	var all []client.Object
+// shrinkable returns the given objects that the smallest row may lack. There are none if Prepare may have changed what
+// the row gives.
+func (r *replayed) shrinkable() []shrunk {
+	var all []shrunk
 	if r.prepares {
 		return nil
 	}
@@ -84,17 +106,17 @@ func (r *replayed) shrinkable() []client.Object {
 }
 
 // with returns the config of the row with those of the shrinkable objects that are kept.
-func (r *replayed) with(kept []client.Object) ExpectConfig {
+func (r *replayed) with(kept []shrunk) ExpectConfig {
 	c := *r.expect
 	if r.prepares {
 		return c
 	}
 	c.GivenObjects, c.APIGivenObjects, c.reconciled = nil, nil, -1
-	for _, obj := range kept {
-		if kept := obj.(shrunk); kept.field == "APIGivenObjects" {
-			c.APIGivenObjects = append(c.APIGivenObjects, kept.object)
+	for _, given := range kept {
+		if given.field == "APIGivenObjects" {
+			c.APIGivenObjects = append(c.APIGivenObjects, given.object)
 		} else {
-			c.GivenObjects = append(c.GivenObjects, kept.object)
+			c.GivenObjects = append(c.GivenObjects, given.object)
 		}
 	}
 	if r.ofNode {
@@ -105,7 +127,7 @@ func (r *replayed) with(kept []client.Object) ExpectConfig {
 }
 
 // pastable returns the row with a fault, those of the shrinkable objects that are kept, and no expectations.
-func (r *replayed) pastable(fault Fault, kept []client.Object) string {
+func (r *replayed) pastable(fault Fault, kept []shrunk) string {
 	p := paste{origin: r.origin, imports: map[string]string{}}
 	p.row, _ = r.origin.location()
 	text := p.of(r.name+": "+fault.String()) + ": {\n"
@@ -181,11 +203,11 @@ func (p *paste) field(name string, value any) string {
 }
 
 // list writes a list of given objects, with those that are kept.
-func (p *paste) list(name string, all, kept []client.Object) string {
+func (p *paste) list(name string, all []client.Object, kept []shrunk) string {
 	var indices []int
-	for _, obj := range kept {
-		if s := obj.(shrunk); s.field == name {
-			indices = append(indices, s.index)
+	for _, given := range kept {
+		if given.field == name {
+			indices = append(indices, given.index)
 		}
 	}
 	var typ string

@@ -17,6 +17,43 @@ var (
 		`replayed with ([^\n]*), the row ends in another way\n +story: +([^\n]*)\n +at the end: ([^\n]*)\n`)
 )
 
+const (
+	death   = "† = the process dies, and a new one starts"
+	again   = "again = the request changed something, so another one follows"
+	rest    = "rest = nothing is left to do"
+	left    = "left over = it is not there without the fault"
+	differs = "is, not = with the fault, without it; if the first is right, the code stops too early without a fault"
+	rank    = "*2 = the second of the objects whose names are generated from that prefix"
+)
+
+// explainedWords are the words that findings explain, by the bug: those that occur in the finding.
+var explainedWords = map[string][]string{
+	"lost create":   {death, rest},
+	"double create": {death, again, rest, left, differs, rank},
+	"external call twice": {
+		death, again, rest, "external = what the End of an External returns; [0] is its first element", differs,
+	},
+	"endless loop":    {death, again},
+	"stale read":      {"stale = the cache does not show the last change yet", again, rest, left, rank},
+	"swallowed error": {rest},
+	"leak":            {death, rest, left},
+}
+
+// assertExplained asserts that the findings in an output explain their words, each in a line.
+func assertExplained(t *testing.T, output string) {
+	t.Helper()
+	got := map[string]string{}
+	finding := regexp.MustCompile("(?s)at the end: (.*?)\n +(?:So it does|To replay).*?\n[ \t]+`([a-z ]+): ")
+	for _, match := range finding.FindAllStringSubmatch(output, -1) {
+		_, got[match[2]], _ = strings.Cut(lines(match[1]), "\nwhere:")
+	}
+	for bug, want := range explainedWords {
+		if text := strings.TrimSpace(got[bug]); text != strings.Join(want, "\n") {
+			t.Errorf("%s: want explained\n%s\ngot\n%s", bug, strings.Join(want, "\n"), text)
+		}
+	}
+}
+
 // Each bug of testdata/replay is found, and the row that is printed finds it again, until the bug is gone.
 func TestFoundRowsCanBePasted(t *testing.T) {
 	if testing.Short() {
@@ -30,7 +67,7 @@ func TestFoundRowsCanBePasted(t *testing.T) {
 	}
 	bugs := []string{
 		"lost create", "double create", "finalizer too late", "status as memory", "stale read", "external call twice",
-		"swallowed error", "lost answer", "endless loop", "overwrite", "leak",
+		"ignored status code", "swallowed error", "lost answer", "endless loop", "overwrite", "leak",
 	}
 	var nodes, roots string
 	findings := map[[3]string]bool{}
@@ -48,6 +85,7 @@ func TestFoundRowsCanBePasted(t *testing.T) {
 			t.Errorf("%s is not found", bug)
 		}
 	}
+	assertExplained(t, output)
 	if len(findings) != len(bugs) {
 		t.Fatalf("want %d findings, got %d:\n%s", len(bugs), len(findings), output)
 	}

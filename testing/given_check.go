@@ -3,6 +3,7 @@ package testing
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,7 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// check fails the test at once if the config of a case cannot be made.
+// check fails the test at once if the config of a case cannot be made, or if its faithful API server cannot have what
+// is given: all other failures would be consequences.
 func (r *caseRun) check(t *testing.T) {
 	t.Helper()
 	if r.expect.Scheme == nil {
@@ -22,6 +24,12 @@ func (r *caseRun) check(t *testing.T) {
 	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
 		if err := c.checkGiven(r.resource); err != nil {
 			t.Fatalf("%s%s", err, c.suffix())
+		}
+		if !c.faithful {
+			continue
+		}
+		if problems := c.made().problems; len(problems) > 0 {
+			t.Fatalf("%s%s", strings.Join(problems, "\n"), c.suffix())
 		}
 	}
 }

@@ -82,7 +82,7 @@ func clearTransitionTimes(v reflect.Value) {
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			if it.Key().Kind() == reflect.String && it.Key().String() == "lastTransitionTime" {
+			if it.Key().Kind() == reflect.String && it.Key().String() == transitionTime {
 				v.SetMapIndex(it.Key(), reflect.Value{})
 				continue
 			}
@@ -159,12 +159,14 @@ func deleteLiterals(action DeleteAction, live bool) []DeleteRef {
 	return []DeleteRef{ref}
 }
 
-// patchLiterals returns the expectation of a patch with its options.
+// patchLiterals returns the expectations of a patch with its options, the shortest first: without transition times.
 func patchLiterals(action PatchAction) []PatchRef {
 	ref, seen := NewPatchRef(action), recording.OptionsOf(action)
 	ref.FieldOwner = seen.FieldManager
 	ref.Force, ref.DryRun = ifSet(seen.Force), ifSet(seen.DryRun)
-	return []PatchRef{ref}
+	short := ref
+	short.Patch = withoutTransitionTimes(ref.Patch)
+	return []PatchRef{short, ref}
 }
 
 // applyLiterals returns the expectations of an apply with its options: typed where the scheme has the kind.

@@ -1,6 +1,7 @@
 package testing_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -60,6 +61,77 @@ func TestPatchesAreComparedAsStructures(t *testing.T) {
 	want := `- "a": map[string]any{"b": int64(1)}, + "a": map[string]any{"b": int64(2)}, "c": bool(true),`
 	if !strings.Contains(strings.Join(strings.Fields(diff), " "), want) {
 		t.Errorf("the difference is not one of structures:\n%s", diff)
+	}
+}
+
+// A condition has the time of the run, so a patch with one is another in each run.
+func TestTransitionTimesOfPatches(t *testing.T) {
+	merge, jsonPatch, apply := types.MergePatchType, types.JSONPatchType, types.ApplyYAMLPatchType
+	const condition = `{"type":"Ready","status":"True","lastTransitionTime":"2026-01-0%dT00:00:00Z"}`
+	for name, tc := range map[string]struct {
+		patchType        types.PatchType
+		expected, actual string
+		differ           bool
+	}{
+		"a condition": {
+			merge, `{"status":{"conditions":[` + fmt.Sprintf(condition, 1) + `]}}`,
+			`{"status":{"conditions":[` + fmt.Sprintf(condition, 2) + `]}}`, false,
+		},
+		"a condition without a time": {
+			merge, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`,
+			`{"status":{"conditions":[` + fmt.Sprintf(condition, 2) + `]}}`, false,
+		},
+		"an applied condition in YAML": {
+			apply, "status: {conditions: [" + fmt.Sprintf(condition, 1) + "]}",
+			"status: {conditions: [" + fmt.Sprintf(condition, 2) + "]}", false,
+		},
+		"an added condition": {
+			jsonPatch, `[{"op":"add","path":"/status/conditions/0","value":` + fmt.Sprintf(condition, 1) + `}]`,
+			`[{"op":"add","path":"/status/conditions/0","value":` + fmt.Sprintf(condition, 2) + `}]`, false,
+		},
+		"a replaced time": {
+			jsonPatch, `[{"op":"replace","path":"/status/conditions/0/lastTransitionTime","value":"a"}]`,
+			`[{"op":"replace","path":"/status/conditions/0/lastTransitionTime","value":"b"}]`, false,
+		},
+		"another operation": {
+			jsonPatch, `[{"op":"replace","path":"/status/conditions/0/lastTransitionTime","value":"a"}]`,
+			`[{"op":"replace","path":"/status/conditions/1/lastTransitionTime","value":"a"}]`, true,
+		},
+		"another condition": {
+			merge, `{"status":{"conditions":[{"type":"Live","lastTransitionTime":"a"}]}}`,
+			`{"status":{"conditions":[{"type":"Ready","lastTransitionTime":"a"}]}}`, true,
+		},
+		"another time": {merge, `{"status":{"renewTime":"a"}}`, `{"status":{"renewTime":"b"}}`, true},
+		"text":         {merge, `{"data":{"a":"lastTransitionTime"}}`, `{"data":{"a":"lastTransitionTimes"}}`, true},
+		"a large number": {
+			merge, `{"a":9007199254740993,"lastTransitionTime":"a"}`, `{"a":9007199254740992,"lastTransitionTime":"a"}`, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expected := rtesting.PatchRef{PatchType: tc.patchType, Patch: []byte(tc.expected)}
+			actual := rtesting.PatchRef{PatchType: tc.patchType, Patch: []byte(tc.actual)}
+			if diff := rtesting.DefaultDiffer.PatchRef(expected, actual); (diff != "") != tc.differ {
+				t.Errorf("difference wanted %v, got %s", tc.differ, diff)
+			}
+			if diff := rtesting.StrictDiffer.PatchRef(expected, actual); diff == "" {
+				t.Error("want StrictDiffer to compare them")
+			}
+			if string(expected.Patch) != tc.expected || string(actual.Patch) != tc.actual {
+				t.Error("the comparison changes a patch")
+			}
+		})
+	}
+	for differ, differs := range map[rtesting.Differ]bool{rtesting.DefaultDiffer: false, rtesting.StrictDiffer: true} {
+		ref := func(day int) rtesting.ApplyRef {
+			return rtesting.ApplyRef{ApplyConfiguration: client.ApplyConfigurationFromUnstructured(
+				&unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
+					map[string]any{"type": "Ready", "lastTransitionTime": fmt.Sprintf("2026-01-0%dT00:00:00Z", day)},
+				}}}},
+			)}
+		}
+		if diff := differ.ApplyRef(ref(1), ref(2)); (diff != "") != differs {
+			t.Errorf("difference wanted %v, got %s", differs, diff)
+		}
 	}
 }
 

@@ -31,21 +31,59 @@ type realServer struct {
 // missingDefinition says what to do about a kind that a server does not serve.
 const missingDefinition = "give its CustomResourceDefinition to Main of the package testing/apiserver, or install it"
 
-// chooseServer makes the Server of a faithful config, or that of the flags, the one on which it works. Flags says that
-// the flags count.
-func (c *ExpectConfig) chooseServer(flags bool) error {
-	if c.Server != nil {
-		c.real, c.Server = &realServer{client: c.Server}, nil
-		return nil
+// chooseServers makes the Server of each faithful config, or that of the flags, the one on which it works. With the
+// flags it logs where that is.
+func (r *caseRun) chooseServers(t *testing.T, row faithfulFields) {
+	t.Helper()
+	for _, c := range append(r.inOrder(), r.expect) {
+		switch {
+		case c.Server != nil && c.faithful:
+			c.real, c.Server = &realServer{client: c.Server}, nil
+		case c.Server == nil && row.faithful && realserver.Where() != "":
+			c.chooseServerOfFlags(t, c.inMemoryAlone(row))
+			if c == r.expect {
+				realserver.RowRuns(c.inMemoryAlone(row))
+			}
+		}
 	}
-	if !flags || len(c.WithReactors) > 0 || len(c.GivenAPIResources) > 0 || len(c.GivenIndexes) > 0 {
-		return nil
+}
+
+func (c *ExpectConfig) chooseServerOfFlags(t *testing.T, inMemoryAlone string) {
+	t.Helper()
+	if inMemoryAlone != "" {
+		t.Logf("runs in memory alone%s: %s", c.suffix(), inMemoryAlone)
+		return
 	}
 	server, keep, err := realserver.Client(c.Scheme)
-	if server != nil {
-		c.real = &realServer{client: server, keep: keep, differential: realserver.Differential()}
+	if err != nil {
+		t.Fatal(err)
 	}
-	return err
+	c.real = &realServer{client: server, keep: keep, differential: realserver.Differential()}
+	where := "on the API server"
+	if c.real.differential {
+		where = "in memory and on the API server"
+	}
+	t.Logf("runs %s%s, its replays in memory", where, c.suffix())
+}
+
+// inMemoryAlone says why the flags do not make a config of a row work on a real API server, empty if they do.
+func (c *ExpectConfig) inMemoryAlone(row faithfulFields) string {
+	switch {
+	case !row.fault.isZero():
+		return "it pins a Fault"
+	case row.virtual:
+		return "it runs in virtual time"
+	case c.WithClientBuilder != nil:
+		return "it has a WithClientBuilder"
+	case len(c.WithReactors) > 0:
+		return "it has reactors"
+	case len(c.GivenAPIResources) > 0:
+		return "it has GivenAPIResources"
+	case len(c.GivenIndexes) > 0:
+		return "it has GivenIndexes"
+	default:
+		return ""
+	}
 }
 
 // newReal returns a real API server, on which the row finds what it would find in memory.
@@ -125,8 +163,8 @@ func onServer(s *store.Store, server *mapped.Server) clients {
 		return server.Client(mapped.ClientOptions{FieldManager: manager})
 	}
 	return clients{
-		cached: server.Client(mapped.ClientOptions{FieldManager: fieldManager, Cached: true}),
-		live:   as(fieldManager),
+		cached: server.Client(mapped.ClientOptions{FieldManager: store.DefaultManager, Cached: true}),
+		live:   as(store.DefaultManager),
 		as:     as,
 		add: func(obj client.Object) error {
 			before := s.Objects()
@@ -142,9 +180,6 @@ func onServer(s *store.Store, server *mapped.Server) clients {
 		resources: func() []*metav1.APIResourceList { return s.Resources() },
 	}
 }
-
-// fieldManager is who writes if code under test does not say.
-const fieldManager = "espalier.test"
 
 // giveStored gives a server what a store has.
 func giveStored(server *mapped.Server, s *store.Store) error {
@@ -180,20 +215,18 @@ func stored(s *store.Store, chosen func(client.Object) bool) ([]client.Object, e
 // reportDifferences logs the first call of each config that a real server has answered in another way.
 func (r *caseRun) reportDifferences(t *testing.T) {
 	t.Helper()
-	compared := false
 	var rules []string
 	for _, c := range append(r.inOrder(), r.expect) {
 		comparison := c.made().comparison
 		if comparison == nil {
 			continue
 		}
-		compared = true
 		if first, ok := comparison.First(); ok {
 			t.Logf("differs from the server%s: %s", c.suffix(), strings.TrimSpace(first.String()))
 			rules = append(rules, first.Rule())
 		}
 	}
-	if compared {
-		realserver.Compared(rules...)
+	if len(rules) > 0 {
+		realserver.RowDiffers(rules...)
 	}
 }

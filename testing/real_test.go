@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
+	"github.com/espalier-dev/espalier/testing/internal/realserver"
 )
 
 // ordinary are rows that say nothing about where they run.
@@ -125,6 +127,7 @@ func ordinary() cmNodes {
 		"does not see yet what the cache has not seen": {
 			Resource:        parent.Object(),
 			APIGivenObjects: []client.Object{given},
+			Replays:         rtesting.NoReplays("it is about the first request alone"),
 			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
 				c := reconcilers.RetrieveConfigOrDie(ctx)
 				if _, err := childOf(ctx, cm, ""); !apierrors.IsNotFound(err) {
@@ -215,3 +218,48 @@ func TestRowsOfNewTablesRunUnchangedOnARealServer(t *testing.T) {
 }
 
 func TestTheSameRowsInMemory(t *testing.T) { runFaithful(t, ordinary()) }
+
+func init() {
+	twins := []client.Object{configMap("a"), configMap("b")}
+	twins[0].SetUID("u")
+	twins[1].SetUID("u")
+	const sameUID = `the given objects cannot be stored: ConfigMap default/b: ` +
+		`its UID "u" is that of ConfigMap default/a too`
+	invalid := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	expectingMore := func(row cmCase) func(t *testing.T) {
+		row.Resource, row.Metadata = settings.Object(), does(nothing)
+		row.ExpectResource = changed.Object()
+		return func(t *testing.T) { runFaithful(t, cmNodes{"case": row}) }
+	}
+	scenarios["two given objects of one UID"] = scenario{
+		run: expectingMore(cmCase{GivenObjects: twins}), want: []string{sameUID}, unwanted: []string{"ExpectResource"},
+	}
+	scenarios["two given objects of one UID, one that the client has not seen"] = scenario{
+		run:  expectingMore(cmCase{GivenObjects: twins[:1], APIGivenObjects: twins[1:]}),
+		want: []string{sameUID}, unwanted: []string{"ExpectResource"},
+	}
+	scenarios["given objects that a server refuses"] = scenario{
+		run: func(t *testing.T) {
+			expectingMore(cmCase{GivenObjects: []client.Object{invalid}, Server: newServer(t)})(t)
+		},
+		want: []string{"cannot give Deployment default/web: ", "spec.selector: Required value"}, unwanted: []string{"ExpectResource"},
+	}
+	scenarios["rows say where they run"] = scenario{
+		args: []string{"-rtesting.real=envtest"},
+		run: func(t *testing.T) {
+			realserver.Use(plane.Config(t), false)
+			row := cmCase{Resource: settings.Object(), Metadata: does(nothing), ExpectOrder: []string{"never"}}
+			inTime, reacting, pinned := row, row, row
+			inTime.VirtualTime = true
+			reacting.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("get", "Secret")}
+			pinned.Fault = rtesting.DiesBefore("get ConfigMap default/settings")
+			runFaithful(t, cmNodes{"there": row, "in time": inTime, "reacting": reacting, "pinned": pinned})
+		},
+		want: []string{
+			"runs on the API server, its replays in memory",
+			"runs in memory alone: it runs in virtual time",
+			"runs in memory alone: it has reactors",
+			"runs in memory alone: it pins a Fault",
+		},
+	}
+}

@@ -103,7 +103,7 @@ type ReconcilerTestCase struct {
 	// Until says when the row has made enough requests; the zero value is after one. See Rest.
 	Until Until
 
-	// VirtualTime runs the row and its replays in a bubble of testing/synctest, where waiting takes no time. All that
+	// VirtualTime runs the row and each replay in a bubble of testing/synctest, where waiting takes no time. All that
 	// waits has to be made in the bubble, by Prepare or by the factory.
 	VirtualTime bool
 
@@ -145,17 +145,16 @@ func (ts ReconcilerTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory 
 // reconciles.
 func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
 	t.Helper()
-	runAndReplay(t, tc, func(t *testing.T) {
+	runAndReplay(t, tc, func(t *testing.T) writes {
 		t.Helper()
-		tc.runOnce(t, scheme, factory)
-	}, func(t *testing.T, given *ReconcilerTestCase) *replayed {
-		t.Helper()
-		return given.replays(t, tc, scheme, factory)
+		return tc.runOnce(t, scheme, factory)
+	}, func(given *ReconcilerTestCase) *replayed {
+		return given.replays(tc, scheme, factory)
 	})
 }
 
-// runOnce is Run without replays.
-func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) {
+// runOnce is Run without replays. It returns the writes.
+func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) writes {
 	t.Helper()
 	defer failOnPanic(t)
 	run := begin(t, tc, scheme)
@@ -180,7 +179,7 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 	result, err, unrest := run.requests(tc.Until, tc.ShouldErr || tc.ExpectedErr != nil, ctx,
 		func(ctx context.Context) (reconcilers.Result, error) { return r.Reconcile(ctx, tc.Request) })
 	if tc.isPinned() {
-		return
+		return nil
 	}
 
 	outcome{
@@ -189,6 +188,7 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 	}.assert(t, run.expect)
 	run.assert(t)
 	tc.checkRequest(t, run.expect)
+	return run.writes()
 }
 
 // give says which of the given objects the request may be for: its kind is not known.

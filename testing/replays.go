@@ -3,6 +3,7 @@ package testing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -37,11 +38,18 @@ type replayed struct {
 	request    reconcilers.Request
 	// ofNode says that the row is one of a node, which always has its resource; prepares, that it has a Prepare.
 	ofNode, prepares bool
+	// own are the writes of the row's own run; nil if they are not compared. First are those of the first run without a
+	// fault, as far as the row goes; nil until then.
+	own, first writes
 	// begin begins a run.
-	begin func(ctx context.Context) (*attempt, error)
+	begin func(t *testing.T, ctx context.Context) (*attempt, error)
 
+	// t is that of the run that goes on: a bubble has one of its own.
+	t *testing.T
 	// current is the run that goes on. Runs are made one after the other.
 	current *attempt
+	// outside are the calls of all runs beside the clusters.
+	outside outsideCalls
 }
 
 // attempt is one run of a row: its Prepare was called.
@@ -51,6 +59,8 @@ type attempt struct {
 	externals []External
 	// at is the time of the last request.
 	at time.Time
+	// journals are those of the last instance, by config.
+	journals map[string]*recording.Journal
 	// start calls the factory. It is called again after each death.
 	start func(c reconcilers.Config) (reconcile.Reconciler, error)
 	// end calls the CleanUp.
@@ -60,27 +70,30 @@ type attempt struct {
 // runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was
 // given, before Prepare.
 func runAndReplay[Case any, P testCase[Case]](
-	t *testing.T, tc P, run func(t *testing.T), replays func(t *testing.T, given P) *replayed,
+	t *testing.T, tc P, run func(t *testing.T) writes, replays func(given P) *replayed,
 ) {
 	t.Helper()
+	given := new(Case)
+	*given = *tc
+	var own writes
 	inVirtualTime(t, tc.fields().faithful.virtual, func(t *testing.T) {
 		t.Helper()
-		given := new(Case)
-		*given = *tc
-		run(t)
-		if f := tc.fields(); f.faithful.faithful && !t.Failed() {
-			*P(given).fields().origin = *f.origin
-			replays(t, given).run(t)
-		}
+		own = run(t)
 	})
+	if f := tc.fields(); f.faithful.faithful && !t.Failed() {
+		*P(given).fields().origin = *f.origin
+		r := replays(given)
+		r.own = own
+		r.run(t)
+	}
 }
 
 // replaysOf returns the replays of a case. Given is the case as it is in the table, and prepared as Prepare left it.
 // Give completes the config of prepared. Start calls the factory for a case.
 func replaysOf[Case any, P testCase[Case]](
-	t *testing.T, given, prepared P, scheme *runtime.Scheme,
+	given, prepared P, scheme *runtime.Scheme,
 	contexts func(context.Context) context.Context, give func(*ExpectConfig),
-	start func(tc *Case, c reconcilers.Config) (reconcile.Reconciler, error),
+	start func(t *testing.T, tc *Case, c reconcilers.Config) (reconcile.Reconciler, error),
 ) *replayed {
 	f := prepared.fields()
 	r := &replayed{
@@ -94,7 +107,8 @@ func replaysOf[Case any, P testCase[Case]](
 	}
 	give(r.expect)
 	r.not = r.cannot()
-	r.begin = func(ctx context.Context) (*attempt, error) {
+	r.begin = func(t *testing.T, ctx context.Context) (*attempt, error) {
+		t.Helper()
 		tc := new(Case)
 		*tc = *given
 		copied := P(tc).fields()
@@ -103,6 +117,7 @@ func replaysOf[Case any, P testCase[Case]](
 			*copied.metadata = map[string]any{}
 		}
 		*copied.now = r.now
+		copied.faithful.reset()
 		ctx, err := prepare(t, contexts(ctx), P(tc))
 		if err != nil {
 			return nil, err
@@ -112,7 +127,7 @@ func replaysOf[Case any, P testCase[Case]](
 			return nil, errors.New(problem)
 		}
 		a := &attempt{ctx: ctx, at: r.now, externals: prepared.faithful.externals, end: func() error { return nil }}
-		a.start = func(c reconcilers.Config) (reconcile.Reconciler, error) { return start(tc, c) }
+		a.start = func(c reconcilers.Config) (reconcile.Reconciler, error) { return start(t, tc, c) }
 		if prepared.cleanUp != nil {
 			a.end = func() error { return prepared.cleanUp(t, ctx, tc) }
 		}
@@ -147,6 +162,7 @@ func (r *replayed) cannot() string {
 func (r *replayed) run(t *testing.T) {
 	t.Helper()
 	defer failOnPanic(t)
+	r.t = t
 	switch {
 	case faultFlag == faultsOff && r.fault.isZero():
 		return
@@ -180,24 +196,38 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	switch {
 	case err != nil:
 		t.Errorf("the replays ended: %s", err)
+	case report.Unrest != nil:
+		r.failUnrest(t, *report.Unrest)
 	case report.NotReplayed != "":
-		t.Logf("not replayed: %s", report.NotReplayed)
-	case r.virtual:
-		t.Logf("replayed with %s in virtual time", count(report.Replays, "fault"))
+		t.Logf("not replayed: %s%s", report.NotReplayed, advice(report.Varying))
 	default:
 		t.Logf("replayed with %s in %.2f s", count(report.Replays, "fault"), time.Since(began).Seconds())
+	}
+	if err == nil && report.NotReplayed == "" {
+		r.compareOwn(t)
+	}
+	if note := r.outside.unobserved(r.externals); note != "" {
+		t.Logf("Note: %s", note)
 	}
 	r.fail(t, ctx, report.Findings, options)
 }
 
-// beforeDeadline returns a context that ends a tenth of the time that is left, and at most ten seconds, before ctx
+// advice says how to replay a row that ends differently each time; empty if nothing varies.
+func advice(varying []string) string {
+	if len(varying) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nIf that may be another each time, set:\n  Replays: rtesting.Replays{Ignore: %#v},", varying)
+}
+
+// beforeDeadline returns a context that ends a quarter of the time that is left, and at most ten seconds, before ctx
 // does: there is time to report what was found.
 func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/10, 10*time.Second)))
+	return context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/4, 10*time.Second)))
 }
 
 // runPinned replays the row with its Fault.
@@ -231,18 +261,33 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 		add(name, *c)
 	}
 	var externals []replay.External
-	for i, external := range r.externals {
-		externals = append(externals, replay.External{
-			Reset: external.Reset, End: func() any { return r.external(i).End() },
-		})
+	for i := range r.externals {
+		externals = append(externals, replay.External{End: func() any { return r.external(i).End() }})
 	}
 	if len(problems) > 0 {
 		return replay.Program{}, errors.New(strings.Join(problems, "; "))
 	}
-	return replay.Program{
-		Clusters: clusters, Now: r.now, Externals: externals, Start: r.start,
-		Begin: func(ctx context.Context) (func(), error) { return r.beginRun(t, ctx) },
-	}, nil
+	program := replay.Program{
+		Clusters: clusters, Now: r.now, Externals: externals, Begin: r.beginRun, Start: r.start,
+		IgnoreObserved: r.ofNode,
+	}
+	if r.virtual {
+		program.Within = r.inBubble
+	}
+	return program, nil
+}
+
+// inBubble calls a run in a bubble of its own: all begin at the same time.
+func (r *replayed) inBubble(run func()) {
+	outer := r.t
+	outer.Helper()
+	defer func() { r.t = outer }()
+	inVirtualTime(outer, true, func(t *testing.T) {
+		t.Helper()
+		defer failOnPanic(t)
+		r.t = t
+		run()
+	})
 }
 
 // external returns an external as the Prepare of the run left it.
@@ -254,10 +299,11 @@ func (r *replayed) external(i int) External {
 }
 
 // beginRun calls the Prepare of a run, and returns what calls its CleanUp. Their context ends after CleanUp.
-func (r *replayed) beginRun(t *testing.T, ctx context.Context) (end func(), err error) {
+func (r *replayed) beginRun(ctx context.Context) (end func(), err error) {
+	t := r.t
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	begun, err := r.begin(ctx)
+	begun, err := r.begin(t, ctx)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -266,6 +312,7 @@ func (r *replayed) beginRun(t *testing.T, ctx context.Context) (end func(), err 
 	return func() {
 		t.Helper()
 		defer cancel()
+		r.noteFirst(begun)
 		r.current = nil
 		if err := begun.end(); err != nil {
 			t.Errorf("error during clean up of a replay: %s", err)
@@ -276,11 +323,13 @@ func (r *replayed) beginRun(t *testing.T, ctx context.Context) (end func(), err 
 // start makes an instance of the code in a world.
 func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, error) {
 	run := r.current
+	run.journals = map[string]*recording.Journal{"": {}}
 	configs := map[string]reconcilers.Config{}
 	for name, c := range r.additional {
-		configs[name] = c.inWorld(w, name)
+		run.journals[name] = &recording.Journal{}
+		configs[name] = c.inWorld(w, name, run.journals[name])
 	}
-	config := r.expect.inWorld(w, "")
+	config := r.expect.inWorld(w, "", run.journals[""])
 	prepared := reconcilers.StashAdditionalConfigs(run.ctx, configs)
 	reconciler, err := run.start(config)
 	if err != nil {
@@ -288,8 +337,11 @@ func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, e
 	}
 	return func(ctx context.Context) (reconcile.Result, error) {
 		run.pass(w.Now(), r.virtual)
-		ctx = context.WithValue(ctx, worldKey{}, w)
+		ctx = context.WithValue(ctx, outsideKey{}, outside{w, &r.outside})
 		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
+		if !r.until.rest {
+			r.noteFirst(run)
+		}
 		return queued(result), err
 	}, nil
 }
@@ -303,9 +355,10 @@ func (a *attempt) pass(now time.Time, virtual bool) {
 }
 
 // inWorld returns the config of an instance in a world. Nothing is asserted of it.
-func (c *ExpectConfig) inWorld(w *replay.World, cluster string) reconcilers.Config {
+func (c *ExpectConfig) inWorld(
+	w *replay.World, cluster string, journal *recording.Journal,
+) reconcilers.Config {
 	in := *c
-	journal := &recording.Journal{}
 	b := in.onStore(journal, clients{
 		cached: w.Client(cluster), live: w.APIReader(cluster),
 		as:        func(manager string) client.WithWatch { return w.As(cluster, manager) },

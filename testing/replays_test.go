@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,9 +69,50 @@ var reported = map[string]struct {
 		})},
 		"not replayed: two runs without a fault",
 	},
+	"reason and failure": {
+		cmCase{Metadata: fails(errOops), ShouldErr: true, Replays: rtesting.NoReplays("the node throws dice")},
+		"not replayed: the node throws dice",
+	},
+	"random values": {
+		cmCase{Metadata: draws(), ExpectCreates: []client.Object{configMap("one", "drawn", "1")}},
+		`not replayed: two runs without a fault end differently: ConfigMap default/one: data.drawn is "3", not "2"` +
+			"\nIf that may be another each time, set:\n" +
+			`  Replays: rtesting.Replays{Ignore: []string{"ConfigMap default/one: data.drawn"}},`,
+	},
+	"random values that do not matter": {
+		cmCase{
+			Metadata: draws(), ExpectCreates: []client.Object{configMap("one", "drawn", "1")},
+			Replays: rtesting.Replays{Ignore: []string{"ConfigMap default/one: data.drawn"}},
+		},
+		"replayed with 8 faults in ",
+	},
 	"no rest": {
-		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.Replays{Requests: 1}},
+		cmCase{
+			Metadata: counts(time.Minute), ExpectUpdates: counted,
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
+		},
 		"not replayed: without a fault it never comes to rest",
+	},
+	"no rest for a reason": {
+		cmCase{Metadata: counts(0), ExpectUpdates: counted, Replays: rtesting.NoReplays("it counts")},
+		"not replayed: it counts",
+	},
+	"a state of the instance": {
+		cmCase{
+			Prepare: func(_ *testing.T, ctx context.Context, tc *cmCase) (context.Context, error) {
+				tc.Metadata = once(map[string]bool{})
+				return ctx, nil
+			},
+			ExpectCreates: oneChild, Replays: rtesting.Replays{Skip: []rtesting.Fault{rtesting.Fails("* ConfigMap *")}},
+		},
+		"replayed with 3 faults in ",
+	},
+	"a wait": {
+		cmCase{
+			VirtualTime: true, Until: rtesting.Rest(), Metadata: expires(func(context.Context) error { return nil }),
+			ExpectCreates: oneChild,
+		},
+		"replayed with 8 faults in ",
 	},
 	"skipped faults": {
 		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.Replays{
@@ -89,6 +131,21 @@ func makes(names ...string) map[string]any {
 			}
 		}
 		return nil
+	})
+}
+
+// draws is the metadata of a row that creates an object with another value each time.
+func draws() map[string]any {
+	drawn := 0
+	return does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+		c := reconcilers.RetrieveConfigOrDie(ctx)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(configMap("one")), &corev1.ConfigMap{}); err == nil {
+			return nil
+		} else if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		drawn++
+		return c.Create(ctx, configMap("one", "drawn", strconv.Itoa(drawn)))
 	})
 }
 
@@ -118,6 +175,8 @@ func replayLines(t *testing.T, args ...string) map[string]string {
 		}
 		if at := regexp.MustCompile(`(not )?replayed(: | with )`).FindStringIndex(line); at != nil && row != "" {
 			lines[row] = line[at[0]:]
+		} else if more, ok := strings.CutPrefix(line, "        "); ok && lines[row] != "" {
+			lines[row] += "\n" + more
 		}
 	}
 	return lines

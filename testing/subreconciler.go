@@ -122,7 +122,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// Until says when the row has made enough requests; the zero value is after one. See Rest.
 	Until Until
 
-	// VirtualTime runs the row and its replays in a bubble of testing/synctest, where waiting takes no time. All that
+	// VirtualTime runs the row and each replay in a bubble of testing/synctest, where waiting takes no time. All that
 	// waits has to be made in the bubble, by Prepare or by the factory. Such a row has no AdditionalReconciles.
 	VirtualTime bool
 
@@ -171,19 +171,18 @@ func (ts SubReconcilerTestSuite[Type]) Run(t *testing.T, scheme *runtime.Scheme,
 // that is nested in it, before it reconciles. SetupWithManager is not called.
 func (tc *SubReconcilerTestCase[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type]) {
 	t.Helper()
-	runAndReplay(t, tc, func(t *testing.T) {
+	runAndReplay(t, tc, func(t *testing.T) writes {
 		t.Helper()
-		tc.runOnce(t, scheme, factory)
-	}, func(t *testing.T, given *SubReconcilerTestCase[Type]) *replayed {
-		t.Helper()
-		return given.replays(t, tc, scheme, factory)
+		return tc.runOnce(t, scheme, factory)
+	}, func(given *SubReconcilerTestCase[Type]) *replayed {
+		return given.replays(tc, scheme, factory)
 	})
 }
 
-// runOnce is Run without replays.
+// runOnce is Run without replays. It returns the writes.
 func (tc *SubReconcilerTestCase[Type]) runOnce(
 	t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type],
-) {
+) writes {
 	t.Helper()
 	defer failOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext)
@@ -199,6 +198,7 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 		t.Fatal("the factory returned no sub-reconciler")
 	}
 	tc.reconcile(t, run, r)
+	own := run.writes()
 
 	for i := range tc.AdditionalReconciles {
 		next := tc.AdditionalReconciles[i]
@@ -219,6 +219,7 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 			next.Run(t, scheme, again)
 		})
 	}
+	return own
 }
 
 // give gives the resource to a config, beside other objects.

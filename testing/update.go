@@ -125,6 +125,7 @@ func (r *report) update(t *testing.T) {
 	}
 	slices.Sort(updated)
 	if len(updated) > 0 {
+		r.updated = true
 		t.Logf("The row at %s is updated: %s", row.Line(), strings.Join(updated, ", "))
 	}
 }

@@ -179,7 +179,8 @@ func TestUpdatedRowsPass(t *testing.T) {
 	for _, want := range []string{
 		// Options that were seen.
 		`ExpectDeletes: []rtesting.DeleteRef{ { Kind: "ConfigMap",`,
-		`Preconditions: &metav1.Preconditions{UID: new(types.UID("settings-uid")), ResourceVersion: new("999")}`,
+		// Another file of the package declares types.
+		`Preconditions: &metav1.Preconditions{UID: new(types2.UID("settings-uid")), ResourceVersion: new("999")}`,
 		`PropagationPolicy: new(metav1.DeletionPropagation("Foreground"))`,
 		`FieldOwner: "me", Force: new(true),`,
 		`rtesting.WriteOptions{FieldOwner: "me", DryRun: new(true)}`,
@@ -191,6 +192,7 @@ func TestUpdatedRowsPass(t *testing.T) {
 		`Seen: &shop.Visit{By: "bob"}`,
 		// Times only where they are compared.
 		`LastTransitionTime: metav1.Unix(1000, 0),`,
+		`{"status":{"conditions":[{"message":"","reason":"Opened","status":"True","type":"Open"}],"seen":{"by":"ann"}}}`,
 		// What was right stays.
 		`ExpectCreates: []client.Object{ named("one"), &core.ConfigMap{`,
 		`ExpectedResult: reconcilers.Result{RequeueAfter: 90 * time.Second, Priority: new(3)}`,

@@ -222,8 +222,8 @@ func (s Status) KeepTransitionTimes(before Status) {
 }
 
 // Describe returns remarks for the author of a Go type on what its status lacks that a root would use. A well-shaped
-// type gives none.
-func Describe(t reflect.Type) []string {
+// type gives none. Summarised says that the tree keeps the conditions, so that nothing has to initialize them.
+func Describe(t reflect.Type, summarised bool) []string {
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil
 	}
@@ -244,6 +244,7 @@ func Describe(t reflect.Type) []string {
 	case pointer.Implements(reflect.TypeFor[initializer]()):
 	case pointer.Implements(reflect.TypeFor[deprecatedInitializer]()):
 		add("InitializeConditions() method is deprecated, use InitializeConditions(context.Context)")
+	case summarised && f.conditions != nil:
 	default:
 		add("missing InitializeConditions(context.Context) method, conditions will not be auto-initialized")
 	}

@@ -66,7 +66,7 @@ func TestDescribe(t *testing.T) {
 		"no struct":  {new(string), 0},
 		"nil":        {nil, 0},
 	} {
-		if remarks := statusfield.Describe(reflect.TypeOf(test.obj)); len(remarks) != test.want {
+		if remarks := statusfield.Describe(reflect.TypeOf(test.obj), false); len(remarks) != test.want {
 			t.Errorf("%s: the remarks are %q, want %d", name, remarks, test.want)
 		}
 	}

@@ -14,16 +14,19 @@
 //
 // A row does not notice where it runs: its namespaces, UIDs and resource versions are mapped to those of the API
 // server, so that tests with t.Parallel share one. What the API server completes in the given objects of a row is not
-// shown. Between the requests of a row garbage is collected as in memory. These rows run in memory alone: those with
-// reactors, with a WithClientBuilder or GivenAPIResources, and those that pin a Fault. A row with a Server of its own
-// runs there, whatever the flags say.
+// shown. Between the requests of a row garbage is collected as in memory. These rows run in memory alone: those in
+// VirtualTime, since a server answers in real time; those with reactors, a WithClientBuilder, GivenAPIResources or
+// GivenIndexes; and those that pin a Fault. Replays run in memory. A row says in the log of its test where it runs, and
+// the last lines of the output count the rows. A row with a Server of its own runs there, whatever the flags say.
 package apiserver
 
 import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
@@ -83,6 +86,10 @@ func (o Options) start(where string) (stop func() error, err error) {
 	env := &envtest.Environment{CRDInstallOptions: install, UseExistingCluster: new(bool)}
 	config, err := env.Start()
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+			err = fmt.Errorf("%w: set KUBEBUILDER_ASSETS to a folder with the programs etcd and kube-apiserver, "+
+				"such as setup-envtest makes", err)
+		}
 		return nil, errors.Join(fmt.Errorf("cannot start a control plane: %w", err), env.Stop())
 	}
 	realserver.Use(unlimited(config), true)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +72,7 @@ func kubeconfig(t *testing.T, config *rest.Config) string {
 
 // row runs a row that creates a ConfigMap, and reports whether a real API server answered: it says whose fields are
 // whose.
-func row(t *testing.T) (real bool) {
+func row(t *testing.T, virtualTime bool) (real bool) {
 	t.Helper()
 	scheme := resources.NewScheme()
 	widget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gadget", UID: "gadget-uid"}}
@@ -84,7 +86,7 @@ func row(t *testing.T) (real bool) {
 		return client.IgnoreAlreadyExists(err)
 	}
 	rtesting.NodeTests[*resources.Widget]{"creates a child": {
-		Resource: widget, ExpectCreates: []client.Object{child},
+		Resource: widget, ExpectCreates: []client.Object{child}, VirtualTime: virtualTime,
 	}}.RunNode(t, scheme, func() reconcilers.SubReconciler[*resources.Widget] {
 		return &reconcilers.SyncReconciler[*resources.Widget]{Sync: create}
 	})
@@ -95,20 +97,25 @@ func TestFlagsSayWhereRowsRun(t *testing.T) {
 	config := plane.Config(t)
 	options := apiserver.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()}}
 	for name, test := range map[string]struct {
-		flags map[string]string
-		real  bool
+		flags   map[string]string
+		virtual bool
+		real    bool
 	}{
 		"in memory":    {},
 		"on a cluster": {flags: map[string]string{"rtesting.real": kubeconfig(t, config)}, real: true},
 		"in both of them": {flags: map[string]string{
 			"rtesting.real": kubeconfig(t, config), "rtesting.differential": "true",
 		}},
+		"in virtual time": {flags: map[string]string{"rtesting.real": kubeconfig(t, config)}, virtual: true},
+		"compared in virtual time": {flags: map[string]string{
+			"rtesting.real": kubeconfig(t, config), "rtesting.differential": "true",
+		}, virtual: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFlags(t, test.flags)
 			var real bool
 			code := apiserver.Main(tests(func() int {
-				real = row(t)
+				real = row(t, test.virtual)
 				return 7
 			}), options)
 			if code != 7 || real != test.real {
@@ -147,5 +154,24 @@ func TestWithoutAServerNothingRuns(t *testing.T) {
 				t.Errorf("the code is %d", code)
 			}
 		})
+	}
+}
+
+// A control plane whose start fails leaves goroutines behind. So it is started in a process of its own, the test binary
+// again.
+func TestProgramsThatAreMissingAreNamed(t *testing.T) {
+	const alone = "APISERVER_WITHOUT_PROGRAMS"
+	if os.Getenv(alone) != "" {
+		apiserver.Main(tests(func() int { return 0 }), apiserver.Options{})
+		return
+	}
+	want := "set KUBEBUILDER_ASSETS to a folder with the programs etcd and kube-apiserver, such as setup-envtest makes"
+	for _, folder := range []string{t.TempDir(), ""} {
+		command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-rtesting.real=envtest")
+		command.Env = append(os.Environ(), alone+"=1", "KUBEBUILDER_ASSETS="+folder, "PATH=")
+		output, _ := command.CombinedOutput()
+		if !strings.Contains(string(output), want) {
+			t.Errorf("want %q in\n%s", want, output)
+		}
 	}
 }

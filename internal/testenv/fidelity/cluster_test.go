@@ -64,8 +64,9 @@ func (m memory) eventually(_ context.Context, done func() bool) bool {
 type fakeClient struct{ client.WithWatch }
 
 func newFakeClient() fakeClient {
-	builder := fake.NewClientBuilder().WithScheme(clientScheme()).WithReturnManagedFields().
-		WithStatusSubresource(&appsv1.Deployment{}, &resources.Widget{}, custom("gadget", "v1", "", "", nil)).
+	scheme := newClientScheme() // The fake client adds kinds to its scheme.
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
+		WithStatusSubresource(&appsv1.Deployment{}, &resources.Widget{}, &Gizmo{}, custom("gadget", "v1", "", "", nil)).
 		WithObjects(namespace(corev1.NamespaceDefault), namespace("kube-system"), namespace("kube-public"),
 			namespace("kube-node-lease"))
 	for _, definition := range definitions() {

@@ -269,6 +269,7 @@ var deletionChecks = []check{
 			p.given(owned(p.configMap(name), owner))
 			p.given(owned(p.gadget(name, nil), owner))
 		}
+		p.sweeps() // The collector may not have seen the dependents before.
 		p.must(p.remove(owner.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 		p.eventually("owner gone", func() bool { return p.gone(owner) })
 		p.sweeps()

@@ -1,6 +1,8 @@
 package fidelity_test
 
 import (
+	"sync"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -21,17 +23,23 @@ const group = "fidelity.espalier.dev"
 const finalizer = "fidelity.espalier.dev/hold"
 
 // serverScheme has the kinds that each API server has.
-func serverScheme() *runtime.Scheme {
+var serverScheme = sync.OnceValue(newServerScheme)
+
+func newServerScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	return scheme
 }
 
-// clientScheme also has resources.Widget, which the clusters define, and resources.Assembly, which they do not.
-func clientScheme() *runtime.Scheme {
-	scheme := serverScheme()
+// clientScheme also has resources.Widget and Gizmo, which the clusters define, and resources.Assembly, which they do
+// not.
+var clientScheme = sync.OnceValue(newClientScheme)
+
+func newClientScheme() *runtime.Scheme {
+	scheme := newServerScheme()
 	utilruntime.Must(resources.AddToScheme(scheme))
+	addGizmo(scheme)
 	return scheme
 }
 
@@ -48,7 +56,9 @@ func definitions() []*apiextensionsv1.CustomResourceDefinition {
 
 	room := definition("room")
 	room.Spec.Scope = apiextensionsv1.ClusterScoped
-	return []*apiextensionsv1.CustomResourceDefinition{gadget, room, resources.CRD()}
+	gizmo := &apiextensionsv1.CustomResourceDefinition{}
+	utilruntime.Must(yaml.UnmarshalStrict([]byte(gizmoDefinition), gizmo))
+	return []*apiextensionsv1.CustomResourceDefinition{gadget, room, gizmo, resources.CRD()}
 }
 
 // definition returns one of a kind with any fields and no subresources.

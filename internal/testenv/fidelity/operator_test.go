@@ -1,6 +1,7 @@
 package fidelity_test
 
 import (
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -476,10 +477,16 @@ var operatorChecks = []check{
 	}},
 }
 
-// sweeps waits until the garbage collector has taken something away that came after everything else.
+// sweeps waits until the garbage collector has taken something away that came after everything else. It watches each
+// kind apart.
 func (p *probe) sweeps() {
 	ghost := p.configMap("ghost")
 	ghost.UID = "never"
-	p.given(owned(p.configMap("garbage"), ghost))
-	p.eventually("swept", func() bool { return p.gone(p.configMap("garbage")) })
+	garbage := []client.Object{owned(p.configMap("garbage"), ghost), owned(p.gadget("garbage", nil), ghost)}
+	for _, obj := range garbage {
+		p.given(obj)
+	}
+	p.eventually("swept", func() bool { return !slices.ContainsFunc(garbage, p.there) })
 }
+
+func (p *probe) there(obj client.Object) bool { return !p.gone(obj) }

@@ -215,7 +215,7 @@ func revision(resourceVersion string) int64 {
 }
 
 // at returns the JSON of what is at a path of the object.
-func at(obj runtime.Object, path ...string) string {
+func at(obj any, path ...string) string {
 	raw, err := json.Marshal(obj)
 	if err != nil {
 		return err.Error()

@@ -61,6 +61,20 @@ func (p *probe) event(event watch.Event) string {
 	return string(event.Type) + " " + obj.GetName() + " " + at(obj, "data", "a")
 }
 
+// await returns the next event of a type, and reports whether there is one.
+func (p *probe) await(w watch.Interface, eventType watch.EventType) (watch.Event, bool) {
+	for {
+		select {
+		case event, open := <-w.ResultChan():
+			if !open || event.Type == eventType {
+				return event, open
+			}
+		case <-p.wait(string(eventType)):
+			return watch.Event{}, false
+		}
+	}
+}
+
 func nothing() {}
 
 var watchChecks = []check{

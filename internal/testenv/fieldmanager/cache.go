@@ -41,15 +41,13 @@ func (c *cache) find(r request, live, config client.Object) (obj client.Object, 
 	a, ok := c.answers[r]
 	c.mu.Unlock()
 	switch {
-	case !ok || !same(a.live, live) || !same(a.config, config):
+	case !ok || !reflect.DeepEqual(a.live, live) || !reflect.DeepEqual(a.config, config):
 		return nil, nil, false
 	case a.object == nil:
 		return live, a.fields, true
 	}
 	return a.object.DeepCopyObject().(client.Object), a.fields, true
 }
-
-func same(a, b client.Object) bool { return a == b || reflect.DeepEqual(a, b) }
 
 // add remembers an answer. The caller may change obj.
 func (c *cache) add(r request, live, config, obj client.Object, fields *Fields) {

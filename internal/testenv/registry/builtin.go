@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -53,6 +54,7 @@ func newBuiltIn(kind schema.GroupVersionKind) (Type, bool) {
 		Kind: kind.GroupKind(), Resource: plural(kind), Scope: Namespaced,
 		AllowUnconditionalUpdate: !conditionalUpdate[kind.GroupKind()],
 		AllowCreateOnUpdate:      createOnUpdate[kind.GroupKind()],
+		WithoutGeneration:        withoutGeneration[kind.GroupKind()],
 	}
 	if kind.Kind == "Endpoints" {
 		t.Resource = "endpoints"
@@ -123,6 +125,9 @@ func (s builtInStrategy) PrepareForUpdate(obj, old client.Object, subresource st
 	s.keep(obj, old, subresource)
 	if subresource != "" {
 		keepOnStatus(s.kind, obj, old)
+		if service, ok := obj.(*corev1.Service); ok {
+			completeServiceStatus(service)
+		}
 		obj.SetGeneration(generation)
 		return
 	}

@@ -33,14 +33,13 @@ func (definitionStrategy) New() client.Object { return &apiextensionsv1.CustomRe
 // HasStatus implements [Strategy].
 func (definitionStrategy) HasStatus() bool { return true }
 
-// PrepareForCreate implements [Strategy]. The definition is established at once. On a real server a controller does
-// that some milliseconds later.
+// PrepareForCreate implements [Strategy]. The names are accepted later, by [AcceptNames].
 func (definitionStrategy) PrepareForCreate(obj client.Object) {
 	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
 	definition.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(definition)
 	definition.Generation = 1
-	establish(definition)
+	addStoredVersion(definition)
 }
 
 // PrepareForUpdate implements [Strategy].
@@ -58,36 +57,15 @@ func (definitionStrategy) PrepareForUpdate(obj, old client.Object, subresource s
 	if !equality.Semantic.DeepEqual(&definition.Spec, completeSpec(&previous.Spec)) {
 		definition.Generation++
 	}
-	establish(definition)
+	addStoredVersion(definition)
 }
 
-// establish sets the status that the controllers of an API server set when no other definition claims the names. The
-// time of a condition is that of the creation: there is no clock here, and a definition stays established.
-func establish(definition *apiextensionsv1.CustomResourceDefinition) {
+// addStoredVersion notes that objects may be stored in the storage version.
+func addStoredVersion(definition *apiextensionsv1.CustomResourceDefinition) {
 	status := &definition.Status
 	for _, version := range definition.Spec.Versions {
 		if version.Storage && !slices.Contains(status.StoredVersions, version.Name) {
 			status.StoredVersions = append(status.StoredVersions, version.Name)
-		}
-	}
-	status.AcceptedNames = *definition.Spec.Names.DeepCopy()
-	for _, condition := range []apiextensionsv1.CustomResourceDefinitionCondition{
-		{Type: apiextensionsv1.NamesAccepted, Reason: "NoConflicts", Message: "no conflicts found"},
-		{
-			Type: apiextensionsv1.Established, Reason: "InitialNamesAccepted",
-			Message: "the initial names have been accepted",
-		},
-	} {
-		condition.Status = apiextensionsv1.ConditionTrue
-		condition.LastTransitionTime = definition.CreationTimestamp
-		same := func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == condition.Type }
-		if i := slices.IndexFunc(status.Conditions, same); i >= 0 {
-			if status.Conditions[i].Status == condition.Status {
-				condition.LastTransitionTime = status.Conditions[i].LastTransitionTime
-			}
-			status.Conditions[i] = condition
-		} else {
-			status.Conditions = append(status.Conditions, condition)
 		}
 	}
 }

@@ -42,6 +42,7 @@ func TestDefinitions(t *testing.T) {
 			if err != nil {
 				t.Errorf("row %q: %v", row, err)
 			}
+			registry.AcceptNames(definition, nil, definition.CreationTimestamp)
 			got[row] = append(got[row], definitionAcceptance(t, definition))
 			continue
 		}
@@ -85,6 +86,7 @@ func TestDefinitionUpdates(t *testing.T) {
 	live := changed(t, inGroupOfItsOwn)
 	live.UID, live.ResourceVersion, live.CreationTimestamp = "uid", "1", metav1.Unix(1, 0)
 	strategy.PrepareForCreate(live)
+	registry.AcceptNames(live, nil, live.CreationTimestamp)
 	before := live.DeepCopy()
 	got := answers{}
 	for row, change := range updateRows {

@@ -16,8 +16,8 @@ import (
 
 // FromGoType returns a kind of the scheme that is neither built in nor defined, with all versions of it that the scheme
 // has. Its objects are neither completed nor validated, but for their metadata. It has a status subresource if the Go
-// type has a field Status and hasStatus says so.
-func FromGoType(kind schema.GroupVersionKind, scheme *runtime.Scheme, hasStatus bool) (Type, bool) {
+// type has a field Status.
+func FromGoType(kind schema.GroupVersionKind, scheme *runtime.Scheme) (Type, bool) {
 	t := Type{Kind: kind.GroupKind(), Resource: plural(kind)}
 	for _, version := range scheme.PrioritizedVersionsForGroup(kind.Group) {
 		obj, err := scheme.New(version.WithKind(kind.Kind))
@@ -27,10 +27,10 @@ func FromGoType(kind schema.GroupVersionKind, scheme *runtime.Scheme, hasStatus 
 		switch obj := obj.(type) {
 		case runtime.Unstructured:
 			t.Versions = append(t.Versions, Version{version.Version, unstructuredStrategy{
-				kind: version.WithKind(kind.Kind), hasStatus: hasStatus,
+				kind: version.WithKind(kind.Kind), hasStatus: true,
 			}})
 		case client.Object:
-			s, ok := newGoStrategy(obj, hasStatus)
+			s, ok := newGoStrategy(obj, true)
 			if !ok {
 				continue
 			}

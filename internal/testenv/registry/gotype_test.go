@@ -81,7 +81,7 @@ func fromUnstructured(t *testing.T, obj client.Object) *App {
 
 func TestFromGoType(t *testing.T) {
 	t.Parallel()
-	kind, ok := registry.FromGoType(appKind, appScheme(), true)
+	kind, ok := registry.FromGoType(appKind, appScheme())
 	if !ok {
 		t.Fatal("the kind is not found")
 	}
@@ -98,10 +98,10 @@ func TestFromGoType(t *testing.T) {
 	if _, ok := kind.Versions[0].New().(*App); !ok {
 		t.Errorf("New returns a %T", kind.Versions[0].New())
 	}
-	if _, ok := registry.FromGoType(appKind.GroupVersion().WithKind("Other"), appScheme(), true); ok {
+	if _, ok := registry.FromGoType(appKind.GroupVersion().WithKind("Other"), appScheme()); ok {
 		t.Error("a kind that the scheme lacks is found")
 	}
-	if _, ok := registry.FromGoType(appKind.GroupVersion().WithKind("PodExecOptions"), appScheme(), true); ok {
+	if _, ok := registry.FromGoType(appKind.GroupVersion().WithKind("PodExecOptions"), appScheme()); ok {
 		t.Error("a kind without metadata is found")
 	}
 }
@@ -125,8 +125,7 @@ func TestFromResource(t *testing.T) {
 // TestUnknownContents prepares objects of which nothing is known, of a Go type and unstructured.
 func TestUnknownContents(t *testing.T) {
 	t.Parallel()
-	goType, _ := registry.FromGoType(appKind, appScheme(), true)
-	withoutStatus, _ := registry.FromGoType(appKind, appScheme(), false)
+	goType, _ := registry.FromGoType(appKind, appScheme())
 	resource := registry.FromResource(appKind.GroupVersion(), metav1.APIResource{Name: "apps", Kind: "App",
 		Namespaced: true})
 
@@ -139,13 +138,11 @@ func TestUnknownContents(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		// change is what the update changes; nil creates.
-		change        func(*App)
-		subresource   string
-		withoutStatus bool
-		want          outcome
+		change      func(*App)
+		subresource string
+		want        outcome
 	}{
 		{name: "create", want: outcome{1, 1, false, "1"}},
-		{name: "create, no status subresource", withoutStatus: true, want: outcome{1, 1, true, "1"}},
 		{name: "update of nothing", change: func(*App) {}, want: outcome{3, 1, true, "1"}},
 		{name: "generation is not the client's", change: func(a *App) { a.Generation = 9 },
 			want: outcome{3, 1, true, "1"}},
@@ -156,8 +153,6 @@ func TestUnknownContents(t *testing.T) {
 		{name: "update that empties the spec", change: func(a *App) { a.Spec.Names = nil },
 			want: outcome{4, 0, true, "1"}},
 		{name: "update of the status", change: func(a *App) { a.Status.Ready = false }, want: outcome{3, 1, true, "1"}},
-		{name: "update of the status, no status subresource", change: func(a *App) { a.Status.Ready = false },
-			withoutStatus: true, want: outcome{4, 1, false, "1"}},
 		{name: "update of the subresource", change: func(a *App) {
 			a.Status.Ready, a.Spec.Names, a.Labels = false, nil, map[string]string{"l": "2"}
 		}, subresource: "status", want: outcome{3, 1, false, "1"}},
@@ -184,15 +179,9 @@ func TestUnknownContents(t *testing.T) {
 		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := goType.Versions[0].Strategy
-			if test.withoutStatus {
-				s = withoutStatus.Versions[0].Strategy
-			}
-			run(t, s, func(a *App) client.Object { return a }, func(o client.Object) *App { return o.(*App) })
+			run(t, goType.Versions[0].Strategy,
+				func(a *App) client.Object { return a }, func(o client.Object) *App { return o.(*App) })
 		})
-		if test.withoutStatus {
-			continue
-		}
 		t.Run(test.name+", unstructured", func(t *testing.T) {
 			t.Parallel()
 			run(t, resource.Versions[0].Strategy,

@@ -44,7 +44,7 @@ var withoutSubresource = set(map[string][]string{
 	"storage.k8s.io": {"CSINode"},
 })
 
-// withoutGeneration are the kinds whose objects have no generation. It stays what the client says.
+// withoutGeneration are the kinds whose objects have no generation.
 var withoutGeneration = set(map[string][]string{
 	"": {
 		"ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PersistentVolume",

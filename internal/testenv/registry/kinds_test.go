@@ -101,6 +101,9 @@ func traitsOnStrategy(t *testing.T, obj client.Object) traits {
 	obj.SetGeneration(5)
 	s.PrepareForCreate(obj)
 	got.Generation = obj.GetGeneration() == 1
+	if got.Generation == found.WithoutGeneration {
+		t.Errorf("%s: the type and its strategy do not agree on the generation", sampleName(obj))
+	}
 	obj.SetResourceVersion("1")
 	status := obj.DeepCopyObject().(client.Object)
 	for _, field := range metadataFields {

@@ -35,6 +35,8 @@ type Type struct {
 	AllowUnconditionalUpdate bool
 	// AllowCreateOnUpdate is set if an update creates the object if it does not exist.
 	AllowCreateOnUpdate bool
+	// WithoutGeneration is set if the objects have no generation. It then stays what the client says.
+	WithoutGeneration bool
 	// Versions are served. Objects of any of them are converted to another by changing their apiVersion. There is at
 	// least one; the first is the version that is stored.
 	Versions []Version
@@ -56,6 +58,9 @@ type Strategy interface {
 	New() client.Object
 	// HasStatus reports whether the status is a subresource.
 	HasStatus() bool
+	// CheckFields returns an error that names the fields of a sent object that the kind does not have. It is for
+	// requests with the field validation "Strict"; without it such fields are dropped. It does not change the content.
+	CheckFields(content map[string]any) error
 	// PrepareForCreate completes an object to be created, in place: it sets defaults and the generation, removes
 	// unknown fields, and drops the status if it is a subresource.
 	PrepareForCreate(obj client.Object)

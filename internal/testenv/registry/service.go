@@ -34,6 +34,7 @@ func completeService(s, old *corev1.Service) {
 	if spec.Type != corev1.ServiceTypeLoadBalancer {
 		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
+	completeServiceStatus(s)
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return
 	}
@@ -49,6 +50,15 @@ func completeService(s, old *corev1.Service) {
 	}
 	allocateAddress(s)
 	allocateNodePorts(s)
+}
+
+// completeServiceStatus sets the default of ipMode, see KEP-1860, Kubernetes Service Load Balancer IP Mode.
+func completeServiceStatus(s *corev1.Service) {
+	for i := range s.Status.LoadBalancer.Ingress {
+		if ingress := &s.Status.LoadBalancer.Ingress[i]; ingress.IP != "" {
+			setDefault(&ingress.IPMode, corev1.LoadBalancerIPModeVIP)
+		}
+	}
 }
 
 // hasNodePorts reports whether services of the type are reached by ports of nodes.

@@ -151,7 +151,7 @@ func inOrder(steps ...func() error) error {
 func finalized(acquire, release order) func(*counter) code {
 	return func(service *counter) code {
 		return func(ctx context.Context, p *process) error {
-			if len(p.world.Calls()) == 0 {
+			if len(p.world.Store("").Changes(0)) == 0 {
 				defer func() { _ = p.user.Delete(context.WithoutCancel(ctx), widget()) }()
 			}
 			w, err := p.widget(ctx)
@@ -185,4 +185,22 @@ func finalized(acquire, release order) func(*counter) code {
 
 func mergePatch(patch string) client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(patch))
+}
+
+// annotates gives a ConfigMap the color of the widget.
+func annotates(
+	paint func(one *corev1.ConfigMap, color string),
+) func(ctx context.Context, p *process, w *resources.Widget) error {
+	return func(ctx context.Context, p *process, w *resources.Widget) error {
+		one := &corev1.ConfigMap{}
+		if err := p.Get(ctx, client.ObjectKeyFromObject(colored("")), one); err != nil {
+			return err
+		}
+		color := w.Spec.Fields["color"]
+		if one.Annotations["color"] == color {
+			return nil
+		}
+		paint(one, color)
+		return p.Update(ctx, one)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,6 +130,21 @@ never comes to rest: request 40 ends with an error: configmaps "one" already exi
 get Widget a · get ConfigMap one (fails) · rest
 missing: ConfigMap ns/one`,
 	},
+	"swallowed error before the observed generation": {
+		wrong: forWidget(func(ctx context.Context, p *process, w *resources.Widget) error {
+			_ = p.ensure(ctx, "one")
+			return p.observe(ctx, w)
+		}),
+		right: forWidget(func(ctx context.Context, p *process, w *resources.Widget) error {
+			if err := p.ensure(ctx, "one"); err != nil {
+				return err
+			}
+			return p.observe(ctx, w)
+		}),
+		found: `[Fails("get ConfigMap ns/one")]
+get Widget a · get ConfigMap one (fails) · update Widget/status a · rest
+missing: ConfigMap ns/one`,
+	},
 	"delete without a precondition": {
 		given: []client.Object{colored("red")},
 		wrong: forWidget(func(ctx context.Context, p *process, w *resources.Widget) error {
@@ -170,6 +186,19 @@ deleted twice: ConfigMap ns/one`,
 		}),
 		found: `[Conflicts("update ConfigMap ns/one")]
 get Widget a · update ConfigMap one (after a write by somebody else) · again · get Widget a · rest
+overwrites what somebody else wrote: ConfigMap ns/one`,
+	},
+	"change of somebody else that a retry overwrites": {
+		given: []client.Object{colored("red")},
+		wrong: forWidget(annotates(func(one *corev1.ConfigMap, color string) {
+			one.Annotations = map[string]string{"color": color}
+		})),
+		right: forWidget(annotates(func(one *corev1.ConfigMap, color string) {
+			metav1.SetMetaDataAnnotation(&one.ObjectMeta, "color", color)
+		})),
+		found: `[Conflicts("update ConfigMap ns/one")]
+get Widget a · update ConfigMap one (after a write by somebody else) (Conflict) · error · get Widget a ·
+update ConfigMap one · again · get Widget a · rest
 overwrites what somebody else wrote: ConfigMap ns/one`,
 	},
 	"leak on an early return": {

@@ -30,8 +30,8 @@ type call struct {
 type state struct {
 	// revision is the sum of those of all clusters.
 	revision int64
-	// externals is how many calls were made to something outside of the clusters.
-	externals int
+	// externalCalls is how many were made.
+	externalCalls int
 }
 
 // effective reports whether the call had an effect.
@@ -44,7 +44,8 @@ func (c *call) cached() bool {
 	return !c.external() && !c.Live && (c.Verb == store.Get || c.Verb == store.List)
 }
 
-// demands reports whether the call costs an API server, or something outside of the clusters, work.
+// demands reports whether the call is work for an API server or for an external: a write, a live read, or a call with
+// World.Do.
 func (c *call) demands() bool { return c.external() || c.Live || c.Writes() }
 
 // rewrites reports whether the call writes an object that existed.
@@ -60,10 +61,10 @@ func (c *call) rewrites() bool {
 	return len(c.changes) == 0 || c.changes[0].Before != nil
 }
 
-func (c *call) kind() kindOf { return kindOf{c.cluster, c.Kind.GroupKind()} }
+func (c *call) kind() clusterKind { return clusterKind{c.cluster, c.Kind.GroupKind()} }
 
-// kindOf is a kind of a cluster.
-type kindOf struct {
+// clusterKind is a kind of a cluster.
+type clusterKind struct {
 	cluster *cluster
 	schema.GroupKind
 }

@@ -9,28 +9,30 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/internal/testenv/jsondiff"
 )
 
 // report collects how an end differs from that of a run without a fault.
 type report struct {
 	ignore func(object, path string) bool
-	// uneven are objects that are missing or left over. What was done to them is not told.
-	uneven map[objectKey]bool
-	lines  []string
+	// unmatched are objects that are missing or left over. What was done to them is not told.
+	unmatched map[objectKey]bool
+	lines     []string
 }
 
 // compare returns how an end differs from that of a run without a fault, in lines that are the same each time.
 func compare(got, want *end, ignore func(object, path string) bool) []string {
-	if got.restless != "" {
-		return []string{"never comes to rest: " + got.restless}
+	if got.notAtRest != "" {
+		return []string{"never comes to rest: " + got.notAtRest}
 	}
-	r := &report{ignore: ignore, uneven: map[objectKey]bool{}}
+	r := &report{ignore: ignore, unmatched: map[objectKey]bool{}}
 	for _, key := range allKeys(got.objects, want.objects) {
 		r.object(key, got, want)
 	}
-	for _, key := range allKeys(got.deeds, want.deeds) {
-		if !r.uneven[key] {
-			r.deeds(key.String(), cmp.Or(got.deeds[key], &deeds{}), cmp.Or(want.deeds[key], &deeds{}))
+	for _, key := range allKeys(got.effects, want.effects) {
+		if !r.unmatched[key] {
+			r.effects(key.String(), cmp.Or(got.effects[key], &effects{}), cmp.Or(want.effects[key], &effects{}))
 		}
 	}
 	r.externals(got, want)
@@ -81,11 +83,11 @@ func (r *report) object(key objectKey, gotEnd, wantEnd *end) {
 	default:
 		return
 	}
-	r.uneven[got.group] = true
+	r.unmatched[got.group] = true
 }
 
-// deeds compares what was done to an object.
-func (r *report) deeds(name string, got, want *deeds) {
+// effects compares what was done to an object.
+func (r *report) effects(name string, got, want *effects) {
 	r.count(name, "created", got.created, want.created)
 	r.count(name, "deleted", got.deleted, want.deleted)
 	if got.wrote && !want.wrote && !want.rewrote {
@@ -98,12 +100,12 @@ func (r *report) deeds(name string, got, want *deeds) {
 
 func (r *report) fields(key objectKey, got, want map[string]any) {
 	name := key.String()
-	for _, d := range diff("", got, want) {
+	for _, d := range jsondiff.Diff(got, want) {
 		line := d.String()
 		if key.Kind == (schema.GroupKind{Kind: "Secret"}) {
-			line = d.path + " differs"
+			line = d.Path + " differs"
 		}
-		r.add(name, d.path, name+": "+line)
+		r.add(name, d.Path, name+": "+line)
 	}
 }
 
@@ -132,15 +134,15 @@ func often(n int) string {
 
 // externals compares what is outside of the clusters.
 func (r *report) externals(gotEnd, wantEnd *end) {
-	if gotEnd.externals == wantEnd.externals {
+	if gotEnd.externalStates == wantEnd.externalStates {
 		return
 	}
-	got, want := gotEnd.decodedExternals(), wantEnd.decodedExternals()
+	got, want := gotEnd.decodedExternalStates(), wantEnd.decodedExternalStates()
 	names := externalNames(want)
 	for i := range min(len(got), len(want)) {
-		for _, d := range diff("", got[i], want[i]) {
-			d.path = cmp.Or(d.path, "the end")
-			r.add(names[i], d.path, names[i]+": "+d.String())
+		for _, d := range jsondiff.Diff(got[i], want[i]) {
+			d.Path = cmp.Or(d.Path, "the end")
+			r.add(names[i], d.Path, names[i]+": "+d.String())
 		}
 	}
 }
@@ -160,10 +162,10 @@ func externalNames(states []any) []string {
 	return slices.Repeat([]string{"external"}, len(states))
 }
 
-func (e *end) decodedExternals() []any {
+func (e *end) decodedExternalStates() []any {
 	var decoded []any
-	if json.Unmarshal([]byte(e.mask.text(e.externals, "")), &decoded) != nil {
-		return []any{e.externals}
+	if json.Unmarshal([]byte(e.mask.text(e.externalStates, "")), &decoded) != nil {
+		return []any{e.externalStates}
 	}
 	return decoded
 }

@@ -6,8 +6,11 @@ import (
 	"regexp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
 // content returns what must be the same in an object at the end of all runs, as JSON. It has no metadata that a server
@@ -102,6 +105,36 @@ func removeObserved(value any) {
 			removeObserved(item)
 		}
 	}
+}
+
+// observes reports whether nothing but the observed generation of an object changed.
+func observes(change store.Change) bool {
+	if change.Before == nil || change.After == nil || change.Before.GetGeneration() != change.After.GetGeneration() {
+		return false
+	}
+	before, _ := unobserved(change.Before)
+	after, observed := unobserved(change.After)
+	return observed && equality.Semantic.DeepEqual(before, after)
+}
+
+// unobserved returns an object without its observed generation, and whether it had one, and without what each write
+// changes.
+func unobserved(obj client.Object) (fields map[string]any, had bool) {
+	// The converter does not copy unstructured content.
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
+	if err != nil {
+		return nil, false
+	}
+	status, _ := fields["status"].(map[string]any)
+	_, had = status[observedGeneration]
+	if delete(status, observedGeneration); len(status) == 0 {
+		delete(fields, "status")
+	}
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		delete(metadata, "resourceVersion")
+		delete(metadata, "managedFields")
+	}
+	return fields, had
 }
 
 // sortItems sorts a list, in place, by fields of its items.

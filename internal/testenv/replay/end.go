@@ -15,16 +15,16 @@ import (
 type end struct {
 	// objects are those that changed since the beginning, but for those with generated names that are gone again.
 	objects map[objectKey]*object
-	// deeds are what was done to objects. Those with the same prefix of a generated name are one here.
-	deeds map[objectKey]*deeds
+	// effects are what was done to objects. Those with the same prefix of a generated name are one here.
+	effects map[objectKey]*effects
 	// broken says which calls broke the invariant so far.
 	broken []string
 	// demands are the names of the calls of the last request, but for reads from a cache.
 	demands []string
-	// externals are what is outside of the clusters, as JSON.
-	externals string
-	// restless says how the last request ended if the run was not at rest then; empty if it was.
-	restless string
+	// externalStates are the states of all externals, as JSON.
+	externalStates string
+	// notAtRest says how the last request ended if the run was not at rest then; empty if it was.
+	notAtRest string
 
 	mask *mask
 }
@@ -33,14 +33,14 @@ type end struct {
 type object struct {
 	// given is the object at the beginning, and last at the end. Both may be nil.
 	given, last client.Object
-	// group is where its deeds are.
+	// group is the key of its effects.
 	group objectKey
 	// content is last, masked, once it is known.
 	content map[string]any
 }
 
-// deeds are what the code did to an object.
-type deeds struct {
+// effects are what the code did to an object.
+type effects struct {
 	created int
 	// deleted counts deletions by the control plane, too: whoever comes first does the same.
 	deleted int
@@ -49,7 +49,7 @@ type deeds struct {
 	// rewrote is set if a write of something else than the status was accepted, also if it changed nothing: it changes
 	// something if somebody else wrote before.
 	rewrote bool
-	// overwrote is set if a change by somebody else was lost.
+	// overwrote is set if a change by somebody else is lost at the end, and the object is still there.
 	overwrote bool
 }
 
@@ -71,30 +71,36 @@ func compareKeys(a, b objectKey) int {
 
 // end returns how the run ended. The instance may still be alive, and with it what it started.
 func (r *run) end(rested bool) *end {
-	e := &end{objects: map[objectKey]*object{}, deeds: map[objectKey]*deeds{}}
-	e.externals = r.externalStates()
+	e := &end{objects: map[objectKey]*object{}, effects: map[objectKey]*effects{}}
+	e.externalStates = r.readExternals()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.broken = slices.Clone(r.broken)
 	if !rested {
-		e.restless = r.restless()
+		e.notAtRest = r.notAtRest()
 	}
 	journal := r.journal()
 	e.mask = newMask(journal)
 	for c, changes := range journal {
 		for _, change := range changes {
-			e.fold(objectKey{change.Key, c.in()}, change)
+			e.addChange(objectKey{change.Key, c.suffix()}, change)
 		}
 	}
 	for _, call := range r.calls() {
-		e.note(call)
+		e.addCall(call)
+	}
+	for _, conflict := range r.conflicts {
+		alias, left := e.mask.alias(conflict.key)
+		if left && e.objects[alias] != nil && conflict.lost(e.objects[alias].last) {
+			e.effectsOf(e.objects[alias].group).overwrote = true
+		}
 	}
 	e.demands = r.demands(e.mask)
 	return e
 }
 
-// fold notes what a change did to an object.
-func (e *end) fold(key objectKey, change store.Change) {
+// addChange notes what a change did to an object.
+func (e *end) addChange(key objectKey, change store.Change) {
 	alias, left := e.mask.alias(key)
 	if !left {
 		return
@@ -105,37 +111,37 @@ func (e *end) fold(key objectKey, change store.Change) {
 		e.objects[alias] = o
 	}
 	o.last = change.After
-	if change.Manager == "" && begins(change) {
-		e.deedsOf(o.group).deleted++
+	if change.Manager == "" && beginsDeletion(change) {
+		e.effectsOf(o.group).deleted++
 	}
 }
 
-// begins reports whether a change begins the deletion of an object.
-func begins(change store.Change) bool {
+// beginsDeletion reports whether a change begins the deletion of an object.
+func beginsDeletion(change store.Change) bool {
 	return change.Before != nil && change.Before.GetDeletionTimestamp() == nil &&
 		(change.After == nil || change.After.GetDeletionTimestamp() != nil)
 }
 
-// deedsOf returns the deeds of a group, which it makes if there are none.
-func (e *end) deedsOf(group objectKey) *deeds {
-	d, ok := e.deeds[group]
+// effectsOf returns the effects of a group, which it makes if there are none.
+func (e *end) effectsOf(group objectKey) *effects {
+	d, ok := e.effects[group]
 	if !ok {
-		d = &deeds{}
-		e.deeds[group] = d
+		d = &effects{}
+		e.effects[group] = d
 	}
 	return d
 }
 
-// note notes what a call did to objects.
-func (e *end) note(call *call) {
+// addCall notes what a call did to objects.
+func (e *end) addCall(call *call) {
 	if call.rewrites() && call.Subresource != "status" {
 		key := store.Key{Kind: call.Kind.GroupKind(), Namespace: call.Namespace, Name: call.Name}
-		e.deedsOf(e.mask.group(objectKey{key, call.cluster.in()})).rewrote = true
+		e.effectsOf(e.mask.group(objectKey{key, call.cluster.suffix()})).rewrote = true
 	}
 	for _, change := range call.changes {
-		key := objectKey{change.Key, call.cluster.in()}
+		key := objectKey{change.Key, call.cluster.suffix()}
 		given := e.objects[key] != nil && e.objects[key].given != nil
-		d := e.deedsOf(e.mask.group(key))
+		d := e.effectsOf(e.mask.group(key))
 		switch {
 		case change.Before == nil:
 			d.created++
@@ -143,11 +149,10 @@ func (e *end) note(call *call) {
 			d.deleted++
 		}
 		d.wrote = d.wrote || given && call.Subresource != "status"
-		d.overwrote = d.overwrote || call.overwrites()
 	}
 }
 
-// demandsAtRest is demands for those who do not have the lock.
+// demandsAtRest is demands for callers that do not hold the lock.
 func (r *run) demandsAtRest(m *mask) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,8 +171,8 @@ func (r *run) demands(m *mask) []string {
 	return demands
 }
 
-// restless says how the last request ended.
-func (r *run) restless() string {
+// notAtRest says how the last request ended.
+func (r *run) notAtRest() string {
 	last := r.requests[len(r.requests)-1]
 	how := "a change"
 	switch {

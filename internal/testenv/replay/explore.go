@@ -32,6 +32,12 @@ type Report struct {
 	Replays int
 	// NotReplayed says why there were none; empty if there were.
 	NotReplayed string
+	// Varying are the differences at the end of two runs without a fault, if that is why there were none, as "object"
+	// or "object: path" of those that Options.Ignore is asked about.
+	Varying []string
+	// Unrest is the run without a fault if it never came to rest, and no queue would slow it down: the last request
+	// ended with an error, or none asked for a delay. NotReplayed is set, too. Nil otherwise.
+	Unrest *Finding
 	// Findings are in the order of the calls.
 	Findings []Finding
 }
@@ -124,8 +130,30 @@ func (e *explorer) replay(ctx context.Context, faults ...Fault) error {
 	return nil
 }
 
-// run makes a run with faults, and compares how it ended. It is over once a step ends in another way.
-func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, error) {
+// within calls a run as the program wants it called.
+func (e *explorer) within(ctx context.Context, run func(ctx context.Context) error) error {
+	err := ctx.Err()
+	switch {
+	case err != nil:
+	case e.program.Within == nil:
+		err = run(ctx)
+	default:
+		e.program.Within(func() { err = run(context.WithoutCancel(ctx)) })
+	}
+	return err
+}
+
+// run makes a run with faults, and compares how it ended.
+func (e *explorer) run(ctx context.Context, faults []Fault) (finding *Finding, r *run, err error) {
+	err = e.within(ctx, func(ctx context.Context) error {
+		finding, r, err = e.runFaults(ctx, faults)
+		return err
+	})
+	return finding, r, err
+}
+
+// runFaults is run where it is. It is over once a step ends in another way.
+func (e *explorer) runFaults(ctx context.Context, faults []Fault) (*Finding, *run, error) {
 	r, err := newRun(ctx, e.program, faults)
 	if err != nil {
 		return nil, nil, err
@@ -133,7 +161,7 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (*Finding, *run, err
 	defer r.stop(ctx)
 	for i, want := range e.ends {
 		if i > 0 {
-			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
+			if err := r.doStep(ctx, e.program.Steps[i-1]); err != nil {
 				return r.finding(ctx, []string{err.Error()}, len(r.requests), true), r, nil
 			}
 		}
@@ -186,7 +214,16 @@ func (r *run) suspend(faults bool) {
 }
 
 // once makes a run without a fault.
-func (e *explorer) once(ctx context.Context) (*run, error) {
+func (e *explorer) once(ctx context.Context) (r *run, err error) {
+	err = e.within(ctx, func(ctx context.Context) error {
+		r, err = e.runFaultless(ctx)
+		return err
+	})
+	return r, err
+}
+
+// runFaultless is once where it is.
+func (e *explorer) runFaultless(ctx context.Context) (*run, error) {
 	r, err := newRun(ctx, e.program, nil)
 	if err != nil {
 		return nil, err
@@ -195,7 +232,7 @@ func (e *explorer) once(ctx context.Context) (*run, error) {
 	e.ends = nil
 	for i := range len(e.program.Steps) + 1 {
 		if i > 0 {
-			if err := r.take(ctx, e.program.Steps[i-1]); err != nil {
+			if err := r.doStep(ctx, e.program.Steps[i-1]); err != nil {
 				return nil, err
 			}
 		}
@@ -208,14 +245,22 @@ func (e *explorer) once(ctx context.Context) (*run, error) {
 		switch {
 		case len(end.broken) > 0:
 			e.report.NotReplayed = "without a fault too: " + end.broken[0]
+			return r, nil
 		case !rested:
-			e.report.NotReplayed = "without a fault it never comes to rest: " + end.restless
-		default:
-			continue
+			e.report.NotReplayed = "without a fault it never comes to rest: " + end.notAtRest
+			if r.restless() {
+				e.report.Unrest = r.finding(ctx, []string{end.notAtRest}, len(r.requests), false)
+			}
+			return r, nil
 		}
-		break
 	}
 	return r, nil
+}
+
+// restless reports whether the last request ended with an error, or none asked for a delay.
+func (r *run) restless() bool {
+	delayed := func(q *request) bool { return q.err == nil && q.result.RequeueAfter > 0 }
+	return r.requests[len(r.requests)-1].err != nil || !slices.ContainsFunc(r.requests, delayed)
 }
 
 // twice makes two runs without a fault, and returns the first. They must be alike.
@@ -229,12 +274,12 @@ func (e *explorer) twice(ctx context.Context) (*run, error) {
 	if err != nil || e.report.NotReplayed != "" {
 		return nil, err
 	}
-	if difference := unlike(first.requests, second.requests); difference != "" {
+	if difference := differentCalls(first.requests, second.requests); difference != "" {
 		e.report.NotReplayed = "two runs without a fault make different calls: " + difference
 		return nil, nil
 	}
 	for i, end := range ends {
-		if differences := compare(e.ends[i], end, e.options.Ignore); len(differences) > 0 {
+		if differences := compare(e.ends[i], end, e.noteVarying); len(differences) > 0 {
 			e.report.NotReplayed = "two runs without a fault end differently: " + differences[0]
 			return nil, nil
 		}
@@ -242,8 +287,20 @@ func (e *explorer) twice(ctx context.Context) (*run, error) {
 	return first, nil
 }
 
-// unlike returns a difference between the calls of two runs; they may be in any order within a request.
-func unlike(a, b []*request) string {
+// noteVarying is Options.Ignore for runs without a fault.
+func (e *explorer) noteVarying(object, path string) bool {
+	if e.options.Ignore != nil && e.options.Ignore(object, path) {
+		return true
+	}
+	if path != "" {
+		object += ": " + path
+	}
+	e.report.Varying = append(e.report.Varying, object)
+	return false
+}
+
+// differentCalls returns a difference between the calls of two runs; they may be in any order within a request.
+func differentCalls(a, b []*request) string {
 	if len(a) != len(b) {
 		return fmt.Sprintf("%d and %d requests", len(a), len(b))
 	}

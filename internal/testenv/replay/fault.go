@@ -27,7 +27,8 @@ const (
 // Fault is one thing that goes wrong in a run.
 type Fault struct {
 	Sort Sort
-	// Call names the call, as World.Calls does, such as "create ConfigMap ns/one".
+	// Call names the call as store.Call does, such as "create ConfigMap ns/one", or is the name of a call with
+	// World.Do. A call to another cluster than "" ends with the name of the cluster, as in "list App ns in remote".
 	Call string
 	// Occurrence is 1 for the first call of this name in the run; 0 is 1.
 	Occurrence int

@@ -94,6 +94,15 @@ func (p *process) note(ctx context.Context, w *resources.Widget, key, value stri
 	return p.Status().Update(ctx, w)
 }
 
+// observe writes which generation was seen.
+func (p *process) observe(ctx context.Context, w *resources.Widget) error {
+	if w.Status.ObservedGeneration == w.Generation {
+		return nil
+	}
+	w.Status.ObservedGeneration = w.Generation
+	return p.Status().Update(ctx, w)
+}
+
 // exists reports whether there is a ConfigMap.
 func exists(ctx context.Context, c client.Reader, name string) (bool, error) {
 	err := c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: name}, &corev1.ConfigMap{})

@@ -24,13 +24,13 @@ const (
 func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call, do func() error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	call := &call{Call: made, cluster: c, name: made.String() + c.in()}
+	call := &call{Call: made, cluster: c, name: made.String() + c.suffix()}
 	if err := r.begin(in, call); err != nil {
 		return err
 	}
 	switch {
 	case call.fault == Conflicts && !r.somebodyElseWrites(ctx, call), call.fault == Stale && !r.hold(call):
-		r.miss(call)
+		r.dropFault(call)
 	}
 	call.before, call.revision = r.state(), c.store.Revision()
 	call.err = do()
@@ -48,11 +48,11 @@ func (r *run) doExternal(in *instance, name string, do func() error) error {
 	if err := r.beginExternal(in, call); err != nil {
 		return err
 	}
-	defer in.outside.Done()
+	defer in.externalCalls.Done()
 	call.err = do()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.externals++
+	r.externalCalls++
 	return r.finish(in, call)
 }
 
@@ -63,7 +63,7 @@ func (r *run) beginExternal(in *instance, call *call) error {
 	if err := r.begin(in, call); err != nil {
 		return err
 	}
-	in.outside.Add(1)
+	in.externalCalls.Add(1)
 	return nil
 }
 
@@ -113,17 +113,20 @@ func (r *run) finish(in *instance, call *call) error {
 	return call.err
 }
 
+// ErrFails is the error of a call with World.Do that Fails, with the name of the call before it.
+var ErrFails = errors.New("fails in this replay")
+
 // failure is an error as an API server answers it, or another if something else is called.
 func (c *call) failure() error {
-	err := errors.New(c.name + " fails in this replay")
+	err := fmt.Errorf("%s %w", c.name, ErrFails)
 	if c.external() {
 		return err
 	}
 	return apierrors.NewInternalError(err)
 }
 
-// miss notes that the fault of a call did not happen after all.
-func (r *run) miss(call *call) {
+// dropFault notes that the fault of a call did not happen after all.
+func (r *run) dropFault(call *call) {
 	for _, fault := range r.faults {
 		if fault.at(call) && fault.Sort == call.fault {
 			delete(r.happened, fault)
@@ -140,10 +143,31 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 	stored := call.cluster.store
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, somebodyElseAnnotation, stored.Revision())
 	somebody := stored.Client(store.ClientOptions{FieldManager: somebodyElse})
-	return somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
+	if somebody.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))) != nil {
+		return false
+	}
+	key := store.Key{Kind: call.Kind.GroupKind(), Namespace: call.Namespace, Name: call.Name}
+	r.conflicts = append(r.conflicts, conflict{objectKey{key, call.cluster.suffix()}, obj.UID})
+	return true
 }
 
-// hold has the cache of a call hide the last change of the kind. It reports whether there was one that the cache had
+// conflict is an object that somebody else has written.
+type conflict struct {
+	key objectKey
+	uid types.UID
+}
+
+// lost reports whether the object, as it is now, lacks what somebody else wrote. An object of the same name that was
+// created later does not.
+func (c conflict) lost(now client.Object) bool {
+	if now == nil || now.GetUID() != c.uid {
+		return false
+	}
+	_, kept := now.GetAnnotations()[somebodyElseAnnotation]
+	return !kept
+}
+
+// hold makes the cache of a call hide the last change of the kind. It reports whether there was one that the cache had
 // not shown yet.
 func (r *run) hold(call *call) bool {
 	if !call.cached() {
@@ -157,17 +181,4 @@ func (r *run) hold(call *call) bool {
 		}
 	}
 	return last > 0 && c.view.HoldAt(call.kind().GroupKind, last-1)
-}
-
-// overwrites reports whether the call removed what somebody else wrote just before it.
-func (c *call) overwrites() bool {
-	if c.fault != Conflicts || len(c.changes) == 0 {
-		return false
-	}
-	before, after := c.changes[0].Before, c.changes[len(c.changes)-1].After
-	if before == nil || after == nil {
-		return false
-	}
-	_, kept := after.GetAnnotations()[somebodyElseAnnotation]
-	return !kept
 }

@@ -32,8 +32,8 @@ type instance struct {
 	dead   bool
 	// attempts are the calls since the last request began, and what was tried after the death.
 	attempts int
-	// outside are the calls to something outside of the clusters that go on. A dead instance begins none.
-	outside sync.WaitGroup
+	// externalCalls are those that go on. A dead instance begins none.
+	externalCalls sync.WaitGroup
 
 	request Instance
 }
@@ -55,7 +55,7 @@ func (in *instance) wait(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		in.outside.Wait()
+		in.externalCalls.Wait()
 	}()
 	select {
 	case <-done:

@@ -32,7 +32,7 @@ func newMask(journal map[*cluster][]store.Change) *mask {
 	left := map[objectKey]client.Object{}
 	for c, changes := range journal {
 		for _, change := range changes {
-			key := objectKey{change.Key, c.in()}
+			key := objectKey{change.Key, c.suffix()}
 			if change.Before == nil {
 				m.uids[key] = append(m.uids[key], change.After.GetUID())
 				if hasGeneratedName(change.After) {
@@ -112,7 +112,7 @@ func (m *mask) text(s, cluster string) string {
 
 // call replaces generated names in the name of a call.
 func (m *mask) call(c *call) string {
-	cluster := c.cluster.in()
+	cluster := c.cluster.suffix()
 	if m.names[cluster] == nil {
 		m.names[cluster] = m.replacer(cluster, nil)
 	}

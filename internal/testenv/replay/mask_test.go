@@ -129,5 +129,12 @@ func TestWhatIsWrittenWithoutAChangeIsNotForeign(t *testing.T) {
 		live.Annotations = map[string]string{"example.com/mine": "yes"}
 		return p.Update(ctx, live)
 	})
-	run(t, program, replay.Fault{Sort: replay.Conflicts, Call: "update ConfigMap ns/one"})
+	fault := replay.Fault{Sort: replay.Conflicts, Call: "update ConfigMap ns/one"}
+	overwritten := replay.Options{Ignore: func(_, path string) bool { return path == "overwritten" }}
+	if f, err := replay.Run(t.Context(), program, []replay.Fault{fault}, overwritten); err != nil || f != nil {
+		t.Errorf("got %v, %v", f, err)
+	}
+	if f, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{}); err != nil || f == nil {
+		t.Errorf("what somebody else wrote is lost, got %v, %v", f, err)
+	}
 }

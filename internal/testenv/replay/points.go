@@ -2,9 +2,9 @@ package replay
 
 import "github.com/espalier-dev/espalier/internal/testenv/store"
 
-// points returns the faults that are worth a run, in the order of the calls of a run without a fault; at one call,
-// deaths come before lost answers, since they are easier to see through. The journal has
-// the changes of each cluster since the beginning, oldest first.
+// points returns the faults that are worth a run, in the order of the calls of a run without a fault. At one call,
+// deaths come before lost answers, since they are easier to understand. The journal has the changes of each cluster
+// since the beginning, oldest first.
 //
 // A run with a fault is left out if it would be the same as another: a new instance knows nothing of the old one, so
 // two deaths in the same state of the world are one, and so is a death before anything happened and no death. The same
@@ -19,7 +19,7 @@ func points(calls []*call, journal map[*cluster][]store.Change) []Fault {
 	}
 	died := map[state]bool{calls[0].before: true}
 	failed := map[failure]bool{}
-	caches := caches{journal: journal, shown: map[kindOf]int64{}}
+	caches := caches{journal: journal, shown: map[clusterKind]int64{}}
 	for _, c := range calls {
 		if !died[c.before] {
 			died[c.before] = true
@@ -55,7 +55,7 @@ type failure struct {
 // caches are what caches have shown so far.
 type caches struct {
 	journal map[*cluster][]store.Change
-	shown   map[kindOf]int64
+	shown   map[clusterKind]int64
 }
 
 // lag reports whether the answer of a read may lag, and has the cache show everything.

@@ -27,21 +27,23 @@ type run struct {
 	faults   []Fault
 	happened map[Fault]bool
 	// faultless keeps faults from happening.
-	faultless   bool
-	occurrences map[string]int
-	requests    []*request
-	externals   int
-	current     *instance
+	faultless     bool
+	occurrences   map[string]int
+	requests      []*request
+	externalCalls int
+	current       *instance
 	// step is what others did since the last request; empty if nothing.
 	step string
+	// conflicts are the objects that the fault Conflicts has written.
+	conflicts []conflict
 	// broken says which calls broke the invariant.
 	broken []string
 
-	// outside is what was outside of the clusters after the last request.
-	outside string
+	// externalStates are those after the last request, as JSON.
+	externalStates string
 
-	// ended is what Begin returned; nil once it was called.
-	ended func()
+	// onEnd is what Begin returned; nil once it was called.
+	onEnd func()
 }
 
 // cluster is a cluster of a run.
@@ -69,16 +71,18 @@ func newRun(ctx context.Context, program Program, faults []Fault) (*run, error) 
 		r.clusters[name] = c
 	}
 	for _, external := range program.Externals {
-		external.Reset()
+		if external.Reset != nil {
+			external.Reset()
+		}
 	}
 	if program.Begin != nil {
 		end, err := program.Begin(rtime.StashNow(ctx, r.time()))
 		if err != nil {
 			return nil, fmt.Errorf("begin a run: %w", err)
 		}
-		r.ended = end
+		r.onEnd = end
 	}
-	r.outside = r.externalStates()
+	r.externalStates = r.readExternals()
 	return r, nil
 }
 
@@ -116,19 +120,19 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 		r.current = newInstance(ctx)
 	}
 	r.requests = append(r.requests, q)
-	before, outside := r.state().revision, r.outside
+	before, external := r.revisions(), r.externalStates
 	r.mu.Unlock()
 
 	err := r.current.make(ctx, r, q)
 	switch {
 	case errors.Is(err, errStuck):
-		return nil, r.stuck(err)
+		return nil, r.withFaults(err)
 	case err != nil && len(r.faults) == 0:
 		return nil, err
 	}
-	r.bury(ctx, q, err != nil)
-	if r.wentOutside(q) {
-		r.outside = r.externalStates()
+	r.reap(ctx, q, err != nil)
+	if r.callsExternal(q) {
+		r.externalStates = r.readExternals()
 	}
 
 	r.mu.Lock()
@@ -138,12 +142,33 @@ func (r *run) makeRequest(ctx context.Context) (*request, error) {
 		r.collectGarbage(c)
 		q.moved = c.view.CatchUp() || q.moved
 	}
-	q.moved = q.moved || r.state().revision != before || r.outside != outside
+	q.moved = q.moved || r.movedSince(before) || r.externalStates != external
 	return q, nil
 }
 
-// bury notes whether the instance died in a request or failed to start, and waits until it does nothing any more.
-func (r *run) bury(ctx context.Context, q *request, failed bool) {
+// movedSince reports whether something changed in the clusters since they had revisions.
+func (r *run) movedSince(revisions map[*cluster]int64) bool {
+	for c, revision := range revisions {
+		for _, change := range c.store.Changes(revision) {
+			if !r.program.IgnoreObserved || !observes(change) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// revisions are those of the clusters.
+func (r *run) revisions() map[*cluster]int64 {
+	revisions := map[*cluster]int64{}
+	for _, c := range r.clusters {
+		revisions[c] = c.store.Revision()
+	}
+	return revisions
+}
+
+// reap notes whether the instance died in a request or failed to start, and waits until it does nothing any more.
+func (r *run) reap(ctx context.Context, q *request, failed bool) {
 	in := r.current
 	r.mu.Lock()
 	if q.died = in.dead || failed; q.died {
@@ -156,8 +181,8 @@ func (r *run) bury(ctx context.Context, q *request, failed bool) {
 	}
 }
 
-// stuck adds the faults that happened to an error.
-func (r *run) stuck(err error) error {
+// withFaults adds the faults that happened to an error.
+func (r *run) withFaults(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var happened []string
@@ -172,8 +197,8 @@ func (r *run) stuck(err error) error {
 	return fmt.Errorf("after %s: %w", strings.Join(happened, " and "), err)
 }
 
-// wentOutside reports whether a request called something outside of the clusters.
-func (r *run) wentOutside(q *request) bool {
+// callsExternal reports whether a request called something outside of the clusters.
+func (r *run) callsExternal(q *request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(q.calls, (*call).external)
@@ -182,8 +207,8 @@ func (r *run) wentOutside(q *request) bool {
 // stop ends the instance, and then the run. To call it again does nothing.
 func (r *run) stop(ctx context.Context) {
 	r.mu.Lock()
-	in, end := r.current, r.ended
-	r.ended = nil
+	in, end := r.current, r.onEnd
+	r.onEnd = nil
 	if in != nil {
 		in.die()
 	}
@@ -216,15 +241,15 @@ func (r *run) pass(delay time.Duration) {
 
 // state is that of now.
 func (r *run) state() state {
-	s := state{externals: r.externals}
+	s := state{externalCalls: r.externalCalls}
 	for _, c := range r.clusters {
 		s.revision += c.store.Revision()
 	}
 	return s
 }
 
-// externalStates are what is outside of the clusters, as JSON.
-func (r *run) externalStates() string {
+// readExternals returns the states of all externals, as JSON.
+func (r *run) readExternals() string {
 	if len(r.program.Externals) == 0 {
 		return ""
 	}

@@ -3,26 +3,22 @@ package replay
 import (
 	"context"
 	"slices"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Shrink returns the fewest of the given objects with which a finding is still found, and the finding then: none of
-// them can be left out. Build makes the program with some of the objects; a program that cannot be made shows nothing.
-// The finding counts as found if its faults still lead to its first difference.
-func Shrink(
-	ctx context.Context, given []client.Object, build func([]client.Object) (Program, error),
-	finding Finding, options Options,
-) ([]client.Object, Finding) {
+// Shrink returns the fewest of the given items, such as given objects, with which a finding is still found, and the
+// finding then: none of them can be left out. Build makes the program with some of the items; a program that cannot be
+// made shows nothing. The finding counts as found if its faults still lead to its first difference.
+func Shrink[T any](
+	ctx context.Context, given []T, build func([]T) (Program, error), finding Finding, options Options,
+) ([]T, Finding) {
 	smallest := finding
-	found := func(objs []client.Object) bool {
-		program, err := build(objs)
+	found := func(items []T) bool {
+		program, err := build(items)
 		if err != nil {
 			return false
 		}
 		smaller, err := Run(ctx, program, finding.Faults, options)
-		if err != nil || smaller == nil ||
-			!slices.Equal(smaller.Differences[:1], finding.Differences[:1]) {
+		if err != nil || smaller == nil || smaller.Differences[0] != finding.Differences[0] {
 			return false
 		}
 		smallest = *smaller

@@ -23,8 +23,8 @@ type Step struct {
 // owner any more, and the instances of a definition that is being deleted.
 type Invariant func(s *store.Store, made store.Call, changes []store.Change) string
 
-// take has others do a step.
-func (r *run) take(ctx context.Context, step Step) error {
+// doStep has others do a step.
+func (r *run) doStep(ctx context.Context, step Step) error {
 	nobody := newInstance(ctx)
 	nobody.die()
 	if err := step.Do(ctx, &World{run: r, instance: nobody}); err != nil {
@@ -38,7 +38,7 @@ func (r *run) take(ctx context.Context, step Step) error {
 func (r *run) collectGarbage(c *cluster) {
 	before := c.store.Revision()
 	if c.store.CollectGarbage() {
-		r.check(&call{cluster: c, name: "garbage collection" + c.in(), changes: c.store.Changes(before)})
+		r.check(&call{cluster: c, name: "garbage collection" + c.suffix(), changes: c.store.Changes(before)})
 	}
 }
 

@@ -18,6 +18,10 @@ type Program struct {
 	// Now is the time of the first request. If it is zero, the time is that of package time, and delays are slept: code
 	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
+	// Within calls a run, from its Begin to its end, such as in a bubble of testing/synctest; nil just calls it. With
+	// it the contexts of a run have the values of that of the exploration, but neither its deadline nor its end. These
+	// are looked at before each run.
+	Within func(run func())
 	// Begin begins a run, once its Externals are reset, and returns what ends it; both may be nil. It is called before
 	// the first Start, and its end when the last instance is dead, exactly once, before the next run begins. The
 	// context has the time of the first request, and outlives the run. An error ends the exploration; there is no end
@@ -27,6 +31,10 @@ type Program struct {
 	// of this world alone. An error ends a run without a fault; in another it counts as a death. The context lives as
 	// long as the instance.
 	Start func(ctx context.Context, w *World) (Instance, error)
+	// IgnoreObserved takes a request that changes nothing but the observed generation in a status for one without an
+	// effect. Otherwise it leads to another request, as on a server, which hides that an error was swallowed. It is not
+	// for code that leaves out its result after a write of the status, since the event of the write follows.
+	IgnoreObserved bool
 	// Externals are what the code works with beside the clusters.
 	Externals []External
 	// Steps are what others do, in their order, each once the code is at rest. It runs to rest again after each, and
@@ -50,7 +58,7 @@ type Instance func(ctx context.Context) (reconcile.Result, error)
 
 // External is something outside of the clusters, such as a service in the cloud.
 type External struct {
-	// Reset brings it to its state before the first request.
+	// Reset brings it to its state before the first request; nil does nothing.
 	Reset func()
 	// End returns its state, to be compared with that at the end of another run; anything that can be encoded as JSON,
 	// or nil if there is none.
@@ -123,14 +131,6 @@ func (w *World) Do(ctx context.Context, call string, do func() error) error {
 // Now is the time in the world.
 func (w *World) Now() time.Time { return w.run.time() }
 
-// Calls are the names of the calls made so far, by all instances. The name of a call to another cluster than "" ends
-// with the name of the cluster: "create ConfigMap ns/one in remote".
-func (w *World) Calls() []string {
-	w.run.mu.Lock()
-	defer w.run.mu.Unlock()
-	return names(w.run.calls())
-}
-
 func (w *World) intercept(c *cluster) store.Intercept {
 	return func(ctx context.Context, call store.Call, do func() error) error {
 		return w.run.do(ctx, w.instance, c, call, do)
@@ -146,8 +146,8 @@ func (r *run) cluster(name string) *cluster {
 	return c
 }
 
-// in is the end of the name of what is in the cluster.
-func (c *cluster) in() string {
+// suffix is the end of the name of what is in the cluster.
+func (c *cluster) suffix() string {
 	if c == nil || c.name == "" {
 		return ""
 	}

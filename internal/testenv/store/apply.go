@@ -19,20 +19,26 @@ import (
 // Apply implements [client.Client].
 func (c *Client) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	options := (&client.ApplyOptions{}).ApplyOptions(opts)
-	return c.apply(ctx, config, config, "", options)
+	return c.apply(ctx, config, nil, "", options)
 }
 
-// apply applies a body to the object that config names, and fills config with the answer.
+// apply applies a body, which is config if it is nil, to the object that config names, and fills config with the
+// answer.
 func (c *Client) apply(
 	ctx context.Context, config, body runtime.ApplyConfiguration, subresource string, options *client.ApplyOptions,
 ) error {
-	data, err := json.Marshal(body)
+	data, err := json.Marshal(config)
 	if err != nil {
-		return fmt.Errorf("cannot marshal %T: %w", body, err)
+		return fmt.Errorf("cannot marshal %T: %w", config, err)
 	}
-	named, err := identified(config)
+	named, err := identified(data)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot identify %T: %w", config, err)
+	}
+	if body != nil {
+		if data, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("cannot marshal %T: %w", body, err)
+		}
 	}
 	patch := client.RawPatch("application/apply-patch+yaml", data)
 	if err := c.patch(ctx, named, named, patch, options.AsPatchOptions(), subresource); err != nil {
@@ -50,17 +56,13 @@ func (c *Client) apply(
 }
 
 // identified returns an object with the kind and name of an apply configuration.
-func identified(config runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(config)
-	if err != nil {
-		return nil, fmt.Errorf("cannot marshal %T: %w", config, err)
-	}
+func identified(data []byte) (*unstructured.Unstructured, error) {
 	var named struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        struct{ Namespace, Name string }
 	}
 	if err := json.Unmarshal(data, &named); err != nil {
-		return nil, fmt.Errorf("cannot identify %T: %w", config, err)
+		return nil, err
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(named.GroupVersionKind())
@@ -81,7 +83,7 @@ func (s *Store) apply(
 	if live == nil {
 		return s.applyNew(r, config, p.force, w)
 	}
-	before, err := live.in(form{r.goType, r.gvk.GroupVersion()})
+	before, err := live.as(form{r.goType, r.gvk.GroupVersion()})
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +97,18 @@ func (s *Store) apply(
 		next = before.DeepCopyObject().(client.Object)
 	}
 	next.SetManagedFields(nil)
-	v, err := decideUpdate(r, before, next, w.subresource)
+	v, err := live.decideUpdate(r, before, next, w.subresource)
 	if err != nil {
 		return nil, err
 	}
 	if v == unchanged && fields.SameOwners(live.fields) {
 		return live.withFields(), nil
 	}
-	return s.succeed(r, live, next, max(v, stored), fields, true, w)
+	after, err := s.newStoredRecord(r, next, fields, true)
+	if err != nil {
+		return nil, err
+	}
+	return after, s.commitUpdate(live, after, max(v, stored), w)
 }
 
 // applyNew creates the object that is applied.
@@ -120,7 +126,7 @@ func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force b
 	}
 	next.SetManagedFields(nil)
 	next.SetResourceVersion("")
-	return s.add(r, next, w, nil, fields)
+	return s.createRecord(r, next, w, nil, fields)
 }
 
 // decodeConfig returns what is applied, with the name of the request.
@@ -144,10 +150,8 @@ func (r *resource) decodeConfig(key client.ObjectKey, data []byte) (*unstructure
 			"the name of the object (%s) does not match the name on the URL (%s)", given, key.Name))
 	}
 	config.SetName(key.Name)
-	for _, null := range [][]string{{"metadata", "creationTimestamp"}} {
-		if value, ok, _ := unstructured.NestedFieldNoCopy(config.Object, null...); ok && value == nil {
-			unstructured.RemoveNestedField(config.Object, null...)
-		}
+	if metadata, ok := config.Object["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+		delete(metadata, "creationTimestamp")
 	}
 	return config, nil
 }
@@ -171,10 +175,10 @@ func (r *resource) keepWritable(config map[string]any, subresource string) {
 
 // withFields returns the record as one that is answered with its managed fields.
 func (r *record) withFields() *record {
-	if r.shown {
+	if r.showFields {
 		return r
 	}
 	return &record{
-		gvk: r.gvk, namespace: r.namespace, name: r.name, object: r.object, fields: r.fields, shown: true,
+		gvk: r.gvk, namespace: r.namespace, name: r.name, object: r.object, fields: r.fields, showFields: true,
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// ClientOptions are what a [Client] is.
+// ClientOptions configure a [Client].
 type ClientOptions struct {
 	// Scheme converts objects; nil is that of the store.
 	Scheme *runtime.Scheme
-	// FieldManager is who writes if the call does not say. Empty is "espalier.test", but for an apply, which an API
-	// server refuses without a field manager.
+	// FieldManager is the field manager of calls that name none. Empty is "espalier.test", except for an apply: an API
+	// server refuses one without a field manager.
 	FieldManager string
 	// View is what reads see; nil sees everything at once, as an APIReader does.
 	View *View
@@ -33,7 +33,8 @@ type ClientOptions struct {
 	Intercept Intercept
 }
 
-const defaultManager = "espalier.test"
+// DefaultManager is the field manager of writes if neither the call nor the client says another.
+const DefaultManager = "espalier.test"
 
 // Client is a client of a [Store]. It answers with copies. As with the clients of controller-runtime, objects of Go
 // types are answered without their kind, unless the caller had set it or the answer comes from a cache.
@@ -195,7 +196,7 @@ func (c *Client) call(verb Verb, gvk schema.GroupVersionKind, key client.ObjectK
 	return call
 }
 
-// run makes a call, unless somebody stands in between.
+// run makes a call, or leaves it to Intercept.
 func (c *Client) run(ctx context.Context, call Call, do func() error) error {
 	made := false
 	request := func() error {
@@ -220,12 +221,7 @@ func (c *Client) run(ctx context.Context, call Call, do func() error) error {
 }
 
 func (c *Client) manager(given string) string {
-	for _, name := range []string{given, c.options.FieldManager} {
-		if name != "" {
-			return name
-		}
-	}
-	return defaultManager
+	return cmp.Or(given, c.options.FieldManager, DefaultManager)
 }
 
 func isDryRun(values []string) bool { return slices.Contains(values, metav1.DryRunAll) }

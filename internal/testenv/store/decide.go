@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,7 +83,7 @@ func decideUpdate(r *resource, live, next client.Object, subresource string) (ve
 	switch {
 	case ends(next, live):
 		return removed, nil
-	case same(live, next):
+	case equality.Semantic.DeepEqual(live, next):
 		return unchanged, nil
 	}
 	return stored, nil
@@ -102,7 +101,7 @@ func checkVersion(r *resource, live, next client.Object) error {
 	case version != "" && version != "0":
 		return conflict(r, live.GetName(), "the object has been modified; please apply your changes to the latest "+
 			"version and try again")
-	case r.unconditionalUpdate:
+	case r.kind.AllowUnconditionalUpdate:
 		return nil
 	}
 	kind := schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}
@@ -137,12 +136,4 @@ func ends(next, live client.Object) bool {
 	}
 	grace := live.GetDeletionGracePeriodSeconds()
 	return grace == nil || *grace == 0
-}
-
-// same reports whether two objects of the same version have the same contents. Managed fields do not count.
-func same(a, b client.Object) bool {
-	if reflect.TypeOf(a) != reflect.TypeOf(b) {
-		return false
-	}
-	return equality.Semantic.DeepEqual(a, b)
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,7 +40,7 @@ func decideDelete(
 		return next, removed, nil
 	}
 	markAsDeleting(next, grace, now)
-	if same(live, next) {
+	if equality.Semantic.DeepEqual(live, next) {
 		return next, unchanged, nil
 	}
 	return next, stored, nil

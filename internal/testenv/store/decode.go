@@ -22,22 +22,27 @@ func (r *resource) decode(obj client.Object, strict bool) (client.Object, []meta
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		}
 		obj = &unstructured.Unstructured{Object: content}
-		if strict {
-			err = r.checkFields(content)
-		}
-		if err != nil {
+	}
+	if strict {
+		if err := r.checkFields(obj); err != nil {
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
-	next := obj
 	if reflect.TypeOf(obj) != r.goType {
-		converted, err := r.fromContent(obj)
+		content, err := contentOf(obj)
 		if err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+		if obj, err = r.fromJSON(content); err != nil {
 			return nil, nil, err
 		}
-		next = converted
 	}
-	next = next.DeepCopyObject().(client.Object)
+	return r.received(obj)
+}
+
+// received is the end of decode, for an object that has the Go type of the kind.
+func (r *resource) received(obj client.Object) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	next := obj.DeepCopyObject().(client.Object)
 	if reflect.TypeOf(next) != r.goType {
 		return nil, nil, errCopy(r.goType, next)
 	}
@@ -52,6 +57,18 @@ func (r *resource) decode(obj client.Object, strict bool) (client.Object, []meta
 	}
 	next.SetNamespace(r.namespace(next.GetNamespace()))
 	return next, sent, nil
+}
+
+// checkFields refuses fields that the kind does not have.
+func (r *resource) checkFields(obj client.Object) error {
+	if _, ok := obj.(*unstructured.Unstructured); !ok && reflect.TypeOf(obj) == r.goType {
+		return nil // A Go type has no other fields.
+	}
+	content, err := contentOf(obj)
+	if err != nil {
+		return err
+	}
+	return r.CheckFields(content)
 }
 
 // coerceMetadata gives metadata the form that its Go type has: unknown fields and empty ones go.
@@ -73,14 +90,6 @@ func coerceMetadata(content map[string]any) error {
 	}
 	content["metadata"] = metadata
 	return nil
-}
-
-func (r *resource) fromContent(obj client.Object) (client.Object, error) {
-	content, err := contentOf(obj)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return r.fromJSON(content)
 }
 
 // fromJSON returns the content in the Go type of the kind. They may share parts.

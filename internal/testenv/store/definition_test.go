@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/testenv/store"
@@ -204,4 +208,111 @@ func TestFurtherResources(t *testing.T) {
 	u := widget("one")
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "other.com", Version: "v1", Kind: "Thing"})
 	must(t, s.Client(store.ClientOptions{}).Create(t.Context(), u))
+}
+
+// conditions renders the conditions of a definition.
+func conditions(t *testing.T, c client.Reader, name string) string {
+	t.Helper()
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	must(t, c.Get(t.Context(), client.ObjectKey{Name: name}, d))
+	var all []string
+	for _, condition := range d.Status.Conditions {
+		all = append(all, string(condition.Type)+"="+string(condition.Status))
+	}
+	return strings.Join(all, " ")
+}
+
+// newDefinitionStore returns a store with the Go type of definitions.
+func newDefinitionStore(t *testing.T, given ...client.Object) *store.Store {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	must(t, clientgoscheme.AddToScheme(scheme))
+	must(t, apiextensionsv1.AddToScheme(scheme))
+	s := store.New(store.Options{Scheme: scheme, Now: func() time.Time { return now }})
+	give(t, s, namespace("ns"))
+	give(t, s, given...)
+	return s
+}
+
+// TestSecondDefinitionOfAKind creates a definition with the kind of another, which was given or created.
+func TestSecondDefinitionOfAKind(t *testing.T) {
+	t.Parallel()
+	for _, given := range []bool{true, false} {
+		s := newDefinitionStore(t)
+		c := s.Client(store.ClientOptions{})
+		if given {
+			give(t, s, widgets())
+		} else {
+			must(t, c.Create(t.Context(), widgets()))
+		}
+		must(t, c.Create(t.Context(), widget("one")))
+		second := widgets()
+		second.Name, second.Spec.Names.Plural, second.Spec.Names.Singular = "others.example.com", "others", "other"
+		must(t, c.Create(t.Context(), second.DeepCopy()))
+		if got := conditions(t, c, second.Name); got != "NamesAccepted=False Established=False" {
+			t.Errorf("given %t: the second definition has the conditions %s", given, got)
+		}
+		must(t, c.Delete(t.Context(), second.DeepCopy()))
+		s.CollectGarbage()
+		if exists(t, c, second) || !exists(t, c, widget("one")) {
+			t.Errorf("given %t: the objects of the first definition are gone with the second", given)
+		}
+		must(t, c.Create(t.Context(), second.DeepCopy()))
+		must(t, c.Delete(t.Context(), widgets()))
+		for s.CollectGarbage() {
+		}
+		if got := conditions(t, c, second.Name); got != "NamesAccepted=True Established=True" {
+			t.Errorf("given %t: with free names the second definition has the conditions %s", given, got)
+		}
+		must(t, c.Create(t.Context(), widget("two")))
+	}
+}
+
+func TestGivenDefinitionsOfOneKind(t *testing.T) {
+	t.Parallel()
+	second := widgets()
+	second.Name, second.Spec.Names.Plural = "others.example.com", "others"
+	err := newDefinitionStore(t, widgets()).Give(second)
+	reason(t, err, "", "CustomResourceDefinition widgets.example.com has the kind already")
+}
+
+// TestChangedDefinition reads and writes an object that was stored with another schema.
+func TestChangedDefinition(t *testing.T) {
+	t.Parallel()
+	s := newDefinitionStore(t, widgets(), widget("one"))
+	c := s.Client(store.ClientOptions{})
+	schema := func(change func(spec map[string]apiextensionsv1.JSONSchemaProps)) {
+		d := read(t, c, widgets())
+		for _, version := range d.Spec.Versions {
+			change(version.Schema.OpenAPIV3Schema.Properties["spec"].Properties)
+		}
+		must(t, c.Update(t.Context(), d))
+	}
+	spec := func() string { return fmt.Sprint(read(t, c, widget("one")).Object["spec"]) }
+	before := read(t, c, widget("one")).GetResourceVersion()
+	var color apiextensionsv1.JSONSchemaProps
+	schema(func(spec map[string]apiextensionsv1.JSONSchemaProps) {
+		color = spec["color"]
+		delete(spec, "color")
+		spec["shape"] = apiextensionsv1.JSONSchemaProps{
+			Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"round"`)},
+		}
+	})
+	if got := spec(); got != "map[shape:round size:1]" {
+		t.Errorf("with the other schema it is read as %s", got)
+	}
+	schema(func(spec map[string]apiextensionsv1.JSONSchemaProps) { spec["color"] = color })
+	if got := spec(); got != "map[color:blue shape:round size:1]" {
+		t.Errorf("what is stored is read as %s", got)
+	}
+	if got := read(t, c, widget("one")).GetResourceVersion(); got != before {
+		t.Errorf("it has the version %s, it had %s", got, before)
+	}
+	for _, written := range []bool{true, false} {
+		before := s.Revision()
+		must(t, c.Update(t.Context(), read(t, c, widget("one"))))
+		if got := s.Revision() > before; got != written {
+			t.Errorf("an update of what was read writes %t, want %t", got, written)
+		}
+	}
 }

@@ -58,12 +58,10 @@ func (c *Client) deleteCollection(gvk schema.GroupVersionKind, options *client.D
 	if err != nil {
 		return err
 	}
-	if r.scope == registry.Namespaced && options.Namespace == "" || gvk.GroupKind() == namespaceKind {
+	if r.kind.Scope == registry.Namespaced && options.Namespace == "" || gvk.GroupKind() == namespaceKind {
 		return apierrors.NewMethodNotSupported(r.resource, "delete")
 	}
-	live := *c
-	live.options.View = nil
-	selects, err := live.selector(r, &options.ListOptions, nil)
+	selects, err := r.selector(&options.ListOptions)
 	if err != nil {
 		return err
 	}
@@ -110,7 +108,7 @@ func (s *Store) deleteRecord(r *resource, live *record, options *metav1.DeleteOp
 		return s.commit(live, nil, manager)
 	case stored:
 		after := newRecord(live.gvk, next)
-		after.fields, after.shown = live.fields, live.shown
+		after.fields, after.showFields = live.fields, live.showFields
 		return s.commit(live, after, manager)
 	}
 	return nil

@@ -18,16 +18,18 @@ var (
 	errNoNamespace     = errors.New("an empty namespace may not be set when a resource name is provided")
 	errCreatePartial   = errors.New("cannot create using only metadata")
 	errUpdatePartial   = errors.New("cannot update using only metadata -- did you mean to patch?")
-	errTerminating     = errors.New("create not allowed while custom resource definition is terminating")
 	errStatusOfPartial = errors.New("cannot update subresource using only metadata -- did you mean to patch?")
 )
+
+// errTerminating is the reason of an API server not to create an object whose definition is being deleted.
+var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
 
 // checkName refuses what names no object.
 func (r *resource) checkName(namespace, name string) error {
 	switch {
 	case name == "":
 		return errNoName
-	case namespace == "" && r.scope == registry.Namespaced:
+	case namespace == "" && r.kind.Scope == registry.Namespaced:
 		return errNoNamespace
 	}
 	return nil
@@ -73,14 +75,4 @@ func noSubresource(r *resource, name string) error {
 func methodNotAllowed(r *resource, name string) error {
 	return apierrors.NewGenericServerResponse(
 		http.StatusMethodNotAllowed, "", r.resource, name, "", 0, true)
-}
-
-// refuseTerminating is the error for the creation of an object whose definition is being deleted.
-func refuseTerminating(r *resource, name string) error {
-	return apierrors.NewForbidden(r.resource, name, errTerminating)
-}
-
-// terminating reports whether the definition of the kind is being deleted.
-func (r *resource) terminating() bool {
-	return r.definition != nil && r.definition.DeletionTimestamp != nil
 }

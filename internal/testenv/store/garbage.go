@@ -73,11 +73,11 @@ func objectsOf(records []*record) []metav1.Object {
 func (s *Store) ownerState(r *record, reference metav1.OwnerReference) garbage.State {
 	kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)
 	served, err := s.resource(kind)
-	if err != nil || served.scope == registry.Namespaced && r.namespace == "" {
+	if err != nil || served.kind.Scope == registry.Namespaced && r.namespace == "" {
 		return garbage.Unknown
 	}
 	owner := s.state.find(Key{kind.GroupKind(), served.namespace(r.namespace), reference.Name})
-	if owner == nil && served.scope == registry.AnyScope {
+	if owner == nil && served.kind.Scope == registry.AnyScope {
 		owner = s.state.find(Key{kind.GroupKind(), "", reference.Name})
 	}
 	switch {
@@ -123,7 +123,7 @@ func (s *Store) change(r *record, change func(client.Object)) {
 	}
 	next := live.object.DeepCopyObject().(client.Object)
 	change(next)
-	_, _ = s.replace(served, live, next, write{}, nil)
+	_, _ = s.updateRecord(served, live, next, write{}, nil)
 }
 
 // deleteGarbage deletes an object as the control plane does. The caller holds the lock.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -12,17 +12,14 @@ import (
 // lock.
 func (s *Store) collectNamespaces() {
 	for _, ns := range s.state.tables[namespaceKind] {
-		if ns.object.GetDeletionTimestamp() == nil {
-			continue
-		}
-		if s.emptied(ns.name) {
-			s.finish(ns)
+		if ns.object.GetDeletionTimestamp() != nil && s.emptyNamespace(ns.name) {
+			s.finalizeNamespace(ns)
 		}
 	}
 }
 
-// emptied deletes what is in a namespace. It reports whether nothing is left.
-func (s *Store) emptied(namespace string) bool {
+// emptyNamespace deletes what is in a namespace. It reports whether nothing is left.
+func (s *Store) emptyNamespace(namespace string) bool {
 	left := 0
 	for _, kind := range s.state.kinds() {
 		for _, r := range s.state.tables[kind].in(namespace) {
@@ -33,8 +30,9 @@ func (s *Store) emptied(namespace string) bool {
 	return left == 0
 }
 
-// finish removes a terminating namespace that is empty, unless it has other finalizers than that of the control plane.
-func (s *Store) finish(live *record) {
+// finalizeNamespace removes a terminating namespace that is empty, unless it has other finalizers than that of the
+// control plane.
+func (s *Store) finalizeNamespace(live *record) {
 	next, ok := live.object.DeepCopyObject().(*corev1.Namespace)
 	if !ok {
 		return
@@ -43,32 +41,11 @@ func (s *Store) finish(live *record) {
 	switch {
 	case ends(next, live.object):
 		_ = s.commit(live, nil, "")
-	case !same(next, live.object):
+	case !equality.Semantic.DeepEqual(next, live.object):
 		after := newRecord(live.gvk, next)
-		after.fields, after.shown = live.fields, live.shown
+		after.fields, after.showFields = live.fields, live.showFields
 		_ = s.commit(live, after, "")
 	}
 }
 
 func isKubernetes(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes }
-
-// collectDefinitions deletes the objects of definitions that are being deleted, and removes definitions that have none.
-// The caller holds the lock.
-func (s *Store) collectDefinitions() {
-	for _, r := range s.state.tables[definitionKind] {
-		d, ok := r.object.(*apiextensionsv1.CustomResourceDefinition)
-		if !ok || d.DeletionTimestamp == nil ||
-			!slices.Contains(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
-			continue
-		}
-		kind := definedBy(d)
-		for _, instance := range s.state.tables[kind] {
-			if instance.object.GetDeletionTimestamp() == nil {
-				s.deleteGarbage(instance, metav1.DeletePropagationBackground)
-			}
-		}
-		if len(s.state.tables[kind]) == 0 {
-			s.removeFinalizer(r, apiextensionsv1.CustomResourceCleanupFinalizer)
-		}
-	}
-}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -15,7 +16,8 @@ import (
 // Give stores objects as if they had always been there, without completing or validating what they have. It gives them
 // what they lack of the metadata that a server sets: UID, resource version (not higher than Revision), generation and
 // creation time. An owner reference without a UID gets that of the object with its kind and name in the same call or in
-// the store. Namespaces that they are in are made. The error names the object; nothing is stored then.
+// the store. Namespaces that they are in are made. Each of the objects must have a UID of its own. The error names the
+// object; nothing is stored then.
 func (s *Store) Give(objs ...client.Object) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,6 +29,7 @@ func (s *Store) Give(objs ...client.Object) (err error) {
 	}()
 	s.state.collected = 0
 	given := make([]*record, len(objs))
+	byUID := map[types.UID]*record{}
 	for _, definitions := range []bool{true, false} {
 		for i, obj := range objs {
 			gvk, err := apiutil.GVKForObject(obj, s.options.Scheme)
@@ -39,6 +42,11 @@ func (s *Store) Give(objs ...client.Object) (err error) {
 			if given[i], err = s.give(gvk, obj); err != nil {
 				return fmt.Errorf("%s %s: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
 			}
+			uid := given[i].object.GetUID()
+			if other, ok := byUID[uid]; ok {
+				return fmt.Errorf("%s: its UID %q is that of %s too", given[i].key(), uid, other.key())
+			}
+			byUID[uid] = given[i]
 		}
 	}
 	for _, r := range given {
@@ -73,14 +81,14 @@ func (s *Store) give(gvk schema.GroupVersionKind, obj client.Object) (*record, e
 	if created := next.GetCreationTimestamp(); created.IsZero() {
 		next.SetCreationTimestamp(s.now())
 	}
-	after, err := s.newRecord(r, next)
+	fields, err := fieldmanager.Decode(sent)
 	if err != nil {
 		return nil, err
 	}
-	if after.fields, err = fieldmanager.Decode(sent); err != nil {
+	after, err := s.newStoredRecord(r, next, fields, s.options.ManagedFields || fields != nil)
+	if err != nil {
 		return nil, err
 	}
-	after.shown = s.options.ManagedFields || after.fields != nil
 	s.state.put(after)
 	if isDefinition(after) {
 		return after, s.define(nil, after)
@@ -93,7 +101,7 @@ func (st *state) giveMetadata(r *resource, obj client.Object) error {
 	if obj.GetUID() == "" {
 		obj.SetUID(st.uid(Key{r.gvk.GroupKind(), obj.GetNamespace(), obj.GetName()}))
 	}
-	if obj.GetGeneration() == 0 && r.generation {
+	if obj.GetGeneration() == 0 && !r.kind.WithoutGeneration {
 		obj.SetGeneration(1)
 	}
 	if version := obj.GetResourceVersion(); version != "" {

@@ -1,9 +1,8 @@
 package store
 
 import (
-	"maps"
 	"reflect"
-	"slices"
+	"strings"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,21 +18,15 @@ import (
 // resource is one served version of a kind.
 type resource struct {
 	registry.Strategy
-	gvk schema.GroupVersionKind
+	kind registry.Type
+	gvk  schema.GroupVersionKind
 	// stored is the version in which objects are stored.
 	stored   schema.GroupVersionKind
 	resource schema.GroupResource
-	scope    registry.Scope
 	goType   reflect.Type
 	fields   *fieldmanager.Manager
 	// definition is nil for a kind without one.
 	definition *apiextensionsv1.CustomResourceDefinition
-	// builtIn is set for a kind that each API server has.
-	builtIn bool
-	// unconditionalUpdate and createOnUpdate are those of the [registry.Type].
-	unconditionalUpdate, createOnUpdate bool
-	// generation is set for a kind whose objects have one.
-	generation bool
 }
 
 // newResources returns the served versions of a type by their names.
@@ -41,24 +34,19 @@ func newResources(t registry.Type, definition *apiextensionsv1.CustomResourceDef
 	resources := make(map[string]*resource, len(t.Versions))
 	for _, v := range t.Versions {
 		gvk := t.Kind.WithVersion(v.Name)
-		empty := v.New()
-		r := &resource{
-			Strategy: v.Strategy, gvk: gvk, stored: t.Kind.WithVersion(t.Versions[0].Name),
-			resource: schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource}, scope: t.Scope,
-			goType: reflect.TypeOf(empty), builtIn: builtIn(t.Kind), definition: definition,
-			fields:              fieldmanager.New(gvk, v.Converter, v.New),
-			unconditionalUpdate: t.AllowUnconditionalUpdate, createOnUpdate: t.AllowCreateOnUpdate,
+		resources[v.Name] = &resource{
+			Strategy: v.Strategy, kind: t, gvk: gvk, stored: t.Kind.WithVersion(t.Versions[0].Name),
+			resource: schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource},
+			goType:   reflect.TypeOf(v.New()), definition: definition,
+			fields: fieldmanager.New(gvk, v.Converter, v.New),
 		}
-		v.PrepareForCreate(empty)
-		r.generation = empty.GetGeneration() > 0
-		resources[v.Name] = r
 	}
 	return resources
 }
 
 // namespace returns the namespace of an object for which a caller gave one.
 func (r *resource) namespace(given string) string {
-	if r.scope == registry.Cluster {
+	if r.kind.Scope == registry.Cluster {
 		return ""
 	}
 	return given
@@ -70,7 +58,8 @@ func (r *resource) mapping(objects table) *meta.RESTMapping {
 	mapping := &meta.RESTMapping{
 		Resource: r.resource.WithVersion(r.gvk.Version), GroupVersionKind: r.gvk, Scope: meta.RESTScopeNamespace,
 	}
-	if r.scope == registry.Cluster || r.scope == registry.AnyScope && len(objects) > 0 && objects[0].namespace == "" {
+	scope := r.kind.Scope
+	if scope == registry.Cluster || scope == registry.AnyScope && len(objects) > 0 && objects[0].namespace == "" {
 		mapping.Scope = meta.RESTScopeRoot
 	}
 	return mapping
@@ -78,21 +67,13 @@ func (r *resource) mapping(objects table) *meta.RESTMapping {
 
 // catalog has the kinds that need no definition. They never change, so forks share them.
 type catalog struct {
-	scheme        *runtime.Scheme
-	withoutStatus map[schema.GroupKind]bool
-	listed        map[schema.GroupKind]registry.Type
-	known         sync.Map // of schema.GroupKind to map[string]*resource, empty for a kind that is not served
+	scheme *runtime.Scheme
+	listed map[schema.GroupKind]registry.Type
+	known  sync.Map // of schema.GroupKind to map[string]*resource, empty for a kind that is not served
 }
 
 func newCatalog(options Options) *catalog {
-	c := &catalog{
-		scheme:        options.Scheme,
-		withoutStatus: map[schema.GroupKind]bool{},
-		listed:        map[schema.GroupKind]registry.Type{},
-	}
-	for _, kind := range options.WithoutStatus {
-		c.withoutStatus[kind] = true
-	}
+	c := &catalog{scheme: options.Scheme, listed: map[schema.GroupKind]registry.Type{}}
 	for _, list := range options.Resources {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -107,7 +88,7 @@ func newCatalog(options Options) *catalog {
 
 // list adds a kind of discovery. One that has several versions is stored in the first.
 func (c *catalog) list(version schema.GroupVersion, r metav1.APIResource) {
-	if slices.Contains([]byte(r.Name), '/') {
+	if strings.Contains(r.Name, "/") {
 		return
 	}
 	listed := registry.FromResource(version, r)
@@ -137,7 +118,7 @@ func (c *catalog) find(kind schema.GroupKind) (registry.Type, bool) {
 	if found, ok := c.listed[kind]; ok {
 		return found, true
 	}
-	return registry.FromGoType(kind.WithVersion(""), c.scheme, !c.withoutStatus[kind])
+	return registry.FromGoType(kind.WithVersion(""), c.scheme)
 }
 
 // all are the kinds of the scheme and of discovery.
@@ -176,36 +157,6 @@ func noMatch(kind schema.GroupKind, versions ...string) error {
 	return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 }
 
-// define serves, or no longer serves, what the definition defines. The caller holds the lock.
-func (s *Store) define(before, after *record) error {
-	definitions := maps.Clone(s.state.definitions)
-	if definitions == nil {
-		definitions = map[schema.GroupKind]map[string]*resource{}
-	}
-	if before != nil {
-		if d, ok := before.object.(*apiextensionsv1.CustomResourceDefinition); ok {
-			definitions[definedBy(d)] = nil
-		}
-	}
-	if after == nil {
-		s.state.definitions = definitions
-		return nil
-	}
-	if d, ok := after.object.(*apiextensionsv1.CustomResourceDefinition); ok {
-		defined, err := registry.FromDefinition(d)
-		if err != nil {
-			return err
-		}
-		definitions[definedBy(d)] = newResources(defined, d)
-	}
-	s.state.definitions = definitions
-	return nil
-}
-
-func definedBy(d *apiextensionsv1.CustomResourceDefinition) schema.GroupKind {
-	return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
-}
-
 // served are the kinds that are served now. The caller holds the lock.
 func (s *Store) served() []map[string]*resource {
 	kinds := s.catalog.all()
@@ -219,9 +170,4 @@ func (s *Store) served() []map[string]*resource {
 		}
 	}
 	return served
-}
-
-func builtIn(kind schema.GroupKind) bool {
-	_, ok := registry.BuiltIn(kind.WithVersion(""))
-	return ok
 }

@@ -205,12 +205,3 @@ func hasCause(err error, cause metav1.CauseType) bool {
 	_, ok := apierrors.StatusCause(err, cause)
 	return ok
 }
-
-// kinds are kinds of the group of these tests.
-func kinds(names ...string) []schema.GroupKind {
-	var kinds []schema.GroupKind
-	for _, name := range names {
-		kinds = append(kinds, appVersion.WithKind(name).GroupKind())
-	}
-	return kinds
-}

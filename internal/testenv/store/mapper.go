@@ -54,7 +54,7 @@ func (r *resource) singular() string {
 func (r *resource) discovered() []metav1.APIResource {
 	found := []metav1.APIResource{{
 		Name: r.resource.Resource, SingularName: r.singular(), Kind: r.gvk.Kind,
-		Group: r.gvk.Group, Version: r.gvk.Version, Namespaced: r.scope != registry.Cluster,
+		Group: r.gvk.Group, Version: r.gvk.Version, Namespaced: r.kind.Scope != registry.Cluster,
 		Verbs: metav1.Verbs{
 			"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
 		},

@@ -24,7 +24,7 @@ var (
 // plug-in NamespaceLifecycle does. The caller holds the lock.
 func (s *Store) checkNamespace(r *resource, namespace, name string) error {
 	if namespace == "" {
-		if r.scope == registry.Namespaced {
+		if r.kind.Scope == registry.Namespaced {
 			return errors.New("an empty namespace may not be set during creation")
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,6 +53,30 @@ func TestStrictUpdateOfAStatus(t *testing.T) {
 			metav1.StatusReasonBadRequest,
 			`unknown field "spec.aa", unknown field "spec.mm", unknown field "spec.zz"`)
 	}
+}
+
+// TestStrictGoType writes a Go type that has a field that the definition does not have.
+func TestStrictGoType(t *testing.T) {
+	t.Parallel()
+	d := widgets()
+	d.Name = "apps.example.com"
+	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "apps", Kind: "App"}
+	for _, version := range d.Spec.Versions {
+		delete(version.Schema.OpenAPIV3Schema.Properties["spec"].Properties, "size")
+		version.Subresources.Scale = nil
+	}
+	c := newClient(t, d)
+	strict := client.FieldValidation("Strict")
+	reason(t, c.Create(t.Context(), app("one"), strict), metav1.StatusReasonBadRequest, `unknown field "spec.size"`)
+	a := app("one")
+	must(t, c.Create(t.Context(), a))
+	if a.Spec.Size != 0 {
+		t.Errorf("answered %+v", a.Spec)
+	}
+	a.Status.Ready = true
+	must(t, c.Status().Update(t.Context(), a, strict))
+	a.Spec.Size = 1
+	reason(t, c.Status().Update(t.Context(), a, strict), metav1.StatusReasonBadRequest, `unknown field "spec.size"`)
 }
 
 // TestScaleIsOwnedAsASubresource looks at the managed fields after writes of a scale.

@@ -53,7 +53,7 @@ func (c *Client) page(
 	if c.options.View != nil && options.Continue != "" {
 		return page{}, errContinueFromCache
 	}
-	seen, err := c.see(gvk)
+	seen, err := c.snapshot(gvk)
 	if err != nil {
 		return page{}, err
 	}
@@ -62,11 +62,14 @@ func (c *Client) page(
 		if from, err = parsePosition(options.Continue); err != nil {
 			return page{}, err
 		}
-		seen = c.seenAt(seen, gvk, from.Revision)
+		seen = c.snapshotAt(seen, gvk, from.Revision)
 	} else if seen, err = c.exactly(seen, gvk, options.Raw); err != nil {
 		return page{}, err
 	}
-	selects, err := c.selector(seen.resource, options, newItem)
+	selects, err := seen.resource.selector(options)
+	if c.options.View != nil {
+		selects, err = c.cacheSelector(seen.resource, options, newItem)
+	}
 	if err != nil {
 		return page{}, err
 	}
@@ -78,7 +81,7 @@ func (c *Client) page(
 }
 
 // exactly returns what is seen at the resource version that the options ask for, if they ask for exactly one.
-func (c *Client) exactly(seen sight, gvk schema.GroupVersionKind, raw *metav1.ListOptions) (sight, error) {
+func (c *Client) exactly(seen snapshot, gvk schema.GroupVersionKind, raw *metav1.ListOptions) (snapshot, error) {
 	if raw == nil || raw.ResourceVersionMatch != metav1.ResourceVersionMatchExact || c.options.View != nil {
 		return seen, nil
 	}
@@ -86,11 +89,11 @@ func (c *Client) exactly(seen sight, gvk schema.GroupVersionKind, raw *metav1.Li
 	if err != nil {
 		return seen, err
 	}
-	return c.seenAt(seen, gvk, revision), nil
+	return c.snapshotAt(seen, gvk, revision), nil
 }
 
-// seenAt returns what is seen as of an earlier revision.
-func (c *Client) seenAt(seen sight, gvk schema.GroupVersionKind, revision int64) sight {
+// snapshotAt returns what is seen as of an earlier revision.
+func (c *Client) snapshotAt(seen snapshot, gvk schema.GroupVersionKind, revision int64) snapshot {
 	c.store.mu.RLock()
 	defer c.store.mu.RUnlock()
 	seen.table, seen.revision = c.store.state.at(gvk.GroupKind(), revision), revision
@@ -98,22 +101,20 @@ func (c *Client) seenAt(seen sight, gvk schema.GroupVersionKind, revision int64)
 }
 
 // cut returns the page that a limit allows. A cache has no pages and no versions of lists.
-func (s sight) cut(selected []*record, options *client.ListOptions) page {
-	found := page{records: selected, version: strconv.FormatInt(s.revision, 10)}
+func (s snapshot) cut(selected []*record, options *client.ListOptions) page {
 	limit := len(selected)
 	if options.Limit > 0 {
 		limit = min(limit, int(options.Limit))
 	}
 	rest := selected[limit:]
-	found.records = selected[:limit]
+	found := page{records: selected[:limit], version: strconv.FormatInt(s.revision, 10)}
 	switch {
 	case s.view != nil:
 		found.version, found.next = "", "continue-not-supported"
 	case len(rest) > 0:
 		found.next = position{s.revision, rest[0].namespace, rest[0].name}.token()
 		if selectsAll(options) {
-			remaining := int64(len(rest))
-			found.remaining = &remaining
+			found.remaining = new(int64(len(rest)))
 		}
 	}
 	return found

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/registry"
 )
 
 // patchRequest is the body of a patch.
@@ -72,7 +74,7 @@ func (s *Store) patch(
 	if err := sameName(live, next); err != nil {
 		return nil, err
 	}
-	return s.replace(r, live, next, w, sent)
+	return s.updateRecord(r, live, next, w, sent)
 }
 
 // withEntries returns the content of an object with its managed fields.
@@ -102,7 +104,7 @@ func (r *resource) decodePatched(
 		return nil, nil, invalidPatch(p, fmt.Errorf("the object is of kind %v, not %v", gvk, r.gvk))
 	}
 	if w.strict {
-		if err := r.checkFields(content); err != nil {
+		if err := r.CheckFields(content); err != nil {
 			return nil, nil, invalidPatch(p, err)
 		}
 	}
@@ -110,7 +112,7 @@ func (r *resource) decodePatched(
 	if err != nil {
 		return nil, nil, invalidPatch(p, err)
 	}
-	return r.decode(obj, false)
+	return r.received(obj)
 }
 
 // sameName refuses a body with another name than the request.
@@ -175,9 +177,9 @@ func jsonPatched(content map[string]any, data []byte) (map[string]any, error) {
 
 // mergePatched follows RFC 7396.
 func mergePatched(content, patch map[string]any) map[string]any {
-	merged := make(map[string]any, len(content)+len(patch))
-	for name, value := range content {
-		merged[name] = value
+	merged := maps.Clone(content)
+	if merged == nil {
+		merged = map[string]any{}
 	}
 	for name, value := range patch {
 		switch value := value.(type) {
@@ -204,15 +206,14 @@ var (
 )
 
 func (r *resource) strategicallyPatched(content map[string]any, data []byte) (map[string]any, error) {
-	empty := r.New()
-	if _, ok := empty.(runtime.Unstructured); ok || !r.builtIn {
+	if _, builtIn := registry.BuiltIn(r.gvk); !builtIn || r.definition != nil {
 		return nil, r.unsupportedPatch(types.StrategicMergePatchType)
 	}
 	var patch map[string]any
 	if err := utiljson.Unmarshal(data, &patch); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content), patch, empty)
+	merged, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content), patch, r.New())
 	switch {
 	case err == nil:
 		return merged, nil

@@ -57,7 +57,7 @@ func (c *Client) kindOfRead(obj runtime.Object, gvk, kept schema.GroupVersionKin
 
 // find returns the record that a read sees.
 func (c *Client) find(gvk schema.GroupVersionKind, key client.ObjectKey) (*record, error) {
-	seen, err := c.see(gvk)
+	seen, err := c.snapshot(gvk)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func (c *Client) find(gvk schema.GroupVersionKind, key client.ObjectKey) (*recor
 	return found, nil
 }
 
-// sight is what a client sees of a kind.
-type sight struct {
+// snapshot is what a client sees of a kind.
+type snapshot struct {
 	resource *resource
 	table    table
 	revision int64
@@ -83,7 +83,7 @@ type sight struct {
 }
 
 // notFound is the error for an object that is not seen. A cache knows the kind, not the resource.
-func (s sight) notFound(name string) error {
+func (s snapshot) notFound(name string) error {
 	resource := s.resource.resource
 	if s.view != nil {
 		resource.Resource = s.resource.gvk.Kind
@@ -91,17 +91,17 @@ func (s sight) notFound(name string) error {
 	return apierrors.NewNotFound(resource, name)
 }
 
-// see returns what the client sees of a kind.
-func (c *Client) see(gvk schema.GroupVersionKind) (sight, error) {
+// snapshot returns what the client sees of a kind.
+func (c *Client) snapshot(gvk schema.GroupVersionKind) (snapshot, error) {
 	s := c.store
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	r, err := s.resource(gvk)
 	if err != nil {
-		return sight{}, err
+		return snapshot{}, err
 	}
 	kind := gvk.GroupKind()
-	seen := sight{resource: r, table: s.state.tables[kind], revision: s.state.revision, view: c.options.View}
+	seen := snapshot{resource: r, table: s.state.tables[kind], revision: s.state.revision, view: c.options.View}
 	if revision := c.options.View.show(kind, s.state.revision); revision < s.state.revision {
 		seen.table, seen.revision = s.state.at(kind, revision), revision
 	}
@@ -133,8 +133,10 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	if err := c.fill(list, gvk, found, newItem); err != nil {
 		return err
 	}
-	if _, ok := list.(runtime.Unstructured); !ok && c.options.View == nil {
-		if _, ok := list.(*metav1.PartialObjectMetadataList); !ok {
+	switch list.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadataList:
+	default:
+		if c.options.View == nil {
 			kept = schema.GroupVersionKind{}
 		}
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -21,9 +22,11 @@ type record struct {
 	namespace, name string
 	// object has the form in which its kind is stored, with its kind and without managed fields.
 	object client.Object
-	// fields are the managed fields, which are computed when they are wanted. Shown says that answers have them.
-	fields *fieldmanager.Fields
-	shown  bool
+	// outdated is what is stored if it is not what is read, because the definition has changed since; else nil.
+	outdated client.Object
+	// fields are the managed fields, which are computed when they are wanted. ShowFields says that answers have them.
+	fields     *fieldmanager.Fields
+	showFields bool
 
 	mu    sync.Mutex
 	forms map[form]client.Object
@@ -48,8 +51,8 @@ func newRecord(gvk schema.GroupVersionKind, obj client.Object) *record {
 
 func (r *record) key() Key { return Key{r.gvk.GroupKind(), r.namespace, r.name} }
 
-// in returns the object in a form. It must not be changed.
-func (r *record) in(f form) (client.Object, error) {
+// as returns the object in a form. It must not be changed.
+func (r *record) as(f form) (client.Object, error) {
 	if f.goType == reflect.TypeOf(r.object) && f.version == r.gvk.GroupVersion() {
 		return r.object, nil
 	}
@@ -71,7 +74,7 @@ func (r *record) in(f form) (client.Object, error) {
 
 // content returns the JSON of the object in a version. It must not be changed.
 func (r *record) content(version schema.GroupVersion) (map[string]any, error) {
-	obj, err := r.in(form{unstructuredType, version})
+	obj, err := r.as(form{unstructuredType, version})
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +83,14 @@ func (r *record) content(version schema.GroupVersion) (map[string]any, error) {
 
 // copyTo makes obj a copy of the object.
 func (r *record) copyTo(obj client.Object, version schema.GroupVersion) error {
-	shown, err := r.in(form{reflect.TypeOf(obj), version})
+	shown, err := r.as(form{reflect.TypeOf(obj), version})
 	if err != nil {
 		return err
 	}
-	if err := replace(obj, shown.DeepCopyObject()); err != nil {
+	if err := assign(obj, shown.DeepCopyObject()); err != nil {
 		return err
 	}
-	if r.shown {
+	if r.showFields {
 		obj.SetManagedFields(r.managedFields())
 	}
 	return nil
@@ -102,9 +105,9 @@ func (r *record) managedFields() []metav1.ManagedFieldsEntry {
 	return entries
 }
 
-// replace gives the object behind one pointer the value of that behind another. A Go type that embeds an object may
+// assign gives the object behind one pointer the value of that behind another. A Go type that embeds an object may
 // have no copies but those of the embedded object, which is an error.
-func replace(target, value runtime.Object) error {
+func assign(target, value runtime.Object) error {
 	if reflect.TypeOf(target) != reflect.TypeOf(value) {
 		return errCopy(reflect.TypeOf(target), value)
 	}
@@ -145,12 +148,7 @@ func convert(obj client.Object, f form) (client.Object, error) {
 // contentOf returns the JSON of an object. The top of it belongs to the caller, what is below may be shared.
 func contentOf(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(runtime.Unstructured); ok {
-		content := u.UnstructuredContent()
-		shallow := make(map[string]any, len(content))
-		for name, value := range content {
-			shallow[name] = value
-		}
-		return shallow, nil
+		return maps.Clone(u.UnstructuredContent()), nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {

@@ -27,7 +27,7 @@ var scalable = map[schema.GroupKind]bool{
 // scalePaths are where an object has what its scale shows. The selector is optional.
 type scalePaths struct{ spec, status, selector []string }
 
-// scalePaths reports whether the kind has a scale.
+// scalePaths returns the paths of the scale, and whether the kind has one.
 func (r *resource) scalePaths() (scalePaths, bool) {
 	if scalable[r.gvk.GroupKind()] {
 		return scalePaths{
@@ -164,7 +164,7 @@ func (s *Store) replaceScale(r *resource, live *record, scale *autoscalingv1.Sca
 	if err != nil {
 		return nil, err
 	}
-	next, _, err := r.decode(obj, false)
+	next, _, err := r.received(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (s *Store) replaceScale(r *resource, live *record, scale *autoscalingv1.Sca
 	if err := checkUID(r, live, scale); err != nil {
 		return nil, err
 	}
-	after, err := s.replace(r, live, next, w, nil)
+	after, err := s.updateRecord(r, live, next, w, nil)
 	if err != nil {
 		return nil, err
 	}

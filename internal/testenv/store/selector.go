@@ -18,24 +18,26 @@ import (
 // fieldValue returns the value of a field of an object.
 type fieldValue func(*record) string
 
-// selector returns what the options of a list select. NewItem makes an item of the list.
-func (c *Client) selector(
+// selector returns what an API server selects by the options of a list.
+func (r *resource) selector(options *client.ListOptions) (func(*record) bool, error) {
+	byFields, err := r.fieldSelector(options.FieldSelector)
+	return both(options.LabelSelector, byFields), err
+}
+
+// cacheSelector returns what a cache selects by the options of a list. NewItem makes an item of the list.
+func (c *Client) cacheSelector(
 	r *resource, options *client.ListOptions, newItem func() client.Object,
 ) (func(*record) bool, error) {
-	byLabels := options.LabelSelector
-	if byLabels == nil {
-		byLabels = labels.Everything()
+	byFields, err := c.indexSelector(r, options.FieldSelector, newItem)
+	return both(options.LabelSelector, byFields), err
+}
+
+// both returns what is selected by labels and by fields.
+func both(byLabels labels.Selector, byFields func(*record) bool) func(*record) bool {
+	if byLabels == nil || byLabels.Empty() {
+		return byFields
 	}
-	byFields, err := r.fieldSelector(options.FieldSelector)
-	if c.options.View != nil {
-		byFields, err = c.indexSelector(r, options.FieldSelector, newItem)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return func(r *record) bool {
-		return (byLabels.Empty() || byLabels.Matches(labels.Set(r.object.GetLabels()))) && byFields(r)
-	}, nil
+	return func(r *record) bool { return byLabels.Matches(labels.Set(r.object.GetLabels())) && byFields(r) }
 }
 
 func everything(*record) bool { return true }
@@ -106,7 +108,7 @@ func (c *Client) indexSelector(
 	}, nil
 }
 
-// valueOf returns what returns the value of a field; nil if an API server does not select by it.
+// valueOf returns the function that reads a field; nil if an API server does not select by the field.
 func (r *resource) valueOf(name string) fieldValue {
 	switch name {
 	case "metadata.name":
@@ -120,7 +122,7 @@ func (r *resource) valueOf(name string) fieldValue {
 	return r.selectableField(name)
 }
 
-// selectableField returns the value of a field that the definition of the kind lets select.
+// selectableField returns the function that reads a selectable field of the definition of the kind; nil for another.
 func (r *resource) selectableField(name string) fieldValue {
 	if r.definition == nil {
 		return nil
@@ -135,7 +137,7 @@ func (r *resource) selectableField(name string) fieldValue {
 	return nil
 }
 
-// atPath returns the value at a JSON path, which is empty if there is none.
+// atPath returns the function that reads the value at a JSON path; it is empty if there is none.
 func atPath(path string) fieldValue {
 	parsed := jsonpath.New(path).AllowMissingKeys(true)
 	if err := parsed.Parse("{" + path + "}"); err != nil {
@@ -154,7 +156,7 @@ func atPath(path string) fieldValue {
 	}
 }
 
-// fieldOf returns the value of a field of a Go type.
+// fieldOf returns the function that reads a field of a Go type.
 func fieldOf[T client.Object](value func(T) string) fieldValue {
 	return func(r *record) string {
 		if obj, ok := r.object.(T); ok {

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// firstRevision is that of an empty store. The resource versions of given objects are lower, unless they are given with
-// higher ones, or there are more than fit. So the first write has the number 1000 as a rule.
+// firstRevision is the revision of an empty store. Resource versions that are made up for given objects are lower, as
+// long as there are unused ones. So the first write usually has the version 1000.
 const firstRevision = 999
 
-// state is what a store has. Tables and records are replaced, never changed, so a copy of the maps is a fork.
+// state is the state of a store. Tables and records are replaced, never changed, so a copy of the maps is a fork.
 type state struct {
 	revision int64
 	// given is the last resource version that was made up for a given object.
@@ -23,9 +23,9 @@ type state struct {
 	// collected is the revision at which there was no garbage; 0 if that is not known.
 	collected int64
 	tables    map[schema.GroupKind]table
-	// taken are the resource versions of given objects that had one, as far as they are lower than firstRevision.
+	// taken are the resource versions below firstRevision that given objects came with.
 	taken map[int64]bool
-	// ended counts the objects of a name that are gone.
+	// ended counts the objects of a name that were removed.
 	ended map[Key]int
 	// definitions has the versions of the kinds that are, or were, defined; nil if they are not any more. The map is
 	// replaced, never changed.
@@ -41,7 +41,7 @@ type change struct {
 	manager       string
 }
 
-// record is the one that is, or was, there.
+// record returns the record after the change, or before it if the change removed the object.
 func (c change) record() *record {
 	if c.after != nil {
 		return c.after
@@ -66,7 +66,7 @@ func (st *state) fork() state {
 	return fork
 }
 
-// kinds are those that have, or had, objects, in their order.
+// kinds returns the kinds that have or had objects, in a fixed order.
 func (st *state) kinds() []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(st.tables), func(a, b schema.GroupKind) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group))

@@ -10,12 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options are what a [Store] knows.
+// Options configure a [Store].
 type Options struct {
 	// Scheme has the Go types whose kinds are served without a definition. Required; it is not changed.
 	Scheme *runtime.Scheme
-	// WithoutStatus are kinds of the scheme whose status is no subresource, although their Go type has a field Status.
-	WithoutStatus []schema.GroupKind
 	// Resources are further kinds that are served.
 	Resources []*metav1.APIResourceList
 	// Now is the time of writes; nil is the real time.
@@ -52,7 +50,7 @@ func New(options Options) *Store {
 	return s
 }
 
-// Fork returns a copy. What happens in one of the two does not concern the other.
+// Fork returns a copy. A change of one of the two does not change the other. Watches stay with the original.
 func (s *Store) Fork() *Store {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -90,14 +88,14 @@ type Change struct {
 	Manager string
 }
 
-// Revision is that of the last change. It is never 0.
+// Revision returns the revision of the last change. It is never 0.
 func (s *Store) Revision() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.state.revision
 }
 
-// Changes returns what happened after a revision, oldest first.
+// Changes returns the changes after a revision, oldest first.
 func (s *Store) Changes(since int64) []Change {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

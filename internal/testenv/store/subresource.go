@@ -48,7 +48,9 @@ func (c *subresourceClient) Create(
 	if err != nil {
 		return err
 	}
-	name(subresource, obj)
+	if subresource.GetName() == "" {
+		subresource.SetName(obj.GetName()) // That is what the client of controller-runtime sets, and no namespace.
+	}
 	return c.client.answer(ctx, Create, obj, subresource, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		return c.client.store.createSubresource(gvk, client.ObjectKeyFromObject(obj), subresource, w)
 	})
@@ -69,7 +71,7 @@ func (c *subresourceClient) Update(
 	body := obj
 	if options.SubResourceBody != nil {
 		body = options.SubResourceBody
-		name(body, obj)
+		nameBody(body, obj)
 	}
 	return c.client.answer(ctx, Update, obj, body, w, func(gvk schema.GroupVersionKind) (*record, error) {
 		if c.name == scaleSubresource {
@@ -96,15 +98,11 @@ func (c *subresourceClient) Apply(
 	ctx context.Context, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 ) error {
 	options := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
-	body := config
-	if options.SubResourceBody != nil {
-		body = options.SubResourceBody
-	}
-	return c.client.apply(ctx, config, body, c.name, &options.ApplyOptions)
+	return c.client.apply(ctx, config, options.SubResourceBody, c.name, &options.ApplyOptions)
 }
 
-// name gives a body the name of the object that it is sent for, if it has none.
-func name(body, obj client.Object) {
+// nameBody gives a body the name of the object that it is sent for, if it has none.
+func nameBody(body, obj client.Object) {
 	if body.GetName() == "" {
 		body.SetName(obj.GetName())
 	}
@@ -185,6 +183,10 @@ func (s *Store) evict(r *resource, live *record, body client.Object, w write) (*
 	return newRecord(policyv1.SchemeGroupVersion.WithKind("Eviction"), eviction), nil
 }
 
+// apiAudience is the audience of an API server by default: its issuer of tokens, see the flags --api-audiences and
+// --service-account-issuer of kube-apiserver. The value is that of clusters that kubeadm sets up.
+const apiAudience = "https://kubernetes.default.svc.cluster.local"
+
 // issueToken returns a token of a ServiceAccount, which nobody accepts.
 func (s *Store) issueToken(live *record, body client.Object) (*record, error) {
 	request := &authenticationv1.TokenRequest{}
@@ -193,8 +195,11 @@ func (s *Store) issueToken(live *record, body client.Object) (*record, error) {
 	}
 	seconds := ptr.Deref(request.Spec.ExpirationSeconds, int64(time.Hour/time.Second))
 	request.Spec.ExpirationSeconds = &seconds
+	if len(request.Spec.Audiences) == 0 {
+		request.Spec.Audiences = []string{apiAudience}
+	}
 	now := s.now()
-	request.CreationTimestamp = now
+	request.Namespace, request.Name, request.CreationTimestamp = live.namespace, live.name, now
 	request.Status = authenticationv1.TokenRequestStatus{
 		Token:               "token-of-" + live.namespace + "-" + live.name,
 		ExpirationTimestamp: metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)),

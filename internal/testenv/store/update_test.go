@@ -130,17 +130,6 @@ func TestKindsWithoutStatus(t *testing.T) {
 	c := newClient(t, configMap("one"))
 	reason(t, c.Status().Update(t.Context(), configMap("one")), metav1.StatusReasonNotFound,
 		"the server could not find the requested resource")
-
-	s := store.New(store.Options{Scheme: newScheme(), WithoutStatus: kinds("App")})
-	give(t, s, app("one"))
-	plain := s.Client(store.ClientOptions{})
-	a := read(t, plain, app("one"))
-	reason(t, plain.Status().Update(t.Context(), a), metav1.StatusReasonNotFound, "could not find")
-	a.Status.Ready = true
-	must(t, plain.Update(t.Context(), a))
-	if !a.Status.Ready || a.Generation != 2 {
-		t.Errorf("answered %+v", a)
-	}
 }
 
 func TestUpdateDryRun(t *testing.T) {

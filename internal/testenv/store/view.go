@@ -34,13 +34,20 @@ func (v *View) HoldAt(kind schema.GroupKind, revision int64) bool {
 	return holds
 }
 
-// Hide leaves objects out, until CatchUp: the cache has not seen them yet.
-func (v *View) Hide(keys ...Key) {
+// Hide leaves objects out, until CatchUp: the cache has not seen them yet. It reports whether it does so with all of
+// them. An object of a kind that was shown already is ignored, unless it is hidden: a cache never goes back.
+func (v *View) Hide(keys ...Key) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	hides := true
 	for _, key := range keys {
+		if _, shown := v.shown[key.Kind]; shown && !v.hidden[key] {
+			hides = false
+			continue
+		}
 		v.hidden[key] = true
 	}
+	return hides
 }
 
 // CatchUp shows everything. It reports whether something was held or hidden.

@@ -91,6 +91,38 @@ func TestHide(t *testing.T) {
 	}
 }
 
+// TestHideWhatWasShown hides objects after their kind was read: what the cache has shown stays.
+func TestHideWhatWasShown(t *testing.T) {
+	t.Parallel()
+	key := func(name string) store.Key { return store.Key{Kind: mapKind, Namespace: "ns", Name: name} }
+	for name, read := range map[string]func(cached client.Client) bool{
+		"get":  func(cached client.Client) bool { return exists(t, cached, configMap("one")) },
+		"list": func(cached client.Client) bool { return slices.Contains(names(t, cached), "one") },
+	} {
+		_, live, cached, view := newCache(t, configMap("one"), configMap("hidden"), app("other-kind"))
+		if !view.Hide(key("hidden")) || !read(cached) {
+			t.Fatalf("%s: the kind is not shown as it should be", name)
+		}
+		if view.Hide(key("one"), key("hidden")) || !read(cached) {
+			t.Errorf("%s: it went back", name)
+		}
+		if exists(t, cached, configMap("hidden")) {
+			t.Errorf("%s: what was hidden is shown before CatchUp", name)
+		}
+		other := store.Key{Kind: appVersion.WithKind("App").GroupKind(), Namespace: "ns", Name: "other-kind"}
+		if !view.Hide(key("hidden"), other) || exists(t, cached, app("other-kind")) {
+			t.Errorf("%s: what was not shown is not hidden", name)
+		}
+		must(t, live.Delete(t.Context(), configMap("one")))
+		if !view.CatchUp() || exists(t, cached, configMap("one")) || !exists(t, cached, configMap("hidden")) {
+			t.Errorf("%s: it did not catch up", name)
+		}
+		if view.Hide(key("hidden")) || !exists(t, cached, configMap("hidden")) {
+			t.Errorf("%s: it went back after CatchUp", name)
+		}
+	}
+}
+
 func TestCachesAnswerAsCaches(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, configMap("one"), configMap("two"))

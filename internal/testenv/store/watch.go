@@ -40,10 +40,8 @@ func (c *Client) Watch(
 	return w, nil
 }
 
-// prepare lets a watcher know what to send.
+// prepare sets what a watcher selects, and where it starts.
 func (c *Client) prepare(w *watcher, options *client.ListOptions) error {
-	live := *c
-	live.options.View = nil
 	s := c.store
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -51,7 +49,7 @@ func (c *Client) prepare(w *watcher, options *client.ListOptions) error {
 	if err != nil {
 		return err
 	}
-	selects, err := live.selector(r, options, nil)
+	selects, err := r.selector(options)
 	if err != nil {
 		return err
 	}
@@ -193,7 +191,7 @@ func (w *watcher) send(ctx context.Context, event watch.Event) bool {
 	}
 }
 
-// event returns what a change is for the client, which is nothing if it does not select the object.
+// event returns the event of a change. Its type is empty if the client does not select the object.
 func (w *watcher) event(c change) watch.Event {
 	was, is := w.selects(c.before), w.selects(c.after)
 	event := watch.Event{}

@@ -44,16 +44,16 @@ func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	return s.add(r, next, w, sent, nil)
+	return s.createRecord(r, next, w, sent, nil)
 }
 
-// add stores a new object of the Go type of its kind. It takes over the object. Sent are the managed fields that came
-// with it, applied those after an apply; nil if it is none. The caller holds the lock.
-func (s *Store) add(
+// createRecord stores a new object of the Go type of its kind. It takes over the object. Sent are the managed fields
+// that came with it, applied those after an apply; nil if it is none. The caller holds the lock.
+func (s *Store) createRecord(
 	r *resource, next client.Object, w write, sent []metav1.ManagedFieldsEntry, applied *fieldmanager.Fields,
 ) (*record, error) {
-	if r.terminating() {
-		return nil, refuseTerminating(r, next.GetName())
+	if r.definition != nil && r.definition.DeletionTimestamp != nil {
+		return nil, apierrors.NewForbidden(r.resource, next.GetName(), errTerminating)
 	}
 	if err := s.checkNamespace(r, next.GetNamespace(), next.GetName()); err != nil {
 		return nil, err
@@ -65,13 +65,13 @@ func (s *Store) add(
 	if s.state.find(Key{r.gvk.GroupKind(), next.GetNamespace(), next.GetName()}) != nil {
 		return nil, apierrors.NewAlreadyExists(r.resource, next.GetName())
 	}
-	after, err := s.newRecord(r, next)
+	fields := applied
+	if applied == nil {
+		fields = r.fields.Updated(nil, next, nil, s.fieldWrite(w, sent))
+	}
+	after, err := s.newStoredRecord(r, next, fields, s.options.ManagedFields || sent != nil || applied != nil)
 	if err != nil {
 		return nil, err
-	}
-	after.fields, after.shown = applied, s.options.ManagedFields || sent != nil || applied != nil
-	if applied == nil {
-		after.fields = r.fields.Updated(nil, next, nil, s.fieldWrite(w, sent))
 	}
 	if w.dryRun {
 		return after, nil
@@ -96,17 +96,17 @@ func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) 
 	if err != nil {
 		return nil, err
 	}
-	if live == nil && (!r.createOnUpdate || w.subresource != "") {
+	if live == nil && (!r.kind.AllowCreateOnUpdate || w.subresource != "") {
 		return nil, apierrors.NewNotFound(r.resource, next.GetName())
 	}
 	if err := checkUID(r, live, next); err != nil {
 		return nil, err
 	}
 	if live != nil {
-		return s.replace(r, live, next, w, sent)
+		return s.updateRecord(r, live, next, w, sent)
 	}
 	next.SetResourceVersion("")
-	return s.add(r, next, w, sent, nil)
+	return s.createRecord(r, next, w, sent, nil)
 }
 
 // writable returns the record that a request names, nil if there is none. It refuses a request to a subresource that
@@ -121,16 +121,16 @@ func (s *Store) writable(r *resource, namespace, name, subresource string) (*rec
 	return s.state.find(Key{r.gvk.GroupKind(), r.namespace(namespace), name}), nil
 }
 
-// replace puts next in the place of live. Next is of the Go type of its kind. It takes over the object. The caller
+// updateRecord puts next in the place of live. Next is of the Go type of its kind. It takes over the object. The caller
 // holds the lock.
-func (s *Store) replace(
+func (s *Store) updateRecord(
 	r *resource, live *record, next client.Object, w write, sent []metav1.ManagedFieldsEntry,
 ) (*record, error) {
-	before, err := live.in(form{r.goType, r.gvk.GroupVersion()})
+	before, err := live.as(form{r.goType, r.gvk.GroupVersion()})
 	if err != nil {
 		return nil, err
 	}
-	v, err := decideUpdate(r, before, next, w.part())
+	v, err := live.decideUpdate(r, before, next, w.part())
 	if err != nil {
 		return nil, err
 	}
@@ -141,29 +141,38 @@ func (s *Store) replace(
 	if v == unchanged && fields.SameOwners(live.fields) {
 		return live, nil
 	}
-	return s.succeed(r, live, next, v, fields, sent != nil, w)
-}
-
-// succeed makes a decision about an update true. The caller holds the lock.
-func (s *Store) succeed(
-	r *resource, live *record, next client.Object, v verdict, fields *fieldmanager.Fields, shown bool, w write,
-) (*record, error) {
-	after, err := s.newRecord(r, next)
+	after, err := s.newStoredRecord(r, next, fields, sent != nil || live.showFields)
 	if err != nil {
 		return nil, err
 	}
-	after.fields, after.shown = fields, shown || live.shown
-	switch {
-	case w.dryRun:
-		return after, nil
-	case v == removed:
-		return after, s.commit(live, nil, w.manager)
-	}
-	return after, s.commit(live, after, w.manager)
+	return after, s.commitUpdate(live, after, v, w)
 }
 
-// newRecord returns the record of an object in the form in which its kind is stored.
-func (s *Store) newRecord(r *resource, obj client.Object) (*record, error) {
+// decideUpdate is [decideUpdate] for an object of the record. With any update is written what is not stored as it is
+// read.
+func (r *record) decideUpdate(served *resource, before, next client.Object, subresource string) (verdict, error) {
+	v, err := decideUpdate(served, before, next, subresource)
+	if err == nil && v == unchanged && r.outdated != nil {
+		v = stored
+	}
+	return v, err
+}
+
+// commitUpdate commits what was decided about an update, unless it is a dry run. The caller holds the lock.
+func (s *Store) commitUpdate(live, after *record, v verdict, w write) error {
+	switch {
+	case w.dryRun:
+		return nil
+	case v == removed:
+		after = nil
+	}
+	return s.commit(live, after, w.manager)
+}
+
+// newStoredRecord returns the record of an object in the form in which its kind is stored.
+func (s *Store) newStoredRecord(
+	r *resource, obj client.Object, fields *fieldmanager.Fields, showFields bool,
+) (*record, error) {
 	if r.gvk != r.stored {
 		target, err := s.resource(r.stored)
 		if err != nil {
@@ -174,12 +183,17 @@ func (s *Store) newRecord(r *resource, obj client.Object) (*record, error) {
 			return nil, err
 		}
 	}
-	return newRecord(r.stored, obj), nil
+	stored := newRecord(r.stored, obj)
+	stored.fields, stored.showFields = fields, showFields
+	return stored, nil
 }
 
 // commit replaces a record by another; one of them may be nil. The caller holds the lock.
 func (s *Store) commit(before, after *record, manager string) error {
 	if isDefinition(before) || isDefinition(after) {
+		if d := after.definition(); d != nil {
+			s.acceptNames(d)
+		}
 		if err := s.define(before, after); err != nil {
 			return err
 		}
@@ -204,6 +218,3 @@ func (s *Store) fieldWrite(w write, sent []metav1.ManagedFieldsEntry) fieldmanag
 	}
 	return fieldmanager.Write{Manager: w.manager, Subresource: w.subresource, Time: s.options.Now(), Sent: sent}
 }
-
-// isDefinition reports whether a record is a definition.
-func isDefinition(r *record) bool { return r != nil && r.gvk.GroupKind() == definitionKind }

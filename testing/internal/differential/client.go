@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,24 +109,29 @@ func (t *tee) make(c call) error {
 	return inMemory
 }
 
-func (t *tee) callOf(
-	verb store.Verb, obj runtime.Object, namespace, name, subresource string, dryRun []string,
-) store.Call {
-	call := store.Call{
-		Verb: verb, Namespace: namespace, Name: name, Subresource: subresource, DryRun: len(dryRun) > 0,
+// callOf returns a call about an object.
+func (t *tee) callOf(verb store.Verb, obj client.Object, dryRun []string) store.Call {
+	name := obj.GetName()
+	if name == "" && obj.GetGenerateName() != "" {
+		name = obj.GetGenerateName() + "*"
 	}
-	if kind, err := t.GroupVersionKindFor(obj); err == nil {
-		kind.Kind = strings.TrimSuffix(kind.Kind, "List")
-		call.Kind = kind
+	return store.Call{
+		Verb: verb, Kind: t.kindOf(obj), Namespace: obj.GetNamespace(), Name: name, DryRun: len(dryRun) > 0,
 	}
-	return call
+}
+
+// kindOf returns the kind of an object, or of the items of a list; it is empty if it is not known.
+func (t *tee) kindOf(obj runtime.Object) schema.GroupVersionKind {
+	kind, _ := t.GroupVersionKindFor(obj) // The call itself returns the error.
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	return kind
 }
 
 // Get implements [client.Client].
 func (t *tee) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	other := copyOf(obj)
 	return t.make(call{
-		Call:     t.callOf(store.Get, obj, key.Namespace, key.Name, "", nil),
+		Call:     store.Call{Verb: store.Get, Kind: t.kindOf(obj), Namespace: key.Namespace, Name: key.Name},
 		memory:   func() error { return t.WithWatch.Get(ctx, key, obj, opts...) },
 		server:   func() error { return t.server.Get(ctx, key, other, opts...) },
 		inMemory: obj, onServer: other,
@@ -136,12 +142,8 @@ func (t *tee) Get(ctx context.Context, key client.ObjectKey, obj client.Object, 
 func (t *tee) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	other := copyOf(obj)
 	options := (&client.CreateOptions{}).ApplyOptions(opts)
-	name := obj.GetName()
-	if name == "" && obj.GetGenerateName() != "" {
-		name = obj.GetGenerateName() + "*"
-	}
 	return t.make(call{
-		Call:   t.callOf(store.Create, obj, obj.GetNamespace(), name, "", options.DryRun),
+		Call:   t.callOf(store.Create, obj, options.DryRun),
 		memory: func() error { return t.WithWatch.Create(ctx, obj, opts...) },
 		server: func() error {
 			if other.GetName() == "" {
@@ -158,7 +160,7 @@ func (t *tee) Update(ctx context.Context, obj client.Object, opts ...client.Upda
 	other := copyOf(obj)
 	options := (&client.UpdateOptions{}).ApplyOptions(opts)
 	return t.make(call{
-		Call:     t.callOf(store.Update, obj, obj.GetNamespace(), obj.GetName(), "", options.DryRun),
+		Call:     t.callOf(store.Update, obj, options.DryRun),
 		memory:   func() error { return t.WithWatch.Update(ctx, obj, opts...) },
 		server:   func() error { return t.server.Update(ctx, other, opts...) },
 		inMemory: obj, onServer: other, writes: true,
@@ -175,7 +177,7 @@ func (t *tee) Patch(ctx context.Context, obj client.Object, patch client.Patch, 
 	other := copyOf(obj)
 	options := (&client.PatchOptions{}).ApplyOptions(opts)
 	return t.make(call{
-		Call:     t.callOf(store.Patch, obj, obj.GetNamespace(), obj.GetName(), "", options.DryRun),
+		Call:     t.callOf(store.Patch, obj, options.DryRun),
 		memory:   func() error { return t.WithWatch.Patch(ctx, obj, patch, opts...) },
 		server:   func() error { return t.server.Patch(ctx, other, patch, opts...) },
 		inMemory: obj, onServer: other, writes: true,
@@ -199,9 +201,11 @@ func (t *tee) apply(
 	if err != nil {
 		return err
 	}
+	applies := t.callOf(store.Apply, other, dryRun)
+	applies.Subresource = subresource
 	answer := &unstructured.Unstructured{}
 	return t.make(call{
-		Call: t.callOf(store.Apply, other, other.GetNamespace(), other.GetName(), subresource, dryRun),
+		Call: applies,
 		memory: func() error {
 			if err := memory(obj); err != nil {
 				return err
@@ -235,7 +239,7 @@ func (t *tee) Delete(ctx context.Context, obj client.Object, opts ...client.Dele
 	other := copyOf(obj)
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
 	return t.make(call{
-		Call:   t.callOf(store.Delete, obj, obj.GetNamespace(), obj.GetName(), "", options.DryRun),
+		Call:   t.callOf(store.Delete, obj, options.DryRun),
 		memory: func() error { return t.WithWatch.Delete(ctx, obj, opts...) },
 		server: func() error { return t.server.Delete(ctx, other, opts...) },
 	})
@@ -246,7 +250,10 @@ func (t *tee) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client
 	other := copyOf(obj)
 	options := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
 	return t.make(call{
-		Call:   t.callOf(store.DeleteCollection, obj, options.Namespace, "", "", options.DryRun),
+		Call: store.Call{
+			Verb: store.DeleteCollection, Kind: t.kindOf(obj), Namespace: options.Namespace,
+			DryRun: len(options.DryRun) > 0,
+		},
 		memory: func() error { return t.WithWatch.DeleteAllOf(ctx, obj, opts...) },
 		server: func() error { return t.server.DeleteAllOf(ctx, other, opts...) },
 	})

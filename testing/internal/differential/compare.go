@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/testenv/jsondiff"
 	"github.com/espalier-dev/espalier/internal/testenv/store"
 )
 
@@ -35,6 +36,9 @@ func (c *Comparison) compare(of call, inMemory, onServer error) {
 	memory, server := contentOf(of.inMemory), contentOf(of.onServer)
 	if memory == nil || server == nil {
 		return
+	}
+	if of.Subresource == "token" {
+		ignoreToken(memory, server)
 	}
 	if items, ok := memory["items"].([]any); ok {
 		others, _ := server["items"].([]any)
@@ -140,6 +144,19 @@ func (c *Comparison) compareItems(memory, server []any) string {
 	return ""
 }
 
+// ignoreToken removes from two answers about a token what each API server decides for itself: the token, until when it
+// is valid, and for whom. It stays if only one has it.
+func ignoreToken(memory, server map[string]any) {
+	for _, path := range [][]string{{"spec", "audiences"}, {"status", "token"}, {"status", "expirationTimestamp"}} {
+		_, inMemory, _ := unstructured.NestedFieldNoCopy(memory, path...)
+		_, onServer, _ := unstructured.NestedFieldNoCopy(server, path...)
+		if inMemory && onServer {
+			unstructured.RemoveNestedField(memory, path...)
+			unstructured.RemoveNestedField(server, path...)
+		}
+	}
+}
+
 func namesOf(items []any) []string {
 	names := make([]string, len(items))
 	for i, item := range items {
@@ -167,61 +184,33 @@ func compareContent(memory, server map[string]any) string {
 			delete(metadata, name)
 		}
 	}
-	d := differences{}
-	d.values("", memory, server)
+	var onServer, inMemory, other []string
+	for _, d := range jsondiff.Diff(memory, server) {
+		switch {
+		case isEmpty(d.Got) && isEmpty(d.Want):
+		case isEmpty(d.Got):
+			onServer = append(onServer, d.Path)
+		case isEmpty(d.Want):
+			inMemory = append(inMemory, d.Path)
+		default:
+			other = append(other,
+				fmt.Sprintf("%s %s, memory %s", d.Path, jsondiff.Short(d.Want), jsondiff.Short(d.Got)))
+		}
+	}
 	var parts []string
-	for _, kind := range []struct{ format, paths string }{
-		{"the server sets %s, memory does not", strings.Join(d.onServer, ", ")},
-		{"memory has %s, the server does not", strings.Join(d.inMemory, ", ")},
-		{"the server has %s", strings.Join(d.other, ", ")},
+	for _, kind := range []struct {
+		format string
+		paths  []string
+	}{
+		{"the server sets %s, memory does not", onServer},
+		{"memory has %s, the server does not", inMemory},
+		{"the server has %s", other},
 	} {
-		if kind.paths != "" {
-			parts = append(parts, fmt.Sprintf(kind.format, kind.paths))
+		if len(kind.paths) > 0 {
+			parts = append(parts, fmt.Sprintf(kind.format, strings.Join(kind.paths, ", ")))
 		}
 	}
 	return strings.Join(parts, "; ")
-}
-
-// differences are paths of fields.
-type differences struct{ onServer, inMemory, other []string }
-
-func (d *differences) values(path string, memory, server any) {
-	switch memory := memory.(type) {
-	case map[string]any:
-		if server, ok := server.(map[string]any); ok {
-			d.maps(path, memory, server)
-			return
-		}
-	case []any:
-		if server, ok := server.([]any); ok && len(memory) == len(server) {
-			for i := range memory {
-				d.values(fmt.Sprintf("%s[%d]", path, i), memory[i], server[i])
-			}
-			return
-		}
-	}
-	switch {
-	case reflect.DeepEqual(memory, server), isEmpty(memory) && isEmpty(server):
-	case isEmpty(memory):
-		d.onServer = append(d.onServer, path)
-	case isEmpty(server):
-		d.inMemory = append(d.inMemory, path)
-	default:
-		d.other = append(d.other, fmt.Sprintf("%s %s, memory %s", path, short(server), short(memory)))
-	}
-}
-
-func (d *differences) maps(path string, memory, server map[string]any) {
-	names := map[string]bool{}
-	for name := range memory {
-		names[name] = true
-	}
-	for name := range server {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		d.values(strings.TrimPrefix(path+"."+name, "."), memory[name], server[name])
-	}
 }
 
 // isEmpty reports whether a value says nothing. Go types have such values where JSON has none.
@@ -234,18 +223,6 @@ func isEmpty(value any) bool {
 		return v.Len() == 0
 	}
 	return v.IsZero()
-}
-
-func short(value any) string {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprint(value)
-	}
-	const most = 80
-	if runes := []rune(string(raw)); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return string(raw)
 }
 
 // contentOf returns a copy of the JSON of an object or a list, nil if it has none.

@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,10 +31,12 @@ var plane controlplanetest.Shared
 func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
 
 // compared returns a client of both servers. Wrong makes memory answer in another way than it does.
-func compared(t *testing.T, wrong interceptor.Funcs) (client.Client, *differential.Comparison) {
+func compared(
+	t *testing.T, wrong interceptor.Funcs, given ...client.Object,
+) (client.Client, *differential.Comparison) {
 	t.Helper()
 	memory := store.New(store.Options{Scheme: clientgoscheme.Scheme})
-	if err := memory.Give(settings()); err != nil {
+	if err := memory.Give(append(given, settings())...); err != nil {
 		t.Fatal(err)
 	}
 	behind, err := client.NewWithWatch(plane.Config(t), client.Options{Scheme: clientgoscheme.Scheme})
@@ -263,6 +269,75 @@ func TestTheFirstDifferenceIsNamed(t *testing.T) {
 			}
 			if rule := first.Rule(); strings.Contains(rule, "ns/settings:") || !strings.Contains(rule, first.Text) {
 				t.Errorf("the rule is %q", rule)
+			}
+		})
+	}
+}
+
+// What subresources answer is alike, and so are UIDs that an API server writes into other fields.
+func TestSubresourcesAreAlike(t *testing.T) {
+	t.Parallel()
+	containers := []corev1.Container{{Name: "main", Image: "main:1"}}
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name} }
+	deployment, job, account := web(), &batchv1.Job{ObjectMeta: meta("job")}, &corev1.ServiceAccount{ObjectMeta: meta("a")}
+	job.Spec.Template.Spec = corev1.PodSpec{Containers: containers, RestartPolicy: corev1.RestartPolicyNever}
+	service := &corev1.Service{ObjectMeta: meta("service"), Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}},
+	}}
+	pod := &corev1.Pod{ObjectMeta: meta("pod"), Spec: corev1.PodSpec{Containers: containers}}
+	for name, test := range map[string]struct {
+		given client.Object
+		call  func(ctx context.Context, c client.Client) error
+	}{
+		"scale": {given: deployment, call: func(ctx context.Context, c client.Client) error {
+			scale := &autoscalingv1.Scale{}
+			if err := c.SubResource("scale").Get(ctx, deployment, scale); err != nil {
+				return err
+			}
+			scale.Spec.Replicas = 2
+			return c.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(scale))
+		}},
+		"UID of a Job in its labels": {call: func(ctx context.Context, c client.Client) error {
+			if err := c.Create(ctx, job); err != nil {
+				return err
+			}
+			if label := job.Spec.Template.Labels[batchv1.ControllerUidLabel]; label != string(job.UID) {
+				t.Errorf("the label is %q, the UID %q", label, job.UID)
+			}
+			return c.Get(ctx, client.ObjectKeyFromObject(job), job)
+		}},
+		"ingress of a Service": {given: service, call: func(ctx context.Context, c client.Client) error {
+			s := &corev1.Service{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(service), s); err != nil {
+				return err
+			}
+			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.1.2.3"}, {Hostname: "a.example.com"}}
+			return c.Status().Update(ctx, s)
+		}},
+		"token": {given: account, call: func(ctx context.Context, c client.Client) error {
+			return c.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
+		}},
+		"eviction": {given: pod, call: func(ctx context.Context, c client.Client) error {
+			eviction := &policyv1.Eviction{}
+			err := c.SubResource("eviction").Create(ctx, pod, eviction)
+			if eviction.Name != pod.Name || eviction.Namespace != "" {
+				t.Errorf("the eviction is that of %s", client.ObjectKeyFromObject(eviction))
+			}
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var given []client.Object
+			if test.given != nil {
+				given = append(given, test.given)
+			}
+			c, comparison := compared(t, interceptor.Funcs{}, given...)
+			if err := test.call(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			if first, ok := comparison.First(); ok {
+				t.Errorf("differs: %s", first)
 			}
 		})
 	}

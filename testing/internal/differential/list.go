@@ -14,7 +14,7 @@ func (t *tee) List(ctx context.Context, list client.ObjectList, opts ...client.L
 	other := list.DeepCopyObject().(client.ObjectList)
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	return t.make(call{
-		Call:     t.callOf(store.List, list, options.Namespace, "", "", nil),
+		Call:     store.Call{Verb: store.List, Kind: t.kindOf(list), Namespace: options.Namespace},
 		memory:   func() error { return t.WithWatch.List(ctx, list, opts...) },
 		server:   func() error { return t.page(ctx, list.GetContinue(), other, options) },
 		inMemory: list, onServer: other,

@@ -28,7 +28,9 @@ type subresource struct {
 }
 
 func (r *subresource) call(verb store.Verb, obj client.Object, dryRun []string) store.Call {
-	return r.tee.callOf(verb, obj, obj.GetNamespace(), obj.GetName(), r.name, dryRun)
+	call := r.tee.callOf(verb, obj, dryRun)
+	call.Subresource = r.name
+	return call
 }
 
 // Get implements [client.SubResourceReader].

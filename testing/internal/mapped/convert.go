@@ -67,13 +67,19 @@ func (s *Server) body(obj client.Object) (*unstructured.Unstructured, target, er
 	if err != nil {
 		return nil, t, err
 	}
-	u, err := toUnstructured(obj, t.kind)
+	u, err := t.body(obj, t.kind)
+	return u, t, err
+}
+
+// body returns an object of a kind as it is sent in a call about t.
+func (t target) body(obj client.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	u, err := toUnstructured(obj, kind)
 	if err != nil {
-		return nil, t, err
+		return nil, err
 	}
-	s.dropTimes(u)
+	t.server.dropTimes(u)
 	t.toServer(nil, u.Object)
-	return u, t, nil
+	return u, nil
 }
 
 // dropTimes removes the times that an object is shown with, which are others on the API server. It fills them in.
@@ -107,11 +113,11 @@ func toUnstructured(obj runtime.Object, kind schema.GroupVersionKind) (*unstruct
 
 // answer makes obj what the API server has answered.
 func (s *Server) answer(t target, u *unstructured.Unstructured, obj client.Object) error {
-	uid := string(u.GetUID())
-	s.fromServer(u.Object)
 	key := t.key
-	key.Namespace, key.Name = u.GetNamespace(), u.GetName()
-	s.identify(key, uid, u.Object)
+	key.Namespace, key.Name = s.text(u.GetNamespace()), s.text(u.GetName())
+	id := s.identityOf(key, u)
+	s.fromServer(u.Object)
+	s.identify(key, id, u)
 	return fill(obj, u.Object)
 }
 

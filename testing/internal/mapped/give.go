@@ -29,25 +29,23 @@ type given struct {
 // have a UID of its own and a resource version. Namespaces must be given too. The error names the object.
 func (s *Server) Give(ctx context.Context, objs ...client.Object) error {
 	all := make([]*given, 0, len(objs))
-	byUID := map[types.UID]client.Object{}
+	byUID := map[types.UID]*given{}
 	for _, obj := range objs {
-		if other, ok := byUID[obj.GetUID()]; ok {
-			return fmt.Errorf("cannot give %T %q and %T %q: both have the UID %q",
-				other, other.GetName(), obj, obj.GetName(), obj.GetUID())
-		}
-		byUID[obj.GetUID()] = obj
 		g, err := s.newGiven(obj)
 		if err != nil {
-			return fmt.Errorf("cannot give %T %q: %w", obj, obj.GetName(), err)
+			return err
 		}
+		if other, ok := byUID[obj.GetUID()]; ok {
+			return fmt.Errorf("cannot give %s and %s: both have the UID %q", other.key, g.key, obj.GetUID())
+		}
+		byUID[obj.GetUID()] = g
 		all = append(all, g)
 	}
 	all = inOrder(all)
 	for _, step := range []func(context.Context, *given) error{s.make, s.finish} {
 		for _, g := range all {
 			if err := step(ctx, g); err != nil {
-				key := client.ObjectKeyFromObject(g.wanted)
-				return fmt.Errorf("cannot give %s %s: %w", g.kind.Kind, key, s.error(err))
+				return fmt.Errorf("cannot give %s: %w", g.key, s.error(err))
 			}
 		}
 	}
@@ -57,18 +55,18 @@ func (s *Server) Give(ctx context.Context, objs ...client.Object) error {
 func (s *Server) newGiven(obj client.Object) (*given, error) {
 	t, err := s.targetOf(obj)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot give %T %q: %w", obj, obj.GetName(), err)
 	}
 	if _, err := s.inner.RESTMapper().RESTMapping(t.kind.GroupKind(), t.kind.Version); err != nil {
 		if meta.IsNoMatchError(err) && s.options.Missing != "" {
-			return nil, fmt.Errorf("the server does not serve %s of %s: %s",
-				t.kind.Kind, t.kind.GroupVersion(), s.options.Missing)
+			return nil, fmt.Errorf("cannot give %s: the server does not serve %s of %s: %s",
+				t.key, t.kind.Kind, t.kind.GroupVersion(), s.options.Missing)
 		}
-		return nil, err
+		return nil, fmt.Errorf("cannot give %s: %w", t.key, err)
 	}
 	wanted, err := toUnstructured(obj, t.kind)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot give %s: %w", t.key, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,10 +23,28 @@ type identity struct {
 	given, completed map[string]any
 }
 
+// identityOf returns what the row knows the object of an answer by; nil if the answer is no object. Its UID is known
+// from then on, so that texts of the answer that have it are mapped.
+func (s *Server) identityOf(key store.Key, answer *unstructured.Unstructured) *identity {
+	uid := string(answer.GetUID())
+	if uid == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.objects[uid]
+	if !ok {
+		id = s.newIdentity(key, answer.GetGeneration())
+		s.objects[uid] = id
+		s.pairUIDs(id.uid, uid)
+	}
+	return id
+}
+
 // identify gives an answer of the API server the metadata that the row knows, and hides what the API server has
-// completed in a given object. The answer has the names of the row already; uid is what the API server assigned.
-func (s *Server) identify(key store.Key, uid string, answer map[string]any) {
-	metadata, ok := answer["metadata"].(map[string]any)
+// completed in a given object. The answer has the names of the row already.
+func (s *Server) identify(key store.Key, id *identity, answer *unstructured.Unstructured) {
+	metadata, ok := answer.Object["metadata"].(map[string]any)
 	if !ok {
 		return
 	}
@@ -35,14 +53,8 @@ func (s *Server) identify(key store.Key, uid string, answer map[string]any) {
 	if version, ok := metadata["resourceVersion"].(string); ok {
 		metadata["resourceVersion"] = s.rowVersion(key, version)
 	}
-	if uid == "" {
+	if id == nil {
 		return
-	}
-	id, ok := s.objects[uid]
-	if !ok {
-		id = s.newIdentity(key, metadata)
-		s.objects[uid] = id
-		s.pairUIDs(id.uid, uid)
 	}
 	metadata["uid"] = id.uid
 	metadata["creationTimestamp"] = id.created
@@ -54,19 +66,18 @@ func (s *Server) identify(key store.Key, uid string, answer map[string]any) {
 	}
 	if generation, ok := metadata["generation"].(int64); ok {
 		metadata["generation"] = id.generation + generation - id.first
-	} else if id.generation != 0 {
-		metadata["generation"] = id.generation
+	} else if id.generation != 0 && answer.GroupVersionKind().GroupKind() == key.Kind {
+		metadata["generation"] = id.generation // A subresource of another kind, such as Scale, has none.
 	}
-	hide(answer, id.completed, id.given)
+	hide(answer.Object, id.completed, id.given)
 }
 
 // newIdentity is that of an object that the row has made. Its UID is the one that it has in memory.
-func (s *Server) newIdentity(key store.Key, metadata map[string]any) *identity {
-	id := &identity{uid: string(store.UID(key, s.made[key])), created: s.now()}
-	s.made[key]++
-	if generation, ok := metadata["generation"].(int64); ok {
-		id.generation, id.first = generation, generation
+func (s *Server) newIdentity(key store.Key, generation int64) *identity {
+	id := &identity{
+		uid: string(store.UID(key, s.made[key])), created: s.now(), generation: generation, first: generation,
 	}
+	s.made[key]++
 	return id
 }
 

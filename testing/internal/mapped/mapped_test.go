@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -113,6 +115,15 @@ func settings(changes ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 		change(cm)
 	}
 	return cm
+}
+
+func web() *appsv1.Deployment {
+	labels := map[string]string{"app": "web"}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
+	return d
 }
 
 func owner(name, uid string) metav1.OwnerReference {
@@ -247,6 +258,27 @@ func TestWritesAreMapped(t *testing.T) {
 			r.equal("the status", w.Status.Fields, map[string]string{"a": "b"})
 			r.equal("the generation", w.Generation, 7)
 		}},
+		"scale of a version": {call: func(ctx context.Context, r *row) error {
+			d := web()
+			r.must(r.Create(ctx, d))
+			scale := &autoscalingv1.Scale{}
+			r.must(r.SubResource("scale").Get(ctx, d, scale))
+			r.equal("the version", scale.ResourceVersion, d.ResourceVersion)
+			scale.Spec.Replicas = 3
+			return r.SubResource("scale").Update(ctx, d, client.WithSubResourceBody(scale))
+		}, see: func(ctx context.Context, r *row) {
+			d := web()
+			r.must(r.Get(ctx, client.ObjectKeyFromObject(d), d))
+			r.equal("the replicas", *d.Spec.Replicas, 3)
+		}},
+		"scale of an old version": {call: func(ctx context.Context, r *row) error {
+			d := web()
+			r.must(r.Create(ctx, d))
+			scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{ResourceVersion: d.ResourceVersion}}
+			d.Labels = map[string]string{"a": "b"}
+			r.must(r.Update(ctx, d))
+			return r.SubResource("scale").Update(ctx, d, client.WithSubResourceBody(scale))
+		}, want: apierrors.IsConflict},
 		"cluster-scoped": {call: func(ctx context.Context, r *row) error {
 			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "role-"}}
 			err := r.Create(ctx, role)
@@ -370,7 +402,8 @@ func TestAKindThatIsNotServedIsNamed(t *testing.T) {
 func TestTwoObjectsOfOneUIDCannotBeGiven(t *testing.T) {
 	t.Parallel()
 	err := newRow(t).server.Give(t.Context(), settings(), widget(func(w *resources.Widget) { w.UID = "uid-of-settings" }))
-	if err == nil || !strings.Contains(err.Error(), `both have the UID "uid-of-settings"`) {
+	if err == nil || !strings.Contains(err.Error(), `cannot give ConfigMap ns/settings and Widget ns/gadget: `+
+		`both have the UID "uid-of-settings"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -94,6 +94,3 @@ func (s *Server) CatchUp() bool {
 	s.hidden = sets.New[store.Key]()
 	return some
 }
-
-// Suffix ends the names of what the row has on the API server.
-func (s *Server) Suffix() string { return s.suffix }

@@ -3,6 +3,7 @@ package mapped
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,19 +42,30 @@ func (r *subresource) Create(
 	if err != nil {
 		return err
 	}
-	return r.client.write(t, body, u, func() error { return r.inner.Create(ctx, t.on, u, opts...) })
+	if body.GetName() == "" {
+		body.SetName(obj.GetName()) // That is what the client of controller-runtime sets.
+	}
+	if err := r.inner.Create(ctx, t.on, u, opts...); err != nil {
+		return r.client.server.error(err)
+	}
+	if u.Object["status"] == metav1.StatusSuccess {
+		return nil // A Status is no object. The client has set the kind of the body on it.
+	}
+	return r.client.server.answer(t, u, body)
 }
 
-// bodies returns what a call is about, and the body that goes with it, whose name may be missing.
+// bodies returns what a call is about, and the body that goes with it, whose name may be missing. The name, UID and
+// version of the body are those of what the call is about, whatever the kind of the body is.
 func (r *subresource) bodies(obj, body client.Object) (target, *unstructured.Unstructured, error) {
 	t, err := r.client.server.targetOf(obj)
 	if err != nil {
 		return t, nil, err
 	}
-	u, of, err := r.client.server.body(body)
-	if err == nil && t.suffixed && of.key.Name != "" {
-		u.SetName(r.client.server.toName(of.key.Name))
+	kind, err := r.client.GroupVersionKindFor(body)
+	if err != nil {
+		return t, nil, err
 	}
+	u, err := t.body(body, kind)
 	return t, u, err
 }
 

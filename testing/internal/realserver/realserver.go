@@ -47,10 +47,12 @@ var server struct {
 	// keep says that rows leave behind what they made.
 	keep    bool
 	clients map[*runtime.Scheme]client.WithWatch
-	// rows counts the rows that were compared, and differing those of them that differ.
+	// rows counts the rows that ran on the server, and differing those of them that differ from memory.
 	rows, differing int
 	// differences count the rows that have a difference.
 	differences map[string]int
+	// inMemory counts the rows that ran in memory alone, by the reason.
+	inMemory map[string]int
 }
 
 // Use makes a server the one on which rows run. Keep says that it is thrown away afterwards, so that rows need not
@@ -60,7 +62,8 @@ func Use(config *rest.Config, keep bool) {
 	defer server.mu.Unlock()
 	server.config, server.keep = config, keep
 	server.clients = map[*runtime.Scheme]client.WithWatch{}
-	server.rows, server.differing, server.differences = 0, 0, map[string]int{}
+	server.rows, server.differing = 0, 0
+	server.differences, server.inMemory = map[string]int{}, map[string]int{}
 }
 
 // Client returns a client of the server, which all rows with the scheme share, and whether rows leave behind what they
@@ -85,31 +88,47 @@ func Client(scheme *runtime.Scheme) (c client.WithWatch, keep bool, err error) {
 	return c, server.keep, nil
 }
 
-// Compared notes, for the end, that a row ran in memory and on the server, and what was different.
-func Compared(differences ...string) {
+// RowRuns notes, for the summary, that a row runs on the server, or in memory alone if there is a reason for that.
+func RowRuns(inMemory string) {
 	server.mu.Lock()
 	defer server.mu.Unlock()
-	if server.differences == nil {
-		return
+	switch {
+	case server.config == nil:
+	case inMemory == "":
+		server.rows++
+	default:
+		server.inMemory[inMemory]++
 	}
-	server.rows++
-	if len(differences) > 0 {
-		server.differing++
-	}
+}
+
+// RowDiffers notes, for the summary, what was different in a row that ran in memory and on the server.
+func RowDiffers(differences ...string) {
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	server.differing++
 	for _, difference := range slices.Compact(slices.Sorted(slices.Values(differences))) {
 		server.differences[difference]++
 	}
 }
 
-// Summary prints how many rows ran on the server, and each difference with the number of rows that have it.
+// Summary prints how many rows ran on the server, each difference with the number of rows that have it, and each reason
+// for which rows ran in memory alone, with their number.
 func Summary(out io.Writer) {
 	server.mu.Lock()
 	defer server.mu.Unlock()
-	if !Differential() || server.config == nil {
+	switch {
+	case server.config == nil:
 		return
+	case Differential():
+		fmt.Fprintf(out, "%d rows ran in memory and on the server, and %d of them differ\n",
+			server.rows, server.differing)
+	default:
+		fmt.Fprintf(out, "%d rows ran on the server\n", server.rows)
 	}
-	fmt.Fprintf(out, "%d rows ran in memory and on the server, and %d of them differ\n", server.rows, server.differing)
 	for _, difference := range slices.Sorted(maps.Keys(server.differences)) {
 		fmt.Fprintf(out, "%4d  %s\n", server.differences[difference], difference)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(server.inMemory)) {
+		fmt.Fprintf(out, "%4d  in memory alone: %s\n", server.inMemory[reason], reason)
 	}
 }

@@ -20,6 +20,8 @@ type File struct {
 	content []byte
 	set     *token.FileSet
 	syntax  *ast.File
+	// declaredElsewhere returns what the other files of the package declare.
+	declaredElsewhere func() map[string]bool
 
 	// mu guards the fields below.
 	mu    sync.Mutex
@@ -50,6 +52,7 @@ func Read(path string) (*File, error) {
 	if f.syntax, err = parser.ParseFile(f.set, path, content, parser.ParseComments); err != nil {
 		return nil, err
 	}
+	f.declaredElsewhere = sync.OnceValue(func() map[string]bool { return siblingsOf(path, f.syntax.Name.Name) })
 	file, _ := files.LoadOrStore(path, f)
 	return file.(*File), nil
 }
@@ -69,29 +72,6 @@ func (f *File) Imports() map[string]string {
 		if spec.Name != nil {
 			names[path] = spec.Name.Name
 		}
-	}
-	return names
-}
-
-// Identifiers returns all identifiers of the file that are not import names or parts of a selector.
-func (f *File) Identifiers() []string {
-	seen := map[string]bool{}
-	ast.Inspect(f.syntax, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.ImportSpec:
-			return false
-		case *ast.SelectorExpr:
-			if _, qualifier := n.X.(*ast.Ident); qualifier {
-				return false
-			}
-		case *ast.Ident:
-			seen[n.Name] = true
-		}
-		return true
-	})
-	names := make([]string, 0, len(seen))
-	for name := range seen {
-		names = append(names, name)
 	}
 	return names
 }

@@ -5,6 +5,7 @@ import (
 	"go/format"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,5 +167,33 @@ func TestSetAgain(t *testing.T) {
 	}
 	if _, err := row.In("More", "a"); err == nil {
 		t.Error("want an error about a nested row that is not there")
+	}
+}
+
+// An import of a file must not have a name that any file of its package declares.
+func TestIdentifiers(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"a_test.go": "package a\n\nimport given \"example.com/given\"\n\nvar local = given.One\n",
+		"a.go": "package a\n\nimport \"fmt\"\n\ntype kind struct{ field int }\n\n" +
+			"func (k kind) method(parameter int) { fmt.Println(k, parameter) }\n\nfunc function() { inner := 1; _ = inner }\n",
+		"b_linux.go":      "package a\n\nconst one, two = 1, 2\n\nvar three int\n",
+		"outside_test.go": "package a_test\n\nvar outside int\n",
+		"broken.go":       "package a\n\nvar before int\n\nfunc",
+		"a.txt":           "package a\n\nvar text int\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := source.Read(filepath.Join(dir, "a_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := slices.DeleteFunc(file.Identifiers(), func(name string) bool { return name == "a" || name == "_" })
+	slices.Sort(got)
+	want := []string{"before", "function", "kind", "local", "one", "three", "two"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("differs (-want, +got):\n%s", diff)
 	}
 }

@@ -104,6 +104,12 @@ func TestNodes(t *testing.T) {
 			Externals:      []rtesting.External{external},
 			ExpectResource: app.With(func(a *App) { a.Status.Bucket = "bucket-0" }).Object(),
 		},
+		"ignored status code": {
+			Metadata:       map[string]any{"bug": "ignored status code"},
+			Resource:       app.Object(),
+			Externals:      []rtesting.External{external},
+			ExpectResource: app.With(func(a *App) { a.Status.Bucket = "app" }).Object(),
+		},
 		"swallowed error": {
 			Metadata:      map[string]any{"bug": "swallowed error"},
 			Resource:      app.Object(),

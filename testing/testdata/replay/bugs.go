@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -157,18 +158,16 @@ var bugs = map[string]sync{
 		if mended {
 			key = app.Namespace + "-" + app.Name
 		}
-		body := strings.NewReader(key)
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://cloud/buckets", body)
-		if err != nil {
-			return err
+		id, err := makeBucket(ctx, key, true)
+		app.Status.Bucket = id
+		return err
+	},
+	"ignored status code": func(ctx context.Context, _ reconcilers.Config, app *App, _ int) error {
+		if app.Status.Bucket != "" {
+			return nil
 		}
-		response, err := cloudClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		id, err := io.ReadAll(response.Body)
-		app.Status.Bucket = string(id)
+		id, err := makeBucket(ctx, app.Name, mended)
+		app.Status.Bucket = id
 		return err
 	},
 	"swallowed error": func(ctx context.Context, c reconcilers.Config, app *App, _ int) error {
@@ -236,4 +235,22 @@ var bugs = map[string]sync{
 		one.Data = map[string]string{"app": app.Name}
 		return c.Update(ctx, one)
 	},
+}
+
+// makeBucket returns the id of a new bucket. It returns an error if the cloud says that there is none, if checked.
+func makeBucket(ctx context.Context, key string, checked bool) (id string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://cloud/buckets", strings.NewReader(key))
+	if err != nil {
+		return "", err
+	}
+	response, err := cloudClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if checked && response.StatusCode != http.StatusOK {
+		return "", errors.Join(err, errors.New(response.Status))
+	}
+	return string(text), err
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"example.com/shop"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,6 +26,19 @@ func opens(c reconcilers.Config) *reconcilers.ResourceReconciler[*shop.Shop] {
 	}
 }
 
+// founder makes the requested shop.
+type founder struct{ reconcilers.Config }
+
+func (f founder) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	s := &shop.Shop{}
+	err := f.Get(ctx, request.NamespacedName, s)
+	if apierrors.IsNotFound(err) {
+		s.Namespace, s.Name = request.Namespace, request.Name
+		err = f.Create(ctx, s)
+	}
+	return reconcile.Result{}, err
+}
+
 func TestRoot(t *testing.T) {
 	corner := &shop.Shop{}
 	corner.Namespace, corner.Name = "default", "corner"
@@ -36,6 +50,14 @@ func TestRoot(t *testing.T) {
 		},
 	}.Run(t, shop.NewScheme(), func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
 		return opens(c)
+	})
+	rtesting.ReconcilerTests{
+		"the first of its name": {
+			Request:      reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "market"}},
+			GivenObjects: []client.Object{corner},
+		},
+	}.Run(t, shop.NewScheme(), func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+		return founder{c}
 	})
 	rtesting.SetupTests{
 		"watches": {},

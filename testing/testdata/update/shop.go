@@ -55,3 +55,6 @@ func NewScheme() *runtime.Scheme {
 	metav1.AddToGroupVersion(scheme, version)
 	return scheme
 }
+
+// types has the name of a package that literals need.
+var types = []string{"corner"}

@@ -138,6 +138,17 @@ func TestWrites(t *testing.T) {
 				return c.Patch(ctx, settings.DeepCopy(), patch, client.FieldOwner("me"))
 			}),
 		},
+		"patches a condition": {
+			Resource:               shop,
+			StatusSubResourceTypes: []client.Object{&Shop{}},
+			Metadata: does(func(ctx context.Context, c reconcilers.Config, s *Shop) error {
+				s = s.DeepCopyObject().(*Shop)
+				before := s.DeepCopyObject().(*Shop)
+				opened(s)
+				s.Status.Conditions[0].LastTransitionTime = metav1.Unix(time.Now().UnixNano()%1e9, 0)
+				return c.Status().Patch(ctx, s, client.MergeFrom(before))
+			}),
+		},
 		"deletes": {
 			Resource:     shop,
 			GivenObjects: []client.Object{settings},

@@ -1,4 +1,5 @@
-package replay
+// Package jsondiff says which fields differ in two values that were decoded from JSON.
+package jsondiff
 
 import (
 	"encoding/json"
@@ -9,23 +10,27 @@ import (
 	"strings"
 )
 
-// difference is a field that is not as it should be.
-type difference struct {
-	// path is that of the field, such as "status.conditions[Ready].reason" or `data["a.b"]`.
-	path      string
-	got, want any
+// Difference is a field that is not as it should be.
+type Difference struct {
+	// Path is that of the field, such as "status.conditions[Ready].reason" or `data["a.b"]`. Items of a list are
+	// called by their types or names if all have one and they are the same in both lists, and by their index otherwise.
+	// It is empty for the whole value.
+	Path string
+	// Got and Want are the values of the field; [Absent] where it is missing.
+	Got, Want any
 }
 
-func (d difference) String() string {
-	return fmt.Sprintf("%s is %s, not %s", d.path, short(d.got), short(d.want))
+// String returns the difference in one line, such as "data.a is 1, not 2".
+func (d Difference) String() string {
+	return fmt.Sprintf("%s is %s, not %s", d.Path, Short(d.Got), Short(d.Want))
 }
 
-// absent stands for no field.
-type absent struct{}
+// Absent stands for no field.
+type Absent struct{}
 
-// short is a value in one line that is not long.
-func short(value any) string {
-	if value == (any)(absent{}) {
+// Short returns a value as JSON in one line of at most 81 characters.
+func Short(value any) string {
+	if value == (any)(Absent{}) {
 		return "absent"
 	}
 	data, err := json.Marshal(value)
@@ -39,8 +44,10 @@ func short(value any) string {
 	return string(data)
 }
 
-// diff returns what differs in two values that were decoded from JSON, in the order of their paths.
-func diff(path string, got, want any) []difference {
+// Diff returns the fields that differ, in the order of their paths.
+func Diff(got, want any) []Difference { return diff("", got, want) }
+
+func diff(path string, got, want any) []Difference {
 	if reflect.DeepEqual(got, want) {
 		return nil
 	}
@@ -54,26 +61,26 @@ func diff(path string, got, want any) []difference {
 			return diffLists(path, got, want)
 		}
 	}
-	return []difference{{path, got, want}}
+	return []Difference{{path, got, want}}
 }
 
-func diffMaps(path string, got, want map[string]any) []difference {
+func diffMaps(path string, got, want map[string]any) []Difference {
 	keys := maps.Clone(want)
 	maps.Copy(keys, got)
-	var all []difference
+	var all []Difference
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		all = append(all, diff(field(path, key), at(got, key), at(want, key))...)
 	}
 	return all
 }
 
-func diffLists(path string, got, want []any) []difference {
+func diffLists(path string, got, want []any) []Difference {
 	names := itemNames(want)
-	same := slices.Equal(names, itemNames(got))
-	var all []difference
+	named := slices.Equal(names, itemNames(got))
+	var all []Difference
 	for i := range max(len(got), len(want)) {
 		name := fmt.Sprint(i)
-		if same && i < len(names) {
+		if named && i < len(names) {
 			name = names[i]
 		}
 		all = append(all, diff(path+"["+name+"]", item(got, i), item(want, i))...)
@@ -102,14 +109,14 @@ func at(fields map[string]any, key string) any {
 	if value, ok := fields[key]; ok {
 		return value
 	}
-	return absent{}
+	return Absent{}
 }
 
 func item(items []any, i int) any {
 	if i < len(items) {
 		return items[i]
 	}
-	return absent{}
+	return Absent{}
 }
 
 // field is the path of a field.
