@@ -234,17 +234,21 @@ func reconcileSteadily(t *testing.T, op *operator, root reconcile.Reconciler, wi
 		}
 		return nil
 	})
-	op.flushEvents(t, widget)
-	op.requests.Reset()
-	for range 10 {
-		if _, err := root.Reconcile(t.Context(), request); err != nil {
-			t.Fatalf("a steady reconcile failed: %v", err)
+	// A request of the controller itself may be about to record the event of a write that it made before.
+	eventually(t, "steady reconciles make requests", func(ctx context.Context) error {
+		op.flushEvents(t, widget)
+		op.requests.Reset()
+		for range 10 {
+			if _, err := root.Reconcile(ctx, request); err != nil {
+				return fmt.Errorf("a steady reconcile failed: %w", err)
+			}
 		}
-	}
-	op.flushEvents(t, widget)
-	if op.requests.Total() != 1 {
-		t.Errorf("10 steady reconciles made more requests than the one for the test's own event:\n%s", op.requests)
-	}
+		op.flushEvents(t, widget)
+		if op.requests.Total() != 1 {
+			return fmt.Errorf("10 made more than the one for the test's own event:\n%s", op.requests)
+		}
+		return nil
+	})
 	return total
 }
 

@@ -115,7 +115,7 @@ func init() {
 		},
 		"findings until the deadline": {
 			run: faithful(cmCase{Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
-				time.Sleep(500 * time.Millisecond)
+				time.Sleep(time.Second)
 				_ = ensures(ctx, cm, "one")
 				return nil
 			}), ExpectCreates: oneChild}),
