@@ -100,7 +100,8 @@ func (i invariant) fenced(definition *apiextensionsv1.CustomResourceDefinition) 
 
 func (i invariant) isForeign(key store.Key) bool {
 	for _, bystander := range i.bystanders() {
-		if key.Kind.Kind == "ConfigMap" && key.Namespace == bystander.GetNamespace() && key.Name == bystander.GetName() {
+		if key.Kind.Kind == "ConfigMap" && key.Namespace == bystander.GetNamespace() &&
+			key.Name == bystander.GetName() {
 			return true
 		}
 	}

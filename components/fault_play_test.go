@@ -57,7 +57,9 @@ func (r *faultRun) start() (*faultInstance, error) {
 		return nil, err
 	}
 	instance.root = components.NewComponentRoot(faultPrefix, resources.AssemblyGenerator(), components.Options[*resources.Assembly]{
-		Config:   reconcilers.Config{Client: c, APIReader: c, Discovery: d, Tracker: tracker.New(faultScheme, time.Hour)},
+		Config: reconcilers.Config{
+			Client: c, APIReader: c, Discovery: d, Tracker: tracker.New(faultScheme, time.Hour),
+		},
 		Parallel: 1,
 	})
 	return instance, nil
@@ -112,14 +114,16 @@ func (r *faultRun) note(text string) {
 
 func (r *faultRun) prepare(ctx context.Context, p platformOf) error {
 	c, a := r.world.client, p.platform()
-	objects := append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}}, p.bystanders()...)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}
+	objects := append([]client.Object{namespace}, p.bystanders()...)
 	for _, object := range append(objects, a) {
 		if err := c.Create(ctx, object); err != nil {
 			return err
 		}
 	}
 	for _, object := range objects[1:] {
-		r.foreign["configmaps/"+r.namespace+"/"+object.GetName()] = string(object.GetUID()) + " " + object.GetResourceVersion()
+		path := "configmaps/" + r.namespace + "/" + object.GetName()
+		r.foreign[path] = string(object.GetUID()) + " " + object.GetResourceVersion()
 	}
 	r.identify(a)
 	return nil

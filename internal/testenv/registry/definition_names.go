@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,7 @@ func establish(
 	if namesAccepted == apiextensionsv1.ConditionFalse {
 		established.Reason, established.Message = "NotAccepted", "not all names are accepted"
 	}
-	before := findCondition(definition, apiextensionsv1.Established)
+	before := apihelpers.FindCRDCondition(definition, apiextensionsv1.Established)
 	if before == nil || before.Status != apiextensionsv1.ConditionTrue {
 		setCondition(definition, established, now)
 	}
@@ -69,35 +70,24 @@ func establish(
 
 // Established reports whether a definition is served. One without the condition is: somebody gave it without a status.
 func Established(definition *apiextensionsv1.CustomResourceDefinition) bool {
-	established := findCondition(definition, apiextensionsv1.Established)
+	established := apihelpers.FindCRDCondition(definition, apiextensionsv1.Established)
 	return established == nil || established.Status != apiextensionsv1.ConditionFalse
 }
 
 // NamesRefused reports whether names of a definition are not accepted.
 func NamesRefused(definition *apiextensionsv1.CustomResourceDefinition) bool {
-	names := findCondition(definition, apiextensionsv1.NamesAccepted)
+	names := apihelpers.FindCRDCondition(definition, apiextensionsv1.NamesAccepted)
 	return names != nil && names.Status == apiextensionsv1.ConditionFalse
 }
 
-func findCondition(
-	definition *apiextensionsv1.CustomResourceDefinition,
-	conditionType apiextensionsv1.CustomResourceDefinitionConditionType,
-) *apiextensionsv1.CustomResourceDefinitionCondition {
-	for i := range definition.Status.Conditions {
-		if condition := &definition.Status.Conditions[i]; condition.Type == conditionType {
-			return condition
-		}
-	}
-	return nil
-}
-
-// setCondition sets a condition. Its time is that of the last change of its status.
+// setCondition sets a condition. Its time is the one of the last change of its status. (That of apihelpers reads the
+// clock.)
 func setCondition(
 	definition *apiextensionsv1.CustomResourceDefinition, condition apiextensionsv1.CustomResourceDefinitionCondition,
 	now metav1.Time,
 ) {
 	condition.LastTransitionTime = now
-	before := findCondition(definition, condition.Type)
+	before := apihelpers.FindCRDCondition(definition, condition.Type)
 	if before == nil {
 		definition.Status.Conditions = append(definition.Status.Conditions, condition)
 		return
@@ -121,7 +111,7 @@ func claimsOf(group string, definitions []*apiextensionsv1.CustomResourceDefinit
 			continue
 		}
 		names := definition.Status.AcceptedNames
-		if findCondition(definition, apiextensionsv1.NamesAccepted) == nil {
+		if apihelpers.FindCRDCondition(definition, apiextensionsv1.NamesAccepted) == nil {
 			names = definition.Spec.Names // Somebody gave it without a status.
 		}
 		for _, name := range append([]string{names.Plural, names.Singular}, names.ShortNames...) {
