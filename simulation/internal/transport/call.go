@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 )
 
 var requests = apirequest.RequestInfoFactory{
@@ -30,13 +30,13 @@ func (x *exchange) describe() error {
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", x.request.Method, x.request.URL.Path, err)
 	}
-	x.call = plan.Call{Actor: x.client.actor, Verb: info.Verb, Path: info.Path}
+	x.call = faults.Call{Actor: x.client.actor, Verb: info.Verb, Path: info.Path}
 	x.entry = &Entry{
 		Resource:    schema.GroupResource{Group: info.APIGroup, Resource: info.Resource},
 		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
 	}
 	if !info.IsResourceRequest {
-		x.call.Verb = plan.Discover
+		x.call.Verb = faults.Discover
 		return nil
 	}
 	if kind := x.network.options.Kind; kind != nil {
@@ -48,12 +48,12 @@ func (x *exchange) describe() error {
 		}
 	}
 	switch {
-	case info.Verb == plan.Create && info.Name == "":
+	case info.Verb == faults.Create && info.Name == "":
 		return x.describeCreate()
-	case info.Verb == plan.List || info.Verb == plan.Watch:
+	case info.Verb == faults.List || info.Verb == faults.Watch:
 		x.describeSelection(info)
-	case info.Verb == plan.Patch && x.request.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType):
-		x.call.Verb = plan.Apply
+	case info.Verb == faults.Patch && x.request.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType):
+		x.call.Verb = faults.Apply
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func nameIn(body []byte) string {
 func (x *exchange) setTimeout() {
 	query := x.request.URL.Query()
 	wanted, err := strconv.Atoi(query.Get("timeoutSeconds"))
-	least, most := int(plan.LeastWatchTimeout/time.Second), int(plan.MostWatchTimeout/time.Second)
+	least, most := int(faults.LeastWatchTimeout/time.Second), int(faults.MostWatchTimeout/time.Second)
 	if err != nil || wanted < least || wanted > most {
 		return
 	}

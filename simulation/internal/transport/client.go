@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 )
 
 // Client is the transport of one process of an actor.
@@ -87,7 +87,7 @@ func (c *Client) newExchange(request *http.Request) (*exchange, error) {
 		x.closeBody()
 		return nil, err
 	}
-	if x.call.Verb == plan.Watch {
+	if x.call.Verb == faults.Watch {
 		x.setTimeout()
 	}
 	return x, nil

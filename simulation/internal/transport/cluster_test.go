@@ -23,7 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 	"github.com/espalier-dev/espalier/simulation/internal/server"
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
@@ -50,7 +50,7 @@ type cluster struct {
 }
 
 // simulate runs a test with a server and an operator in a bubble.
-func simulate(t *testing.T, p plan.Plan, test func(c *cluster)) {
+func simulate(t *testing.T, p faults.Plan, test func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{T: t, storage: storage.New(storage.Options{})}

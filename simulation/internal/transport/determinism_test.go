@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
 
@@ -42,7 +42,7 @@ func sameAs(t *testing.T, first *string, run, text string) {
 
 // crowd has 3 actors with 8 workers each write objects and watch, and start again when they die. It returns the log, and
 // what happened.
-func crowd(t *testing.T, p plan.Plan) (log string, happened []plan.Fault) {
+func crowd(t *testing.T, p faults.Plan) (log string, happened []faults.Fault) {
 	options := transport.Options{Plan: p}
 	run(t, options, func(f *fixture) {
 		var group sync.WaitGroup
@@ -96,9 +96,9 @@ func (p *process) work(path string) {
 // time.
 func TestSamePlanGivesSameFaults(t *testing.T) {
 	for seed := range uint64(5) {
-		p := plan.FromSeed(seed, plan.Options{Delay: time.Minute})
+		p := faults.FromSeed(seed, faults.Options{Delay: time.Minute})
 		var first, order string
-		var happened []plan.Fault
+		var happened []faults.Fault
 		processors(t, 3, func(run string) {
 			var log string
 			log, happened = crowd(t, p)
@@ -109,20 +109,20 @@ func TestSamePlanGivesSameFaults(t *testing.T) {
 			t.Errorf("seed %d lets nothing go wrong", seed)
 		}
 		// What happened, by count, is the same again.
-		again, _ := crowd(t, plan.Plan{Seed: p.Seed, Latency: p.Latency, Faults: happened})
+		again, _ := crowd(t, faults.Plan{Seed: p.Seed, Latency: p.Latency, Faults: happened})
 		sameAs(t, &order, "the run by count", again)
 	}
 }
 
 // TestSameFaultsWithoutLatency has faults in an order that only the scheduler knows.
 func TestSameFaultsWithoutLatency(t *testing.T) {
-	p := plan.FromSeed(1, plan.Options{Sorts: []plan.Sort{plan.Fails, plan.Conflicts, plan.Throttles, plan.LosesAnswer}})
+	p := faults.FromSeed(1, faults.Options{Sorts: []faults.Sort{faults.Fails, faults.Conflicts, faults.Throttles, faults.LosesAnswer}})
 	p.Latency = 0
-	p.Chances = []plan.Chance{{Sort: plan.Fails, OneIn: 8}, {Sort: plan.LosesAnswer, OneIn: 8}}
+	p.Chances = []faults.Chance{{Sort: faults.Fails, OneIn: 8}, {Sort: faults.LosesAnswer, OneIn: 8}}
 	var first string
 	processors(t, 5, func(run string) {
 		_, happened := crowd(t, p)
-		slices.SortFunc(happened, func(a, b plan.Fault) int { return strings.Compare(a.String(), b.String()) })
-		sameAs(t, &first, run, (plan.Plan{Faults: happened}).String())
+		slices.SortFunc(happened, func(a, b faults.Fault) int { return strings.Compare(a.String(), b.String()) })
+		sameAs(t, &first, run, (faults.Plan{Faults: happened}).String())
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 )
 
 // exchange is a request and its answer.
@@ -19,8 +19,8 @@ type exchange struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	call     plan.Call
-	decision plan.Decision
+	call     faults.Call
+	decision faults.Decision
 	// entry belongs to the lock of the network once it is in the log.
 	entry *Entry
 	cut   *time.Timer
@@ -32,7 +32,7 @@ func (x *exchange) do() (*http.Response, error) {
 		x.closeBody()
 		err = x.notice(err)
 		if err != errDead {
-			x.logArrival(plan.Fault{})
+			x.logArrival(faults.Fault{})
 			x.logAnswer(0, err)
 		}
 		return nil, err
@@ -56,20 +56,20 @@ func (x *exchange) do() (*http.Response, error) {
 }
 
 // meet is what the request meets: a fault that has no effect, or the server.
-func (x *exchange) meet(fault plan.Fault) (*http.Response, error) {
+func (x *exchange) meet(fault faults.Fault) (*http.Response, error) {
 	switch fault.Sort {
-	case plan.Refuses:
+	case faults.Refuses:
 		x.closeBody()
 		return nil, errRefused
-	case plan.Restarts:
+	case faults.Restarts:
 		x.closeBody()
 		x.network.Restart(fault.Delay)
 		return nil, errRefused
-	case plan.DiesBefore:
+	case faults.DiesBefore:
 		x.closeBody()
 		x.client.Kill()
 		return nil, errDead
-	case plan.Fails, plan.Conflicts, plan.Throttles, plan.Expires:
+	case faults.Fails, faults.Conflicts, faults.Throttles, faults.Expires:
 		x.closeBody()
 		return x.refusal(fault), nil
 	}
@@ -86,14 +86,14 @@ func (x *exchange) meet(fault plan.Fault) (*http.Response, error) {
 }
 
 // after is what happens before the answer has arrived.
-func (x *exchange) after(fault plan.Fault) error {
+func (x *exchange) after(fault faults.Fault) error {
 	switch fault.Sort {
-	case plan.LosesAnswer:
+	case faults.LosesAnswer:
 		return errReset
-	case plan.DiesAfter:
+	case faults.DiesAfter:
 		x.client.Kill()
 		return errDead
-	case plan.CutsWatch:
+	case faults.CutsWatch:
 		x.cut = time.AfterFunc(fault.Delay, func() { x.cancel(errReset) })
 	}
 	return x.wait(x.decision.Back)
@@ -155,7 +155,7 @@ func (x *exchange) end(err error) {
 		x.cut.Stop()
 	}
 	x.cancel(context.Canceled)
-	if x.call.Verb == plan.Watch && err == errReset && x.entry.Status != 0 {
+	if x.call.Verb == faults.Watch && err == errReset && x.entry.Status != 0 {
 		x.logEnd(err)
 	}
 }

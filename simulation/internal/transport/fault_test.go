@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 	"github.com/espalier-dev/espalier/simulation/internal/server"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
@@ -18,21 +18,21 @@ import (
 // TestFaults has each sort of fault strike the first update, which is then tried again.
 func TestFaults(t *testing.T) {
 	for _, row := range []struct {
-		sort   plan.Sort
+		sort   faults.Sort
 		delay  time.Duration
 		status int
 		err    error
 		effect bool
 		logged string
 	}{
-		{plan.Refuses, 0, 0, syscall.ECONNREFUSED, false, "connection refused ! the connection is refused"},
-		{plan.Fails, 0, 500, nil, false, "500 ! an internal error, without effect"},
-		{plan.LosesAnswer, 0, 0, syscall.ECONNRESET, true, "201 ! the answer is lost"},
-		{plan.Conflicts, 0, 409, nil, false, "409 ! a conflict, without effect"},
-		{plan.Throttles, 1500 * time.Millisecond, 429, nil, false, "429 ! too many requests, without effect, 1.5s"},
+		{faults.Refuses, 0, 0, syscall.ECONNREFUSED, false, "connection refused ! the connection is refused"},
+		{faults.Fails, 0, 500, nil, false, "500 ! an internal error, without effect"},
+		{faults.LosesAnswer, 0, 0, syscall.ECONNRESET, true, "201 ! the answer is lost"},
+		{faults.Conflicts, 0, 409, nil, false, "409 ! a conflict, without effect"},
+		{faults.Throttles, 1500 * time.Millisecond, 429, nil, false, "429 ! too many requests, without effect, 1.5s"},
 	} {
 		t.Run(string(row.sort), func(t *testing.T) {
-			fault := plan.Fault{Sort: row.sort, Verb: plan.Update, Path: one, Delay: row.delay}
+			fault := faults.Fault{Sort: row.sort, Verb: faults.Update, Path: one, Delay: row.delay}
 			run(t, with(fault), func(f *fixture) {
 				c := f.Client("operator")
 				first := f.ask(c, http.MethodPut, one, "{}")
@@ -42,7 +42,7 @@ func TestFaults(t *testing.T) {
 				if had := f.had(); (had != "") != row.effect {
 					f.Errorf("the server got %q", had)
 				}
-				if after := first.header.Get("Retry-After"); (row.sort == plan.Throttles) != (after == "2") {
+				if after := first.header.Get("Retry-After"); (row.sort == faults.Throttles) != (after == "2") {
 					f.Errorf("to be tried again after %q", after)
 				}
 				if second := f.ask(c, http.MethodPut, one, "{}"); second.status != 201 || second.body != "{}" {
@@ -50,7 +50,7 @@ func TestFaults(t *testing.T) {
 				}
 				f.logged("00:00:00.000 operator update configmaps shop/one → " + row.logged + "\n" +
 					"00:00:00.000 operator update configmaps shop/one → 201\n")
-				if missed := (plan.Plan{Faults: []plan.Fault{fault}}).Missed(f.Happened()); missed != nil {
+				if missed := (faults.Plan{Faults: []faults.Fault{fault}}).Missed(f.Happened()); missed != nil {
 					f.Errorf("missed are %v", missed)
 				}
 			})
@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestExpires(t *testing.T) {
-	run(t, with(plan.Fault{Sort: plan.Expires, Path: configMaps}), func(f *fixture) {
+	run(t, with(faults.Fault{Sort: faults.Expires, Path: configMaps}), func(f *fixture) {
 		c := f.Client("operator")
 		for _, query := range []string{"", "?watch=1"} {
 			if a := f.ask(c, http.MethodGet, configMaps+query, ""); a.status != 410 {
@@ -73,9 +73,9 @@ func TestExpires(t *testing.T) {
 }
 
 func TestDeath(t *testing.T) {
-	for sort, effect := range map[plan.Sort]string{plan.DiesBefore: "", plan.DiesAfter: "PUT " + one} {
+	for sort, effect := range map[faults.Sort]string{faults.DiesBefore: "", faults.DiesAfter: "PUT " + one} {
 		t.Run(string(sort), func(t *testing.T) {
-			run(t, with(plan.Fault{Sort: sort, Actor: "operator", Verb: plan.Update}), func(f *fixture) {
+			run(t, with(faults.Fault{Sort: sort, Actor: "operator", Verb: faults.Update}), func(f *fixture) {
 				c := f.Client("operator")
 				f.update(c, true)
 				if had := f.had(); had != effect {
@@ -102,8 +102,8 @@ func (f *fixture) update(c http.RoundTripper, dead bool) {
 // TestDeathEndsWhatIsUnderWay kills a process with a request that has not arrived, one whose answer has not arrived,
 // and none of another process.
 func TestDeathEndsWhatIsUnderWay(t *testing.T) {
-	p := plan.Plan{Seed: 1, Latency: time.Minute, Actors: []string{"operator"}}
-	first := p.Decide(plan.Call{Actor: "operator", Verb: plan.Update, Path: one, N: 1})
+	p := faults.Plan{Seed: 1, Latency: time.Minute, Actors: []string{"operator"}}
+	first := p.Decide(faults.Call{Actor: "operator", Verb: faults.Update, Path: one, N: 1})
 	run(t, transport.Options{Plan: p}, func(f *fixture) {
 		c, other := f.Client("operator"), f.Client("operator-2")
 		go f.update(c, true)
@@ -136,7 +136,7 @@ func TestDeathEndsWhatIsUnderWay(t *testing.T) {
 // TestRestart restarts the server while there are a watch and a request whose answer has not arrived.
 func TestRestart(t *testing.T) {
 	var f *fixture
-	options := with(plan.Fault{Sort: plan.Restarts, Actor: "user", Delay: 10 * time.Second})
+	options := with(faults.Fault{Sort: faults.Restarts, Actor: "user", Delay: 10 * time.Second})
 	options.Plan.Latency, options.Plan.Actors = time.Hour, []string{"slow"}
 	stopped := make(chan struct{}, 1)
 	options.Restart = func() {

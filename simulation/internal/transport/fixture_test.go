@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 	"github.com/espalier-dev/espalier/simulation/internal/server"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
@@ -153,6 +153,6 @@ func (f *fixture) logged(want string) {
 }
 
 // with returns options with faults by count.
-func with(faults ...plan.Fault) transport.Options {
-	return transport.Options{Plan: plan.Plan{Faults: faults}}
+func with(all ...faults.Fault) transport.Options {
+	return transport.Options{Plan: faults.Plan{Faults: all}}
 }

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 )
 
 // Entry is a line of the log.
@@ -15,7 +15,7 @@ type Entry struct {
 	// At is when the request arrived at the server, or failed before, since the network began.
 	At time.Duration
 	// Call is the request as the plan sees it.
-	Call plan.Call
+	Call faults.Call
 	// Resource is empty if the request is not for one.
 	Resource schema.GroupResource
 	// Kind is empty if it is not known.
@@ -29,7 +29,7 @@ type Entry struct {
 	// Error is why no answer arrived.
 	Error string
 	// Fault is what went wrong. Its sort is empty if nothing did.
-	Fault plan.Fault
+	Fault faults.Fault
 	// End is set in a line of its own that says why a watch ended, if its connection was broken.
 	End string
 	// Note is set in a line that is not about a request.
@@ -132,7 +132,7 @@ func (n *Network) Note(text string) {
 }
 
 // logArrival notes that the request is at the server, or meets a fault instead.
-func (x *exchange) logArrival(fault plan.Fault) {
+func (x *exchange) logArrival(fault faults.Fault) {
 	n := x.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,6 +160,6 @@ func (x *exchange) logEnd(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ended := *x.entry
-	ended.At, ended.End, ended.Fault = n.now(), short(err), plan.Fault{}
+	ended.At, ended.End, ended.Fault = n.now(), short(err), faults.Fault{}
 	n.log.add(&ended)
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
 
@@ -90,7 +90,7 @@ func TestLog(t *testing.T) {
 		if n := since.Of("operator"); n != 16 {
 			f.Errorf("there were %d requests", n)
 		}
-		if n := since.Of("operator", plan.Create, plan.Apply); n != 6 {
+		if n := since.Of("operator", faults.Create, faults.Apply); n != 6 {
 			f.Errorf("there were %d creates and applies", n)
 		}
 		if n := since.Of("kubelet"); n != 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 )
 
 const (
@@ -14,25 +14,25 @@ const (
 )
 
 // byCount are faults that strike the story, each of a sort.
-var byCount = []plan.Fault{
-	{Sort: plan.Refuses, Actor: "operator", Verb: plan.Create, Path: child},
-	{Sort: plan.Fails, Actor: "operator", Verb: plan.Update, Path: child},
-	{Sort: plan.LosesAnswer, Actor: "operator", Verb: plan.Create, Path: child},
-	{Sort: plan.Conflicts, Actor: "operator", Verb: plan.Update, Path: child},
-	{Sort: plan.Throttles, Actor: "operator", Verb: plan.Patch, Path: parent, Times: 12, Delay: time.Second},
-	{Sort: plan.Expires, Actor: "operator", Verb: plan.Watch, Path: "/api/v1/configmaps", Nth: 2},
-	{Sort: plan.CutsWatch, Actor: "operator", Verb: plan.Watch, Path: "/apis/apps/v1/deployments", Delay: time.Minute},
-	{Sort: plan.DelaysWatch, Actor: "operator", Verb: plan.Watch, Path: "/api/v1/configmaps*", Delay: 10 * time.Minute},
-	{Sort: plan.DiesBefore, Actor: "operator", Verb: plan.Create, Path: child},
-	{Sort: plan.DiesAfter, Actor: "operator", Verb: plan.Create, Path: child},
-	{Sort: plan.Restarts, Actor: "operator", Verb: plan.Patch, Path: parent, Delay: 10 * time.Second},
+var byCount = []faults.Fault{
+	{Sort: faults.Refuses, Actor: "operator", Verb: faults.Create, Path: child},
+	{Sort: faults.Fails, Actor: "operator", Verb: faults.Update, Path: child},
+	{Sort: faults.LosesAnswer, Actor: "operator", Verb: faults.Create, Path: child},
+	{Sort: faults.Conflicts, Actor: "operator", Verb: faults.Update, Path: child},
+	{Sort: faults.Throttles, Actor: "operator", Verb: faults.Patch, Path: parent, Times: 12, Delay: time.Second},
+	{Sort: faults.Expires, Actor: "operator", Verb: faults.Watch, Path: "/api/v1/configmaps", Nth: 2},
+	{Sort: faults.CutsWatch, Actor: "operator", Verb: faults.Watch, Path: "/apis/apps/v1/deployments", Delay: time.Minute},
+	{Sort: faults.DelaysWatch, Actor: "operator", Verb: faults.Watch, Path: "/api/v1/configmaps*", Delay: 10 * time.Minute},
+	{Sort: faults.DiesBefore, Actor: "operator", Verb: faults.Create, Path: child},
+	{Sort: faults.DiesAfter, Actor: "operator", Verb: faults.Create, Path: child},
+	{Sort: faults.Restarts, Actor: "operator", Verb: faults.Patch, Path: parent, Delay: 10 * time.Second},
 }
 
 // TestManagerRecovers has the operator meet each sort of fault, which it gets over, and the same happens again.
 func TestManagerRecovers(t *testing.T) {
 	for _, fault := range byCount {
 		t.Run(string(fault.Sort), func(t *testing.T) {
-			p := plan.Plan{Faults: []plan.Fault{fault}}
+			p := faults.Plan{Faults: []faults.Fault{fault}}
 			var first string
 			processors(t, 1, func(run string) {
 				simulate(t, p, func(c *cluster) {
@@ -43,13 +43,13 @@ func TestManagerRecovers(t *testing.T) {
 					if missed := p.Missed(happened); missed != nil {
 						c.Errorf("missed are %v:\n%s", missed, c.Log())
 					}
-					sameAs(t, &first, run, plan.Plan{Faults: happened}.String())
+					sameAs(t, &first, run, faults.Plan{Faults: happened}.String())
 				})
 			})
 		})
 	}
-	if len(byCount) != len(plan.Sorts) || slices.ContainsFunc(plan.Sorts, func(s plan.Sort) bool {
-		return !slices.ContainsFunc(byCount, func(f plan.Fault) bool { return f.Sort == s })
+	if len(byCount) != len(faults.Sorts) || slices.ContainsFunc(faults.Sorts, func(s faults.Sort) bool {
+		return !slices.ContainsFunc(byCount, func(f faults.Fault) bool { return f.Sort == s })
 	}) {
 		t.Error("a sort is not tried")
 	}
@@ -57,9 +57,9 @@ func TestManagerRecovers(t *testing.T) {
 
 // TestManagerUnderSeeds has the operator get over what seeds draw.
 func TestManagerUnderSeeds(t *testing.T) {
-	happened := map[plan.Sort]int{}
+	happened := map[faults.Sort]int{}
 	for seed := range uint64(10) {
-		p := plan.FromSeed(seed, plan.Options{Actors: []string{"operator"}})
+		p := faults.FromSeed(seed, faults.Options{Actors: []string{"operator"}})
 		simulate(t, p, func(c *cluster) {
 			if !c.story() {
 				c.Errorf("seed %d, %v: the work is not done:\n%s", seed, p, c.Log())

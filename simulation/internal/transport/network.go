@@ -10,13 +10,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 )
 
 // Options say what a network is like.
 type Options struct {
 	// Plan is what goes wrong.
-	Plan plan.Plan
+	Plan faults.Plan
 	// Restart is called in a goroutine of its own when the API server restarts. It may stop the server, and has to call
 	// Serve when one answers again. Nil lets the same server go on.
 	Restart func()
@@ -40,7 +40,7 @@ type Network struct {
 	made map[uint64]int
 	// open are the requests whose answers have not been read to the end, in the order in which they began.
 	open     []*exchange
-	happened []plan.Fault
+	happened []faults.Fault
 	log      log
 }
 
@@ -86,7 +86,7 @@ func (n *Network) Restart(down time.Duration) {
 }
 
 // Happened returns the faults that happened, each as a fault of one call, in the order in which they did.
-func (n *Network) Happened() []plan.Fault {
+func (n *Network) Happened() []faults.Fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.happened)

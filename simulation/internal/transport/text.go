@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 )
 
 // Log is what happened on a network.
@@ -89,7 +89,7 @@ func (e Entry) answer() string {
 		return "no answer yet"
 	case e.Status == 0:
 		return e.Error
-	case e.Error == "" || e.Fault.Sort == plan.LosesAnswer || e.Fault.Sort == plan.DiesAfter:
+	case e.Error == "" || e.Fault.Sort == faults.LosesAnswer || e.Fault.Sort == faults.DiesAfter:
 		return fmt.Sprint(e.Status)
 	}
 	return fmt.Sprintf("%d, %s", e.Status, e.Error)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
 
@@ -34,7 +34,7 @@ func arrivals(body io.ReadCloser) (string, error) {
 }
 
 func TestWatchIsCut(t *testing.T) {
-	fault := plan.Fault{Sort: plan.CutsWatch, Actor: "operator", Delay: 2500 * time.Millisecond}
+	fault := faults.Fault{Sort: faults.CutsWatch, Actor: "operator", Delay: 2500 * time.Millisecond}
 	run(t, with(fault), func(f *fixture) {
 		c := f.Client("operator")
 		got, err := arrivals(f.open(c))
@@ -55,7 +55,7 @@ func TestWatchIsCut(t *testing.T) {
 }
 
 func TestWatchIsDelayed(t *testing.T) {
-	run(t, with(plan.Fault{Sort: plan.DelaysWatch, Delay: 10 * time.Minute}), func(f *fixture) {
+	run(t, with(faults.Fault{Sort: faults.DelaysWatch, Delay: 10 * time.Minute}), func(f *fixture) {
 		got, err := arrivals(f.open(f.Client("operator")))
 		if err != nil || !strings.HasPrefix(got, "0@0 1@601 2@602 ") || !strings.HasSuffix(got, " 19@619") {
 			f.Errorf("the events are %s and %v", got, err)
@@ -65,7 +65,7 @@ func TestWatchIsDelayed(t *testing.T) {
 
 // TestCutOfDelayedWatch loses the events that are under way.
 func TestCutOfDelayedWatch(t *testing.T) {
-	run(t, with(plan.Fault{Sort: plan.DelaysWatch, Delay: 5 * time.Second}), func(f *fixture) {
+	run(t, with(faults.Fault{Sort: faults.DelaysWatch, Delay: 5 * time.Second}), func(f *fixture) {
 		body := f.open(f.Client("operator"))
 		time.AfterFunc(7500*time.Millisecond, func() { f.Restart(0) })
 		got, err := arrivals(body)
@@ -80,7 +80,7 @@ func TestCutOfDelayedWatch(t *testing.T) {
 func TestClosedWatch(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Hour} {
 		for _, wait := range []time.Duration{0, 2500 * time.Millisecond} {
-			run(t, with(plan.Fault{Sort: plan.DelaysWatch, Delay: delay}), func(f *fixture) {
+			run(t, with(faults.Fault{Sort: faults.DelaysWatch, Delay: delay}), func(f *fixture) {
 				body := f.open(f.Client("operator"))
 				time.Sleep(wait)
 				if err := body.Close(); err != nil {
@@ -95,7 +95,7 @@ func TestClosedWatch(t *testing.T) {
 }
 
 func TestCancelledWatch(t *testing.T) {
-	p := plan.Plan{Latency: time.Second, Faults: []plan.Fault{{Sort: plan.CutsWatch, Delay: time.Hour}}}
+	p := faults.Plan{Latency: time.Second, Faults: []faults.Fault{{Sort: faults.CutsWatch, Delay: time.Hour}}}
 	run(t, transport.Options{Plan: p}, func(f *fixture) {
 		ctx, cancel := context.WithCancel(f.Context())
 		time.AfterFunc(3500*time.Millisecond, cancel)
@@ -122,8 +122,8 @@ func TestTimeoutsOfWatches(t *testing.T) {
 		}
 		var want []string
 		for n := range 2 {
-			timeout := plan.Plan{}.WatchTimeout(plan.Call{
-				Actor: "operator", Verb: plan.Watch, Path: configMaps, N: n + 1,
+			timeout := faults.Plan{}.WatchTimeout(faults.Call{
+				Actor: "operator", Verb: faults.Watch, Path: configMaps, N: n + 1,
 			})
 			want = append(want, fmt.Sprint(timeout.Seconds()))
 		}

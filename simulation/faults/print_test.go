@@ -1,4 +1,4 @@
-package plan_test
+package faults_test
 
 import (
 	"os"
@@ -6,25 +6,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/simulation/faults"
 )
 
 // pasted is what its Code returns, so that what Code returns can be compiled and is the plan.
-var pasted = plan.Plan{
+var pasted = faults.Plan{
 	Seed:    7,
 	Latency: 1500 * time.Millisecond,
-	Chances: []plan.Chance{
-		{Sort: plan.Refuses, OneIn: 100},
-		{Sort: plan.CutsWatch, OneIn: 8, Delay: time.Minute},
+	Chances: []faults.Chance{
+		{Sort: faults.Refuses, OneIn: 100},
+		{Sort: faults.CutsWatch, OneIn: 8, Delay: time.Minute},
 	},
 	Calm:   time.Hour,
 	Actors: []string{"operator", "operator-2"},
-	Faults: []plan.Fault{
-		{Sort: plan.LosesAnswer, Actor: "operator", Verb: "create", Path: "/api/v1/namespaces/*/configmaps/one"},
-		{Sort: plan.Throttles, Nth: 2, Times: 3, Delay: 5 * time.Second},
-		{Sort: plan.DiesAfter, Verb: "apply", Nth: 4},
+	Faults: []faults.Fault{
+		{Sort: faults.LosesAnswer, Actor: "operator", Verb: "create", Path: "/api/v1/namespaces/*/configmaps/one"},
+		{Sort: faults.Throttles, Nth: 2, Times: 3, Delay: 5 * time.Second},
+		{Sort: faults.DiesAfter, Verb: "apply", Nth: 4},
 	},
-	Clocks: []plan.Clock{
+	Clocks: []faults.Clock{
 		{Actor: "operator", Ahead: -5 * time.Minute},
 		{Actor: "operator-2", Ahead: 1234567 * time.Nanosecond},
 	},
@@ -36,10 +36,10 @@ func TestCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := pasted.Code("plan"); !strings.Contains(string(source), "\nvar pasted = "+code+"\n") {
+	if code := pasted.Code("faults"); !strings.Contains(string(source), "\nvar pasted = "+code+"\n") {
 		t.Errorf("the code is %s", code)
 	}
-	if code := (plan.Plan{}).Code("simulation"); code != "simulation.Plan{}" {
+	if code := (faults.Plan{}).Code("simulation"); code != "simulation.Plan{}" {
 		t.Errorf("the code is %s", code)
 	}
 }
@@ -59,11 +59,11 @@ anybody apply any path #4: the actor dies after it`
 	if got := pasted.String(); got != want {
 		t.Errorf("the plan is\n%s", got)
 	}
-	if got := (plan.Plan{}).String(); got != "nothing goes wrong" {
+	if got := (faults.Plan{}).String(); got != "nothing goes wrong" {
 		t.Errorf("the plan is %s", got)
 	}
-	for _, s := range plan.Sorts {
-		if effect := (plan.Fault{Sort: s}).Effect(); effect == string(s) {
+	for _, s := range faults.Sorts {
+		if effect := (faults.Fault{Sort: s}).Effect(); effect == string(s) {
 			t.Errorf("%s has no words", s)
 		}
 	}
