@@ -72,8 +72,8 @@ func smallest(t *testing.T, options Options, failed outcome, story func(w *World
 		return o.failed
 	})
 	if !again {
-		return "The story failed with the plan below, and did not fail again with the faults that happened. It depends " +
-			"on the order in which goroutines run, too: GOMAXPROCS=1 makes this order the same in most runs.\n\n" +
+		return "The story failed with the plan below, and not again with the faults that happened. It depends on " +
+			"the order in which goroutines run, too: GOMAXPROCS=1 makes this order the same in most runs.\n\n" +
 			failed.report()
 	}
 	return last.report()
