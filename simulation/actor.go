@@ -14,12 +14,13 @@ import (
 )
 
 // Actor is somebody who changes the cluster: the user of a story, a kubelet, somebody who deletes what is not theirs.
-// Each step is tried again for ten minutes if the API server cannot be reached, is busy, or somebody else wrote the object
-// at the same time. A step that fails ends the story.
+// Each step is tried again for ten minutes if the API server cannot be reached, is busy, or somebody else wrote the
+// object at the same time. A step that fails ends the story.
 type Actor struct {
-	client.Client
-	world *World
-	name  string
+	// Client makes any request, and does not try it again.
+	Client client.Client
+	world  *World
+	name   string
 }
 
 // Create creates objects. They are as the API server returns them afterwards.
@@ -70,6 +71,14 @@ func (a *Actor) Get(obj client.Object) {
 	})
 }
 
+// List reads the objects that options select.
+func (a *Actor) List(list client.ObjectList, options ...client.ListOption) {
+	a.world.Helper()
+	a.try(fmt.Sprintf("list %T", list), func(ctx context.Context) error {
+		return a.Client.List(ctx, list, options...)
+	})
+}
+
 // Exists reports whether there is an object of the name.
 func (a *Actor) Exists(obj client.Object) bool {
 	a.world.Helper()
@@ -83,8 +92,14 @@ func (a *Actor) Exists(obj client.Object) bool {
 	return exists
 }
 
-// step does something until it succeeds or cannot.
+// step does something to an object until it succeeds or cannot.
 func (a *Actor) step(verb string, obj client.Object, do func(ctx context.Context) error) {
+	a.world.Helper()
+	a.try(verb+" "+a.describe(obj), do)
+}
+
+// try does something until it succeeds or cannot.
+func (a *Actor) try(what string, do func(ctx context.Context) error) {
 	a.world.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -97,7 +112,7 @@ func (a *Actor) step(verb string, obj client.Object, do func(ctx context.Context
 		return false, nil
 	})
 	if err != nil {
-		a.world.Fatalf("%s: %s %s: %v", a.name, verb, a.describe(obj), last)
+		a.world.Fatalf("%s: %s: %v", a.name, what, last)
 	}
 }
 
@@ -110,7 +125,7 @@ func passes(err error) bool {
 
 // describe returns the kind and the name of an object.
 func (a *Actor) describe(obj client.Object) string {
-	gvk, err := apiutil.GVKForObject(obj, a.Scheme())
+	gvk, err := apiutil.GVKForObject(obj, a.Client.Scheme())
 	if err != nil {
 		gvk = schema.GroupVersionKind{Kind: fmt.Sprintf("%T", obj)}
 	}

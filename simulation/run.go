@@ -75,8 +75,12 @@ const longest = 200
 func (o outcome) report() string {
 	var text strings.Builder
 	text.WriteString(o.said + "\n")
-	if len(o.happened) > 0 {
-		fmt.Fprintf(&text, "\nThe faults that happened:\n%s\n", faults.Plan{Faults: o.happened}.Code("faults"))
+	plan := o.plan
+	if plan.Latency == 0 && len(plan.Chances) == 0 {
+		plan.Seed, plan.Actors = 0, nil // nothing is drawn
+	}
+	if plan.Latency > 0 || len(plan.Chances)+len(plan.Faults)+len(plan.Clocks) > 0 {
+		fmt.Fprintf(&text, "\nThis happens with Options.Plan:\n%s\n", plan.Code("faults"))
 	}
 	fmt.Fprintf(&text, "\nWhat happened:\n%s", readable(o.log))
 	return text.String()

@@ -86,8 +86,9 @@ func (d *watchdog) beat() (end func()) {
 // report says what holds up time.
 func (d *watchdog) report() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: the simulation stands still: nothing happened for %v. A goroutine waits for a mutex, or for "+
-		"something that is not in the simulation, such as the network, and virtual time waits for it.\n", d.test, *stillness)
+	fmt.Fprintf(&text, "%s: the simulation stands still: nothing happened for %v. A goroutine waits for a mutex, or "+
+		"for something that is not in the simulation, such as the network, and virtual time waits for it.\n",
+		d.test, *stillness)
 	if network := d.network.Load(); network != nil {
 		for _, e := range network.Open() {
 			if e.Call.Verb != "watch" {

@@ -201,7 +201,8 @@ func (w *World) Rest() {
 			return
 		}
 		if time.Since(begin) >= patience {
-			w.Fatalf("the cluster does not come to rest within %v; requests in this time:\n%s", patience, w.network.Since(mark))
+			w.Fatalf("the cluster does not come to rest within %v; requests in this time:\n%s",
+				patience, w.network.Since(mark))
 		}
 		time.Sleep(quiet - since)
 	}

@@ -20,7 +20,9 @@ type Change struct {
 
 // Decorate returns a decorator whose storages call written after each change, before the writer has its answer.
 // Changes of one object come in their order. The context is that of the request.
-func Decorate(decorator generic.StorageDecorator, written func(ctx context.Context, c Change)) generic.StorageDecorator {
+func Decorate(
+	decorator generic.StorageDecorator, written func(ctx context.Context, c Change),
+) generic.StorageDecorator {
 	return func(
 		config *storagebackend.ConfigForResource, prefix string, cacheKey func(obj runtime.Object) (string, error),
 		newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, trigger storage.IndexerFuncs,
