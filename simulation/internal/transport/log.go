@@ -163,3 +163,14 @@ func (x *exchange) logEnd(err error) {
 	ended.At, ended.End, ended.Fault = n.now(), short(err), faults.Fault{}
 	n.log.add(&ended)
 }
+
+// Only returns the requests of an actor.
+func (c Counts) Only(actor string) Counts {
+	only := Counts{}
+	for counted, n := range c {
+		if counted.Actor == actor {
+			only[counted] = n
+		}
+	}
+	return only
+}

@@ -1,0 +1,269 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/simulation/faults"
+	"github.com/espalier-dev/espalier/simulation/internal/controllers"
+	"github.com/espalier-dev/espalier/simulation/internal/journal"
+	"github.com/espalier-dev/espalier/simulation/internal/server"
+	"github.com/espalier-dev/espalier/simulation/internal/storage"
+	"github.com/espalier-dev/espalier/simulation/internal/transport"
+)
+
+// World is a cluster with an operator, in virtual time: time passes at once while all in the world wait for it. It is
+// the user of the story, too, who may do everything. As a [testing.TB], it takes what a story says to the test.
+type World struct {
+	testingTB
+	*Actor
+
+	options  Options
+	recorder *recorder
+	storage  *storage.Storage
+	network  *transport.Network
+	hooks    *hooks
+	replicas []*replica
+	// cluster are the controllers beside the API server.
+	cluster *controllers.Controllers
+
+	mu sync.Mutex
+	// server serves, and serverOptions are those of the next one. changed is when an object changed last, but for those
+	// that change at rest, too.
+	server        *server.Server
+	serverOptions server.Options
+	changed       time.Time
+	// restarts are those under way.
+	restarts sync.WaitGroup
+}
+
+// newWorld starts a cluster and an operator. What it has started is in the world, also if it fails.
+func newWorld(options Options, tb *recorder) (*World, error) {
+	w := &World{testingTB: tb, options: options, recorder: tb, storage: storage.New(storage.Options{}), hooks: &hooks{}}
+	w.serverOptions = server.Options{
+		Storage: journal.Decorate(w.storage.Decorator(), w.written), Identities: &server.Identities{},
+		Definitions: options.Definitions, FixedDefinitions: options.FixedDefinitions,
+		Webhooks: w.hooks.handler,
+	}
+	w.network = transport.New(transport.Options{
+		Plan: options.Plan, Kind: transport.Kinds(options.Scheme), Restart: func() { w.restarts.Go(w.restart) },
+	})
+	if err := w.serve(); err != nil {
+		return w, err
+	}
+	user, err := w.actor("user")
+	if err != nil {
+		return w, err
+	}
+	w.Actor = user
+	w.cluster, err = controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
+		Behavior: options.Pods, Failed: w.clusterFailed,
+	})
+	if err != nil {
+		return w, fmt.Errorf("start the controllers of the cluster: %w", err)
+	}
+	for _, obj := range options.Objects {
+		if err := user.Client.Create(context.Background(), obj.DeepCopyObject().(client.Object)); err != nil {
+			return w, fmt.Errorf("options: Objects: %s: %w", user.describe(obj), err)
+		}
+	}
+	for i := range max(options.Replicas, 1) {
+		r := &replica{options: options, name: actor(i), network: w.network, hooks: w.hooks}
+		w.replicas = append(w.replicas, r)
+		r.start()
+	}
+	return w, nil
+}
+
+// clusterFailed notes that a controller of the cluster tries something again.
+func (w *World) clusterFailed(err error) {
+	if !passes(err) {
+		w.network.Note(cluster + ": " + err.Error())
+	}
+}
+
+// serve starts an API server on the storage.
+func (w *World) serve() error {
+	s, err := server.Start(context.Background(), w.serverOptions)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.server = s
+	w.mu.Unlock()
+	w.network.Serve(server.RoundTripper(s.Handler()))
+	return nil
+}
+
+// restart takes the place of the API server by another one.
+func (w *World) restart() {
+	w.mu.Lock()
+	s := w.server
+	w.server = nil
+	w.mu.Unlock()
+	if s == nil {
+		return // another restart is under way
+	}
+	s.Stop()
+	if err := w.serve(); err != nil {
+		w.Errorf("the API server does not start again: %v", err)
+	}
+}
+
+// end ends all that the world has started.
+func (w *World) end() {
+	for _, r := range w.replicas {
+		r.end()
+	}
+	if w.cluster != nil {
+		w.cluster.Stop()
+	}
+	w.restarts.Wait()
+	if w.server != nil {
+		w.server.Stop()
+	}
+	w.storage.Close()
+	time.Sleep(leftovers)
+}
+
+// written notes a change. Leases and events change without end, also if nothing else does.
+func (w *World) written(_ context.Context, c journal.Change) {
+	obj := c.After
+	if obj == nil {
+		obj = c.Before
+	}
+	switch obj.(type) {
+	case *coordinationv1.Lease, *corev1.Event, *eventsv1.Event:
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changed = time.Now()
+}
+
+// Config returns a configuration for clients of an actor, whose requests are in the log under that name. The plan may
+// strike them, as those of all actors.
+func (w *World) Config(actor string) *rest.Config { return w.network.Client(actor).Config(server.Host) }
+
+// As returns an actor of a name.
+func (w *World) As(name string) *Actor {
+	w.Helper()
+	a, err := w.actor(name)
+	if err != nil {
+		w.Fatalf("a client for %s: %v", name, err)
+	}
+	return a
+}
+
+func (w *World) actor(name string) (*Actor, error) {
+	c, err := client.New(w.Config(name), client.Options{Scheme: w.options.Scheme})
+	return &Actor{Client: c, world: w, name: name}, err
+}
+
+// Pass lets time pass.
+func (w *World) Pass(d time.Duration) {
+	w.network.Note(fmt.Sprintf("%v pass", d))
+	time.Sleep(d)
+}
+
+const (
+	// quiet is how long nothing changes in a cluster at rest: longer than the longest pause between two attempts of a
+	// controller, which is 1,000 seconds.
+	quiet = 20 * time.Minute
+	// patience is how long a cluster may take to come to rest.
+	patience = 24 * time.Hour
+)
+
+// Rest waits until nothing has changed in the cluster for 20 minutes, which is longer than controllers wait before they
+// try again. Leases and events do not count. The story fails if there is no rest within a day.
+func (w *World) Rest() {
+	w.Helper()
+	begin := time.Now()
+	mark := w.network.Mark()
+	for {
+		w.mu.Lock()
+		last := w.changed
+		w.mu.Unlock()
+		if last.Before(begin) {
+			last = begin
+		}
+		since := time.Since(last)
+		if since >= quiet {
+			w.network.Note("rest")
+			return
+		}
+		if time.Since(begin) >= patience {
+			w.Fatalf("the cluster does not come to rest within %v; requests in this time:\n%s",
+				patience, w.network.Since(mark))
+		}
+		time.Sleep(quiet - since)
+	}
+}
+
+// Until waits until something holds, which is asked each second. The story fails if it does not within an hour; what
+// names it.
+func (w *World) Until(what string, holds func() bool) {
+	w.Helper()
+	const limit = time.Hour
+	for begin := time.Now(); !holds(); time.Sleep(time.Second) {
+		if time.Since(begin) >= limit {
+			w.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+}
+
+// Idle lets time pass, in which the operator makes no request. Watches that end by themselves, and begin again, do not
+// count, nor do leases of leader election.
+func (w *World) Idle(d time.Duration) {
+	w.Helper()
+	w.network.Note(fmt.Sprintf("%v idle", d))
+	mark := w.network.Mark()
+	time.Sleep(d)
+	made := w.network.Since(mark)
+	for _, name := range w.options.actors() {
+		for counted := range made {
+			if counted.Actor == name && (counted.Verb == faults.Watch || counted.Kind == "Lease") {
+				delete(made, counted)
+			}
+		}
+		if made.Of(name) > 0 {
+			w.Errorf("%s made requests in %v in which nothing happened:\n%s", name, d, made.Only(name))
+		}
+	}
+}
+
+// Kill ends all processes of the operator at once, as if their machines failed. Others begin after a second.
+func (w *World) Kill() {
+	w.network.Note("kill")
+	for _, r := range w.replicas {
+		r.kill()
+	}
+}
+
+// Stop ends the operator until Start is called.
+func (w *World) Stop() {
+	for _, r := range w.replicas {
+		r.end()
+	}
+}
+
+// Start starts the operator after Stop.
+func (w *World) Start() {
+	for _, r := range w.replicas {
+		r.start()
+	}
+}
+
+// RestartServer restarts the API server, which answers nobody for a time, and for at least three seconds.
+func (w *World) RestartServer(down time.Duration) {
+	w.network.Note("the API server restarts")
+	w.network.Restart(down)
+}
