@@ -108,9 +108,11 @@ func (r *replica) manage(ctx context.Context, alive *transport.Client) error {
 	options.HealthProbeBindAddress, options.PprofBindAddress = "0", "0"
 	options.Controller.SkipNameValidation = ptr.To(true)
 	options.WebhookServer = r.hooks.server()
-	if options.Logger.GetSink() == nil {
-		options.Logger = logr.Discard()
-	}
+	options.Logger = logr.New(errorSink{elsewhere: options.Logger.GetSink(), note: func(text string) {
+		if ctx.Err() == nil {
+			r.network.Note(r.name + problem + text)
+		}
+	}})
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}

@@ -43,6 +43,8 @@ type World struct {
 	changed       time.Time
 	// restarts are those under way.
 	restarts sync.WaitGroup
+	// forgetLogs has the libraries' errors not noted any more.
+	forgetLogs func()
 }
 
 // newWorld starts a cluster and an operator. What it has started is in the world, also if it fails.
@@ -55,15 +57,18 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 	}
 	w.network = transport.New(transport.Options{
 		Plan: options.Plan, Kind: transport.Kinds(options.Scheme), Restart: func() { w.restarts.Go(w.restart) },
+		Unlogged: seen,
 	})
-	if err := w.serve(); err != nil {
-		return w, err
-	}
-	user, err := w.actor("user")
+	w.forgetLogs = bubbles.add(w.network.Note)
+	tb.noteFailure(w.network.Note)
+	err := w.serve()
 	if err != nil {
 		return w, err
 	}
-	w.Actor = user
+	w.Actor, err = w.actor(user)
+	if err != nil {
+		return w, err
+	}
 	w.cluster, err = controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
 		Behavior: options.Pods, Failed: w.clusterFailed,
 	})
@@ -71,8 +76,8 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 		return w, fmt.Errorf("start the controllers of the cluster: %w", err)
 	}
 	for _, obj := range options.Objects {
-		if err := user.Client.Create(context.Background(), obj.DeepCopyObject().(client.Object)); err != nil {
-			return w, fmt.Errorf("options: Objects: %s: %w", user.describe(obj), err)
+		if err := w.Client.Create(context.Background(), obj.DeepCopyObject().(client.Object)); err != nil {
+			return w, fmt.Errorf("options: Objects: %s: %w", w.describe(obj), err)
 		}
 	}
 	for i := range max(options.Replicas, 1) {
@@ -132,6 +137,7 @@ func (w *World) end() {
 	}
 	w.storage.Close()
 	time.Sleep(leftovers)
+	w.forgetLogs()
 }
 
 // written notes a change. Leases and events change without end, also if nothing else does.

@@ -22,6 +22,8 @@ type Options struct {
 	Restart func()
 	// Kind returns the kind of a resource for the log, or "". Nil shows resources.
 	Kind func(resource schema.GroupResource) string
+	// Unlogged says which calls are counted, but not kept in the log unless a fault strikes them. Nil keeps all.
+	Unlogged func(call faults.Call) bool
 	// Lines is how many lines the log keeps. 0 stands for 10,000.
 	Lines int
 }
