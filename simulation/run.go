@@ -3,7 +3,6 @@ package simulation
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -71,19 +70,22 @@ func attempt(t *testing.T, options Options, story func(w *World)) outcome {
 // longest is how many lines of a log are printed.
 const longest = 200
 
-// report says why a story failed.
+// report says why a story failed, and what happened.
 func (o outcome) report() string {
-	var text strings.Builder
-	text.WriteString(o.said + "\n")
+	return fmt.Sprintf("%s\nWhat happened:\n%s", o.summary(), readable(o.log))
+}
+
+// summary says why a story failed, and under which plan.
+func (o outcome) summary() string {
+	text := o.said + "\n"
 	plan := o.plan
 	if plan.Latency == 0 && len(plan.Chances) == 0 {
 		plan.Seed, plan.Actors = 0, nil // nothing is drawn
 	}
 	if plan.Latency > 0 || len(plan.Chances)+len(plan.Faults)+len(plan.Clocks) > 0 {
-		fmt.Fprintf(&text, "\nThis happens with Options.Plan:\n%s\n", plan.Code("faults"))
+		text += "\nThis happens with Options.Plan:\n" + plan.Code("faults") + "\n"
 	}
-	fmt.Fprintf(&text, "\nWhat happened:\n%s", readable(o.log))
-	return text.String()
+	return text
 }
 
 // readable returns the last lines of a log that tell the story: no discovery, and of the cluster its writes.

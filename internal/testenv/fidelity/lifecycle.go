@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	batchv1 "k8s.io/api/batch/v1"

@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	"sync"
@@ -32,8 +32,10 @@ func newServerScheme() *runtime.Scheme {
 	return scheme
 }
 
-// clientScheme also has resources.Widget and Gizmo, which the clusters define, and resources.Assembly, which they do
-// not.
+// Scheme has the kinds that clients of a cluster know: those that each API server has, resources.Widget and Gizmo,
+// which clusters define, and resources.Assembly, which they do not. It is the same for all callers.
+func Scheme() *runtime.Scheme { return clientScheme() }
+
 var clientScheme = sync.OnceValue(newClientScheme)
 
 func newClientScheme() *runtime.Scheme {
@@ -43,9 +45,9 @@ func newClientScheme() *runtime.Scheme {
 	return scheme
 }
 
-// definitions are those that each cluster has from the start. Gadget is namespaced and has a schema and subresources,
+// Definitions are those that each cluster has from the start. Gadget is namespaced and has a schema and subresources,
 // Room is in no namespace and has neither.
-func definitions() []*apiextensionsv1.CustomResourceDefinition {
+func Definitions() []*apiextensionsv1.CustomResourceDefinition {
 	gadget := &apiextensionsv1.CustomResourceDefinition{}
 	utilruntime.Must(yaml.UnmarshalStrict([]byte(gadgetDefinition), gadget))
 	beta := gadget.Spec.Versions[0].DeepCopy()

@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	corev1 "k8s.io/api/core/v1"

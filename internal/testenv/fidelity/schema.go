@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	appsv1 "k8s.io/api/apps/v1"

@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	"context"
@@ -26,18 +26,21 @@ type check struct {
 	run  func(p *probe)
 }
 
-// cluster is what a check runs on.
-type cluster interface {
-	// connect returns a client that knows the kinds that are served now.
-	connect() (client.WithWatch, error)
-	// eventually lets the controllers of the control plane work until done, and reports whether it is.
-	eventually(ctx context.Context, done func() bool) bool
+// Cluster is an API server that checks run on, with controllers that collect garbage and empty namespaces. It has the
+// namespaces of the system, and [Definitions].
+type Cluster interface {
+	// Connect returns a client with [Scheme] that knows the kinds that are served now.
+	Connect() (client.WithWatch, error)
+	// Eventually lets the controllers work until done, and reports whether it is.
+	Eventually(ctx context.Context, done func() bool) bool
+	// Patience is how long a change may take to reach a watch.
+	Patience() time.Duration
 }
 
 // probe is what a check works with. Its client answers for the namespace of the check, which is empty at first.
 type probe struct {
 	client.WithWatch
-	cluster   cluster
+	cluster   Cluster
 	ctx       context.Context
 	namespace string
 	notes     []string
@@ -50,7 +53,7 @@ const timeout = 2 * time.Minute
 type errSetUp struct{ err error }
 
 // answer runs a check and returns what it noted. Namespaces have names of their own, which are masked.
-func (c check) answer(ctx context.Context, newCluster func() (cluster, error), namespace string) (answer string) {
+func (c check) answer(ctx context.Context, newCluster func() (Cluster, error), namespace string) (answer string) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	p := &probe{ctx: ctx, namespace: namespace}
@@ -75,7 +78,7 @@ func (c check) answer(ctx context.Context, newCluster func() (cluster, error), n
 }
 
 func (p *probe) reconnect() {
-	c, err := p.cluster.connect()
+	c, err := p.cluster.Connect()
 	p.must(err)
 	p.WithWatch = c
 }
@@ -99,7 +102,7 @@ func (p *probe) call(what string, err error) bool {
 
 // eventually notes whether something happens once the controllers have worked.
 func (p *probe) eventually(what string, done func() bool) {
-	p.note("%s: %t", what, p.cluster.eventually(p.ctx, done))
+	p.note("%s: %t", what, p.cluster.Eventually(p.ctx, done))
 }
 
 // verdict is the reason of an error with the fields it names. What the client refuses by itself is a plain error.

@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"

@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	"time"
@@ -13,13 +13,12 @@ import (
 // silence is how long a check waits for an event that does not come.
 const silence = time.Second
 
-// wait is how long a check waits for an event, of which one is expected to be the last. Only a real API server takes
-// its time.
+// wait is how long a check waits for an event, of which one is expected to be the last.
 func (p *probe) wait(last string) <-chan time.Time {
-	if _, real := p.cluster.(realServer); last == "" || !real {
+	if last == "" {
 		return time.After(silence)
 	}
-	return time.After(patience)
+	return time.After(p.cluster.Patience())
 }
 
 // watching starts a watch, does something, and notes the events up to the one that is expected to be the last.

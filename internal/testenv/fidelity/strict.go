@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	"strings"
