@@ -77,19 +77,28 @@ type watcher struct {
 	metadata metadata.Interface
 }
 
-// rewatch is how long after the end of a watch the next one is opened.
-const rewatch = time.Second
+const (
+	// rewatch is how long after the end of a watch the next one is opened. While watches fail, it doubles each time, up
+	// to longestRewatch, as in client-go.
+	rewatch        = time.Second
+	longestRewatch = 30 * time.Second
+)
 
 // follow watches a resource until the context ends. It calls failed for each watch that ends with an error, unless the
 // resource is not served, as that of a definition that is new.
 func (w watcher) follow(ctx context.Context, r resource, into *inbox, failed func(error)) {
+	pause := rewatch
 	for ctx.Err() == nil {
-		if err := w.once(ctx, r, into); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
+		err := w.once(ctx, r, into)
+		if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
 			failed(fmt.Errorf("watch %s: %w", r.GroupResource(), err))
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(rewatch):
+		case <-time.After(pause):
+		}
+		if pause = min(2*pause, longestRewatch); err == nil || apierrors.IsNotFound(err) {
+			pause = rewatch
 		}
 	}
 }
