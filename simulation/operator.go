@@ -17,6 +17,7 @@ import (
 
 // replica is one of the operator's processes, and those after it.
 type replica struct {
+	world   *World
 	options Options
 	name    string
 	network *transport.Network
@@ -37,7 +38,7 @@ func (r *replica) start() {
 	if r.stop != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), worldKey{}, r.world))
 	done := make(chan struct{})
 	r.stop, r.done = cancel, done
 	go func() {

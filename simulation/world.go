@@ -32,6 +32,8 @@ type World struct {
 	network  *transport.Network
 	hooks    *hooks
 	replicas []*replica
+	// outside has what is outside of the cluster, by its variable.
+	outside sync.Map
 	// cluster are the controllers beside the API server.
 	cluster *controllers.Controllers
 
@@ -81,7 +83,7 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 		}
 	}
 	for i := range max(options.Replicas, 1) {
-		r := &replica{options: options, name: actor(i), network: w.network, hooks: w.hooks}
+		r := &replica{world: w, options: options, name: actor(i), network: w.network, hooks: w.hooks}
 		w.replicas = append(w.replicas, r)
 		r.start()
 	}
