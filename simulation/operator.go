@@ -17,6 +17,7 @@ import (
 
 // replica is one of the operator's processes, and those after it.
 type replica struct {
+	world   *World
 	options Options
 	name    string
 	network *transport.Network
@@ -37,7 +38,7 @@ func (r *replica) start() {
 	if r.stop != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), worldKey{}, r.world))
 	done := make(chan struct{})
 	r.stop, r.done = cancel, done
 	go func() {
@@ -108,9 +109,11 @@ func (r *replica) manage(ctx context.Context, alive *transport.Client) error {
 	options.HealthProbeBindAddress, options.PprofBindAddress = "0", "0"
 	options.Controller.SkipNameValidation = ptr.To(true)
 	options.WebhookServer = r.hooks.server()
-	if options.Logger.GetSink() == nil {
-		options.Logger = logr.Discard()
-	}
+	options.Logger = logr.New(errorSink{elsewhere: options.Logger.GetSink(), note: func(text string) {
+		if ctx.Err() == nil {
+			r.network.Note(r.name + problem + text)
+		}
+	}})
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}

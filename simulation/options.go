@@ -22,8 +22,12 @@ import (
 // "operator-2", "operator-3" and so on.
 const Operator = "operator"
 
-// cluster is the name of the actor whose requests are those of the controllers beside the API server.
-const cluster = "cluster"
+const (
+	// cluster is the name of the actor whose requests are those of the controllers beside the API server.
+	cluster = "cluster"
+	// user is the name of the actor who is the user of the story.
+	user = "user"
+)
 
 // Options say what a cluster and an operator are like. The zero value is a cluster with an operator that does nothing.
 type Options struct {

@@ -32,6 +32,8 @@ type World struct {
 	network  *transport.Network
 	hooks    *hooks
 	replicas []*replica
+	// outside has what is outside of the cluster, by its variable.
+	outside sync.Map
 	// cluster are the controllers beside the API server.
 	cluster *controllers.Controllers
 
@@ -43,6 +45,8 @@ type World struct {
 	changed       time.Time
 	// restarts are those under way.
 	restarts sync.WaitGroup
+	// forgetLogs has the libraries' errors not noted any more.
+	forgetLogs func()
 }
 
 // newWorld starts a cluster and an operator. What it has started is in the world, also if it fails.
@@ -55,15 +59,18 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 	}
 	w.network = transport.New(transport.Options{
 		Plan: options.Plan, Kind: transport.Kinds(options.Scheme), Restart: func() { w.restarts.Go(w.restart) },
+		Unlogged: seen,
 	})
-	if err := w.serve(); err != nil {
-		return w, err
-	}
-	user, err := w.actor("user")
+	w.forgetLogs = bubbles.add(w.network.Note)
+	tb.noteFailure(w.network.Note)
+	err := w.serve()
 	if err != nil {
 		return w, err
 	}
-	w.Actor = user
+	w.Actor, err = w.actor(user)
+	if err != nil {
+		return w, err
+	}
 	w.cluster, err = controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
 		Behavior: options.Pods, Failed: w.clusterFailed,
 	})
@@ -71,12 +78,12 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 		return w, fmt.Errorf("start the controllers of the cluster: %w", err)
 	}
 	for _, obj := range options.Objects {
-		if err := user.Client.Create(context.Background(), obj.DeepCopyObject().(client.Object)); err != nil {
-			return w, fmt.Errorf("options: Objects: %s: %w", user.describe(obj), err)
+		if err := w.Client.Create(context.Background(), obj.DeepCopyObject().(client.Object)); err != nil {
+			return w, fmt.Errorf("options: Objects: %s: %w", w.describe(obj), err)
 		}
 	}
 	for i := range max(options.Replicas, 1) {
-		r := &replica{options: options, name: actor(i), network: w.network, hooks: w.hooks}
+		r := &replica{world: w, options: options, name: actor(i), network: w.network, hooks: w.hooks}
 		w.replicas = append(w.replicas, r)
 		r.start()
 	}
@@ -132,6 +139,7 @@ func (w *World) end() {
 	}
 	w.storage.Close()
 	time.Sleep(leftovers)
+	w.forgetLogs()
 }
 
 // written notes a change. Leases and events change without end, also if nothing else does.

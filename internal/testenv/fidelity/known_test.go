@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 // knownDifferences are the checks in which the store answers otherwise, with the reasons.
 var knownDifferences = map[string]string{

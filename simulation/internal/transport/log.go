@@ -140,7 +140,9 @@ func (x *exchange) logArrival(fault faults.Fault) {
 	if fault.Sort != "" {
 		n.happened = append(n.happened, fault)
 	}
-	n.log.add(x.entry)
+	if n.options.Unlogged == nil || fault.Sort != "" || !n.options.Unlogged(x.call) {
+		n.log.add(x.entry)
+	}
 	n.log.counts[Counted{x.call.Actor, x.call.Verb, x.entry.kind()}]++
 }
 
@@ -159,6 +161,9 @@ func (x *exchange) logEnd(err error) {
 	n := x.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.options.Unlogged != nil && n.options.Unlogged(x.call) {
+		return
+	}
 	ended := *x.entry
 	ended.At, ended.End, ended.Fault = n.now(), short(err), faults.Fault{}
 	n.log.add(&ended)
