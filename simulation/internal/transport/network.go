@@ -18,7 +18,7 @@ type Options struct {
 	// Plan is what goes wrong.
 	Plan faults.Plan
 	// Restart is called in a goroutine of its own when the API server restarts. It may stop the server, and has to call
-	// Serve when one answers again. Nil lets the same server go on.
+	// Serve when one answers again. Until then, it is not called again. Nil lets the same server go on.
 	Restart func()
 	// Kind returns the kind of a resource for the log, or "". Nil shows resources.
 	Kind func(resource schema.GroupResource) string
@@ -72,7 +72,9 @@ func (n *Network) Restart(down time.Duration) {
 	if until := time.Now().Add(down); until.After(n.downUntil) {
 		n.downUntil = until
 	}
-	if n.options.Restart != nil {
+	// A server that does not answer yet is one that is restarting.
+	stops := n.options.Restart != nil && n.server != nil
+	if stops {
 		n.server = nil
 	}
 	open := slices.Clone(n.open)
@@ -80,7 +82,7 @@ func (n *Network) Restart(down time.Duration) {
 	for _, x := range open {
 		x.cancel(errReset)
 	}
-	if n.options.Restart != nil {
+	if stops {
 		go n.options.Restart()
 	}
 }
