@@ -79,7 +79,7 @@ func (r *replica) kill() {
 // process runs a process until it dies, fails, or the context ends.
 func (r *replica) process(ctx context.Context) {
 	alive := r.network.Client(r.name)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(withPanics(ctx, alive.Died(), r.panicked))
 	defer cancel()
 	go func() {
 		select {
@@ -99,6 +99,15 @@ func (r *replica) process(ctx context.Context) {
 		return
 	}
 	r.network.Note(r.name + " ends")
+}
+
+// panicked fails the story.
+func (r *replica) panicked(reason any, stack string) {
+	if r.options.AllowPanics {
+		r.network.Note(fmt.Sprintf("%s panics: %v", r.name, reason))
+		return
+	}
+	r.world.abort(fmt.Sprintf("%s panics: %v\n%s", r.name, reason, stack))
 }
 
 // manage makes a manager and runs it.

@@ -124,6 +124,9 @@ func (n *Network) Since(mark Counts) Counts {
 	return since
 }
 
+// Clock returns how much time has passed, as it is in the log.
+func (n *Network) Clock() string { return clock(n.now()) }
+
 // Note adds a line of the caller to the log, such as the next step of a story.
 func (n *Network) Note(text string) {
 	n.mu.Lock()
