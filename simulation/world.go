@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,20 +189,15 @@ const (
 	patience = 24 * time.Hour
 )
 
-// Rest waits until nothing has changed in the cluster for 20 minutes, which is longer than controllers wait before they
-// try again. Leases and events do not count. The story fails if there is no rest within a day.
+// Rest waits until nothing has changed in the cluster and nothing has gone wrong for 20 minutes, which is longer than
+// controllers wait before they try again. Leases and events do not count. The story fails if there is no rest within a
+// day.
 func (w *World) Rest() {
 	w.Helper()
 	begin := time.Now()
 	mark := w.network.Mark()
 	for {
-		w.mu.Lock()
-		last := w.changed
-		w.mu.Unlock()
-		if last.Before(begin) {
-			last = begin
-		}
-		since := time.Since(last)
+		since := time.Since(w.disturbed(begin))
 		if since >= quiet {
 			w.network.Note("rest")
 			return
@@ -212,6 +208,15 @@ func (w *World) Rest() {
 		}
 		w.sleep(quiet - since)
 	}
+}
+
+// disturbed returns when something changed last, or went wrong, but not a time before a given one. It may be in the
+// future, if the API server is down until then.
+func (w *World) disturbed(begin time.Time) time.Time {
+	w.mu.Lock()
+	changed := w.changed
+	w.mu.Unlock()
+	return slices.MaxFunc([]time.Time{begin, changed, w.network.Trouble()}, time.Time.Compare)
 }
 
 // Until waits until something holds, which is asked each second. The story fails if it does not within an hour; what

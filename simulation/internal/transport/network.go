@@ -43,7 +43,9 @@ type Network struct {
 	// open are the requests whose answers have not been read to the end, in the order in which they began.
 	open     []*exchange
 	happened []faults.Fault
-	log      log
+	// struck is when the last fault did.
+	struck time.Time
+	log    log
 }
 
 // New returns a network on which nothing answers yet.
@@ -110,6 +112,16 @@ func (n *Network) begin(x *exchange) error {
 	x.decision = n.options.Plan.Decide(x.call)
 	n.open = append(n.open, x)
 	return nil
+}
+
+// Trouble returns when the last fault struck, or when a restart of the API server is over, whichever is later.
+func (n *Network) Trouble() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.downUntil.After(n.struck) {
+		return n.downUntil
+	}
+	return n.struck
 }
 
 // end forgets a request. It reports whether it was there.
