@@ -1,8 +1,6 @@
 package transport
 
 import (
-	"hash/fnv"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -11,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-dev/espalier/simulation/faults"
+	"github.com/espalier-dev/espalier/simulation/internal/random"
 )
 
 // Options say what a network is like.
@@ -105,7 +104,7 @@ func (n *Network) begin(x *exchange) error {
 	if x.client.dead {
 		return errDead
 	}
-	key := hash(x.call.Actor, x.call.Verb, x.call.Path)
+	key := random.Hash(x.call.Actor, x.call.Verb, x.call.Path)
 	n.made[key]++
 	x.call.N, x.call.At = n.made[key], n.now()
 	x.entry.Call = x.call
@@ -147,12 +146,3 @@ func (n *Network) serving() http.RoundTripper {
 
 // now returns how much time has passed.
 func (n *Network) now() time.Duration { return time.Since(n.began) }
-
-func hash(keys ...string) uint64 {
-	sum := fnv.New64a()
-	for _, key := range keys {
-		_, _ = io.WriteString(sum, key)
-		_, _ = sum.Write([]byte{0})
-	}
-	return sum.Sum64()
-}
