@@ -5,7 +5,6 @@ package server_test
 // knownDifferences are checks that the server answers otherwise.
 var knownDifferences = map[string]string{
 	"defaults: PersistentVolumeClaim": protected,
-	"defaults: Pod":                   priority,
 
 	"apply: owner reference without UID": newerLibrary,
 	"metadata: invalid owner references": newerLibrary,
@@ -17,11 +16,6 @@ var knownSamples = map[string]string{
 	"PersistentVolume.v1/registry-x":      protected,
 	"PersistentVolumeClaim.v1/x":          protected,
 	"VolumeAttributesClass.v1/registry-x": protected,
-
-	"Pod.v1/burstable": priority,
-	"Pod.v1/host":      priority,
-	"Pod.v1/limited":   priority,
-	"Pod.v1/x":         priority,
 
 	"CSIDriver.v1/registry-x":                  rare,
 	"FlowSchema.v1/registry-x":                 rare,
@@ -43,10 +37,6 @@ var knownOutcomes = map[string]string{
 	"PersistentVolumeClaim: an empty class":              protected,
 	"PersistentVolumeClaim: labels of a claim":           protected,
 	"PersistentVolumeClaim: the class of the annotation": protected,
-
-	"Pod: a pod's deadline": priority,
-	"Pod: a pod's image":    priority,
-	"Pod: more tolerations": priority,
 }
 
 // knownTraits are kinds of which the server treats all objects otherwise.
@@ -58,6 +48,5 @@ const (
 	newerLibrary = "the library that validates is newer than the server: it says metadata.ownerReferences[0].uid " +
 		"instead of metadata.ownerReferences.uid"
 	protected = "the finalizer comes from an admission plug-in, and nobody would remove it"
-	priority  = "priority and tolerations come from admission plug-ins"
 	rare      = "the defaults are left out: operators hardly create it"
 )

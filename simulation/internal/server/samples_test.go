@@ -44,4 +44,3 @@ func TestTraits(t *testing.T) {
 func namespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
-
