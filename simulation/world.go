@@ -232,10 +232,12 @@ func (w *World) Until(what string, holds func() bool) {
 }
 
 // Idle lets time pass, in which the operator makes no request. Watches that end by themselves, and begin again, do not
-// count, nor do leases of leader election.
+// count, nor do leases of leader election. Faults are held back meanwhile.
 func (w *World) Idle(d time.Duration) {
 	w.Helper()
 	w.network.Note(fmt.Sprintf("%v idle", d))
+	w.network.Calm(true)
+	defer w.network.Calm(false)
 	mark := w.network.Mark()
 	w.sleep(d)
 	made := w.network.Since(mark)
