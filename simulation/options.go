@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,6 +94,9 @@ func (o Options) actors() []string {
 	}
 	return names
 }
+
+// isOperator reports whether an actor is one of the operator's processes.
+func (o Options) isOperator(actor string) bool { return slices.Contains(o.actors(), actor) }
 
 // complete returns the options with defaults, or an error that names what cannot be meant.
 func (o Options) complete() (Options, error) {
