@@ -105,6 +105,7 @@ func (a *Actor) try(what string, do func(ctx context.Context) error) {
 	defer cancel()
 	var last error
 	err := wait.PollUntilContextCancel(ctx, 5*time.Second, true, func(ctx context.Context) (bool, error) {
+		a.world.goOn()
 		last = do(ctx)
 		if last == nil || !passes(last) {
 			return true, last

@@ -17,6 +17,7 @@ import (
 
 // replica is one of the operator's processes, and those after it.
 type replica struct {
+	world   *World
 	options Options
 	name    string
 	network *transport.Network
@@ -37,7 +38,7 @@ func (r *replica) start() {
 	if r.stop != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), worldKey{}, r.world))
 	done := make(chan struct{})
 	r.stop, r.done = cancel, done
 	go func() {
@@ -78,7 +79,7 @@ func (r *replica) kill() {
 // process runs a process until it dies, fails, or the context ends.
 func (r *replica) process(ctx context.Context) {
 	alive := r.network.Client(r.name)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(withPanics(ctx, alive.Died(), r.panicked))
 	defer cancel()
 	go func() {
 		select {
@@ -100,6 +101,15 @@ func (r *replica) process(ctx context.Context) {
 	r.network.Note(r.name + " ends")
 }
 
+// panicked fails the story.
+func (r *replica) panicked(reason any, stack string) {
+	if r.options.AllowPanics {
+		r.network.Note(fmt.Sprintf("%s panics: %v", r.name, reason))
+		return
+	}
+	r.world.abort(fmt.Sprintf("%s panics: %v\n%s", r.name, reason, stack))
+}
+
 // manage makes a manager and runs it.
 func (r *replica) manage(ctx context.Context, alive *transport.Client) error {
 	options := r.options.Manager
@@ -108,9 +118,11 @@ func (r *replica) manage(ctx context.Context, alive *transport.Client) error {
 	options.HealthProbeBindAddress, options.PprofBindAddress = "0", "0"
 	options.Controller.SkipNameValidation = ptr.To(true)
 	options.WebhookServer = r.hooks.server()
-	if options.Logger.GetSink() == nil {
-		options.Logger = logr.Discard()
-	}
+	options.Logger = logr.New(errorSink{elsewhere: options.Logger.GetSink(), note: func(text string) {
+		if ctx.Err() == nil {
+			r.network.Note(r.name + problem + text)
+		}
+	}})
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}

@@ -22,8 +22,14 @@ import (
 // "operator-2", "operator-3" and so on.
 const Operator = "operator"
 
-// cluster is the name of the actor whose requests are those of the controllers beside the API server.
-const cluster = "cluster"
+const (
+	// cluster is the name of the actor whose requests are those of the controllers beside the API server.
+	cluster = "cluster"
+	// user is the name of the actor who is the user of the story.
+	user = "user"
+	// apiServer is what the API server is called where it writes by itself.
+	apiServer = "kube-apiserver"
+)
 
 // Options say what a cluster and an operator are like. The zero value is a cluster with an operator that does nothing.
 type Options struct {
@@ -56,6 +62,13 @@ type Options struct {
 
 	// Pods says what becomes of a Pod. Nil has each run and be ready at once.
 	Pods func(pod *corev1.Pod) PodBehavior
+
+	// Always holds at each moment: the story fails at once if it does not. It is checked at each write from the start of
+	// the operator on.
+	Always []Invariant
+	// AllowPanics says that the story goes on if the operator panics in a reconciler or a webhook, which
+	// controller-runtime makes an error of.
+	AllowPanics bool
 
 	// Plan is what goes wrong. If it names no actors, its latency and chances concern the operator alone.
 	Plan faults.Plan
@@ -91,6 +104,11 @@ func (o Options) complete() (Options, error) {
 		err := errors.Join(clientgoscheme.AddToScheme(o.Scheme), apiextensionsv1.AddToScheme(o.Scheme))
 		if err != nil {
 			return o, err
+		}
+	}
+	for _, invariant := range o.Always {
+		if invariant.Check == nil {
+			return o, fmt.Errorf("options: Always: %q has no Check", invariant.Name)
 		}
 	}
 	if len(o.Plan.Actors) == 0 {

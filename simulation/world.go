@@ -3,12 +3,11 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/simulation/internal/controllers"
 	"github.com/espalier-dev/espalier/simulation/internal/journal"
 	"github.com/espalier-dev/espalier/simulation/internal/server"
+	"github.com/espalier-dev/espalier/simulation/internal/state"
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
@@ -29,11 +29,19 @@ type World struct {
 	options  Options
 	recorder *recorder
 	storage  *storage.Storage
+	journal  *journal.Journal
 	network  *transport.Network
 	hooks    *hooks
 	replicas []*replica
+	// outside has what is outside of the cluster, by its variable.
+	outside sync.Map
 	// cluster are the controllers beside the API server.
 	cluster *controllers.Controllers
+	// begun is what there was before the operator. It is set once.
+	begun atomic.Pointer[state.State]
+	// aborted is closed when the story has failed and is to end.
+	aborted   chan struct{}
+	abortOnce sync.Once
 
 	mu sync.Mutex
 	// server serves, and serverOptions are those of the next one. changed is when an object changed last, but for those
@@ -41,29 +49,39 @@ type World struct {
 	server        *server.Server
 	serverOptions server.Options
 	changed       time.Time
+	// writes are those of the operator, and others is when somebody wrote who is neither the operator nor the cluster.
+	writes writes
+	others time.Time
 	// restarts are those under way.
 	restarts sync.WaitGroup
+	// forgetLogs has the libraries' errors not noted any more.
+	forgetLogs func()
 }
 
 // newWorld starts a cluster and an operator. What it has started is in the world, also if it fails.
 func newWorld(options Options, tb *recorder) (*World, error) {
-	w := &World{testingTB: tb, options: options, recorder: tb, storage: storage.New(storage.Options{}), hooks: &hooks{}}
+	w := &World{testingTB: tb, options: options, recorder: tb, hooks: &hooks{}, aborted: make(chan struct{})}
+	w.journal = journal.New(w.written)
+	w.storage = storage.New(storage.Options{Written: w.journal.Written})
 	w.serverOptions = server.Options{
-		Storage: journal.Decorate(w.storage.Decorator(), w.written), Identities: &server.Identities{},
+		Storage: w.storage.Decorator(), Identities: &server.Identities{},
 		Definitions: options.Definitions, FixedDefinitions: options.FixedDefinitions,
 		Webhooks: w.hooks.handler,
 	}
 	w.network = transport.New(transport.Options{
 		Plan: options.Plan, Kind: transport.Kinds(options.Scheme), Restart: func() { w.restarts.Go(w.restart) },
+		Unlogged: seen,
 	})
-	if err := w.serve(); err != nil {
-		return w, err
-	}
-	user, err := w.actor("user")
+	w.forgetLogs = bubbles.add(w.network.Note)
+	tb.noteFailure(w.network.Note)
+	err := w.serve()
 	if err != nil {
 		return w, err
 	}
-	w.Actor = user
+	w.Actor, err = w.actor(user)
+	if err != nil {
+		return w, err
+	}
 	w.cluster, err = controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
 		Behavior: options.Pods, Failed: w.clusterFailed,
 	})
@@ -71,12 +89,14 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 		return w, fmt.Errorf("start the controllers of the cluster: %w", err)
 	}
 	for _, obj := range options.Objects {
-		if err := user.Client.Create(context.Background(), obj.DeepCopyObject().(client.Object)); err != nil {
-			return w, fmt.Errorf("options: Objects: %s: %w", user.describe(obj), err)
+		if err := w.Client.Create(context.Background(), obj.DeepCopyObject().(client.Object)); err != nil {
+			return w, fmt.Errorf("options: Objects: %s: %w", w.describe(obj), err)
 		}
 	}
+	begun := w.journal.State()
+	w.begun.Store(&begun)
 	for i := range max(options.Replicas, 1) {
-		r := &replica{options: options, name: actor(i), network: w.network, hooks: w.hooks}
+		r := &replica{world: w, options: options, name: actor(i), network: w.network, hooks: w.hooks}
 		w.replicas = append(w.replicas, r)
 		r.start()
 	}
@@ -99,7 +119,7 @@ func (w *World) serve() error {
 	w.mu.Lock()
 	w.server = s
 	w.mu.Unlock()
-	w.network.Serve(server.RoundTripper(s.Handler()))
+	w.network.Serve(server.RoundTripper(journal.Handler(s.Handler(), transport.Actor)))
 	return nil
 }
 
@@ -132,21 +152,7 @@ func (w *World) end() {
 	}
 	w.storage.Close()
 	time.Sleep(leftovers)
-}
-
-// written notes a change. Leases and events change without end, also if nothing else does.
-func (w *World) written(_ context.Context, c journal.Change) {
-	obj := c.After
-	if obj == nil {
-		obj = c.Before
-	}
-	switch obj.(type) {
-	case *coordinationv1.Lease, *corev1.Event, *eventsv1.Event:
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.changed = time.Now()
+	w.forgetLogs()
 }
 
 // Config returns a configuration for clients of an actor, whose requests are in the log under that name. The plan may
@@ -170,8 +176,9 @@ func (w *World) actor(name string) (*Actor, error) {
 
 // Pass lets time pass.
 func (w *World) Pass(d time.Duration) {
+	w.Helper()
 	w.network.Note(fmt.Sprintf("%v pass", d))
-	time.Sleep(d)
+	w.sleep(d)
 }
 
 const (
@@ -182,20 +189,15 @@ const (
 	patience = 24 * time.Hour
 )
 
-// Rest waits until nothing has changed in the cluster for 20 minutes, which is longer than controllers wait before they
-// try again. Leases and events do not count. The story fails if there is no rest within a day.
+// Rest waits until nothing has changed in the cluster and nothing has gone wrong for 20 minutes, which is longer than
+// controllers wait before they try again. Leases and events do not count. The story fails if there is no rest within a
+// day.
 func (w *World) Rest() {
 	w.Helper()
 	begin := time.Now()
 	mark := w.network.Mark()
 	for {
-		w.mu.Lock()
-		last := w.changed
-		w.mu.Unlock()
-		if last.Before(begin) {
-			last = begin
-		}
-		since := time.Since(last)
+		since := time.Since(w.disturbed(begin))
 		if since >= quiet {
 			w.network.Note("rest")
 			return
@@ -204,8 +206,17 @@ func (w *World) Rest() {
 			w.Fatalf("the cluster does not come to rest within %v; requests in this time:\n%s",
 				patience, w.network.Since(mark))
 		}
-		time.Sleep(quiet - since)
+		w.sleep(quiet - since)
 	}
+}
+
+// disturbed returns when something changed last, or went wrong, but not a time before a given one. It may be in the
+// future, if the API server is down until then.
+func (w *World) disturbed(begin time.Time) time.Time {
+	w.mu.Lock()
+	changed := w.changed
+	w.mu.Unlock()
+	return slices.MaxFunc([]time.Time{begin, changed, w.network.Trouble()}, time.Time.Compare)
 }
 
 // Until waits until something holds, which is asked each second. The story fails if it does not within an hour; what
@@ -213,7 +224,7 @@ func (w *World) Rest() {
 func (w *World) Until(what string, holds func() bool) {
 	w.Helper()
 	const limit = time.Hour
-	for begin := time.Now(); !holds(); time.Sleep(time.Second) {
+	for begin := time.Now(); !holds(); w.sleep(time.Second) {
 		if time.Since(begin) >= limit {
 			w.Fatalf("%s: not within %v", what, limit)
 		}
@@ -226,7 +237,7 @@ func (w *World) Idle(d time.Duration) {
 	w.Helper()
 	w.network.Note(fmt.Sprintf("%v idle", d))
 	mark := w.network.Mark()
-	time.Sleep(d)
+	w.sleep(d)
 	made := w.network.Since(mark)
 	for _, name := range w.options.actors() {
 		for counted := range made {

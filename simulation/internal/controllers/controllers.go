@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options say how a cluster behaves beside its API server.
+// Options say how a cluster behaves beside its API server. The functions are called in goroutines of the controllers,
+// Failed in several at once.
 type Options struct {
 	// Behavior says what becomes of a Pod on a node. It is asked at each look at the Pod and answers the same until
 	// [Controllers.Refresh] is called. Nil is the zero Behavior for all Pods.

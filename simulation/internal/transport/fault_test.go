@@ -190,3 +190,24 @@ func TestRefusedUntilServed(t *testing.T) {
 		}
 	})
 }
+
+// TestRestartOfWhatRestarts has the server restart again while it does.
+func TestRestartOfWhatRestarts(t *testing.T) {
+	restarts := make(chan struct{}, 3)
+	run(t, transport.Options{Restart: func() { restarts <- struct{}{} }}, func(f *fixture) {
+		f.Restart(time.Second)
+		time.Sleep(time.Millisecond)
+		f.Restart(2 * time.Second)
+		synctest.Wait()
+		f.Serve(server.RoundTripper(http.HandlerFunc(f.handle)))
+		time.Sleep(2*time.Second - 1)
+		f.isRefused(f.get(f.Client("operator")).err)
+		time.Sleep(time.Nanosecond)
+		f.get(f.Client("operator"))
+		f.Restart(time.Second)
+		synctest.Wait()
+		if n := len(restarts); f.had() != "GET "+one || n != 2 {
+			f.Errorf("the server has been restarted %d times", n)
+		}
+	})
+}

@@ -28,21 +28,22 @@ const platform = "platform"
 // syncPeriod is that of the operator's main function.
 const syncPeriod = 10 * time.Hour
 
+// directories has the directory of tenants of each world.
+var directories simulation.Outside[directory.Memory]
+
 // operator sets up the operator as its main function does.
-func operator(dir directory.Directory) func(ctx context.Context, mgr ctrl.Manager) error {
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		options := controller.Options{Directory: dir, RegistryNamespace: platform}
-		config := reconcilers.NewConfig(mgr, &v1alpha1.Tenant{}, syncPeriod)
-		return errors.Join(
-			controller.New(config, options).SetupWithManager(ctx, mgr),
-			controller.NewRegistry(config, options).SetupWithManager(ctx, mgr),
-			controller.SetupWebhooks(ctx, mgr.GetWebhookServer(), options),
-		)
-	}
+func operator(ctx context.Context, mgr ctrl.Manager) error {
+	options := controller.Options{Directory: directories.In(ctx), RegistryNamespace: platform}
+	config := reconcilers.NewConfig(mgr, &v1alpha1.Tenant{}, syncPeriod)
+	return errors.Join(
+		controller.New(config, options).SetupWithManager(ctx, mgr),
+		controller.NewRegistry(config, options).SetupWithManager(ctx, mgr),
+		controller.SetupWebhooks(ctx, mgr.GetWebhookServer(), options),
+	)
 }
 
 // cluster returns options with the operator, what it needs in the cluster, and the defaults of tenants.
-func cluster(t *testing.T, dir directory.Directory) simulation.Options {
+func cluster(t *testing.T) simulation.Options {
 	t.Helper()
 	scheme, err := controller.NewScheme()
 	if err != nil {
@@ -53,7 +54,7 @@ func cluster(t *testing.T, dir directory.Directory) simulation.Options {
 		t.Fatal(err)
 	}
 	return simulation.Options{
-		Operator:         operator(dir),
+		Operator:         operator,
 		Manager:          ctrl.Options{Cache: cache.Options{SyncPeriod: new(syncPeriod)}},
 		Scheme:           scheme,
 		Definitions:      []*apiextensionsv1.CustomResourceDefinition{crd},
