@@ -16,14 +16,6 @@ var knownSamples = map[string]string{
 	"PersistentVolume.v1/registry-x":      protected,
 	"PersistentVolumeClaim.v1/x":          protected,
 	"VolumeAttributesClass.v1/registry-x": protected,
-
-	"CSIDriver.v1/registry-x":                  rare,
-	"FlowSchema.v1/registry-x":                 rare,
-	"MutatingAdmissionPolicy.v1/registry-x":    rare,
-	"PriorityLevelConfiguration.v1/registry-x": rare,
-	"ResourceClaim.v1/x":                       rare,
-	"ResourceClaimTemplate.v1/x":               rare,
-	"ValidatingAdmissionPolicy.v1/registry-x":  rare,
 }
 
 // knownOutcomes are requests of which something else becomes.
@@ -48,5 +40,4 @@ const (
 	newerLibrary = "the library that validates is newer than the server: it says metadata.ownerReferences[0].uid " +
 		"instead of metadata.ownerReferences.uid"
 	protected = "the finalizer comes from an admission plug-in, and nobody would remove it"
-	rare      = "the defaults are left out: operators hardly create it"
 )
