@@ -58,9 +58,10 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Definitions are the custom resource definitions in the cluster, see [ReadDefinitions].
 	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// FixedDefinitions says that no custom resource definition is created, changed or deleted in the simulation. Time
-	// without requests costs a sixth then: a year takes a minute, not five.
-	FixedDefinitions bool
+	// ChangingDefinitions says that custom resource definitions are created, changed or deleted in the simulation. Time
+	// in which nothing happens costs six times as much then. A story in which somebody writes a definition without
+	// it fails.
+	ChangingDefinitions bool
 	// Objects exist before the operator starts.
 	Objects []client.Object
 

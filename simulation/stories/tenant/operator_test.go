@@ -58,7 +58,6 @@ func cluster(t *testing.T) simulation.Options {
 		Manager:          ctrl.Options{Cache: cache.Options{SyncPeriod: new(syncPeriod)}},
 		Scheme:           scheme,
 		Definitions:      []*apiextensionsv1.CustomResourceDefinition{crd},
-		FixedDefinitions: true,
 		Objects:          []client.Object{&corev1.Namespace{ObjectMeta: stories.Named("", platform)}, newDefaults()},
 	}
 }
