@@ -123,6 +123,7 @@ func (r *replica) manage(ctx context.Context, alive *transport.Client) error {
 			r.network.Note(r.name + problem + text)
 		}
 	}})
+	options.BaseContext = panicsIn(ctx, options.BaseContext)
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}
