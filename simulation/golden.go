@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("simulation.update", false, "write the golden files of stories instead of comparing them")
 
-// Golden compares the cluster with a golden file, and fails the story if it differs. The file is a txtar archive: a file
-// "writes" with what the operator has written since the story began or Golden was called last, and a file in YAML for
-// each object that is not as it was before the operator started, such as "shop/Deployment.apps/web.yaml". Leases and
-// Events are left out. The flag -simulation.update writes the file; a path is one from the folder of the test.
+// Golden compares the cluster with a golden file, and fails the story if it differs. The file is a txtar archive: a
+// file "writes" with what the operator has written since the story began or Golden was called last, and a file in YAML
+// for each object that is not as it was before the operator started, such as "shop/Deployment.apps/web.yaml". Leases
+// and Events are left out. The flag -simulation.update writes the file. A path is relative to the folder of the test.
 //
 // What differs from run to run is masked. The metadata that a server sets is left out: the UID, the version, the
 // generation, the time of creation, and the managed fields. A UID elsewhere says whose it is, as the address of a Pod
