@@ -12,7 +12,7 @@ import (
 
 // report says why a story failed, and what happened.
 func (o outcome) report() string {
-	return fmt.Sprintf("%s\nWhat happened, without reads that found something:\n%s", o.summary(), tell(o.log))
+	return fmt.Sprintf("%s\nWhat happened:\n(reads that found something are left out)\n%s", o.summary(), tell(o.log))
 }
 
 // summary says why a story failed, and under which plan.

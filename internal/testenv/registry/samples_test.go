@@ -80,9 +80,6 @@ func TestCompleted(t *testing.T) {
 		name := registrytest.Name(obj)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if reason, ok := incomplete[obj.GetObjectKind().GroupVersionKind().Kind]; ok {
-				t.Skip(reason)
-			}
 			_, s := builtIn(t, obj)
 			obj.SetUID(sampleUID)
 			s.PrepareForCreate(obj)
@@ -97,20 +94,6 @@ func TestCompleted(t *testing.T) {
 	}
 }
 
-// incomplete are the kinds whose defaults are left out, with the reason.
-var incomplete = map[string]string{
-	"CSIDriver":                  rare,
-	"FlowSchema":                 rare,
-	"MutatingAdmissionPolicy":    rare,
-	"PriorityLevelConfiguration": rare,
-	"ResourceClaim":              rare,
-	"ResourceClaimTemplate":      rare,
-	"ServiceCIDR":                rare,
-	"ValidatingAdmissionPolicy":  rare,
-}
-
-const rare = "operators hardly create it"
-
 // TestCompletedOnServer creates the samples on an API server.
 func TestCompletedOnServer(t *testing.T) {
 	t.Parallel()
@@ -119,6 +102,16 @@ func TestCompletedOnServer(t *testing.T) {
 		return
 	}
 	compare(t, registrytest.Created(t), got)
+}
+
+// TestManagedOnServer creates the samples on an API server, which keeps their field managers.
+func TestManagedOnServer(t *testing.T) {
+	t.Parallel()
+	got := registrytest.CreateManaged(t, serverClient(t), plane.Namespace(t))
+	if record(t, registrytest.ManagedFile, got) {
+		return
+	}
+	compare(t, registrytest.CreatedManaged(t), got)
 }
 
 // compare fails the test for answers of an API server that are not as recorded.

@@ -113,3 +113,14 @@ func Passing(kind schema.GroupKind) bool {
 	}
 	return false
 }
+
+// Where returns the objects that a function selects, which also gets how they came into being.
+func (s State) Where(selected func(obj *Object, c Creation) bool) State {
+	some := State{map[schema.GroupKind]map[types.NamespacedName]*Object{}, s.created, s.last}
+	for _, obj := range s.All() {
+		if selected(obj, s.created[obj.UID]) {
+			some.Replace(nil, obj)
+		}
+	}
+	return some
+}

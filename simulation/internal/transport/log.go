@@ -142,6 +142,7 @@ func (x *exchange) logArrival(fault faults.Fault) {
 	x.entry.At, x.entry.Fault = n.now(), fault
 	if fault.Sort != "" {
 		n.happened = append(n.happened, fault)
+		n.struck = time.Now()
 	}
 	if n.options.Unlogged == nil || fault.Sort != "" || !n.options.Unlogged(x.call) {
 		n.log.add(x.entry)
