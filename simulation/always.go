@@ -179,8 +179,8 @@ func (w Write) changes() string {
 	return text.String()
 }
 
-// abort fails the story, which ends as soon as it does something with the world. Only the first call has an effect: what
-// follows from a failure is not told.
+// abort fails the story, which ends as soon as it does something with the world. Only the first call has an effect:
+// what follows from a failure is not told.
 func (w *World) abort(message string) {
 	w.abortOnce.Do(func() {
 		w.recorder.fail(message)

@@ -68,8 +68,8 @@ type Options struct {
 	// Pods says what becomes of a Pod. Nil has each run and be ready at once.
 	Pods func(pod *corev1.Pod) PodBehavior
 
-	// Always holds at each moment: the story fails at once if it does not. It is checked at each write from the start of
-	// the operator on.
+	// Always holds at each moment: the story fails at once if it does not. It is checked at each write from the start
+	// of the operator on.
 	Always []Invariant
 	// AllowPanics says that the story goes on if the operator panics in a reconciler or a webhook, which
 	// controller-runtime makes an error of.
