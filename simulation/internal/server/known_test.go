@@ -18,6 +18,12 @@ var knownSamples = map[string]string{
 	"VolumeAttributesClass.v1/registry-x": protected,
 }
 
+// knownManaged are samples of which other fields are managed.
+var knownManaged = map[string]string{
+	"Job.v1/labelled": labelsOfTemplate,
+	"Job.v1/manual":   labelsOfTemplate,
+}
+
 // knownOutcomes are requests of which something else becomes.
 var knownOutcomes = map[string]string{
 	"PersistentVolume: another policy":                   protected,
@@ -39,5 +45,6 @@ var knownTraits = map[string]string{
 const (
 	newerLibrary = "the library that validates is newer than the server: it says metadata.ownerReferences[0].uid " +
 		"instead of metadata.ownerReferences.uid"
-	protected = "the finalizer comes from an admission plug-in, and nobody would remove it"
+	labelsOfTemplate = "labels that a Job has from its template are set after its fields got their managers"
+	protected        = "the finalizer comes from an admission plug-in, and nobody would remove it"
 )
