@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	"encoding/json"
@@ -32,7 +32,7 @@ func TestRandomCalls(t *testing.T) {
 	t.Parallel()
 	server := realServer{plane.Config(t)}
 	r := differential{
-		t: t, server: func() (cluster, error) { return server, nil },
+		t: t, server: func() (Cluster, error) { return server, nil },
 		store: memories(t, store.Options{ManagedFields: true}),
 	}
 	var wg sync.WaitGroup
@@ -71,13 +71,13 @@ func (r *differential) compare(seed uint64) {
 // differential runs calls on a real API server and on a store.
 type differential struct {
 	t             *testing.T
-	server, store func() (cluster, error)
+	server, store func() (Cluster, error)
 }
 
 // differ returns the first call that is answered differently, -1 if there is none, and the answers.
 func (r *differential) differ(calls []randomCall) (n int, real, store string) {
 	namespace := fmt.Sprintf("random%05d", runs.Add(1))
-	on := func(newCluster func() (cluster, error)) (answers []string) {
+	on := func(newCluster func() (Cluster, error)) (answers []string) {
 		c := check{"", func(p *probe) {
 			s := &session{probe: p, uids: map[string]string{}, versions: map[string]string{}}
 			for _, call := range calls {

@@ -21,6 +21,8 @@ type Options struct {
 	Restart func()
 	// Kind returns the kind of a resource for the log, or "". Nil shows resources.
 	Kind func(resource schema.GroupResource) string
+	// Unlogged says which calls are counted, but not kept in the log unless a fault strikes them. Nil keeps all.
+	Unlogged func(call faults.Call) bool
 	// Lines is how many lines the log keeps. 0 stands for 10,000.
 	Lines int
 }
@@ -40,7 +42,11 @@ type Network struct {
 	// open are the requests whose answers have not been read to the end, in the order in which they began.
 	open     []*exchange
 	happened []faults.Fault
-	log      log
+	// calm says that no fault strikes.
+	calm bool
+	// struck is when the last fault did.
+	struck time.Time
+	log    log
 }
 
 // New returns a network on which nothing answers yet.
@@ -93,6 +99,13 @@ func (n *Network) Happened() []faults.Fault {
 	return slices.Clone(n.happened)
 }
 
+// Calm says whether faults are held back. Latency is not.
+func (n *Network) Calm(calm bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calm = calm
+}
+
 // begin decides about a request. It returns an error if the process of the client is dead.
 func (n *Network) begin(x *exchange) error {
 	n.mu.Lock()
@@ -105,8 +118,21 @@ func (n *Network) begin(x *exchange) error {
 	x.call.N, x.call.At = n.made[key], n.now()
 	x.entry.Call = x.call
 	x.decision = n.options.Plan.Decide(x.call)
+	if n.calm {
+		x.decision.Fault = faults.Fault{}
+	}
 	n.open = append(n.open, x)
 	return nil
+}
+
+// Trouble returns when the last fault struck, or when a restart of the API server is over, whichever is later.
+func (n *Network) Trouble() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.downUntil.After(n.struck) {
+		return n.downUntil
+	}
+	return n.struck
 }
 
 // end forgets a request. It reports whether it was there.
