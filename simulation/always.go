@@ -3,7 +3,6 @@ package simulation
 import (
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +110,7 @@ func (w *World) written(made journal.Write, now state.State) {
 	write := Write{
 		Time: made.At, Actor: made.Actor, Kind: obj.Kind, Namespace: obj.Namespace, Name: obj.Name,
 		Subresource: made.Subresource, before: made.Before, after: made.After,
-		operator: slices.Contains(w.options.actors(), made.Actor), scheme: w.options.Scheme,
+		operator: w.options.isOperator(made.Actor), scheme: w.options.Scheme,
 	}
 	if write.Actor == "" {
 		write.Actor = apiServer

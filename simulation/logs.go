@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"runtime"
@@ -100,6 +102,9 @@ func (s errorSink) Error(err error, message string, values ...any) {
 	if s.goesOn() {
 		s.elsewhere.Error(err, message, values...)
 	}
+	if errors.Is(err, context.Canceled) {
+		return // a process ends
+	}
 	s.note(errorLine(err, message, append(s.values[:len(s.values):len(s.values)], values...)))
 }
 
@@ -130,7 +135,10 @@ func errorLine(err error, message string, values []any) string {
 	for i := 0; i+1 < len(values); i += 2 {
 		named[fmt.Sprint(values[i])] = fmt.Sprint(values[i+1])
 	}
-	parts := []string{message}
+	var parts []string
+	if message != "" {
+		parts = append(parts, message)
+	}
 	if name := named["name"]; name != "" {
 		if named["namespace"] != "" {
 			name = named["namespace"] + "/" + name

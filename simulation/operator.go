@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -29,6 +30,10 @@ type replica struct {
 	// stop ends the replica, and done waits for that. Both are nil if it does not run.
 	stop context.CancelFunc
 	done chan struct{}
+
+	// failed is how many processes in a row failed, unready how many before the first one that was set up. They belong
+	// to the goroutine of the replica.
+	failed, unready int
 }
 
 // start runs processes until stop is called.
@@ -47,7 +52,7 @@ func (r *replica) start() {
 			r.process(ctx)
 			select {
 			case <-ctx.Done():
-			case <-time.After(pause):
+			case <-time.After(r.pause()):
 			}
 		}
 	}()
@@ -76,6 +81,22 @@ func (r *replica) kill() {
 	}
 }
 
+const (
+	// shortestPause is how long no process of a replica runs after one has died or failed. After each further failure
+	// in a row it takes twice as long, up to longestPause. The numbers of a kubelet are ten times the first one and the
+	// same last one.
+	shortestPause, longestPause = time.Second, 5 * time.Minute
+	// forgiven is how long a process runs after which a failure is the first one again, as of a kubelet.
+	forgiven = 10 * time.Minute
+	// hopeless is how many processes fail before one was set up until the story fails.
+	hopeless = 5
+)
+
+// pause returns how long the replica has no process now.
+func (r *replica) pause() time.Duration {
+	return min(shortestPause<<min(max(r.failed-1, 0), 10), longestPause)
+}
+
 // process runs a process until it dies, fails, or the context ends.
 func (r *replica) process(ctx context.Context) {
 	alive := r.network.Client(r.name)
@@ -93,12 +114,24 @@ func (r *replica) process(ctx context.Context) {
 	r.mu.Unlock()
 	defer alive.Kill()
 	r.network.Note(r.name + " starts")
-	err := r.manage(ctx, alive)
-	if err != nil && ctx.Err() == nil {
-		r.network.Note(fmt.Sprintf("%s ends: %v", r.name, err))
+	begin := time.Now()
+	mgr, err := r.setUp(ctx, alive)
+	if err == nil {
+		r.unready = -1
+		err = mgr.Start(ctx)
+	} else if ctx.Err() == nil && !passes(err) {
+		r.doubt(err)
+	}
+	if err == nil || ctx.Err() != nil {
+		r.failed = 0
+		r.network.Note(r.name + " ends")
 		return
 	}
-	r.network.Note(r.name + " ends")
+	if time.Since(begin) >= forgiven {
+		r.failed = 0
+	}
+	r.failed++
+	r.network.Note(r.name + problem + "the process ends: " + errorLine(err, "", nil))
 }
 
 // panicked fails the story.
@@ -110,8 +143,24 @@ func (r *replica) panicked(reason any, stack string) {
 	r.world.abort(fmt.Sprintf("%s panics: %v\n%s", r.name, reason, stack))
 }
 
-// manage makes a manager and runs it.
-func (r *replica) manage(ctx context.Context, alive *transport.Client) error {
+// doubt lets the story fail if no process was ever set up.
+func (r *replica) doubt(err error) {
+	if r.unready < 0 {
+		return
+	}
+	r.unready++
+	if r.unready == hopeless {
+		r.world.Errorf("%s does not start: %d processes failed to be set up, the last one with: %v", r.name, hopeless, err)
+	}
+}
+
+// setUp makes a manager with all that the operator adds to it. A panic of the operator is an error.
+func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.Manager, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("options: Operator panicked: %v\n%s", reason, debug.Stack())
+		}
+	}()
 	options := r.options.Manager
 	options.Scheme = r.options.Scheme
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
@@ -126,14 +175,12 @@ func (r *replica) manage(ctx context.Context, alive *transport.Client) error {
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}
-	mgr, err := ctrl.NewManager(alive.Config(server.Host), options)
+	mgr, err = ctrl.NewManager(r.options.authenticated(alive.Config(server.Host)), options)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("make a manager: %w", err)
 	}
 	if r.options.Operator != nil {
-		if err := r.options.Operator(ctx, mgr); err != nil {
-			return err
-		}
+		err = r.options.Operator(ctx, mgr)
 	}
-	return mgr.Start(ctx)
+	return mgr, err
 }

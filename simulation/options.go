@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,8 @@ type Options struct {
 	// each process of the operator, which are one after the other if it dies, and beside each other if there are
 	// several replicas. What it returns and what it closes over outlives the process: memory that a process loses has
 	// to be made in Operator. The context ends with the process. A process in which it fails ends, and another one
-	// begins after a second. Nil adds nothing.
+	// begins after a second, which becomes up to five minutes if more processes fail. The story fails if it fails in
+	// each of the first five processes. Nil adds nothing.
 	Operator func(ctx context.Context, mgr ctrl.Manager) error
 	// Manager are the options of managers. Left empty, as it should be, a field has the default of controller-runtime.
 	// Addresses to serve at and the webhook server are ignored: metrics and probes are not served, and webhooks are
@@ -46,7 +48,9 @@ type Options struct {
 	// Replicas is how many processes of the operator there are at a time. With leader election in Manager, one of them
 	// works. 0 is 1.
 	Replicas int
-	// Rules are what the operator may do. Its requests for anything else are forbidden. Nil lets it do everything.
+	// Rules are what the operator may do in the whole cluster, see [ReadRules]. Its requests for anything else are
+	// forbidden, unless a role in Objects is bound to its [ServiceAccount]. Leader election and events need rules, too.
+	// Nil lets it do everything.
 	Rules []rbacv1.PolicyRule
 
 	// Scheme has the types of the clients of the story and of the operator. Nil is that of client-go with custom
@@ -94,6 +98,9 @@ func (o Options) actors() []string {
 	return names
 }
 
+// isOperator reports whether an actor is one of the operator's processes.
+func (o Options) isOperator(actor string) bool { return slices.Contains(o.actors(), actor) }
+
 // complete returns the options with defaults, or an error that names what cannot be meant.
 func (o Options) complete() (Options, error) {
 	if o.Replicas < 0 {
@@ -120,9 +127,5 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-const (
-	// pause is how long no process of a replica runs after one has ended.
-	pause = time.Second
-	// leftovers is how long the libraries take to end what they have begun, see [server.Server.Stop].
-	leftovers = 2 * time.Minute
-)
+// leftovers is how long the libraries take to end what they have begun, see [server.Server.Stop].
+const leftovers = 2 * time.Minute

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,7 +67,7 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 	w.serverOptions = server.Options{
 		Storage: w.storage.Decorator(), Identities: &server.Identities{},
 		Definitions: options.Definitions, FixedDefinitions: options.FixedDefinitions,
-		Webhooks: w.hooks.handler,
+		Webhooks: w.hooks.handler, RBAC: options.Rules != nil,
 	}
 	w.network = transport.New(transport.Options{
 		Plan: options.Plan, Kind: transport.Kinds(options.Scheme), Restart: func() { w.restarts.Go(w.restart) },
@@ -93,6 +94,11 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 			return w, fmt.Errorf("options: Objects: %s: %w", w.describe(obj), err)
 		}
 	}
+	if options.Rules != nil {
+		if err := w.authorize(context.Background()); err != nil {
+			return w, err
+		}
+	}
 	begun := w.journal.State()
 	w.begun.Store(&begun)
 	for i := range max(options.Replicas, 1) {
@@ -100,13 +106,14 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 		w.replicas = append(w.replicas, r)
 		r.start()
 	}
+	settle()
 	return w, nil
 }
 
 // clusterFailed notes that a controller of the cluster tries something again.
 func (w *World) clusterFailed(err error) {
 	if !passes(err) {
-		w.network.Note(cluster + ": " + err.Error())
+		w.network.Note(cluster + problem + err.Error())
 	}
 }
 
@@ -232,10 +239,12 @@ func (w *World) Until(what string, holds func() bool) {
 }
 
 // Idle lets time pass, in which the operator makes no request. Watches that end by themselves, and begin again, do not
-// count, nor do leases of leader election.
+// count, nor do leases of leader election. Faults are held back meanwhile.
 func (w *World) Idle(d time.Duration) {
 	w.Helper()
 	w.network.Note(fmt.Sprintf("%v idle", d))
+	w.network.Calm(true)
+	defer w.network.Calm(false)
 	mark := w.network.Mark()
 	w.sleep(d)
 	made := w.network.Since(mark)
@@ -251,27 +260,54 @@ func (w *World) Idle(d time.Duration) {
 	}
 }
 
-// Kill ends all processes of the operator at once, as if their machines failed. Others begin after a second.
-func (w *World) Kill() {
-	w.network.Note("kill")
-	for _, r := range w.replicas {
+// Kill ends processes of the operator at once, as if their machines failed. Others begin after a second. The replicas
+// are named, such as [Operator] or "operator-2"; without names it is all of them.
+func (w *World) Kill(replicas ...string) {
+	w.Helper()
+	w.network.Note(strings.Join(append([]string{"kill"}, replicas...), " "))
+	for _, r := range w.named(replicas) {
 		r.kill()
 	}
+	settle()
 }
 
-// Stop ends the operator until Start is called.
-func (w *World) Stop() {
-	for _, r := range w.replicas {
+// Stop ends replicas of the operator until Start is called. What their processes had not sent has no effect.
+func (w *World) Stop(replicas ...string) {
+	w.Helper()
+	for _, r := range w.named(replicas) {
 		r.end()
 	}
+	settle()
 }
 
-// Start starts the operator after Stop.
-func (w *World) Start() {
-	for _, r := range w.replicas {
+// Start starts replicas of the operator after Stop.
+func (w *World) Start(replicas ...string) {
+	w.Helper()
+	for _, r := range w.named(replicas) {
 		r.start()
 	}
+	settle()
 }
+
+// named returns the replicas of the names, or all without names.
+func (w *World) named(names []string) []*replica {
+	w.Helper()
+	if len(names) == 0 {
+		return w.replicas
+	}
+	var named []*replica
+	for _, name := range names {
+		i := slices.Index(w.options.actors(), name)
+		if i < 0 {
+			w.Fatalf("there is no replica %q", name)
+		}
+		named = append(named, w.replicas[i])
+	}
+	return named
+}
+
+// settle waits until all in the bubble wait for time to pass. The time that it takes shows nowhere.
+func settle() { time.Sleep(time.Nanosecond) }
 
 // RestartServer restarts the API server, which answers nobody for a time, and for at least three seconds.
 func (w *World) RestartServer(down time.Duration) {

@@ -16,6 +16,8 @@ type Creation struct {
 	// Actor is who created the object, empty for the API server.
 	Actor string
 	At    time.Time
+	// previous is the UID of the object of the same key that was there before, if there was one.
+	previous types.UID
 	// generateName is the prefix of the name if the name was generated.
 	generateName string
 }
@@ -24,7 +26,8 @@ type Creation struct {
 type State struct {
 	kinds   map[schema.GroupKind]map[types.NamespacedName]*Object
 	created map[types.UID]Creation
-	last    map[Key]Creation
+	// last are the UIDs of the last objects of all keys.
+	last map[Key]types.UID
 }
 
 // New returns an empty state.
@@ -32,7 +35,7 @@ func New() State {
 	return State{
 		kinds:   map[schema.GroupKind]map[types.NamespacedName]*Object{},
 		created: map[types.UID]Creation{},
-		last:    map[Key]Creation{},
+		last:    map[Key]types.UID{},
 	}
 }
 
@@ -61,9 +64,9 @@ func compareObjects(a, b *Object) int { return a.Compare(b.Key) }
 // Created returns how an object came into being, also one that is gone. It is zero if that is not known.
 func (s State) Created(uid types.UID) Creation { return s.created[uid] }
 
-// LastCreated returns how the last object of a key came into being.
-func (s State) LastCreated(key Key) (Creation, bool) {
-	c, ok := s.last[key]
+// Previous returns how the object came into being that had the key of another one before. There may be none.
+func (s State) Previous(uid types.UID) (Creation, bool) {
+	c, ok := s.created[s.created[uid].previous]
 	return c, ok
 }
 
@@ -82,10 +85,13 @@ func (s State) Replace(before, after *Object) {
 
 // Create notes how an object came into being.
 func (s State) Create(obj *Object, actor string, at time.Time) {
-	c := Creation{Key: obj.Key, Actor: actor, At: at, generateName: obj.generateName}
-	if !Passing(obj.Kind) {
-		s.created[obj.UID], s.last[obj.Key] = c, c
+	if Passing(obj.Kind) {
+		return
 	}
+	s.created[obj.UID] = Creation{
+		Key: obj.Key, Actor: actor, At: at, previous: s.last[obj.Key], generateName: obj.generateName,
+	}
+	s.last[obj.Key] = obj.UID
 }
 
 // Clone returns a state that does not change with s.
@@ -106,4 +112,15 @@ func Passing(kind schema.GroupKind) bool {
 		return true
 	}
 	return false
+}
+
+// Where returns the objects that a function selects, which also gets how they came into being.
+func (s State) Where(selected func(obj *Object, c Creation) bool) State {
+	some := State{map[schema.GroupKind]map[types.NamespacedName]*Object{}, s.created, s.last}
+	for _, obj := range s.All() {
+		if selected(obj, s.created[obj.UID]) {
+			some.Replace(nil, obj)
+		}
+	}
+	return some
 }

@@ -42,6 +42,8 @@ type Network struct {
 	// open are the requests whose answers have not been read to the end, in the order in which they began.
 	open     []*exchange
 	happened []faults.Fault
+	// calm says that no fault strikes.
+	calm bool
 	// struck is when the last fault did.
 	struck time.Time
 	log    log
@@ -97,6 +99,13 @@ func (n *Network) Happened() []faults.Fault {
 	return slices.Clone(n.happened)
 }
 
+// Calm says whether faults are held back. Latency is not.
+func (n *Network) Calm(calm bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calm = calm
+}
+
 // begin decides about a request. It returns an error if the process of the client is dead.
 func (n *Network) begin(x *exchange) error {
 	n.mu.Lock()
@@ -109,6 +118,9 @@ func (n *Network) begin(x *exchange) error {
 	x.call.N, x.call.At = n.made[key], n.now()
 	x.entry.Call = x.call
 	x.decision = n.options.Plan.Decide(x.call)
+	if n.calm {
+		x.decision.Fault = faults.Fault{}
+	}
 	n.open = append(n.open, x)
 	return nil
 }
