@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -100,7 +99,7 @@ func (r *replica) pause() time.Duration {
 // process runs a process until it dies, fails, or the context ends.
 func (r *replica) process(ctx context.Context) {
 	alive := r.network.Client(r.name)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(withPanics(ctx, alive.Died(), r.panicked))
 	defer cancel()
 	go func() {
 		select {
@@ -145,11 +144,21 @@ func (r *replica) doubt(err error) {
 	}
 }
 
+// panicked fails the story.
+func (r *replica) panicked(reason any, stack string) {
+	if r.options.AllowPanics {
+		r.network.Note(fmt.Sprintf("%s panics: %v", r.name, reason))
+		return
+	}
+	r.world.abort(fmt.Sprintf("%s panics: %v\n%s", r.name, reason, stack))
+}
+
 // setUp makes a manager with all that the operator adds to it. A panic of the operator is an error.
 func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.Manager, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = fmt.Errorf("options: Operator panicked: %v\n%s", reason, debug.Stack())
+			r.panicked(reason, panicStack())
+			err = fmt.Errorf("options: Operator panicked: %v", reason)
 		}
 	}()
 	options := r.options.Manager

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,8 @@ const (
 	cluster = "cluster"
 	// user is the name of the actor who is the user of the story.
 	user = "user"
+	// apiServer is what the API server is called where it writes by itself.
+	apiServer = "kube-apiserver"
 )
 
 // Options say what a cluster and an operator are like. The zero value is a cluster with an operator that does nothing.
@@ -64,6 +67,13 @@ type Options struct {
 	// Pods says what becomes of a Pod. Nil has each run and be ready at once.
 	Pods func(pod *corev1.Pod) PodBehavior
 
+	// Always holds at each moment: the story fails at once if it does not. It is checked at each write from the start of
+	// the operator on.
+	Always []Invariant
+	// AllowPanics says that the story goes on if the operator panics in a reconciler or a webhook, which
+	// controller-runtime makes an error of.
+	AllowPanics bool
+
 	// Plan is what goes wrong. If it names no actors, its latency and chances concern the operator alone.
 	Plan faults.Plan
 }
@@ -88,6 +98,9 @@ func (o Options) actors() []string {
 	return names
 }
 
+// isOperator reports whether an actor is one of the operator's processes.
+func (o Options) isOperator(actor string) bool { return slices.Contains(o.actors(), actor) }
+
 // complete returns the options with defaults, or an error that names what cannot be meant.
 func (o Options) complete() (Options, error) {
 	if o.Replicas < 0 {
@@ -98,6 +111,11 @@ func (o Options) complete() (Options, error) {
 		err := errors.Join(clientgoscheme.AddToScheme(o.Scheme), apiextensionsv1.AddToScheme(o.Scheme))
 		if err != nil {
 			return o, err
+		}
+	}
+	for _, invariant := range o.Always {
+		if invariant.Check == nil {
+			return o, fmt.Errorf("options: Always: %q has no Check", invariant.Name)
 		}
 	}
 	if len(o.Plan.Actors) == 0 {

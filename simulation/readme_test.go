@@ -96,16 +96,15 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// place is where a test failed.
-var place = regexp.MustCompile(`^\s*\w+\.go:\d+: `)
+// place is where a test failed, or when something happened.
+var place = regexp.MustCompile(`^\s*(\w+\.go:\d+:|\d\d:\d\d:\d\d\.\d{3}) `)
 
-// lines returns the lines of a text without the space around them, durations of tests, and places
-// in the code.
+// lines returns the lines of a text without the space around them, durations of tests, places in
+// the code and times.
 func lines(text string) map[string]bool {
 	set := map[string]bool{}
 	for line := range strings.Lines(regexp.MustCompile(`\(\d+\.\d+s\)`).ReplaceAllString(text, "")) {
 		line = strings.ReplaceAll(line, "TestPlantedFault", "TestBackup")
-		// The first line of a failure begins with its place.
 		set[strings.TrimSpace(place.ReplaceAllString(line, ""))] = true
 	}
 	return set

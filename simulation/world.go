@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/simulation/internal/controllers"
 	"github.com/espalier-dev/espalier/simulation/internal/journal"
 	"github.com/espalier-dev/espalier/simulation/internal/server"
+	"github.com/espalier-dev/espalier/simulation/internal/state"
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
@@ -31,6 +30,7 @@ type World struct {
 	options  Options
 	recorder *recorder
 	storage  *storage.Storage
+	journal  *journal.Journal
 	network  *transport.Network
 	hooks    *hooks
 	replicas []*replica
@@ -38,6 +38,11 @@ type World struct {
 	outside sync.Map
 	// cluster are the controllers beside the API server.
 	cluster *controllers.Controllers
+	// begun is what there was before the operator. It is set once.
+	begun atomic.Pointer[state.State]
+	// aborted is closed when the story has failed and is to end.
+	aborted   chan struct{}
+	abortOnce sync.Once
 
 	mu sync.Mutex
 	// server serves, and serverOptions are those of the next one. changed is when an object changed last, but for those
@@ -45,6 +50,9 @@ type World struct {
 	server        *server.Server
 	serverOptions server.Options
 	changed       time.Time
+	// writes are those of the operator, and others is when somebody wrote who is neither the operator nor the cluster.
+	writes writes
+	others time.Time
 	// restarts are those under way.
 	restarts sync.WaitGroup
 	// forgetLogs has the libraries' errors not noted any more.
@@ -53,9 +61,11 @@ type World struct {
 
 // newWorld starts a cluster and an operator. What it has started is in the world, also if it fails.
 func newWorld(options Options, tb *recorder) (*World, error) {
-	w := &World{testingTB: tb, options: options, recorder: tb, storage: storage.New(storage.Options{}), hooks: &hooks{}}
+	w := &World{testingTB: tb, options: options, recorder: tb, hooks: &hooks{}, aborted: make(chan struct{})}
+	w.journal = journal.New(w.written)
+	w.storage = storage.New(storage.Options{Written: w.journal.Written})
 	w.serverOptions = server.Options{
-		Storage: journal.Decorate(w.storage.Decorator(), w.written), Identities: &server.Identities{},
+		Storage: w.storage.Decorator(), Identities: &server.Identities{},
 		Definitions: options.Definitions, FixedDefinitions: options.FixedDefinitions,
 		Webhooks: w.hooks.handler, RBAC: options.Rules != nil,
 	}
@@ -89,6 +99,8 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 			return w, err
 		}
 	}
+	begun := w.journal.State()
+	w.begun.Store(&begun)
 	for i := range max(options.Replicas, 1) {
 		r := &replica{world: w, options: options, name: actor(i), network: w.network, hooks: w.hooks}
 		w.replicas = append(w.replicas, r)
@@ -114,7 +126,7 @@ func (w *World) serve() error {
 	w.mu.Lock()
 	w.server = s
 	w.mu.Unlock()
-	w.network.Serve(server.RoundTripper(s.Handler()))
+	w.network.Serve(server.RoundTripper(journal.Handler(s.Handler(), transport.Actor)))
 	return nil
 }
 
@@ -150,21 +162,6 @@ func (w *World) end() {
 	w.forgetLogs()
 }
 
-// written notes a change. Leases and events change without end, also if nothing else does.
-func (w *World) written(_ context.Context, c journal.Change) {
-	obj := c.After
-	if obj == nil {
-		obj = c.Before
-	}
-	switch obj.(type) {
-	case *coordinationv1.Lease, *corev1.Event, *eventsv1.Event:
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.changed = time.Now()
-}
-
 // Config returns a configuration for clients of an actor, whose requests are in the log under that name. The plan may
 // strike them, as those of all actors.
 func (w *World) Config(actor string) *rest.Config { return w.network.Client(actor).Config(server.Host) }
@@ -186,8 +183,9 @@ func (w *World) actor(name string) (*Actor, error) {
 
 // Pass lets time pass.
 func (w *World) Pass(d time.Duration) {
+	w.Helper()
 	w.network.Note(fmt.Sprintf("%v pass", d))
-	time.Sleep(d)
+	w.sleep(d)
 }
 
 const (
@@ -198,20 +196,15 @@ const (
 	patience = 24 * time.Hour
 )
 
-// Rest waits until nothing has changed in the cluster for 20 minutes, which is longer than controllers wait before they
-// try again. Leases and events do not count. The story fails if there is no rest within a day.
+// Rest waits until nothing has changed in the cluster and nothing has gone wrong for 20 minutes, which is longer than
+// controllers wait before they try again. Leases and events do not count. The story fails if there is no rest within a
+// day.
 func (w *World) Rest() {
 	w.Helper()
 	begin := time.Now()
 	mark := w.network.Mark()
 	for {
-		w.mu.Lock()
-		last := w.changed
-		w.mu.Unlock()
-		if last.Before(begin) {
-			last = begin
-		}
-		since := time.Since(last)
+		since := time.Since(w.disturbed(begin))
 		if since >= quiet {
 			w.network.Note("rest")
 			return
@@ -220,8 +213,17 @@ func (w *World) Rest() {
 			w.Fatalf("the cluster does not come to rest within %v; requests in this time:\n%s",
 				patience, w.network.Since(mark))
 		}
-		time.Sleep(quiet - since)
+		w.sleep(quiet - since)
 	}
+}
+
+// disturbed returns when something changed last, or went wrong, but not a time before a given one. It may be in the
+// future, if the API server is down until then.
+func (w *World) disturbed(begin time.Time) time.Time {
+	w.mu.Lock()
+	changed := w.changed
+	w.mu.Unlock()
+	return slices.MaxFunc([]time.Time{begin, changed, w.network.Trouble()}, time.Time.Compare)
 }
 
 // Until waits until something holds, which is asked each second. The story fails if it does not within an hour; what
@@ -229,7 +231,7 @@ func (w *World) Rest() {
 func (w *World) Until(what string, holds func() bool) {
 	w.Helper()
 	const limit = time.Hour
-	for begin := time.Now(); !holds(); time.Sleep(time.Second) {
+	for begin := time.Now(); !holds(); w.sleep(time.Second) {
 		if time.Since(begin) >= limit {
 			w.Fatalf("%s: not within %v", what, limit)
 		}
@@ -237,12 +239,14 @@ func (w *World) Until(what string, holds func() bool) {
 }
 
 // Idle lets time pass, in which the operator makes no request. Watches that end by themselves, and begin again, do not
-// count, nor do leases of leader election.
+// count, nor do leases of leader election. Faults are held back meanwhile.
 func (w *World) Idle(d time.Duration) {
 	w.Helper()
 	w.network.Note(fmt.Sprintf("%v idle", d))
+	w.network.Calm(true)
+	defer w.network.Calm(false)
 	mark := w.network.Mark()
-	time.Sleep(d)
+	w.sleep(d)
 	made := w.network.Since(mark)
 	for _, name := range w.options.actors() {
 		for counted := range made {

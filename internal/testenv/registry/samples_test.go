@@ -80,9 +80,6 @@ func TestCompleted(t *testing.T) {
 		name := registrytest.Name(obj)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if reason, ok := incomplete[obj.GetObjectKind().GroupVersionKind().Kind]; ok {
-				t.Skip(reason)
-			}
 			_, s := builtIn(t, obj)
 			obj.SetUID(sampleUID)
 			s.PrepareForCreate(obj)
@@ -96,20 +93,6 @@ func TestCompleted(t *testing.T) {
 		})
 	}
 }
-
-// incomplete are the kinds whose defaults are left out, with the reason.
-var incomplete = map[string]string{
-	"CSIDriver":                  rare,
-	"FlowSchema":                 rare,
-	"MutatingAdmissionPolicy":    rare,
-	"PriorityLevelConfiguration": rare,
-	"ResourceClaim":              rare,
-	"ResourceClaimTemplate":      rare,
-	"ServiceCIDR":                rare,
-	"ValidatingAdmissionPolicy":  rare,
-}
-
-const rare = "operators hardly create it"
 
 // TestCompletedOnServer creates the samples on an API server.
 func TestCompletedOnServer(t *testing.T) {

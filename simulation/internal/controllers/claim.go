@@ -30,8 +30,10 @@ func claims() *controller {
 		name: "kube-controller-manager", kinds: []schema.GroupKind{claimKind},
 		decide: func(v *view, _ key, obj client.Object, _ time.Time) decision {
 			claim := obj.(*corev1.PersistentVolumeClaim)
-			return decideClaim(claim, list[*corev1.PersistentVolume](v, volumeKind, ""),
-				classOf(claim, list[*storagev1.StorageClass](v, classKind, "")), usersOf(v, claim))
+			volumes := append(marked[*corev1.PersistentVolume](v, mark{kind: volumeKind, by: byClaim}),
+				marked[*corev1.PersistentVolume](v, mark{volumeKind, "", byClaim, claim.Namespace, claim.Name})...)
+			return decideClaim(claim, volumes, classOf(claim, list[*storagev1.StorageClass](v, classKind, "")),
+				usersOf(v, claim))
 		},
 		concerns: concernsClaim,
 	}
@@ -72,11 +74,8 @@ func classOf(claim *corev1.PersistentVolumeClaim, classes []*storagev1.StorageCl
 
 // usersOf returns the Pods that use a claim and have not ended.
 func usersOf(v *view, claim *corev1.PersistentVolumeClaim) []*corev1.Pod {
-	return slices.DeleteFunc(list[*corev1.Pod](v, podKind, claim.Namespace), func(pod *corev1.Pod) bool {
-		return isFinished(pod) || !slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
-			return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim.Name
-		})
-	})
+	using := mark{podKind, claim.Namespace, byClaim, claim.Namespace, claim.Name}
+	return slices.DeleteFunc(marked[*corev1.Pod](v, using), isFinished)
 }
 
 // decideClaim protects a claim from deletion while Pods use it, binds it, and sets its status, see the Kubernetes API

@@ -115,28 +115,28 @@ func (d *drawer) chance(fields int) int {
 	return min(50, 400/max(fields, 1))
 }
 
-// branch draws one of the alternatives of a schema, and returns the fields that it requires, and those that only others
-// require.
+// branch draws one of the alternatives of a schema, and returns the fields that it requires, and some that it does not
+// allow.
 func (d *drawer) branch(v *structuralschema.ValueValidation) (wanted, unwanted []string) {
 	for i := range v.AllOf {
 		more, less := d.branch(&v.AllOf[i].ValueValidation)
 		wanted, unwanted = append(append(wanted, v.AllOf[i].Required...), more...), append(unwanted, less...)
 	}
-	for _, branches := range [][]structuralschema.NestedValueValidation{v.OneOf, v.AnyOf} {
-		if len(branches) == 0 {
-			continue
-		}
-		chosen := d.r.IntN(len(branches))
-		for i := range branches {
+	if len(v.AnyOf) > 0 {
+		wanted = append(wanted, pick(d.r, v.AnyOf).Required...)
+	}
+	if len(v.OneOf) > 0 {
+		chosen := d.r.IntN(len(v.OneOf))
+		for i := range v.OneOf {
 			if i == chosen {
-				wanted = append(wanted, branches[i].Required...)
+				wanted = append(wanted, v.OneOf[i].Required...)
 			} else {
-				unwanted = append(unwanted, branches[i].Required...)
+				unwanted = append(unwanted, v.OneOf[i].Required...)
 			}
 		}
 	}
-	if v.Not != nil {
-		unwanted = append(unwanted, v.Not.Required...)
+	if v.Not != nil && len(v.Not.Required) > 0 {
+		unwanted = append(unwanted, pick(d.r, v.Not.Required))
 	}
 	return wanted, slices.DeleteFunc(unwanted, func(name string) bool { return slices.Contains(wanted, name) })
 }

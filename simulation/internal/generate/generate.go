@@ -153,7 +153,11 @@ type refusals map[string]int
 
 func (f refusals) add(errs field.ErrorList) {
 	for _, err := range errs {
-		f[fmt.Sprintf("%s: %s: %s", err.Field, err.Type, err.Detail)]++
+		rule := fmt.Sprintf("%s: %s", err.Type, err.Detail)
+		if err.Field != "" && err.Field != "<nil>" {
+			rule = err.Field + ": " + rule
+		}
+		f[rule]++
 	}
 }
 

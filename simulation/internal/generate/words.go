@@ -87,8 +87,8 @@ func (w *words) before(n int) []bool {
 	return row
 }
 
-// follow returns the states that consume a rune and are reached from a state without one, and whether the end of a match
-// is. At a boundary of words nothing is known, so it counts as one.
+// follow returns the states that consume a rune and are reached from a state without one, and whether the end of a
+// match is. What is a boundary of words is not known, so each place counts as one.
 func (w *words) follow(from uint32, at syntax.EmptyOp) (next []uint32, match bool) {
 	at |= syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary
 	seen := make([]bool, len(w.program.Inst))
@@ -145,9 +145,7 @@ func (w *words) choices(from uint32, position, left int) []uint32 {
 // draw draws a word. It does not match the pattern in rare cases: those with boundaries of words or lines inside.
 func (w *words) draw(r *rand.Rand) string { return w.ofLength(r, pickLength(r, w.lengths)) }
 
-// shortest draws a word of the shortest length.
-func (w *words) shortest(r *rand.Rand) string { return w.ofLength(r, w.lengths[0]) }
-
+// ofLength draws a word of one of the lengths.
 func (w *words) ofLength(r *rand.Rand, length int) string {
 	word := make([]rune, length)
 	state := uint32(w.program.Start)

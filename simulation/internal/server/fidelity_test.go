@@ -19,12 +19,12 @@ func TestFidelity(t *testing.T) {
 	t.Parallel()
 	run(t, server.Options{Definitions: fidelity.Definitions()}, func(c cluster) {
 		running, err := controllers.Start(c.ctx, c.config, controllers.Options{
-			NoWorkloads: true, Failed: func(err error) { t.Error(err) },
+			NoWorkloads: true, Failed: func(err error) { c.Error(err) },
 		})
 		c.must(err)
 		defer running.Stop()
 		answers := fidelity.Ask(c.ctx, 1, func() (fidelity.Cluster, error) { return simulated{c}, nil })
-		fidelity.Compare(t, answers, knownDifferences)
+		fidelity.Compare(c.T, fidelity.Recorded(), answers, knownDifferences)
 	})
 }
 
@@ -46,15 +46,3 @@ func (s simulated) Eventually(ctx context.Context, done func() bool) bool {
 
 // Patience implements [fidelity.Cluster].
 func (simulated) Patience() time.Duration { return time.Minute }
-
-// knownDifferences are the checks that the server answers otherwise than a real one, with the reasons.
-var knownDifferences = map[string]string{
-	"defaults: PersistentVolumeClaim": "the finalizer comes from an admission plug-in, and nobody would remove it",
-	"defaults: Pod":                   "priority and tolerations come from admission plug-ins",
-
-	"apply: owner reference without UID": newerLibrary,
-	"metadata: invalid owner references": newerLibrary,
-}
-
-const newerLibrary = "the library that validates is newer than the server: it says metadata.ownerReferences[0].uid " +
-	"instead of metadata.ownerReferences.uid"

@@ -1,8 +1,6 @@
 package transport
 
 import (
-	"hash/fnv"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -11,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-dev/espalier/simulation/faults"
+	"github.com/espalier-dev/espalier/simulation/internal/random"
 )
 
 // Options say what a network is like.
@@ -43,7 +42,11 @@ type Network struct {
 	// open are the requests whose answers have not been read to the end, in the order in which they began.
 	open     []*exchange
 	happened []faults.Fault
-	log      log
+	// calm says that no fault strikes.
+	calm bool
+	// struck is when the last fault did.
+	struck time.Time
+	log    log
 }
 
 // New returns a network on which nothing answers yet.
@@ -96,6 +99,13 @@ func (n *Network) Happened() []faults.Fault {
 	return slices.Clone(n.happened)
 }
 
+// Calm says whether faults are held back. Latency is not.
+func (n *Network) Calm(calm bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calm = calm
+}
+
 // begin decides about a request. It returns an error if the process of the client is dead.
 func (n *Network) begin(x *exchange) error {
 	n.mu.Lock()
@@ -103,13 +113,26 @@ func (n *Network) begin(x *exchange) error {
 	if x.client.dead {
 		return errDead
 	}
-	key := hash(x.call.Actor, x.call.Verb, x.call.Path)
+	key := random.Hash(x.call.Actor, x.call.Verb, x.call.Path)
 	n.made[key]++
 	x.call.N, x.call.At = n.made[key], n.now()
 	x.entry.Call = x.call
 	x.decision = n.options.Plan.Decide(x.call)
+	if n.calm {
+		x.decision.Fault = faults.Fault{}
+	}
 	n.open = append(n.open, x)
 	return nil
+}
+
+// Trouble returns when the last fault struck, or when a restart of the API server is over, whichever is later.
+func (n *Network) Trouble() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.downUntil.After(n.struck) {
+		return n.downUntil
+	}
+	return n.struck
 }
 
 // end forgets a request. It reports whether it was there.
@@ -135,12 +158,3 @@ func (n *Network) serving() http.RoundTripper {
 
 // now returns how much time has passed.
 func (n *Network) now() time.Duration { return time.Since(n.began) }
-
-func hash(keys ...string) uint64 {
-	sum := fnv.New64a()
-	for _, key := range keys {
-		_, _ = io.WriteString(sum, key)
-		_, _ = sum.Write([]byte{0})
-	}
-	return sum.Sum64()
-}

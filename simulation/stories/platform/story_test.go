@@ -68,7 +68,7 @@ func says(w *simulation.World, text string) {
 	w.Get(p)
 	installed := p.Status.GetCondition(v1alpha1.Installed)
 	if installed == nil || !strings.Contains(installed.Message, text) {
-		w.Errorf("the platform does not say %q: %+v", text, installed)
+		w.Fatalf("the platform does not say %q: %+v", text, installed)
 	}
 }
 
