@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -134,15 +133,6 @@ func (r *replica) process(ctx context.Context) {
 	r.network.Note(r.name + problem + "the process ends: " + errorLine(err, "", nil))
 }
 
-// panicked fails the story.
-func (r *replica) panicked(reason any, stack string) {
-	if r.options.AllowPanics {
-		r.network.Note(fmt.Sprintf("%s panics: %v", r.name, reason))
-		return
-	}
-	r.world.abort(fmt.Sprintf("%s panics: %v\n%s", r.name, reason, stack))
-}
-
 // doubt lets the story fail if no process was ever set up.
 func (r *replica) doubt(err error) {
 	if r.unready < 0 {
@@ -154,11 +144,21 @@ func (r *replica) doubt(err error) {
 	}
 }
 
+// panicked fails the story.
+func (r *replica) panicked(reason any, stack string) {
+	if r.options.AllowPanics {
+		r.network.Note(fmt.Sprintf("%s panics: %v", r.name, reason))
+		return
+	}
+	r.world.abort(fmt.Sprintf("%s panics: %v\n%s", r.name, reason, stack))
+}
+
 // setUp makes a manager with all that the operator adds to it. A panic of the operator is an error.
 func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.Manager, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = fmt.Errorf("options: Operator panicked: %v\n%s", reason, debug.Stack())
+			r.panicked(reason, panicStack())
+			err = fmt.Errorf("options: Operator panicked: %v", reason)
 		}
 	}()
 	options := r.options.Manager
