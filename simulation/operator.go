@@ -172,6 +172,7 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 			r.network.Note(r.name + problem + text)
 		}
 	}})
+	options.BaseContext = panicsIn(ctx, options.BaseContext)
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}

@@ -66,7 +66,7 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 	w.storage = storage.New(storage.Options{Written: w.journal.Written})
 	w.serverOptions = server.Options{
 		Storage: w.storage.Decorator(), Identities: &server.Identities{},
-		Definitions: options.Definitions, FixedDefinitions: options.FixedDefinitions,
+		Definitions: options.Definitions, FixedDefinitions: !options.ChangingDefinitions,
 		Webhooks: w.hooks.handler, RBAC: options.Rules != nil,
 	}
 	w.network = transport.New(transport.Options{

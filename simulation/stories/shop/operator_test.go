@@ -37,10 +37,9 @@ func cluster(t *testing.T) simulation.Options {
 	}
 	isShop := func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Shop" }
 	return simulation.Options{
-		Operator:         operator,
-		Scheme:           scheme,
-		Definitions:      []*apiextensionsv1.CustomResourceDefinition{crd},
-		FixedDefinitions: true,
-		Always:           []simulation.Invariant{simulation.NothingForeign(isShop)},
+		Operator:    operator,
+		Scheme:      scheme,
+		Definitions: []*apiextensionsv1.CustomResourceDefinition{crd},
+		Always:      []simulation.Invariant{simulation.NothingForeign(isShop)},
 	}
 }

@@ -54,13 +54,12 @@ func cluster(t *testing.T) simulation.Options {
 		t.Fatal(err)
 	}
 	return simulation.Options{
-		Operator:         operator,
-		Manager:          ctrl.Options{Cache: cache.Options{SyncPeriod: new(syncPeriod)}},
-		Scheme:           scheme,
-		Definitions:      []*apiextensionsv1.CustomResourceDefinition{crd},
-		FixedDefinitions: true,
-		Objects:          append(webhooks(t), &corev1.Namespace{ObjectMeta: stories.Named("", platform)}, newDefaults()),
-		Always:           laws(),
+		Operator:    operator,
+		Manager:     ctrl.Options{Cache: cache.Options{SyncPeriod: new(syncPeriod)}},
+		Scheme:      scheme,
+		Definitions: []*apiextensionsv1.CustomResourceDefinition{crd},
+		Objects:     append(webhooks(t), &corev1.Namespace{ObjectMeta: stories.Named("", platform)}, newDefaults()),
+		Always:      laws(),
 	}
 }
 
