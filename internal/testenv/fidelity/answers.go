@@ -76,8 +76,8 @@ func (a Answers) String() string {
 	return strings.Join(lines, "")
 }
 
-// Compare fails the test for each answer that is not as recorded, that is missing or not recorded, and for each accepted
-// difference that is none. These are reasons by the names of answers.
+// Compare fails the test for each answer that is not as recorded, that is missing or not recorded, and for each
+// accepted difference that is none. These are reasons by the names of answers.
 func Compare[T any](t testing.TB, recorded, answers map[string]T, accepted map[string]string) {
 	t.Helper()
 	names := slices.Collect(maps.Keys(recorded))
