@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -41,6 +42,30 @@ func (a *Actor) Update(obj client.Object, change func()) {
 		change()
 		return a.Client.Update(ctx, obj)
 	})
+}
+
+// Replace has the resource of the name of obj become what obj says, as kubectl replace does: its labels, annotations
+// and all other fields, but for the status, finalizers and owner references.
+func (a *Actor) Replace(obj *unstructured.Unstructured) {
+	a.world.Helper()
+	a.step("replace", obj, func(ctx context.Context) error { return a.replace(ctx, obj) })
+}
+
+func (a *Actor) replace(ctx context.Context, obj *unstructured.Unstructured) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(obj.GroupVersionKind())
+	if err := a.Client.Get(ctx, client.ObjectKeyFromObject(obj), live); err != nil {
+		return err
+	}
+	next := obj.DeepCopy()
+	next.SetResourceVersion(live.GetResourceVersion())
+	next.SetFinalizers(live.GetFinalizers())
+	next.SetOwnerReferences(live.GetOwnerReferences())
+	delete(next.Object, "status")
+	if status, ok := live.Object["status"]; ok {
+		next.Object["status"] = status
+	}
+	return a.Client.Update(ctx, next)
 }
 
 // Status is as Update for the status of an object.
@@ -101,19 +126,25 @@ func (a *Actor) step(verb string, obj client.Object, do func(ctx context.Context
 // try does something until it succeeds or cannot.
 func (a *Actor) try(what string, do func(ctx context.Context) error) {
 	a.world.Helper()
+	if err := a.attempt(do); err != nil {
+		a.world.Fatalf("%s: %s: %v", a.name, what, err)
+	}
+}
+
+// attempt does something until it succeeds or cannot, and returns its last error.
+func (a *Actor) attempt(do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	var last error
-	err := wait.PollUntilContextCancel(ctx, 5*time.Second, true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextCancel(ctx, 5*time.Second, true, func(ctx context.Context) (bool, error) {
+		a.world.goOn()
 		last = do(ctx)
 		if last == nil || !passes(last) {
 			return true, last
 		}
 		return false, nil
 	})
-	if err != nil {
-		a.world.Fatalf("%s: %s: %v", a.name, what, last)
-	}
+	return last
 }
 
 // passes reports whether an error may be gone after a while.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,8 +23,14 @@ import (
 // "operator-2", "operator-3" and so on.
 const Operator = "operator"
 
-// cluster is the name of the actor whose requests are those of the controllers beside the API server.
-const cluster = "cluster"
+const (
+	// cluster is the name of the actor whose requests are those of the controllers beside the API server.
+	cluster = "cluster"
+	// user is the name of the actor who is the user of the story.
+	user = "user"
+	// apiServer is what the API server is called where it writes by itself.
+	apiServer = "kube-apiserver"
+)
 
 // Options say what a cluster and an operator are like. The zero value is a cluster with an operator that does nothing.
 type Options struct {
@@ -31,7 +38,8 @@ type Options struct {
 	// each process of the operator, which are one after the other if it dies, and beside each other if there are
 	// several replicas. What it returns and what it closes over outlives the process: memory that a process loses has
 	// to be made in Operator. The context ends with the process. A process in which it fails ends, and another one
-	// begins after a second. Nil adds nothing.
+	// begins after a second, which becomes up to five minutes if more processes fail. The story fails if it fails in
+	// each of the first five processes. Nil adds nothing.
 	Operator func(ctx context.Context, mgr ctrl.Manager) error
 	// Manager are the options of managers. Left empty, as it should be, a field has the default of controller-runtime.
 	// Addresses to serve at and the webhook server are ignored: metrics and probes are not served, and webhooks are
@@ -40,7 +48,9 @@ type Options struct {
 	// Replicas is how many processes of the operator there are at a time. With leader election in Manager, one of them
 	// works. 0 is 1.
 	Replicas int
-	// Rules are what the operator may do. Its requests for anything else are forbidden. Nil lets it do everything.
+	// Rules are what the operator may do in the whole cluster, see [ReadRules]. Its requests for anything else are
+	// forbidden, unless a role in Objects is bound to its [ServiceAccount]. Leader election and events need rules, too.
+	// Nil lets it do everything.
 	Rules []rbacv1.PolicyRule
 
 	// Scheme has the types of the clients of the story and of the operator. Nil is that of client-go with custom
@@ -48,14 +58,22 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Definitions are the custom resource definitions in the cluster, see [ReadDefinitions].
 	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// FixedDefinitions says that no custom resource definition is created, changed or deleted in the simulation. Time
-	// without requests costs a sixth then: a year takes a minute, not five.
-	FixedDefinitions bool
+	// ChangingDefinitions says that custom resource definitions are created, changed or deleted in the simulation. Time
+	// in which nothing happens costs six times as much then. A story in which somebody writes a definition without
+	// it fails.
+	ChangingDefinitions bool
 	// Objects exist before the operator starts.
 	Objects []client.Object
 
 	// Pods says what becomes of a Pod. Nil has each run and be ready at once.
 	Pods func(pod *corev1.Pod) PodBehavior
+
+	// Always holds at each moment: the story fails at once if it does not. It is checked at each write from the start
+	// of the operator on.
+	Always []Invariant
+	// AllowPanics says that the story goes on if the operator panics in a reconciler or a webhook, which
+	// controller-runtime makes an error of.
+	AllowPanics bool
 
 	// Plan is what goes wrong. If it names no actors, its latency and chances concern the operator alone.
 	Plan faults.Plan
@@ -81,6 +99,9 @@ func (o Options) actors() []string {
 	return names
 }
 
+// isOperator reports whether an actor is one of the operator's processes.
+func (o Options) isOperator(actor string) bool { return slices.Contains(o.actors(), actor) }
+
 // complete returns the options with defaults, or an error that names what cannot be meant.
 func (o Options) complete() (Options, error) {
 	if o.Replicas < 0 {
@@ -93,6 +114,11 @@ func (o Options) complete() (Options, error) {
 			return o, err
 		}
 	}
+	for _, invariant := range o.Always {
+		if invariant.Check == nil {
+			return o, fmt.Errorf("options: Always: %q has no Check", invariant.Name)
+		}
+	}
 	if len(o.Plan.Actors) == 0 {
 		o.Plan.Actors = o.actors()
 	}
@@ -102,9 +128,5 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-const (
-	// pause is how long no process of a replica runs after one has ended.
-	pause = time.Second
-	// leftovers is how long the libraries take to end what they have begun, see [server.Server.Stop].
-	leftovers = 2 * time.Minute
-)
+// leftovers is how long the libraries take to end what they have begun, see [server.Server.Stop].
+const leftovers = 2 * time.Minute

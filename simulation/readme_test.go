@@ -96,11 +96,16 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// lines returns the lines of a text without the space around them and without the duration of a test.
+// place is where a test failed, or when something happened.
+var place = regexp.MustCompile(`^\s*(\w+\.go:\d+:|\d\d:\d\d:\d\d\.\d{3}) `)
+
+// lines returns the lines of a text without the space around them, durations of tests, places in
+// the code and times.
 func lines(text string) map[string]bool {
 	set := map[string]bool{}
 	for line := range strings.Lines(regexp.MustCompile(`\(\d+\.\d+s\)`).ReplaceAllString(text, "")) {
-		set[strings.TrimSpace(strings.ReplaceAll(line, "TestPlantedFault", "TestBackup"))] = true
+		line = strings.ReplaceAll(line, "TestPlantedFault", "TestBackup")
+		set[strings.TrimSpace(place.ReplaceAllString(line, ""))] = true
 	}
 	return set
 }

@@ -18,6 +18,8 @@ type recorder struct {
 	failed   bool
 	messages []string
 	cleanups []func()
+	// note is told of each failure.
+	note func(text string)
 }
 
 // run runs a story to its end, or to its first fatal failure. A panic of the story is a failure.
@@ -58,6 +60,19 @@ func (r *recorder) say(message string) {
 	r.messages = append(r.messages, strings.TrimSuffix(message, "\n"))
 }
 
+// noteFailure has each failure noted where it happens, in one line.
+func (r *recorder) noteFailure(note func(text string)) { r.note = note }
+
+// fail is as say for a failure.
+func (r *recorder) fail(message string) {
+	r.say(message)
+	if r.note != nil {
+		first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+		r.note("the story fails: " + first)
+	}
+	r.Fail()
+}
+
 // Failed implements [testing.TB].
 func (r *recorder) Failed() bool {
 	r.mu.Lock()
@@ -85,27 +100,21 @@ func (r *recorder) Log(args ...any) { r.say(fmt.Sprintln(args...)) }
 func (r *recorder) Logf(format string, args ...any) { r.say(fmt.Sprintf(format, args...)) }
 
 // Error implements [testing.TB].
-func (r *recorder) Error(args ...any) {
-	r.Log(args...)
-	r.Fail()
-}
+func (r *recorder) Error(args ...any) { r.fail(fmt.Sprintln(args...)) }
 
 // Errorf implements [testing.TB].
-func (r *recorder) Errorf(format string, args ...any) {
-	r.Logf(format, args...)
-	r.Fail()
-}
+func (r *recorder) Errorf(format string, args ...any) { r.fail(fmt.Sprintf(format, args...)) }
 
 // Fatal implements [testing.TB].
 func (r *recorder) Fatal(args ...any) {
-	r.Log(args...)
-	r.FailNow()
+	r.Error(args...)
+	runtime.Goexit()
 }
 
 // Fatalf implements [testing.TB].
 func (r *recorder) Fatalf(format string, args ...any) {
-	r.Logf(format, args...)
-	r.FailNow()
+	r.Errorf(format, args...)
+	runtime.Goexit()
 }
 
 // Cleanup implements [testing.TB]. The function is called when the story has ended, while the cluster is still there.

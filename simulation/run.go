@@ -1,8 +1,6 @@
 package simulation
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -46,8 +44,9 @@ func attempt(t *testing.T, options Options, story func(w *World)) outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
+	quietManagers()
 	o := outcome{plan: options.Plan}
-	dog := watch(t.Name())
+	dog := watch(t)
 	defer dog.stop()
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
@@ -60,48 +59,9 @@ func attempt(t *testing.T, options Options, story func(w *World)) outcome {
 			r.run(func() { story(w) })
 			r.cleanUp()
 		}
+		o.happened, o.log = w.network.Happened(), w.network.Log()
 		w.end()
 		o.failed, o.said = r.Failed(), r.text()
-		o.happened, o.log = w.network.Happened(), w.network.Log()
 	})
 	return o
-}
-
-// longest is how many lines of a log are printed.
-const longest = 200
-
-// report says why a story failed, and what happened.
-func (o outcome) report() string {
-	return fmt.Sprintf("%s\nWhat happened:\n%s", o.summary(), readable(o.log))
-}
-
-// summary says why a story failed, and under which plan.
-func (o outcome) summary() string {
-	text := o.said + "\n"
-	plan := o.plan
-	if plan.Latency == 0 && len(plan.Chances) == 0 {
-		plan.Seed, plan.Actors = 0, nil // nothing is drawn
-	}
-	if plan.Latency > 0 || len(plan.Chances)+len(plan.Faults)+len(plan.Clocks) > 0 {
-		text += "\nThis happens with Options.Plan:\n" + plan.Code("faults") + "\n"
-	}
-	return text
-}
-
-// readable returns the last lines of a log that tell the story: no discovery, and of the cluster its writes.
-func readable(log transport.Log) transport.Log {
-	log.Entries = slices.DeleteFunc(slices.Clone(log.Entries), func(e transport.Entry) bool {
-		switch e.Call.Verb {
-		case faults.Discover:
-			return e.Note == ""
-		case faults.Get, faults.List, faults.Watch:
-			return e.Call.Actor == cluster
-		}
-		return false
-	})
-	if dropped := len(log.Entries) - longest; dropped > 0 {
-		log.Dropped += dropped
-		log.Entries = log.Entries[dropped:]
-	}
-	return log
 }

@@ -14,6 +14,8 @@ import (
 type hooks struct {
 	mu  sync.Mutex
 	mux *http.ServeMux
+	// process is the context of the process that serves.
+	process context.Context
 }
 
 // handler returns what serves webhooks at any address, nil if no process does.
@@ -23,7 +25,10 @@ func (h *hooks) handler(string) http.Handler {
 	if h.mux == nil {
 		return nil
 	}
-	return h.mux
+	mux, process := h.mux, h.process
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r.WithContext(withPanicsOf(r.Context(), process)))
+	})
 }
 
 func (h *hooks) server() webhook.Server { return &hookServer{hooks: h, mux: http.NewServeMux()} }
@@ -54,13 +59,13 @@ func (s *hookServer) Start(ctx context.Context) error {
 	s.started = true
 	s.mu.Unlock()
 	s.hooks.mu.Lock()
-	s.hooks.mux = s.mux
+	s.hooks.mux, s.hooks.process = s.mux, ctx
 	s.hooks.mu.Unlock()
 	<-ctx.Done()
 	s.hooks.mu.Lock()
 	defer s.hooks.mu.Unlock()
 	if s.hooks.mux == s.mux {
-		s.hooks.mux = nil
+		s.hooks.mux, s.hooks.process = nil, nil
 	}
 	return nil
 }

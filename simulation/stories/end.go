@@ -3,6 +3,7 @@ package stories
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,15 +60,20 @@ var (
 	identity = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
+// differs are the keys of what depends on how often an object was written. An inventory names the fields that a
+// component owns: an object that was applied has not those that the API server fills in at a creation.
+var differs = []string{
+	"resourceVersion", "generation", "observedGeneration", "appliedGeneration", "managedFields", "fields", "uid",
+	"deployment.kubernetes.io/revision",
+}
+
 // masked returns a value without what differs from run to run: versions, UIDs and times.
 func masked(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		copied := map[string]any{}
 		for key, item := range value {
-			switch key {
-			case "resourceVersion", "generation", "managedFields", "observedGeneration", "appliedGeneration", "uid":
-			default:
+			if !slices.Contains(differs, key) {
 				copied[key] = masked(item)
 			}
 		}

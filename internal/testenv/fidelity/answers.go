@@ -4,11 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // checks begin with those for which a control plane takes its time.
@@ -74,22 +77,25 @@ func (a Answers) String() string {
 }
 
 // Compare fails the test for each answer that is not as recorded, and for each accepted difference that is none. These
-// are reasons by the names of checks.
-func Compare(t testing.TB, answers Answers, accepted map[string]string) {
+// are reasons by the names of answers.
+func Compare[T any](t testing.TB, recorded, answers map[string]T, accepted map[string]string) {
 	t.Helper()
-	real := Recorded()
-	for _, c := range checks {
-		reason, known := accepted[c.name]
-		switch same := answers[c.name] == real[c.name]; {
-		case same && known:
-			t.Errorf("%s: no longer a difference, it was: %s", c.name, reason)
-		case !same && !known:
-			t.Errorf("%s:\nreal %s\ngot  %s", c.name, real[c.name], answers[c.name])
-		}
-	}
-	for name := range accepted {
-		if _, ok := real[name]; !ok {
-			t.Errorf("%s: no such check", name)
+	names := slices.Collect(maps.Keys(recorded))
+	names = slices.AppendSeq(names, maps.Keys(answers))
+	names = slices.AppendSeq(names, maps.Keys(accepted))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		want, isRecorded := recorded[name]
+		got, isAnswered := answers[name]
+		reason, known := accepted[name]
+		diff := cmp.Diff(want, got)
+		switch {
+		case !isRecorded || !isAnswered:
+			t.Errorf("%s: recorded %t, answered %t", name, isRecorded, isAnswered)
+		case diff == "" && known:
+			t.Errorf("%s: no longer a difference, it was: %s", name, reason)
+		case diff != "" && !known:
+			t.Errorf("%s (-recorded, +got):\n%s", name, diff)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -48,6 +49,40 @@ var builtInChecks = []check{
 		p.completes(&batchv1.CronJob{ObjectMeta: p.metadata("a"), Spec: cronJobSpec()}, "spec")
 	}},
 	{"defaults: Pod", func(p *probe) { p.completes(p.pod("a"), "spec") }},
+	{"defaults: priority and tolerations of a Pod", func(p *probe) {
+		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}, Value: 7}
+		class.PreemptionPolicy = new(corev1.PreemptNever)
+		p.given(class)
+		p.eventually("known", func() bool {
+			pod := p.pod("a")
+			pod.Spec.PriorityClassName = p.namespace
+			return p.create(pod, client.DryRunAll) == nil
+		})
+		for _, c := range []struct {
+			what string
+			make func(*corev1.PodSpec)
+		}{
+			{"class", func(s *corev1.PodSpec) { s.PriorityClassName = p.namespace }},
+			{"of the system", func(s *corev1.PodSpec) { s.PriorityClassName = "system-node-critical" }},
+			{"unknown", func(s *corev1.PodSpec) { s.PriorityClassName = "unknown" }},
+			{"number", func(s *corev1.PodSpec) { s.Priority = new(int32(3)) }},
+			{"other policy", func(s *corev1.PodSpec) { s.PreemptionPolicy = new(corev1.PreemptNever) }},
+			{"all tolerated", func(s *corev1.PodSpec) {
+				s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+			}},
+			{"one tolerated", func(s *corev1.PodSpec) {
+				s.Tolerations = []corev1.Toleration{
+					{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists},
+				}
+			}},
+		} {
+			pod := p.pod("a")
+			c.make(&pod.Spec)
+			p.call(c.what, p.create(pod, client.DryRunAll))
+			p.note("%s %s %s %s", pod.Spec.PriorityClassName, at(pod, "spec", "priority"),
+				at(pod, "spec", "preemptionPolicy"), at(pod, "spec", "tolerations"))
+		}
+	}},
 	{"defaults: Service", func(p *probe) { p.completes(p.service("a"), "spec") }},
 	{"defaults: Service without a cluster address", func(p *probe) {
 		s := p.service("a")

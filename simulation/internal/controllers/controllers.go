@@ -35,6 +35,9 @@ type Options struct {
 	// Without are the components that do not run, such as "kube-scheduler" and "kubelet" if a test sets the status of
 	// Pods itself.
 	Without []string
+	// NoWorkloads leaves out all but the garbage collector and the controller of namespaces, and creates no nodes:
+	// workloads stay as they are written.
+	NoWorkloads bool
 	// Failed is told of requests that failed for other reasons than that the object has changed meanwhile. They are
 	// tried again. Nil stands for log.Println.
 	Failed func(error)
@@ -71,8 +74,10 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 	if nodes == nil {
 		nodes = []string{"node-1"}
 	}
-	if err := createNodes(ctx, typedClient, nodes); err != nil {
-		return nil, err
+	if !options.NoWorkloads {
+		if err := createNodes(ctx, typedClient, nodes); err != nil {
+			return nil, err
+		}
 	}
 	failed := options.Failed
 	if failed == nil {
@@ -84,7 +89,7 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 	for _, r := range resources {
 		c.runner.watch(running, r)
 	}
-	if err := c.runner.sync(ctx); err != nil {
+	if err := c.runner.sync(ctx, running); err != nil {
 		cancel()
 		c.runner.watches.Wait()
 		return nil, fmt.Errorf("list all objects: %w", err)
@@ -95,11 +100,13 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 
 // all returns the controllers in the order in which they look at an object.
 func all(options Options) []*controller {
-	controllers := []*controller{
-		garbageCollector(), namespaces(),
-		deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
-		claims(), volumes(), loadBalancers(), endpointSlices(), injectors(options),
-		scheduler(options), kubelet(options),
+	controllers := []*controller{garbageCollector(), namespaces()}
+	if !options.NoWorkloads {
+		controllers = append(controllers,
+			deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
+			claims(), volumes(), loadBalancers(), endpointSlices(), injectors(options),
+			scheduler(options), kubelet(options),
+		)
 	}
 	return slices.DeleteFunc(controllers, func(c *controller) bool { return slices.Contains(options.Without, c.name) })
 }

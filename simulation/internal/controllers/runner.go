@@ -85,10 +85,10 @@ func (r *runner) unwatch(kind schema.GroupKind) {
 	r.view.forget(kind)
 }
 
-// sync waits until the view has all objects.
-func (r *runner) sync(ctx context.Context) error {
+// sync waits until the view has all objects. What it watches from then on ends with running.
+func (r *runner) sync(ctx, running context.Context) error {
 	for {
-		r.receive(ctx)
+		r.receive(running)
 		if !slices.ContainsFunc(slices.Collect(maps.Values(r.view.tables)), func(t *table) bool { return !t.synced }) {
 			return nil
 		}

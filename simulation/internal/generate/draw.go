@@ -14,12 +14,17 @@ type drawer struct {
 	r *rand.Rand
 	// left is the number of values that may be added to those that have to be there.
 	left int
+	// tries is how often a value may still be refused.
+	tries int
 }
 
-// maxValues limits the size of a resource.
-const maxValues = 120
+// maxValues limits the size of a resource, and maxRefused the time that it takes.
+const (
+	maxValues  = 120
+	maxRefused = 1000
+)
 
-func newDrawer(r *rand.Rand) *drawer { return &drawer{r, maxValues} }
+func newDrawer(r *rand.Rand) *drawer { return &drawer{r, maxValues, maxRefused} }
 
 // content draws a resource without its type and metadata.
 func (d *drawer) content(n *node) map[string]any {
@@ -32,12 +37,14 @@ func (d *drawer) content(n *node) map[string]any {
 
 // value draws a value that is valid, apart from rules.
 func (d *drawer) value(n *node) any {
-	for range maxTries {
+	for left := d.left; ; d.left = left {
 		if value := d.attempt(n); n.allows(value) {
 			return value
 		}
+		if d.tries--; d.tries < 0 {
+			return runtime.DeepCopyJSONValue(n.sample)
+		}
 	}
-	return runtime.DeepCopyJSONValue(n.sample)
 }
 
 // attempt draws a value which its validator may refuse.
@@ -115,33 +122,33 @@ func (d *drawer) chance(fields int) int {
 	return min(50, 400/max(fields, 1))
 }
 
-// branch draws one of the alternatives of a schema, and returns the fields that it requires, and those that only others
-// require.
+// branch draws one of the alternatives of a schema, and returns the fields that it requires, and some that it does not
+// allow.
 func (d *drawer) branch(v *structuralschema.ValueValidation) (wanted, unwanted []string) {
 	for i := range v.AllOf {
 		more, less := d.branch(&v.AllOf[i].ValueValidation)
 		wanted, unwanted = append(append(wanted, v.AllOf[i].Required...), more...), append(unwanted, less...)
 	}
-	for _, branches := range [][]structuralschema.NestedValueValidation{v.OneOf, v.AnyOf} {
-		if len(branches) == 0 {
-			continue
-		}
-		chosen := d.r.IntN(len(branches))
-		for i := range branches {
+	if len(v.AnyOf) > 0 {
+		wanted = append(wanted, pick(d.r, v.AnyOf).Required...)
+	}
+	if len(v.OneOf) > 0 {
+		chosen := d.r.IntN(len(v.OneOf))
+		for i := range v.OneOf {
 			if i == chosen {
-				wanted = append(wanted, branches[i].Required...)
+				wanted = append(wanted, v.OneOf[i].Required...)
 			} else {
-				unwanted = append(unwanted, branches[i].Required...)
+				unwanted = append(unwanted, v.OneOf[i].Required...)
 			}
 		}
 	}
-	if v.Not != nil {
-		unwanted = append(unwanted, v.Not.Required...)
+	if v.Not != nil && len(v.Not.Required) > 0 {
+		unwanted = append(unwanted, pick(d.r, v.Not.Required))
 	}
 	return wanted, slices.DeleteFunc(unwanted, func(name string) bool { return slices.Contains(wanted, name) })
 }
 
-// key draws the key of a map.
+// key draws the key of a map. The texts of rules may be about keys.
 func (d *drawer) key(n *node) string {
 	if len(n.texts) > 0 && d.r.IntN(3) == 0 {
 		return pick(d.r, n.texts)
@@ -166,7 +173,7 @@ func (d *drawer) list(n *node) []any {
 
 // appendItem adds an item, unless no other than those that are there is found.
 func (d *drawer) appendItem(n *node, list []any) []any {
-	for range maxTries {
+	for range 20 {
 		item := d.value(n.items)
 		if !slices.ContainsFunc(list, func(other any) bool { return n.conflict(item, other) }) {
 			return append(list, item)

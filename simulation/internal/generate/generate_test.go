@@ -53,8 +53,8 @@ func (c checker) update(obj, old *unstructured.Unstructured) *unstructured.Unstr
 	return stored
 }
 
-func encode(obj *unstructured.Unstructured) string {
-	encoded, _ := json.Marshal(obj)
+func encode(value any) string {
+	encoded, _ := json.Marshal(value)
 	return string(encoded)
 }
 

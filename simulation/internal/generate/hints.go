@@ -9,8 +9,8 @@ import (
 )
 
 // Hints are the values to draw from, by the path of a field. They are for what a schema does not say, such as the names
-// of other objects: ".spec.serviceAccountName". The items of a list and the values of a map have the path of the list or
-// map and "[*]": ".spec.ports[*].name". The values are what encoding to JSON makes of them.
+// of other objects: ".spec.serviceAccountName". The items of a list and the values of a map have the path of the list
+// or map and "[*]": ".spec.ports[*].name". The values are what encoding to JSON makes of them.
 //
 // A field with one value always has it. A field with no value is always left out. The values count before the enum,
 // pattern and such of the field, but still have to be valid.

@@ -41,7 +41,7 @@ func (d *drawer) steps(n *node, step float64) float64 {
 		// Rules compare with constants, or with what is next to them.
 		return math.Round(pick(d.r, n.numbers)/step) + float64(d.r.IntN(3)-1)
 	}
-	switch d.r.IntN(12) {
+	switch d.r.IntN(14) {
 	case 0, 1:
 		if n.values.Minimum != nil {
 			return low
@@ -56,6 +56,10 @@ func (d *drawer) steps(n *node, step float64) float64 {
 			return max(low, high-1-float64(few(d.r, 2)))
 		}
 	case 5:
+		if n.values.Minimum != nil {
+			return min(low+float64(few(d.r, 3)), high)
+		}
+	case 6:
 		return math.Floor(max(low, min(0, high))) + float64(d.r.IntN(101))
 	}
 	return min(max(low, min(0, high))+float64(few(d.r, 3)), high)

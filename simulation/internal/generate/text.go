@@ -140,13 +140,15 @@ var formats = map[string]func(r *rand.Rand) string{
 	"k8slongname": func(r *rand.Rand) string {
 		return pick(r, []string{word(r, 1+few(r, 5)), host(r), word(r, 253)})
 	},
-	"hexcolor":     func(r *rand.Rand) string { return fmt.Sprintf("#%06x", r.IntN(1<<24)) },
-	"rgbcolor":     func(r *rand.Rand) string { return fmt.Sprintf("rgb(%d,%d,%d)", r.IntN(256), r.IntN(256), r.IntN(256)) },
+	"hexcolor": func(r *rand.Rand) string { return fmt.Sprintf("#%06x", r.IntN(1<<24)) },
+	"rgbcolor": func(r *rand.Rand) string {
+		return fmt.Sprintf("rgb(%d,%d,%d)", r.IntN(256), r.IntN(256), r.IntN(256))
+	},
 	"bsonobjectid": func(r *rand.Rand) string { return fmt.Sprintf("%024x", r.Uint64()) },
 	"ssn": func(r *rand.Rand) string {
 		return fmt.Sprintf("%03d-%02d-%04d", r.IntN(1000), r.IntN(100), r.IntN(10000))
 	},
-	"creditcard": func(r *rand.Rand) string { return "4111111111111111" },
+	"creditcard": func(*rand.Rand) string { return "4111111111111111" },
 	"isbn":       func(r *rand.Rand) string { return "0321751043" },
 	"isbn10":     func(r *rand.Rand) string { return "0321751043" },
 	"isbn13":     func(r *rand.Rand) string { return "978-0321751041" },

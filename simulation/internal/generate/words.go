@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -87,8 +88,8 @@ func (w *words) before(n int) []bool {
 	return row
 }
 
-// follow returns the states that consume a rune and are reached from a state without one, and whether the end of a match
-// is. At a boundary of words nothing is known, so it counts as one.
+// follow returns the states that consume a rune and are reached from a state without one, and whether the end of a
+// match is. What is a boundary of words is not known, so each place counts as one.
 func (w *words) follow(from uint32, at syntax.EmptyOp) (next []uint32, match bool) {
 	at |= syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary
 	seen := make([]bool, len(w.program.Inst))
@@ -145,9 +146,7 @@ func (w *words) choices(from uint32, position, left int) []uint32 {
 // draw draws a word. It does not match the pattern in rare cases: those with boundaries of words or lines inside.
 func (w *words) draw(r *rand.Rand) string { return w.ofLength(r, pickLength(r, w.lengths)) }
 
-// shortest draws a word of the shortest length.
-func (w *words) shortest(r *rand.Rand) string { return w.ofLength(r, w.lengths[0]) }
-
+// ofLength draws a word of one of the lengths.
 func (w *words) ofLength(r *rand.Rand, length int) string {
 	word := make([]rune, length)
 	state := uint32(w.program.Start)
@@ -182,22 +181,24 @@ func consumes(inst *syntax.Inst) bool {
 	}
 }
 
-// runesOf returns the runes to draw from: lower-case letters and digits if there are any, and a few others.
+// runesOf returns the runes to draw from. Lower-case letters and digits are most of them if there are any, and all are
+// of ASCII if possible.
 func runesOf(inst *syntax.Inst) []rune {
 	var usual, others []rune
-	for c := rune(' '); c < utf8.RuneSelf; c++ {
+	for c := rune(' '); c < 0x7f; c++ {
 		switch {
-		case !inst.MatchRune(c) || c == 0x7f:
-		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
+		case !inst.MatchRune(c):
+		case strings.ContainsRune(letters, c):
 			usual = append(usual, c)
 		default:
 			others = append(others, c)
 		}
 	}
-	if len(usual) > 0 && len(others) > len(usual)/4 && inst.Op != syntax.InstRune {
-		return usual
+	found := append(slices.Clone(usual), others...)
+	for len(usual) > 0 && len(others) > len(letters) && len(found) < 8*len(others) {
+		found = append(found, usual...)
 	}
-	if found := append(usual, others...); len(found) > 0 {
+	if len(found) > 0 {
 		return found
 	}
 	for i := 0; i+1 < len(inst.Rune); i += 2 {

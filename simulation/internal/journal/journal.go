@@ -1,93 +1,96 @@
-// Package journal tells what is written to a storage: each change of an object, when it is made.
+// Package journal knows the objects in a storage, and who wrote them.
 package journal
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/registry/generic"
-	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/espalier-dev/espalier/simulation/internal/state"
 )
 
-// Change is a write that had an effect.
-type Change struct {
-	// Before is nil if the object was created, After if it was deleted. They belong to the storage.
-	Before, After runtime.Object
+// Write is a write that had an effect.
+type Write struct {
+	At time.Time
+	// Actor is who wrote, empty for the API server itself.
+	Actor string
+	// Subresource is that of the request, such as "status".
+	Subresource string
+	// Before is nil if the object was created, After if it was deleted.
+	Before, After *state.Object
 }
 
-// Decorate returns a decorator whose storages call written after each change, before the writer has its answer.
-// Changes of one object come in their order. The context is that of the request.
-func Decorate(
-	decorator generic.StorageDecorator, written func(ctx context.Context, c Change),
-) generic.StorageDecorator {
-	return func(
-		config *storagebackend.ConfigForResource, prefix string, cacheKey func(obj runtime.Object) (string, error),
-		newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, trigger storage.IndexerFuncs,
-		indexers *cache.Indexers,
-	) (storage.Interface, factory.DestroyFunc, error) {
-		s, destroy, err := decorator(config, prefix, cacheKey, newFunc, newListFunc, attributes, trigger, indexers)
-		return journaled{s, written}, destroy, err
+// Object returns the object after the write, or before it if it was deleted.
+func (w Write) Object() *state.Object {
+	if w.After == nil {
+		return w.Before
 	}
+	return w.After
 }
 
-// journaled is a storage that tells what is written.
-type journaled struct {
-	storage.Interface
-	written func(ctx context.Context, c Change)
+// Journal follows a storage. Objects in it share no memory with those that an API server hands out.
+type Journal struct {
+	written func(w Write, now state.State)
+
+	mu  sync.Mutex
+	now state.State
+	// stored are the objects by their keys in the storage.
+	stored map[string]*state.Object
 }
 
-// Create implements [storage.Interface].
-func (s journaled) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
-	err := s.Interface.Create(ctx, key, obj, out, ttl)
-	if err == nil {
-		s.written(ctx, Change{After: out})
-	}
-	return err
+// New returns a journal of an empty storage. Written is called with each write, in order and one at a time, before
+// anybody can read the object and before the writer has an answer. The state has the write; it is valid until the
+// function returns. The function must not write to the storage.
+func New(written func(w Write, now state.State)) *Journal {
+	return &Journal{written: written, now: state.New(), stored: map[string]*state.Object{}}
 }
 
-// GuaranteedUpdate implements [storage.Interface].
-func (s journaled) GuaranteedUpdate(
-	ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
-	preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object,
-) error {
-	var before runtime.Object
-	err := s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions,
-		func(live runtime.Object, known storage.ResponseMeta) (runtime.Object, *uint64, error) {
-			before = nil
-			if known.ResourceVersion != 0 {
-				before = live.DeepCopyObject()
-			}
-			return update(live, known)
-		}, cached)
-	if err == nil && version(before) != version(destination) {
-		s.written(ctx, Change{Before: before, After: destination})
-	}
-	return err
+// State returns the objects as they are.
+func (j *Journal) State() state.State {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.now.Clone()
 }
 
-// Delete implements [storage.Interface].
-func (s journaled) Delete(
-	ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
-	validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions,
-) error {
-	err := s.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts)
-	if err == nil {
-		s.written(ctx, Change{Before: out})
+// Written is for the options of the storage. It panics if what is stored is not an object as JSON.
+func (j *Journal) Written(ctx context.Context, key string, revision int64, value []byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	w := Write{At: time.Now(), Actor: actor(ctx), Before: j.stored[key]}
+	if info, ok := request.RequestInfoFrom(ctx); ok {
+		w.Subresource = info.Subresource
 	}
-	return err
+	if value == nil {
+		delete(j.stored, key)
+	} else {
+		obj, err := state.NewObject(value, revision)
+		if err != nil {
+			panic(fmt.Sprintf("%s: %v", key, err))
+		}
+		w.After, j.stored[key] = obj, obj
+	}
+	j.now.Replace(w.Before, w.After)
+	if w.Before == nil {
+		j.now.Create(w.After, w.Actor, w.At)
+	}
+	j.written(w, j.now)
 }
 
-// version returns the resource version of an object, 0 for nil.
-func version(obj runtime.Object) uint64 {
-	if obj == nil {
-		return 0
-	}
-	n, err := storage.APIObjectVersioner{}.ObjectResourceVersion(obj)
-	if err != nil {
-		return 0
-	}
-	return n
+type actorKey struct{}
+
+// Handler serves requests as next does, and lets the journal know whose they are.
+func Handler(next http.Handler, actor func(r *http.Request) string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor(r))))
+	})
+}
+
+// actor returns whose request a context is of, empty for the API server.
+func actor(ctx context.Context) string {
+	name, _ := ctx.Value(actorKey{}).(string)
+	return name
 }

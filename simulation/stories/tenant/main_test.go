@@ -1,17 +1,9 @@
 package tenant_test
 
 import (
-	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"github.com/espalier-dev/espalier/simulation/stories"
 )
 
-// TestMain keeps what the libraries say out of the output of the tests.
-func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard())
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { stories.Main(m) }

@@ -2,7 +2,6 @@ package tenant_test
 
 import (
 	"slices"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/directory"
@@ -57,7 +55,8 @@ func isReady(w *simulation.World, tenant *v1alpha1.Tenant) {
 }
 
 // life is the story of two tenants, from their creation to the end of one, beside what does not belong to them.
-func life(w *simulation.World, dir *directory.Memory, before, after *stories.End) {
+func life(w *simulation.World, before, after *stories.End) {
+	dir := directories.Of(w)
 	acme, globex := newTenant("acme"), newTenant("globex")
 	w.Create(acme, globex)
 	w.Rest()
@@ -123,12 +122,3 @@ func isListed(w *simulation.World, dir *directory.Memory, tenant *v1alpha1.Tenan
 		w.Errorf("the directory has the members %v", members)
 	}
 }
-
-func TestLife(t *testing.T) {
-	dir := &directory.Memory{}
-	simulation.Run(t, cluster(t, dir), func(w *simulation.World) {
-		life(w, dir, &stories.End{Kinds: kinds}, &stories.End{Kinds: kinds})
-	})
-}
-
-var _ client.Object

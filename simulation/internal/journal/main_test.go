@@ -1,4 +1,4 @@
-package simulation_test
+package journal_test
 
 import (
 	"os"
@@ -6,12 +6,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // TestMain keeps what the libraries say out of the output of the tests.
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
-	ctrl.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
