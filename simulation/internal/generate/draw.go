@@ -35,14 +35,20 @@ func (d *drawer) content(n *node) map[string]any {
 	return content
 }
 
-// value draws a value that is valid, apart from rules.
+// value draws a value that is valid. It is so apart from rules if these are hardly ever met.
 func (d *drawer) value(n *node) any {
+	valid, draws := n.sample, 0
 	for left := d.left; ; d.left = left {
-		if value := d.attempt(n); n.allows(value) {
-			return value
+		value := d.attempt(n)
+		if n.allows(value) {
+			mended, ok := d.mend(n, value)
+			if draws++; ok || draws == ruleDraws {
+				return mended
+			}
+			valid = mended
 		}
 		if d.tries--; d.tries < 0 {
-			return runtime.DeepCopyJSONValue(n.sample)
+			return runtime.DeepCopyJSONValue(valid)
 		}
 	}
 }

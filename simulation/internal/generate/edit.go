@@ -33,9 +33,9 @@ func (g *Generator) Edit(r *rand.Rand, old *unstructured.Unstructured) *unstruct
 	return obj
 }
 
-// edit changes something at or below a path. It reports whether it has done so.
-func (d *drawer) edit(n *node, object map[string]any, path string) bool {
-	candidates := below(sites(n, "", object), path)
+// edit changes something in a value at or below a path, in place. It reports whether it has done so.
+func (d *drawer) edit(n *node, value any, path string) bool {
+	candidates := below(sites(n, "", value), path)
 	if len(candidates) == 0 {
 		return false
 	}

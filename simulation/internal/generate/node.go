@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 )
 
@@ -31,6 +32,8 @@ type node struct {
 	fixed bool
 	words *words
 	dictionary
+	// rules are nil if the node has none of its own, and at the root: they need the metadata.
+	rules func() *cel.Validator
 	// validator is nil if what is drawn is always valid. It knows all of the schema but its rules.
 	validator validation.SchemaValidator
 	// sample is a valid value if there is a validator.
@@ -100,6 +103,9 @@ func (c *compiler) node(s *structuralschema.Structural, path string, inherited d
 		n.choices, n.fixed = values, len(values) < 2
 		return n
 	}
+	if path != "" {
+		n.rules = rulesOf(s)
+	}
 	for _, value := range n.values.Enum {
 		n.choices = append(n.choices, normalize(value.Object))
 	}
@@ -152,6 +158,10 @@ func (n *node) addValidator() error {
 // needsValidator reports whether a value may be drawn that the schema of the node, apart from those in it, refuses.
 func (n *node) needsValidator() bool {
 	v := &n.values
+	if n.rules != nil {
+		// A value is changed inside to meet rules.
+		return true
+	}
 	if len(v.AllOf)+len(v.AnyOf)+len(v.OneOf)+len(v.Enum) > 0 || v.Not != nil {
 		return true
 	}
