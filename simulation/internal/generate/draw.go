@@ -103,7 +103,7 @@ func (d *drawer) object(n *node) map[string]any {
 	}
 	if n.entries != nil {
 		for range d.size(n.values.MinProperties, n.values.MaxProperties) {
-			object[d.key(n)] = d.value(n.entries)
+			d.addEntry(n, object)
 		}
 	}
 	if n.schema.XEmbeddedResource {
@@ -152,6 +152,15 @@ func (d *drawer) branch(v *structuralschema.ValueValidation) (wanted, unwanted [
 		unwanted = append(unwanted, pick(d.r, v.Not.Required))
 	}
 	return wanted, slices.DeleteFunc(unwanted, func(name string) bool { return slices.Contains(wanted, name) })
+}
+
+// addEntry adds an entry to a map, or replaces one.
+func (d *drawer) addEntry(n *node, to map[string]any) {
+	if n.keys == nil {
+		to[d.key(n)] = d.value(n.entries)
+	} else if len(n.keys) > 0 {
+		to[pick(d.r, n.keys)] = d.value(n.entries)
+	}
 }
 
 // key draws the key of a map. The texts of rules may be about keys.

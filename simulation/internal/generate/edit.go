@@ -75,11 +75,11 @@ func (d *drawer) varyItems(n *node, value any) (any, bool) {
 		if n.entries == nil {
 			return nil, false
 		}
-		varied, keys := runtime.DeepCopyJSON(value), n.keys(value)
+		varied, keys := runtime.DeepCopyJSON(value), n.entryKeys(value)
 		if len(keys) > 0 && d.r.IntN(2) == 0 {
 			delete(varied, pick(d.r, keys))
 		} else {
-			varied[d.key(n)] = d.value(n.entries)
+			d.addEntry(n, varied)
 		}
 		return varied, within(len(varied), n.values.MinProperties, n.values.MaxProperties)
 	default:

@@ -26,6 +26,8 @@ type node struct {
 	fields []fieldNode
 	// items and entries are the nodes of the items of a list and of the values of a map.
 	items, entries *node
+	// keys are those that entries may have; nil allows all.
+	keys []string
 	// choices are all values that are drawn, unless it is nil.
 	choices []any
 	// fixed is set if the value is given: it is always there, or never.
@@ -121,6 +123,7 @@ func (c *compiler) node(s *structuralschema.Structural, path string, inherited d
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
 		n.entries = c.node(s.AdditionalProperties.Structural, path+"[*]", n.dictionary)
+		n.keys = c.keys(path + "[key]")
 	}
 	if n.values.Pattern != "" {
 		var err error
@@ -133,6 +136,24 @@ func (c *compiler) node(s *structuralschema.Structural, path string, inherited d
 		c.errs = append(c.errs, fmt.Errorf("%s: %w", cmp.Or(path, "."), err))
 	}
 	return n
+}
+
+// keys returns the keys of a map that a hint has.
+func (c *compiler) keys(path string) []string {
+	values, ok := c.hints[path]
+	if !ok {
+		return nil
+	}
+	c.used[path] = true
+	keys := []string{}
+	for _, value := range values {
+		key, ok := value.(string)
+		if !ok {
+			c.errs = append(c.errs, fmt.Errorf("hint for %s: %v is no string", path, value))
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // addValidator gives the node a validator if it needs one, and a sample of a valid value.
