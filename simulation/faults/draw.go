@@ -1,25 +1,16 @@
 package faults
 
 import (
-	"hash/fnv"
-	"io"
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"github.com/espalier-dev/espalier/simulation/internal/random"
 )
 
 // source returns what is random about a call. Each use has its own source, so that no draw depends on another.
 func (p Plan) source(use string, c Call) *rand.Rand {
-	return source(p.Seed, use, c.Actor, c.Verb, c.Path, strconv.Itoa(c.N))
-}
-
-func source(seed uint64, keys ...string) *rand.Rand {
-	sum := fnv.New64a()
-	for _, key := range keys {
-		_, _ = io.WriteString(sum, key)
-		_, _ = sum.Write([]byte{0})
-	}
-	return rand.New(rand.NewPCG(seed, sum.Sum64()))
+	return random.Source(p.Seed, use, c.Actor, c.Verb, c.Path, strconv.Itoa(c.N))
 }
 
 // octaves is how many powers of two a draw covers.

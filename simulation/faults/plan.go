@@ -40,17 +40,17 @@ type Call struct {
 
 // Plan is what goes wrong. The zero value is a plan in which nothing does.
 type Plan struct {
-	// Seed is what latencies and chances are drawn from.
+	// Seed is what latencies and chances are drawn from, and all else in a simulation that is random.
 	Seed uint64
 	// Latency is the longest time that a request takes to arrive, its answer, and an event of a watch. Shorter times
 	// are drawn, too: a time is as often between a half and the whole of it as between a quarter and a half, and so on
-	// down to a thousandth. 0 stands for no latency.
+	// down to a thousandth. 0 stands for a millisecond.
 	Latency time.Duration
 	// Chances are faults that are drawn.
 	Chances []Chance
 	// Calm is when chances end, since the simulation began. 0 stands for never.
 	Calm time.Duration
-	// Actors are those that latency and chances concern. None stands for all.
+	// Actors are those that latency and chances concern. None stands for all. The latency of others is a millisecond.
 	Actors []string
 	// Faults are faults by count. If several strike a call, the first one counts, and it goes before chances.
 	Faults []Fault
@@ -84,15 +84,23 @@ type Decision struct {
 	Lag time.Duration
 }
 
+// shortLatency is the longest latency of calls that the latency of a plan does not concern. Without any, calls would be
+// made in the same moment, in an order that only the scheduler knows.
+const shortLatency = time.Millisecond
+
 // Decide returns what happens to a call. Latency is drawn from the seed and the call without its time. Discovery takes
 // no time, for clients do it while they hold locks.
 func (p Plan) Decide(c Call) Decision {
 	d := Decision{Fault: p.fault(c)}
-	if c.Verb != Discover && p.concerns(c.Actor) {
+	if c.Verb != Discover {
+		longest := shortLatency
+		if p.Latency > 0 && p.concerns(c.Actor) {
+			longest = p.Latency
+		}
 		r := p.source("latency", c)
-		d.There, d.Back = draw(r, p.Latency), draw(r, p.Latency)
+		d.There, d.Back = draw(r, longest), draw(r, longest)
 		if c.Verb == Watch {
-			d.Lag = draw(r, p.Latency)
+			d.Lag = draw(r, longest)
 		}
 	}
 	if d.Fault.Sort == DelaysWatch {

@@ -117,9 +117,15 @@ func TestLatency(t *testing.T) {
 	var short, long, n int
 	for c := range calls {
 		d := p.Decide(c)
-		if c.Actor != "operator" || c.Verb == faults.Discover {
+		if c.Verb == faults.Discover {
 			if d != (faults.Decision{}) {
 				t.Fatalf("%v is %v", c, d)
+			}
+			continue
+		}
+		if c.Actor != "operator" {
+			if without := (faults.Plan{Seed: 1}).Decide(c); d != without || max(d.There, d.Back, d.Lag) > time.Millisecond {
+				t.Fatalf("%v is %v, and without latency %v", c, d, without)
 			}
 			continue
 		}

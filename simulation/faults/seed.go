@@ -3,6 +3,8 @@ package faults
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/espalier-dev/espalier/simulation/internal/random"
 )
 
 // Options say what [FromSeed] may draw.
@@ -32,15 +34,15 @@ func FromSeed(seed uint64, options Options) Plan {
 		options.Sorts = Sorts
 	}
 	p := Plan{Seed: seed, Calm: options.Calm, Actors: options.Actors}
-	p.Latency = roundUp(draw(source(seed, "the latency"), options.Latency))
+	p.Latency = roundUp(draw(random.Source(seed, "the latency"), options.Latency))
 	for _, s := range options.Sorts {
-		r := source(seed, "the chance of", string(s))
+		r := random.Source(seed, "the chance of", string(s))
 		if r.IntN(2) == 0 {
 			p.Chances = append(p.Chances, drawChance(r, s, options.Delay))
 		}
 	}
 	for _, actor := range options.Actors {
-		r := source(seed, "the clock of", actor)
+		r := random.Source(seed, "the clock of", actor)
 		if options.Clock > 0 && r.IntN(2) == 0 {
 			p.Clocks = append(p.Clocks, drawClock(r, actor, options.Clock))
 		}

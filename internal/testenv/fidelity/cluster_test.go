@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	"context"
@@ -19,45 +19,28 @@ import (
 // realServer is an API server with controllers that collect garbage and empty namespaces.
 type realServer struct{ config *rest.Config }
 
-func (s realServer) connect() (client.WithWatch, error) {
-	return client.NewWithWatch(s.config, client.Options{Scheme: clientScheme()})
+func (s realServer) Connect() (client.WithWatch, error) {
+	return client.NewWithWatch(s.config, client.Options{Scheme: Scheme()})
 }
 
-// patience is how long the controllers may take.
-const patience = time.Minute
+func (realServer) Patience() time.Duration { return time.Minute }
 
-func (realServer) eventually(ctx context.Context, done func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (s realServer) Eventually(ctx context.Context, done func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience())
 	defer cancel()
 	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
 		return done(), nil
 	}) == nil
 }
 
-// memory is a store.
-type memory struct{ *store.Store }
-
-// memories returns a function that makes stores with the definitions.
-func memories(t *testing.T, options store.Options) func() (cluster, error) {
+// memories returns what [NewStores] returns.
+func memories(t *testing.T, options store.Options) func() (Cluster, error) {
 	t.Helper()
-	options.Scheme = serverScheme()
-	s := store.New(options)
-	for _, definition := range definitions() {
-		if err := s.Give(definition); err != nil {
-			t.Fatal(err)
-		}
+	newStore, err := NewStores(options)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return func() (cluster, error) { return memory{s.Fork()}, nil }
-}
-
-func (m memory) connect() (client.WithWatch, error) {
-	return m.Client(store.ClientOptions{Scheme: clientScheme()}), nil
-}
-
-func (m memory) eventually(_ context.Context, done func() bool) bool {
-	for m.CollectGarbage() {
-	}
-	return done()
+	return newStore
 }
 
 // fakeClient is what controller-runtime has for tests. It is set up as its documentation says.
@@ -69,12 +52,14 @@ func newFakeClient() fakeClient {
 		WithStatusSubresource(&appsv1.Deployment{}, &resources.Widget{}, &Gizmo{}, custom("gadget", "v1", "", "", nil)).
 		WithObjects(namespace(corev1.NamespaceDefault), namespace("kube-system"), namespace("kube-public"),
 			namespace("kube-node-lease"))
-	for _, definition := range definitions() {
+	for _, definition := range Definitions() {
 		builder.WithObjects(definition)
 	}
 	return fakeClient{builder.Build()}
 }
 
-func (c fakeClient) connect() (client.WithWatch, error) { return c.WithWatch, nil }
+func (c fakeClient) Connect() (client.WithWatch, error) { return c.WithWatch, nil }
 
-func (fakeClient) eventually(_ context.Context, done func() bool) bool { return done() }
+func (fakeClient) Eventually(_ context.Context, done func() bool) bool { return done() }
+
+func (fakeClient) Patience() time.Duration { return time.Second }

@@ -1,15 +1,11 @@
-package fidelity_test
+package fidelity
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"text/tabwriter"
 
@@ -23,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/answers.txt")
 
 var plane = controlplanetest.Shared{Options: controlplane.Options{
-	CRDs: definitions(), GarbageCollection: true, NamespaceDeletion: true,
+	CRDs: Definitions(), GarbageCollection: true, NamespaceDeletion: true,
 }}
 
 func TestMain(m *testing.M) {
@@ -32,88 +28,28 @@ func TestMain(m *testing.M) {
 
 const answersFile = "testdata/answers.txt"
 
-// checks begin with those for which a control plane takes its time.
-var checks = slices.Concat(namespaceChecks, definitionChecks, identityChecks, deletionChecks, schemaChecks, builtInChecks,
-	callChecks, applyChecks, watchChecks, operatorChecks, lifecycleChecks, strictChecks)
-
-// answers are what checks answered, by their names.
-type answers map[string]string
-
-// runs counts what needs names of its own on the API server, which tests that run again share.
-var runs atomic.Int64
-
 // ask runs all checks, several at a time.
-func ask(ctx context.Context, t *testing.T, workers int, newCluster func() (cluster, error)) answers {
+func ask(t *testing.T, workers int, newCluster func() (Cluster, error)) Answers {
 	t.Helper()
-	type numbered struct {
-		check
-		number int
+	answers := Ask(t.Context(), workers, newCluster)
+	if len(answers) != len(checks) {
+		t.Errorf("%d checks have %d names", len(checks), len(answers))
 	}
-	queue := make(chan numbered)
-	result, mu := answers{}, sync.Mutex{}
-	run := runs.Add(1)
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for c := range queue {
-				answer := c.answer(ctx, newCluster, fmt.Sprintf("check%02d%03d", run, c.number))
-				mu.Lock()
-				result[c.name] = answer
-				mu.Unlock()
-			}
-		})
-	}
-	for number, c := range checks {
-		queue <- numbered{c, number}
-	}
-	close(queue)
-	wg.Wait()
-	if len(result) != len(checks) {
-		t.Errorf("%d checks have %d names", len(checks), len(result))
-	}
-	return result
-}
-
-// readAnswers reads the recorded answers: a line each, which begins with the name of the check in brackets.
-func readAnswers(t *testing.T) answers {
-	t.Helper()
-	raw, err := os.ReadFile(answersFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorded := answers{}
-	for line := range strings.Lines(string(raw)) {
-		name, answer, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "["), "] ")
-		if !ok {
-			t.Fatalf("%s: no answer in line %q", answersFile, line)
-		}
-		recorded[name] = answer
-	}
-	return recorded
-}
-
-func writeAnswers(t *testing.T, all answers) {
-	t.Helper()
-	var lines []string
-	for name, answer := range all {
-		lines = append(lines, fmt.Sprintf("[%s] %s\n", name, answer))
-	}
-	slices.Sort(lines)
-	if err := os.WriteFile(answersFile, []byte(strings.Join(lines, "")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return answers
 }
 
 // TestRealServer shows that the recorded answers are those of a real API server.
 func TestRealServer(t *testing.T) {
 	t.Parallel()
 	server := realServer{plane.Config(t)}
-	real := ask(t.Context(), t, 40, func() (cluster, error) { return server, nil })
+	real := ask(t, 40, func() (Cluster, error) { return server, nil })
 	if *update {
-		writeAnswers(t, real)
+		if err := os.WriteFile(answersFile, []byte(real.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
-	if diff := cmp.Diff(readAnswers(t), real); diff != "" {
+	if diff := cmp.Diff(Recorded(), real); diff != "" {
 		t.Errorf("the recorded answers are not current, run again with -update (-recorded, +real):\n%s", diff)
 	}
 }
@@ -122,14 +58,11 @@ func TestRealServer(t *testing.T) {
 func TestStore(t *testing.T) {
 	t.Parallel()
 	skipOnUpdate(t)
-	recorded := readAnswers(t)
-	if len(recorded) != len(checks) {
-		t.Errorf("%d answers are recorded for %d checks, run TestRealServer with -update", len(recorded), len(checks))
-	}
-	memory := ask(t.Context(), t, 2, memories(t, store.Options{ManagedFields: true}))
-	compare(t, recorded, memory, knownDifferences)
+	recorded := Recorded()
+	memory := ask(t, 2, memories(t, store.Options{ManagedFields: true}))
+	Compare(t, recorded, memory, knownDifferences)
 	if testing.Verbose() {
-		fakes := ask(t.Context(), t, 2, func() (cluster, error) { return newFakeClient(), nil })
+		fakes := ask(t, 2, func() (Cluster, error) { return newFakeClient(), nil })
 		t.Log(table(recorded, memory, fakes))
 	}
 }
@@ -138,11 +71,11 @@ func TestStore(t *testing.T) {
 func TestStoreByDefault(t *testing.T) {
 	t.Parallel()
 	skipOnUpdate(t)
-	recorded, known := readAnswers(t), maps.Clone(knownDifferences)
+	known := maps.Clone(knownDifferences)
 	for _, name := range []string{"of create, update and patch", "of status", "reset", "sent by an update"} {
 		known["managed fields: "+name] = "there are none"
 	}
-	compare(t, recorded, ask(t.Context(), t, 2, memories(t, store.Options{})), known)
+	Compare(t, Recorded(), ask(t, 2, memories(t, store.Options{})), known)
 }
 
 // skipOnUpdate skips a comparison with answers that are being written.
@@ -153,27 +86,8 @@ func skipOnUpdate(t *testing.T) {
 	}
 }
 
-// compare fails the test for each difference that is not known, and for each that is none.
-func compare(t *testing.T, recorded, memory answers, differences map[string]string) {
-	t.Helper()
-	for _, c := range checks {
-		reason, known := differences[c.name]
-		switch same := memory[c.name] == recorded[c.name]; {
-		case same && known:
-			t.Errorf("%s: no longer a difference, it was: %s", c.name, reason)
-		case !same && !known:
-			t.Errorf("%s:\nreal  %s\nstore %s", c.name, recorded[c.name], memory[c.name])
-		}
-	}
-	for name := range differences {
-		if _, ok := recorded[name]; !ok {
-			t.Errorf("%s: no such check", name)
-		}
-	}
-}
-
 // table shows the answers side by side, "=" for that of the real API server.
-func table(recorded, memory, fakes answers) string {
+func table(recorded, memory, fakes Answers) string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\ncheck\treal server\tstore\tfake client\n")

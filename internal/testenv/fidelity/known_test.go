@@ -1,9 +1,11 @@
-package fidelity_test
+package fidelity
 
 // knownDifferences are the checks in which the store answers otherwise, with the reasons.
 var knownDifferences = map[string]string{
 	"defaults: PersistentVolumeClaim": "the finalizer comes from an admission plug-in, and nobody would remove it",
-	"defaults: Pod":                   "priority and tolerations come from admission plug-ins",
+	"defaults: Pod":                   priority,
+
+	"defaults: priority and tolerations of a Pod": priority,
 
 	"operator: unstructured objects that fit no Go type": "a number that is too large for its field is cut off, by " +
 		"the converter of k8s.io/apimachinery",
@@ -16,3 +18,5 @@ var knownDifferences = map[string]string{
 
 const newerLibrary = "the library that validates is newer than the server: it says metadata.ownerReferences[0].uid " +
 	"instead of metadata.ownerReferences.uid"
+
+const priority = "priority and tolerations come from admission plug-ins"

@@ -1,4 +1,4 @@
-package fidelity_test
+package fidelity
 
 import (
 	"fmt"
@@ -30,12 +30,12 @@ func TestRandomGarbage(t *testing.T) {
 			defer func() { <-running }()
 			namespace := fmt.Sprintf("garbage%02d-%05d", runs.Add(1), round)
 			var states []string
-			run := func(newCluster func() (cluster, error), reached func(p *probe) bool) string {
+			run := func(newCluster func() (Cluster, error), reached func(p *probe) bool) string {
 				c := check{"", func(p *probe) { randomGarbage(p, round, reached) }}
 				return c.answer(t.Context(), newCluster, namespace)
 			}
 			answer := run(newStore, func(p *probe) bool {
-				p.cluster.eventually(p.ctx, func() bool { return true })
+				p.cluster.Eventually(p.ctx, func() bool { return true })
 				states = append(states, p.garbage())
 				return true
 			})
@@ -44,7 +44,7 @@ func TestRandomGarbage(t *testing.T) {
 				return
 			}
 			n := 0
-			answer = run(func() (cluster, error) { return server, nil }, func(p *probe) bool {
+			answer = run(func() (Cluster, error) { return server, nil }, func(p *probe) bool {
 				want := states[n]
 				if n++; eventuallyIs(p, want) {
 					return true
@@ -62,7 +62,7 @@ func TestRandomGarbage(t *testing.T) {
 
 // eventuallyIs waits until the objects are in a state and stay so for a while.
 func eventuallyIs(p *probe, want string) bool {
-	if !p.cluster.eventually(p.ctx, func() bool { return p.garbage() == want }) {
+	if !p.cluster.Eventually(p.ctx, func() bool { return p.garbage() == want }) {
 		return false
 	}
 	time.Sleep(200 * time.Millisecond)

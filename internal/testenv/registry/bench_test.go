@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/registry/registrytest"
 )
 
 func BenchmarkDeployment(b *testing.B) {
-	given := decode(b, []byte(`apiVersion: apps/v1
+	given := registrytest.Decode(b, []byte(`apiVersion: apps/v1
 kind: Deployment
 metadata: {name: a, namespace: ns}
 spec:

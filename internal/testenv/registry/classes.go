@@ -51,6 +51,19 @@ func validateIngressClass(c, old *networkingv1.IngressClass) field.ErrorList {
 	return errs
 }
 
+// completeDriver sets the defaults of the Kubernetes API reference, CSIDriver v1 storage.k8s.io.
+func completeDriver(d, _ *storagev1.CSIDriver) {
+	setDefault(&d.Spec.AttachRequired, true)
+	setDefault(&d.Spec.PodInfoOnMount, false)
+	setDefault(&d.Spec.StorageCapacity, false)
+	setDefault(&d.Spec.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
+	setDefault(&d.Spec.RequiresRepublish, false)
+	setDefault(&d.Spec.SELinuxMount, false)
+	if len(d.Spec.VolumeLifecycleModes) == 0 {
+		d.Spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
+	}
+}
+
 // completeStorageClass sets the defaults of the Kubernetes API reference, StorageClass v1 storage.k8s.io.
 func completeStorageClass(c, _ *storagev1.StorageClass) {
 	setDefault(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)

@@ -14,6 +14,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/registry/registrytest"
 )
 
 // TestGivenIncomplete updates an object that no API server would have stored: it has neither defaults nor what is
@@ -73,7 +75,7 @@ func TestAnyObject(t *testing.T) {
 	t.Parallel()
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), serializer.NewCodecFactory(clientgoscheme.Scheme)).
 		NilChance(0.6).NumElements(0, 2).MaxDepth(14)
-	for _, sample := range samples(t, "kinds", sampleNamespace) {
+	for _, sample := range registrytest.Kinds(t, registrytest.Namespace) {
 		_, s := builtIn(t, sample)
 		for i := range 10 {
 			given, old := s.New(), s.New()
@@ -117,11 +119,11 @@ func TestGivenWithoutDefaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := decode(t, []byte(test.given))
+			old := registrytest.Decode(t, []byte(test.given))
 			old.SetUID(sampleUID)
 			old.SetResourceVersion("1")
 			_, s := builtIn(t, old)
-			obj := decode(t, merge(t, asJSON(t, old), []byte(test.change)))
+			obj := merged(t, old, []byte(test.change))
 			s.PrepareForUpdate(obj, old, "")
 			if errs := s.ValidateUpdate(obj, old, ""); len(errs) > 0 {
 				t.Error(errs.ToAggregate())

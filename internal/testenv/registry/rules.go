@@ -28,8 +28,16 @@ var contentRules = map[schema.GroupVersionKind]rules{
 	{Version: "v1", Kind: "Secret"}:                of(completeSecret, validateSecret),
 	{Version: "v1", Kind: "Service"}:               of(completeService, validateService),
 
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicy"}: of(
+		completeMutatingPolicy, nil),
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicyBinding"}: of(
+		completeMutatingPolicyBinding, nil),
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"}: of(
 		completeMutating, validateMutating),
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"}: of(
+		completeValidatingPolicy, nil),
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"}: of(
+		completeValidatingPolicyBinding, nil),
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}: of(
 		completeValidating, validateValidating),
 
@@ -48,6 +56,10 @@ var contentRules = map[schema.GroupVersionKind]rules{
 
 	{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}: of(completeEndpointSlice, validateEndpointSlice),
 
+	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"}: of(completeFlowSchema, nil),
+	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "PriorityLevelConfiguration"}: of(
+		completePriorityLevel, nil),
+
 	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}:      of(nil, validateIngress),
 	{Group: "networking.k8s.io", Version: "v1", Kind: "IngressClass"}: of(nil, validateIngressClass),
 	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}: of(
@@ -61,9 +73,13 @@ var contentRules = map[schema.GroupVersionKind]rules{
 	{Group: rbac, Version: "v1", Kind: "Role"}:        of(nil, validateRole),
 	{Group: rbac, Version: "v1", Kind: "RoleBinding"}: of(completeRoleBinding, validateRoleBinding),
 
+	{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaim"}:         of(completeResourceClaim, nil),
+	{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceClaimTemplate"}: of(completeResourceClaimTemplate, nil),
+
 	{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}: of(
 		completePriorityClass, validatePriorityClass),
 
+	{Group: "storage.k8s.io", Version: "v1", Kind: "CSIDriver"}:    of(completeDriver, nil),
 	{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}: of(completeStorageClass, validateStorageClass),
 }
 

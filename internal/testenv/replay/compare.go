@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-dev/espalier/internal/testenv/jsondiff"
+	"github.com/espalier-dev/espalier/internal/testenv/normalize"
 )
 
 // report collects how an end differs from that of a run without a fault.
@@ -164,7 +165,7 @@ func externalNames(states []any) []string {
 
 func (e *end) decodedExternalStates() []any {
 	var decoded []any
-	if json.Unmarshal([]byte(e.mask.text(e.externalStates, "")), &decoded) != nil {
+	if json.Unmarshal([]byte(normalize.Times(e.mask.text(e.externalStates, ""))), &decoded) != nil {
 		return []any{e.externalStates}
 	}
 	return decoded

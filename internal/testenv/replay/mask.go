@@ -107,7 +107,7 @@ func (m *mask) text(s, cluster string) string {
 	if m.all[cluster] == nil {
 		m.all[cluster] = m.replacer(cluster, m.uids)
 	}
-	return times.ReplaceAllLiteralString(m.all[cluster].Replace(s), aTime)
+	return m.all[cluster].Replace(s)
 }
 
 // call replaces generated names in the name of a call.

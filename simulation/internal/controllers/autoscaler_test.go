@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -48,6 +49,7 @@ func TestAutoscaler(t *testing.T) {
 			{1000, 5, "True ValidMetricFound", "True TooManyReplicas"},
 			{100, 2, "True ValidMetricFound", "False DesiredWithinRange"},
 		} {
+			synctest.Wait()
 			load = step.load
 			c.Refresh()
 			time.Sleep(10 * time.Minute)

@@ -19,6 +19,7 @@ const (
 	byControllerAnnotation = "pv.kubernetes.io/bound-by-controller"
 	provisionedAnnotation  = "pv.kubernetes.io/provisioned-by"
 	claimFinalizer         = "kubernetes.io/pvc-protection"
+	volumeFinalizer        = "kubernetes.io/pv-protection"
 	provisioner            = "simulation.espalier.dev"
 )
 
@@ -30,8 +31,10 @@ func claims() *controller {
 		name: "kube-controller-manager", kinds: []schema.GroupKind{claimKind},
 		decide: func(v *view, _ key, obj client.Object, _ time.Time) decision {
 			claim := obj.(*corev1.PersistentVolumeClaim)
-			return decideClaim(claim, list[*corev1.PersistentVolume](v, volumeKind, ""),
-				classOf(claim, list[*storagev1.StorageClass](v, classKind, "")), usersOf(v, claim))
+			volumes := append(marked[*corev1.PersistentVolume](v, mark{kind: volumeKind, by: byClaim}),
+				marked[*corev1.PersistentVolume](v, mark{volumeKind, "", byClaim, claim.Namespace, claim.Name})...)
+			return decideClaim(claim, volumes, classOf(claim, list[*storagev1.StorageClass](v, classKind, "")),
+				usersOf(v, claim))
 		},
 		concerns: concernsClaim,
 	}
@@ -72,11 +75,8 @@ func classOf(claim *corev1.PersistentVolumeClaim, classes []*storagev1.StorageCl
 
 // usersOf returns the Pods that use a claim and have not ended.
 func usersOf(v *view, claim *corev1.PersistentVolumeClaim) []*corev1.Pod {
-	return slices.DeleteFunc(list[*corev1.Pod](v, podKind, claim.Namespace), func(pod *corev1.Pod) bool {
-		return isFinished(pod) || !slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
-			return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim.Name
-		})
-	})
+	using := mark{podKind, claim.Namespace, byClaim, claim.Namespace, claim.Name}
+	return slices.DeleteFunc(marked[*corev1.Pod](v, using), isFinished)
 }
 
 // decideClaim protects a claim from deletion while Pods use it, binds it, and sets its status, see the Kubernetes API
@@ -222,12 +222,18 @@ func volumes() *controller {
 	}
 }
 
-// decideVolume decides about a volume whose claim is nil if it is not there.
+// decideVolume protects a volume from deletion while it is bound, and sets its phase. The claim is nil if it is not
+// there.
 func decideVolume(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) decision {
-	if volume.DeletionTimestamp != nil {
-		return decision{}
-	}
 	next := volume.DeepCopy()
+	if volume.DeletionTimestamp != nil {
+		protected := slices.Index(volume.Finalizers, volumeFinalizer)
+		if protected < 0 || claim != nil && volume.Status.Phase == corev1.VolumeBound {
+			return decision{}
+		}
+		next.Finalizers = slices.Delete(next.Finalizers, protected, protected+1)
+		return decision{writes: []write{{verb: update, object: next}}}
+	}
 	ref := volume.Spec.ClaimRef
 	switch {
 	case ref == nil || ref.UID == "":

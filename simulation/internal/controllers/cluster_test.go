@@ -2,9 +2,12 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,9 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/espalier-dev/espalier/simulation/faults"
 	"github.com/espalier-dev/espalier/simulation/internal/controllers"
 	"github.com/espalier-dev/espalier/simulation/internal/server"
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
+	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
 
 // cluster is a server with controllers, and a client of an administrator.
@@ -30,6 +35,7 @@ type cluster struct {
 	*testing.T
 	client.Client
 	*controllers.Controllers
+	*transport.Network
 	ctx context.Context
 	// requests are those of the controllers.
 	requests *requests
@@ -58,27 +64,64 @@ func (r *requests) taken() []string {
 // run runs a test with a server and controllers in a bubble, and lets two virtual minutes pass after it.
 func run(t *testing.T, options controllers.Options, test func(c cluster)) {
 	t.Helper()
+	if options.Failed == nil {
+		options.Failed = func(err error) { t.Error(err) }
+	}
+	runWith(t, faults.Plan{}, options, test)
+}
+
+// runWith runs a test in which something goes wrong. The controllers are the actor "cluster" of the plan.
+func runWith(t *testing.T, plan faults.Plan, options controllers.Options, test func(c cluster)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kept := storage.New(storage.Options{})
-		defer kept.Close()
-		s, err := server.Start(t.Context(), server.Options{Storage: kept.Decorator()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := &process{T: t, storage: storage.New(storage.Options{}), identities: &server.Identities{}}
+		defer p.storage.Close()
+		p.network = transport.New(transport.Options{Plan: plan, Restart: p.restart})
+		p.start()
 		defer time.Sleep(2 * time.Minute)
-		defer s.Stop()
-		transport := server.RoundTripper(s.Handler())
-		counted := &requests{to: transport}
-		if options.Failed == nil {
-			options.Failed = func(err error) { t.Error(err) }
-		}
+		defer p.stop()
+		counted := &requests{to: p.network.Client("cluster")}
 		running, err := controllers.Start(t.Context(), config(counted), options)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer running.Stop()
-		test(cluster{t, newClient(t, config(transport)), running, t.Context(), counted})
+		test(cluster{
+			t, newClient(t, config(p.network.Client("user"))), running, p.network, t.Context(), counted,
+		})
 	})
+}
+
+// process is a server that is started again when the network says so.
+type process struct {
+	*testing.T
+	storage    *storage.Storage
+	identities *server.Identities
+	network    *transport.Network
+	server     atomic.Pointer[server.Server]
+}
+
+func (p *process) start() {
+	s, err := server.Start(context.Background(), server.Options{
+		Storage: p.storage.Decorator(), Identities: p.identities,
+	})
+	if err != nil {
+		p.Error(err)
+		return
+	}
+	p.server.Store(s)
+	p.network.Serve(server.RoundTripper(s.Handler()))
+}
+
+func (p *process) restart() {
+	p.server.Load().Stop()
+	p.start()
+}
+
+// stop lets a restart end first.
+func (p *process) stop() {
+	time.Sleep(time.Minute)
+	p.server.Load().Stop()
 }
 
 func config(transport http.RoundTripper) *rest.Config {
@@ -109,7 +152,29 @@ func (c cluster) must(err error) {
 	}
 }
 
-func (c cluster) create(obj client.Object) { c.Helper(); c.must(c.Create(c.ctx, obj)) }
+// try makes a request again while the server does not answer.
+func (c cluster) try(request func() error) {
+	c.Helper()
+	err := request()
+	for errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) {
+		time.Sleep(time.Second)
+		if err = request(); apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+			// The first request had its effect.
+			err = nil
+		}
+	}
+	c.must(err)
+}
+
+func (c cluster) create(obj client.Object) {
+	c.Helper()
+	c.try(func() error { return c.Create(c.ctx, obj) })
+}
+
+func (c cluster) delete(obj client.Object, options ...client.DeleteOption) {
+	c.Helper()
+	c.try(func() error { return c.Delete(c.ctx, obj, options...) })
+}
 
 func (c cluster) get(obj client.Object) {
 	c.Helper()

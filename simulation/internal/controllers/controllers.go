@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options say how a cluster behaves beside its API server.
+// Options say how a cluster behaves beside its API server. The functions are called in goroutines of the controllers,
+// Failed in several at once.
 type Options struct {
 	// Behavior says what becomes of a Pod on a node. It is asked at each look at the Pod and answers the same until
 	// [Controllers.Refresh] is called. Nil is the zero Behavior for all Pods.
@@ -30,6 +31,9 @@ type Options struct {
 	Authority []byte
 	// Nodes are the names of nodes to create if there are none. Nil stands for one of the name "node-1".
 	Nodes []string
+	// NoWorkloads leaves out all but the garbage collector and the controller of namespaces, and creates no nodes:
+	// workloads stay as they are written.
+	NoWorkloads bool
 	// Failed is told of requests that failed for other reasons than that the object has changed meanwhile. They are
 	// tried again. Nil stands for log.Println.
 	Failed func(error)
@@ -66,8 +70,10 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 	if nodes == nil {
 		nodes = []string{"node-1"}
 	}
-	if err := createNodes(ctx, typedClient, nodes); err != nil {
-		return nil, err
+	if !options.NoWorkloads {
+		if err := createNodes(ctx, typedClient, nodes); err != nil {
+			return nil, err
+		}
 	}
 	failed := options.Failed
 	if failed == nil {
@@ -79,7 +85,7 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 	for _, r := range resources {
 		c.runner.watch(running, r)
 	}
-	if err := c.runner.sync(ctx); err != nil {
+	if err := c.runner.sync(ctx, running); err != nil {
 		cancel()
 		c.runner.watches.Wait()
 		return nil, fmt.Errorf("list all objects: %w", err)
@@ -90,12 +96,15 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 
 // all returns the controllers in the order in which they look at an object.
 func all(options Options) []*controller {
-	return []*controller{
-		garbageCollector(), namespaces(),
+	always := []*controller{garbageCollector(), namespaces()}
+	if options.NoWorkloads {
+		return always
+	}
+	return append(always,
 		deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
 		claims(), volumes(), loadBalancers(), endpointSlices(), injectors(options),
 		scheduler(options), kubelet(options),
-	}
+	)
 }
 
 // Refresh has all objects looked at again. It is for a test that changed what the functions of the options return.

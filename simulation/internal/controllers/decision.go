@@ -81,6 +81,8 @@ type write struct {
 	grace  *int64
 	// replicas is what is set by scale.
 	replicas int32
+	// unchanged says that a deletion needs also the revision seen.
+	unchanged bool
 	// absent are owners whose absence is looked up before the write. One that is there prevents it.
 	absent []owner
 }

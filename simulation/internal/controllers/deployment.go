@@ -32,7 +32,7 @@ func deployments() *controller {
 		name: "kube-controller-manager", kinds: []schema.GroupKind{deploymentKind},
 		decide: func(v *view, _ key, obj client.Object, now time.Time) decision {
 			d := obj.(*appsv1.Deployment)
-			sets := orphans[*appsv1.ReplicaSet](v, replicaSetKind, d.Namespace)
+			sets := orphans[*appsv1.ReplicaSet](v, replicaSetKind, d.Namespace, d.Spec.Selector)
 			if adopted := adopt(d, deploymentVersion, d.Spec.Selector, sets); len(adopted) > 0 {
 				return decision{writes: adopted}
 			}

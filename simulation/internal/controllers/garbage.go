@@ -107,7 +107,9 @@ func garbageWrites(v *view, k key, obj client.Object, todo garbage.Action, gone 
 		patch(k, obj, garbage.Unblock)
 	}
 	if todo.Delete != "" {
-		d.add(write{verb: remove, object: obj, kind: k.GroupKind, policy: &todo.Delete, absent: gone})
+		d.add(write{
+			verb: remove, object: obj, kind: k.GroupKind, policy: &todo.Delete, unchanged: true, absent: gone,
+		})
 	}
 	return d
 }

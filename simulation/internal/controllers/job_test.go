@@ -122,7 +122,7 @@ func TestCronJob(t *testing.T) {
 		cron := &batchv1.CronJob{ObjectMeta: meta("a"), Spec: batchv1.CronJobSpec{
 			Schedule: "30 */6 * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: job("a").Spec},
 		}}
-		begin := time.Now().Truncate(time.Second)
+		begin := time.Now().Truncate(24 * time.Hour)
 		c.create(cron)
 		time.Sleep(24 * time.Hour)
 		jobs := &batchv1.JobList{}

@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,11 +114,13 @@ func TestPodChanges(t *testing.T) {
 		if d.Status.ReadyReplicas != 0 {
 			c.Errorf("the status is %+v", d.Status)
 		}
-		for _, healthy = range []bool{true, false, true} {
+		for _, next := range []bool{true, false, true} {
+			synctest.Wait()
+			healthy = next
 			c.Refresh()
 			time.Sleep(time.Minute)
 			c.get(d)
-			if ready := d.Status.ReadyReplicas == 1; ready != healthy {
+			if ready := d.Status.ReadyReplicas == 1; ready != next {
 				c.Errorf("the status is %+v", d.Status)
 			}
 		}

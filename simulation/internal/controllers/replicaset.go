@@ -19,7 +19,7 @@ func replicaSets() *controller {
 		name: "kube-controller-manager", kinds: []schema.GroupKind{replicaSetKind},
 		decide: func(v *view, _ key, obj client.Object, now time.Time) decision {
 			set := obj.(*appsv1.ReplicaSet)
-			pods := orphans[*corev1.Pod](v, podKind, set.Namespace)
+			pods := orphans[*corev1.Pod](v, podKind, set.Namespace, set.Spec.Selector)
 			if adopted := adopt(set, replicaSetVersion, set.Spec.Selector, pods); len(adopted) > 0 {
 				return decision{writes: adopted}
 			}
@@ -35,7 +35,7 @@ func concernsOrphan(of, adopters schema.GroupKind) func(*view, key, client.Objec
 		if k.GroupKind != of || metav1.GetControllerOf(obj) != nil {
 			return nil
 		}
-		return v.keys(adopters, k.namespace)
+		return v.selecting(adopters, k.namespace, obj.GetLabels())
 	}
 }
 

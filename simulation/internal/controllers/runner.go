@@ -3,7 +3,6 @@ package controllers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -86,10 +85,10 @@ func (r *runner) unwatch(kind schema.GroupKind) {
 	r.view.forget(kind)
 }
 
-// sync waits until the view has all objects.
-func (r *runner) sync(ctx context.Context) error {
+// sync waits until the view has all objects. What it watches from then on ends with running.
+func (r *runner) sync(ctx, running context.Context) error {
 	for {
-		r.receive(ctx)
+		r.receive(running)
 		if !slices.ContainsFunc(slices.Collect(maps.Values(r.view.tables)), func(t *table) bool { return !t.synced }) {
 			return nil
 		}
@@ -145,7 +144,7 @@ func (r *runner) look(ctx context.Context) {
 		}
 		d := i.controller.decide(r.view, i.key, obj, time.Now())
 		if err := r.carryOut(ctx, i, d); err != nil {
-			r.retry(i, err)
+			r.retry(ctx, i, err)
 			continue
 		}
 		delete(r.delays, i)
@@ -164,19 +163,26 @@ func (r *runner) carryOut(ctx context.Context, i item, d decision) error {
 	return nil
 }
 
-// retry has a look that failed done again later. What concerns an object that is gone, or is refused because its
-// namespace ends, is not tried again.
-func (r *runner) retry(i item, err error) {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) ||
-		errors.Is(err, context.Canceled) {
+// retry has a look that failed done again later. What is refused because its namespace ends is not tried again.
+func (r *runner) retry(ctx context.Context, i item, err error) {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || ctx.Err() != nil {
 		return
 	}
 	// The reason of these is a change that is not in the view yet.
-	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 		r.failed(err)
 	}
 	r.delays[i] = min(max(2*r.delays[i], shortestRetry), longestRetry)
 	r.due[i] = time.Now().Add(r.delays[i])
+}
+
+// retryNow has all looks that failed at a kind done again, because the server answers again.
+func (r *runner) retryNow(kind schema.GroupKind) {
+	for i := range r.delays {
+		if i.key.GroupKind == kind {
+			r.due[i], r.delays[i] = time.Now(), 0
+		}
+	}
 }
 
 // receive takes what the watches said into the view.
@@ -194,6 +200,7 @@ func (r *runner) receive(ctx context.Context) {
 				t.synced = true
 				r.enqueueAll()
 			}
+			r.retryNow(n.kind)
 		case n.deleted:
 			k := key{n.kind, n.object.GetNamespace(), n.object.GetName()}
 			if old, ok := r.view.remove(k, n.object.GetUID()); ok {

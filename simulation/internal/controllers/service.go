@@ -72,7 +72,7 @@ func endpointSlices() *controller {
 			if len(service.Spec.Selector) == 0 || service.DeletionTimestamp != nil {
 				return decision{}
 			}
-			return decideSlice(service, list[*corev1.Pod](v, podKind, service.Namespace),
+			return decideSlice(service, labeledAs[*corev1.Pod](v, podKind, service.Namespace, service.Spec.Selector),
 				controlled[*discoveryv1.EndpointSlice](v, service))
 		},
 		concerns: func(v *view, _ key, obj client.Object) []key {
@@ -80,7 +80,7 @@ func endpointSlices() *controller {
 			if !ok {
 				return nil
 			}
-			return slices.DeleteFunc(v.keys(serviceKind, pod.Namespace), func(k key) bool {
+			return slices.DeleteFunc(v.selecting(serviceKind, pod.Namespace, pod.Labels), func(k key) bool {
 				service, ok := v.find(k).(*corev1.Service)
 				return !ok || !labels.SelectorFromSet(service.Spec.Selector).Matches(labelsOf(pod))
 			})
@@ -90,9 +90,8 @@ func endpointSlices() *controller {
 
 func labelsOf(obj client.Object) labels.Set { return labels.Set(obj.GetLabels()) }
 
-// decideSlice has a slice tell the Pods of a Service that have an address.
+// decideSlice has a slice tell the Pods that a Service selects and that have an address.
 func decideSlice(service *corev1.Service, pods []*corev1.Pod, there []*discoveryv1.EndpointSlice) decision {
-	selector := labels.SelectorFromSet(service.Spec.Selector)
 	wanted := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: service.Name + "-", Namespace: service.Namespace,
@@ -106,7 +105,7 @@ func decideSlice(service *corev1.Service, pods []*corev1.Pod, there []*discovery
 		wanted.Labels[corev1.IsHeadlessService] = ""
 	}
 	for _, pod := range pods {
-		if pod.Status.PodIP == "" || isFinished(pod) || !selector.Matches(labelsOf(pod)) {
+		if pod.Status.PodIP == "" || isFinished(pod) {
 			continue
 		}
 		wanted.Endpoints = append(wanted.Endpoints, endpointOf(pod, service.Spec.PublishNotReadyAddresses))

@@ -26,15 +26,12 @@ func statefulSets() *controller {
 		name: "kube-controller-manager", kinds: []schema.GroupKind{statefulKind},
 		decide: func(v *view, _ key, obj client.Object, now time.Time) decision {
 			set := obj.(*appsv1.StatefulSet)
-			pods := orphans[*corev1.Pod](v, podKind, set.Namespace)
+			pods := orphans[*corev1.Pod](v, podKind, set.Namespace, set.Spec.Selector)
 			if adopted := adopt(set, statefulVersion, set.Spec.Selector, pods); len(adopted) > 0 {
 				return decision{writes: adopted}
 			}
 			s := newStateful(set, controlled[*appsv1.ControllerRevision](v, set), controlled[*corev1.Pod](v, set))
-			s.claims = map[string]bool{}
-			for _, k := range v.keys(claimKind, set.Namespace) {
-				s.claims[k.name] = true
-			}
+			s.hasClaim = func(name string) bool { return v.find(key{claimKind, set.Namespace, name}) != nil }
 			return s.decide(now)
 		},
 		concerns: concernsOrphan(podKind, statefulKind),
@@ -51,8 +48,8 @@ type stateful struct {
 	// highest ordinal first.
 	pods    []*corev1.Pod
 	surplus []*corev1.Pod
-	// claims are the names of the claims in the namespace.
-	claims map[string]bool
+	// hasClaim reports whether there is a claim of a name.
+	hasClaim func(name string) bool
 }
 
 func newStateful(set *appsv1.StatefulSet, revisions []*appsv1.ControllerRevision, pods []*corev1.Pod) stateful {
@@ -229,7 +226,7 @@ func (s stateful) create(ordinal int) []write {
 		pod.Spec.Volumes = append(slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 			return v.Name == template.Name
 		}), volume)
-		if !s.claims[claim] {
+		if !s.hasClaim(claim) {
 			writes = append(writes, write{verb: create, object: s.claim(&template, claim)})
 		}
 	}

@@ -29,8 +29,8 @@ type view struct {
 	tables map[schema.GroupKind]*table
 	// owned are the objects with an owner reference to a UID.
 	owned map[types.UID]map[key]bool
-	// uncontrolled are the objects that have no controller.
-	uncontrolled map[schema.GroupKind]map[key]bool
+	// marked are the objects with a mark.
+	marked map[mark]map[key]bool
 }
 
 // table has the objects of a kind by namespace and name.
@@ -45,15 +45,14 @@ type table struct {
 
 func newView() *view {
 	return &view{
-		tables: map[schema.GroupKind]*table{}, owned: map[types.UID]map[key]bool{},
-		uncontrolled: map[schema.GroupKind]map[key]bool{},
+		tables: map[schema.GroupKind]*table{}, owned: map[types.UID]map[key]bool{}, marked: map[mark]map[key]bool{},
 	}
 }
 
 // forget forgets a kind.
 func (v *view) forget(kind schema.GroupKind) {
 	for _, k := range v.keys(kind, "") {
-		v.disown(k, v.find(k))
+		v.unindex(k, v.find(k))
 	}
 	delete(v.tables, kind)
 }
@@ -77,23 +76,17 @@ func (v *view) put(k key, obj client.Object) (old client.Object, changed bool) {
 		if !newer(obj, old) {
 			return old, false
 		}
-		v.disown(k, old)
+		v.unindex(k, old)
 	}
 	if t.objects[k.namespace] == nil {
 		t.objects[k.namespace] = map[string]client.Object{}
 	}
 	t.objects[k.namespace][k.name] = obj
-	if metav1.GetControllerOfNoCopy(obj) == nil {
-		if v.uncontrolled[k.GroupKind] == nil {
-			v.uncontrolled[k.GroupKind] = map[key]bool{}
-		}
-		v.uncontrolled[k.GroupKind][k] = true
-	}
 	for _, reference := range obj.GetOwnerReferences() {
-		if v.owned[reference.UID] == nil {
-			v.owned[reference.UID] = map[key]bool{}
-		}
-		v.owned[reference.UID][k] = true
+		include(v.owned, reference.UID, k)
+	}
+	for _, m := range marksOf(k, obj) {
+		include(v.marked, m, k)
 	}
 	return old, true
 }
@@ -104,7 +97,7 @@ func (v *view) remove(k key, uid types.UID) (old client.Object, changed bool) {
 	if old == nil || old.GetUID() != uid {
 		return nil, false
 	}
-	v.disown(k, old)
+	v.unindex(k, old)
 	delete(v.tables[k.GroupKind].objects[k.namespace], k.name)
 	return old, true
 }
@@ -120,14 +113,27 @@ func (v *view) markDeleted(k key, uid types.UID) {
 	v.tables[k.GroupKind].objects[k.namespace][k.name] = obj
 }
 
-// disown forgets the owners of an object.
-func (v *view) disown(k key, obj client.Object) {
-	delete(v.uncontrolled[k.GroupKind], k)
+// unindex has an object not be found by its owners and marks any more.
+func (v *view) unindex(k key, obj client.Object) {
 	for _, reference := range obj.GetOwnerReferences() {
-		delete(v.owned[reference.UID], k)
-		if len(v.owned[reference.UID]) == 0 {
-			delete(v.owned, reference.UID)
-		}
+		exclude(v.owned, reference.UID, k)
+	}
+	for _, m := range marksOf(k, obj) {
+		exclude(v.marked, m, k)
+	}
+}
+
+func include[T comparable](index map[T]map[key]bool, by T, k key) {
+	if index[by] == nil {
+		index[by] = map[key]bool{}
+	}
+	index[by][k] = true
+}
+
+func exclude[T comparable](index map[T]map[key]bool, by T, k key) {
+	delete(index[by], k)
+	if len(index[by]) == 0 {
+		delete(index, by)
 	}
 }
 
@@ -193,17 +199,6 @@ func list[T client.Object](v *view, kind schema.GroupKind, namespace string) []T
 func get[T client.Object](v *view, kind schema.GroupKind, namespace, name string) (obj T, ok bool) {
 	obj, ok = v.find(key{kind, namespace, name}).(T)
 	return obj, ok
-}
-
-// orphans returns the objects of a kind in a namespace that have no controller.
-func orphans[T client.Object](v *view, kind schema.GroupKind, namespace string) []T {
-	var all []T
-	for _, k := range slices.SortedFunc(maps.Keys(v.uncontrolled[kind]), compareKeys) {
-		if obj, ok := v.find(k).(T); ok && k.namespace == namespace {
-			all = append(all, obj)
-		}
-	}
-	return all
 }
 
 // controlled returns the objects of a type whose controller an object is.

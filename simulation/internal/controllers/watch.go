@@ -77,54 +77,62 @@ type watcher struct {
 	metadata metadata.Interface
 }
 
-// rewatch is how long after the end of a watch the next one is opened.
-const rewatch = time.Second
+// How long after the end of a watch the next one is opened. The time doubles while watches end before they have all
+// objects, as when the server is down.
+const shortestRewatch, longestRewatch = time.Second, 16 * time.Second
 
 // follow watches a resource until the context ends. It calls failed for each watch that ends with an error, unless the
 // resource is not served, as that of a definition that is new.
 func (w watcher) follow(ctx context.Context, r resource, into *inbox, failed func(error)) {
+	pause := shortestRewatch
 	for ctx.Err() == nil {
-		if err := w.once(ctx, r, into); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
+		began, err := w.once(ctx, r, into)
+		if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
 			failed(fmt.Errorf("watch %s: %w", r.GroupResource(), err))
+		}
+		if began || apierrors.IsNotFound(err) {
+			pause = shortestRewatch
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(rewatch):
+		case <-time.After(pause):
 		}
+		pause = min(2*pause, longestRewatch)
 	}
 }
 
-// once opens one watch, which begins with all objects that there are, and reads it to its end.
-func (w watcher) once(ctx context.Context, r resource, into *inbox) error {
+// once opens one watch, which begins with all objects that there are, and reads it to its end. It reports whether it
+// had all objects.
+func (w watcher) once(ctx context.Context, r resource, into *inbox) (began bool, err error) {
 	stream, err := w.open(ctx, r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer stream.Stop()
-	initial := []client.Object{}
+	var initial []client.Object
 	for event := range stream.ResultChan() {
 		if event.Type == watch.Error {
-			return apierrors.FromObject(event.Object)
+			return began, apierrors.FromObject(event.Object)
 		}
 		obj, ok := event.Object.(client.Object)
 		if !ok {
-			return fmt.Errorf("a %s event has a %T", event.Type, event.Object)
+			return began, fmt.Errorf("a %s event has a %T", event.Type, event.Object)
 		}
 		switch {
-		case initial == nil && event.Type == watch.Bookmark:
-		case initial == nil:
+		case began && event.Type == watch.Bookmark:
+		case began:
 			into.add(notice{kind: r.groupKind(), object: obj, deleted: event.Type == watch.Deleted})
 		case event.Type == watch.Bookmark && obj.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true":
 			into.add(notice{kind: r.groupKind(), all: initial, revision: obj.GetResourceVersion()})
-			initial = nil
+			initial, began = nil, true
 		case event.Type == watch.Added:
 			initial = append(initial, obj)
 		}
 	}
-	if initial != nil {
-		return errors.New("the watch ended before it had all objects")
+	if !began {
+		return false, errors.New("the watch ended before it had all objects")
 	}
-	return nil
+	return true, nil
 }
 
 // open opens a watch that the server does not end after a time.

@@ -50,9 +50,12 @@ func (r *runner) send(ctx context.Context, by string, w write, obj client.Object
 	case finalize:
 		return obj, r.client.SubResource("finalize").Update(ctx, obj, owner)
 	case patchMetadata:
-		return nil, r.patchMetadata(ctx, by, w)
+		return r.patchMetadata(ctx, by, w)
 	case remove:
-		return nil, client.IgnoreNotFound(r.delete(ctx, w))
+		if err := r.delete(ctx, w); !isAbsent(err) {
+			return nil, err
+		}
+		return nil, nil
 	case bind:
 		node := obj.(*corev1.Pod).Spec.NodeName
 		obj.(*corev1.Pod).Spec.NodeName = ""
@@ -72,33 +75,67 @@ func (r *runner) send(ctx context.Context, by string, w write, obj client.Object
 }
 
 func (r *runner) delete(ctx context.Context, w write) error {
-	uid := w.object.GetUID()
+	uid, revision := w.object.GetUID(), w.object.GetResourceVersion()
+	only := &metav1.Preconditions{UID: &uid}
+	if w.unchanged {
+		only.ResourceVersion = &revision
+	}
 	return r.metadata.Resource(r.resources[w.groupKind()].GroupVersionResource).Namespace(w.object.GetNamespace()).
 		Delete(ctx, w.object.GetName(), metav1.DeleteOptions{
-			PropagationPolicy: w.policy, GracePeriodSeconds: w.grace, Preconditions: &metav1.Preconditions{UID: &uid},
+			PropagationPolicy: w.policy, GracePeriodSeconds: w.grace, Preconditions: only,
 		})
 }
 
-// patchMetadata sends what the garbage collector changes.
-func (r *runner) patchMetadata(ctx context.Context, by string, w write) error {
+// patchMetadata sends what the garbage collector changes, and returns the object after it: as it was in the view, which
+// the patch asks for, but for the metadata.
+func (r *runner) patchMetadata(ctx context.Context, by string, w write) (client.Object, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": w.object.GetUID(), "resourceVersion": w.object.GetResourceVersion(),
 		"ownerReferences": w.object.GetOwnerReferences(), "finalizers": w.object.GetFinalizers(),
 	}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = r.metadata.Resource(r.resources[w.groupKind()].GroupVersionResource).Namespace(w.object.GetNamespace()).
-		Patch(ctx, w.object.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: by})
-	return err
+	namespace, name := w.object.GetNamespace(), w.object.GetName()
+	patched, err := r.metadata.Resource(r.resources[w.groupKind()].GroupVersionResource).Namespace(namespace).
+		Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: by})
+	if err != nil {
+		return nil, err
+	}
+	was := r.view.find(key{w.groupKind(), namespace, name})
+	if was == nil || was.GetResourceVersion() != w.object.GetResourceVersion() {
+		return nil, nil
+	}
+	return withMetadata(was, patched), nil
+}
+
+// withMetadata returns an object with the metadata of another one.
+func withMetadata(obj, other client.Object) client.Object {
+	next := obj.DeepCopyObject().(client.Object)
+	next.SetResourceVersion(other.GetResourceVersion())
+	next.SetGeneration(other.GetGeneration())
+	next.SetOwnerReferences(other.GetOwnerReferences())
+	next.SetFinalizers(other.GetFinalizers())
+	next.SetDeletionTimestamp(other.GetDeletionTimestamp())
+	next.SetDeletionGracePeriodSeconds(other.GetDeletionGracePeriodSeconds())
+	next.SetManagedFields(other.GetManagedFields())
+	next.SetLabels(other.GetLabels())
+	next.SetAnnotations(other.GetAnnotations())
+	return next
 }
 
 // exists looks up whether an owner is there.
 func (r *runner) exists(ctx context.Context, o owner) (bool, error) {
 	found, err := r.metadata.Resource(r.resources[o.GroupKind].GroupVersionResource).Namespace(o.namespace).
 		Get(ctx, o.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if isAbsent(err) {
 		return false, nil
 	}
 	return err == nil && found.GetUID() == o.uid, err
+}
+
+// isAbsent reports whether a server says that an object is not there. A server that has no such resource, for it does
+// not serve a definition yet, says something else with the same code.
+func isAbsent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -15,6 +15,7 @@ import (
 	webhookinitializer "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -28,6 +29,7 @@ const escalationPlugin = "PrivilegeEscalation"
 // newAdmission returns the admission plug-ins, in the order of a kube-apiserver. The roles are nil without RBAC.
 func (s *Server) newAdmission(
 	config *genericapiserver.Config, clients kubernetes.Interface, hooks webhooks, roles *roleAuthorizer,
+	priorities rest.Lister,
 ) (admission.Interface, error) {
 	dynamicClient, err := dynamic.NewForConfig(config.LoopbackClientConfig)
 	if err != nil {
@@ -40,10 +42,14 @@ func (s *Server) newAdmission(
 		webhookinitializer.NewPluginInitializer(hooks.wrap, hooks),
 	}
 	plugins := &admission.Plugins{}
-	names := []string{lifecycle.PluginName}
+	names := []string{lifecycle.PluginName, podPlugin, protectionPlugin}
 	plugins.Register(lifecycle.PluginName, func(io.Reader) (admission.Interface, error) {
 		return lifecycle.NewLifecycle(sets.New(immortalNamespaces...))
 	})
+	plugins.Register(podPlugin, func(io.Reader) (admission.Interface, error) {
+		return newPodDefaults(priorities), nil
+	})
+	plugins.Register(protectionPlugin, func(io.Reader) (admission.Interface, error) { return newProtection(), nil })
 	for _, late := range s.latePlugins() {
 		names = append(names, late.name)
 		plugins.Register(late.name, func(io.Reader) (admission.Interface, error) {

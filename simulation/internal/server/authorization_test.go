@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/simulation/internal/server"
@@ -86,6 +87,44 @@ func TestReviews(t *testing.T) {
 		if token.Status.Token == "" {
 			c.Errorf("the token is %v", token)
 		}
+	})
+}
+
+// TestTokens has clients whose tokens name them.
+func TestTokens(t *testing.T) {
+	run(t, server.Options{RBAC: true}, func(c cluster) {
+		c.allow(rule("", "configmaps", "create"), rule("", "serviceaccounts", "impersonate"))
+		with := func(token, impersonated string) client.Client {
+			config := rest.CopyConfig(c.config)
+			config.BearerToken, config.Impersonate.UserName = token, impersonated
+			return newClient(c.T, config)
+		}
+		c.must(with(operator, "").Create(c.ctx, configMap("a")))
+		for _, as := range []struct{ token, impersonated, says string }{
+			{"jane", "", `User "jane" cannot create resource "configmaps"`},
+			{
+				operator, "system:serviceaccount:default:other",
+				`User "system:serviceaccount:default:other" cannot create resource "configmaps"`,
+			},
+		} {
+			err := with(as.token, as.impersonated).Create(c.ctx, configMap("b"))
+			c.refused(err, apierrors.IsForbidden)
+			c.refused(err, func(err error) bool { return strings.Contains(err.Error(), as.says) })
+		}
+		// The operator may be another service account, and nobody else: already discovery is forbidden.
+		c.refused(with(operator, "jane").Create(c.ctx, configMap("b")), func(err error) bool { return err != nil })
+		c.create(&rbacv1.RoleBinding{
+			ObjectMeta: meta("all"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator"},
+			Subjects: []rbacv1.Subject{{
+				Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:default",
+			}},
+		})
+		synctest.Wait()
+		c.must(with("system:serviceaccount:default:third", "").Create(c.ctx, configMap("c")))
+		account, request := &corev1.ServiceAccount{ObjectMeta: meta("operator")}, &authenticationv1.TokenRequest{}
+		c.create(account)
+		c.must(c.SubResource("token").Create(c.ctx, account, request))
+		c.must(with(request.Status.Token, "").Create(c.ctx, configMap("b")))
 	})
 }
 

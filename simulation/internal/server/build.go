@@ -1,8 +1,10 @@
 package server
 
 import (
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	registryrest "k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -32,7 +34,8 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	plugins, err := s.newAdmission(config, clients, hooks, roles)
+	priorities := groups[schedulingv1.SchemeGroupVersion]["priorityclasses"].(registryrest.Lister)
+	plugins, err := s.newAdmission(config, clients, hooks, roles, priorities)
 	if err != nil {
 		return err
 	}

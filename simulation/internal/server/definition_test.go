@@ -80,6 +80,7 @@ func (c cluster) define(definition *apiextensionsv1.CustomResourceDefinition) {
 		c.get(definition)
 		for _, condition := range definition.Status.Conditions {
 			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+				synctest.Wait() // Discovery sees the kind.
 				return
 			}
 		}
@@ -146,7 +147,6 @@ func TestDeletedDefinition(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	run(t, server.Options{}, func(c cluster) {
 		c.define(widgets())
-		synctest.Wait() // Discovery sees the kind.
 		client, err := discovery.NewDiscoveryClientForConfig(c.config)
 		c.must(err)
 		_, lists, err := client.ServerGroupsAndResources()

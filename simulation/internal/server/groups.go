@@ -29,8 +29,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-
-	"github.com/espalier-dev/espalier/internal/testenv/fieldmanager"
 )
 
 // resources are the stores of a version of a group, by the names in URLs.
@@ -137,7 +135,7 @@ func newVersion(
 		Typer: scheme(), Creater: scheme(), Convertor: scheme(), ConvertabilityChecker: scheme(),
 		UnsafeConvertor: runtime.UnsafeObjectConvertor(scheme()), Defaulter: defaulter{},
 		Namer:                      runtime.Namer(meta.NewAccessor()),
-		TypeConverter:              fieldmanager.BuiltIn(),
+		TypeConverter:              newTypeConverter(),
 		EquivalentResourceRegistry: config.EquivalentResourceRegistry,
 		Authorizer:                 config.Authorization.Authorizer, Admit: config.AdmissionControl,
 		MinRequestTimeout:   time.Duration(config.MinRequestTimeout) * time.Second,

@@ -10,13 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
 )
 
-// tokenREST issues tokens of service accounts. They say whose they are, and nobody accepts them.
+// tokenREST issues tokens of service accounts. They are the name of the user.
 type tokenREST struct{ store *genericregistry.Store }
 
 var (
@@ -54,7 +55,7 @@ func (r tokenREST) Create(
 	asked.Name, asked.Namespace, asked.CreationTimestamp = name, request.NamespaceValue(ctx), now
 	asked.Spec.ExpirationSeconds = &seconds
 	asked.Status = authenticationv1.TokenRequestStatus{
-		Token:               fmt.Sprintf("token-of-%s-%s", asked.Namespace, name),
+		Token:               serviceaccount.MakeUsername(asked.Namespace, name),
 		ExpirationTimestamp: metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)),
 	}
 	return asked, nil

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/apiserver/pkg/util/dryrun"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -57,16 +58,18 @@ func newStore(k kind, decorator generic.StorageDecorator, identities *Identities
 	if k.Kind.Kind == "Event" {
 		store.TTLFunc = func(runtime.Object, uint64, bool) (uint64, error) { return eventTTL, nil }
 	}
-	// A strategy may write the UID to other fields, so it is there before.
+	// A strategy may write the UID to other fields, so it is there before. A name without a key is refused later.
 	store.BeginCreate = func(
-		ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions,
+		ctx context.Context, obj runtime.Object, options *metav1.CreateOptions,
 	) (genericregistry.FinishFunc, error) {
 		object := obj.(client.Object)
-		key, err := store.KeyFunc(ctx, object.GetName())
-		if err == nil {
+		if key, err := store.KeyFunc(ctx, object.GetName()); err == nil {
+			if dryrun.IsDryRun(options.DryRun) {
+				key = "dry run of " + key
+			}
 			object.SetUID(identities.uid(key))
 		}
-		return func(context.Context, bool) {}, err
+		return func(context.Context, bool) {}, nil
 	}
 	hub := k.hub().GroupVersion()
 	return store, store.CompleteWithOptions(&generic.StoreOptions{

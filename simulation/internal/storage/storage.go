@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,11 @@ type Options struct {
 	// the watch cache of kube-apiserver. Less than zero sends no bookmarks but those at the end of initial events and
 	// those requested by RequestWatchProgress.
 	BookmarkInterval time.Duration
+	// Written is called with each change, in the order of the revisions, before anybody can read the change. The value
+	// is an encoded object without a resource version, nil if the key was deleted. It must not be changed. The context
+	// is that of the write; an object that expires is deleted with the background context. Written must not write to
+	// the storage. Nil is not called.
+	Written func(ctx context.Context, key string, revision int64, value []byte)
 }
 
 // Storage is a database of API objects in memory. It is safe for concurrent use.
@@ -67,7 +73,7 @@ func (s *Storage) Close() {
 
 // write carries out w and returns its revision. It does nothing and returns false if the key is not at the revision
 // that w expects.
-func (s *Storage) write(w write) (int64, bool) {
+func (s *Storage) write(ctx context.Context, w write) (int64, bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now := time.Now()
@@ -77,6 +83,9 @@ func (s *Storage) write(w write) (int64, bool) {
 	}
 	if s.options.Retention > 0 {
 		next = next.compact(next.lastBefore(now.Add(-s.options.Retention)))
+	}
+	if s.options.Written != nil {
+		s.options.Written(ctx, w.key, next.revision, w.value)
 	}
 	s.publish(next)
 	s.expire(w.key, next.revision, w.expires)
@@ -108,5 +117,7 @@ func (s *Storage) expire(key string, revision int64, at time.Time) {
 	if at.IsZero() {
 		return
 	}
-	s.timers[key] = time.AfterFunc(time.Until(at), func() { s.write(write{key: key, expected: revision}) })
+	s.timers[key] = time.AfterFunc(time.Until(at), func() {
+		s.write(context.Background(), write{key: key, expected: revision})
+	})
 }

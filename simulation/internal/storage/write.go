@@ -151,7 +151,7 @@ func (s *store) commit(ctx context.Context, w write) (revision int64, ok bool, e
 	if err := ctx.Err(); err != nil {
 		return 0, false, err
 	}
-	revision, ok = s.storage.write(w)
+	revision, ok = s.storage.write(ctx, w)
 	return revision, ok, nil
 }
 

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -26,9 +27,13 @@ type answer struct {
 	exchange *exchange
 }
 
-// Read implements [io.Reader]. A broken connection is told as such.
+// Read implements [io.Reader]. A broken connection is told as such. What has arrived and was not read is lost with the
+// process.
 func (a answer) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
+	if context.Cause(a.exchange.ctx) == errDead {
+		n, err = 0, errDead
+	}
 	if err != nil {
 		err = a.exchange.notice(a.exchange.failure(err))
 		a.exchange.end(err)

@@ -35,6 +35,12 @@ func (c *Client) Config(host string) *rest.Config {
 	return config
 }
 
+// actorHeader is a header that a server gets with each request.
+const actorHeader = "X-Actor"
+
+// Actor returns whose request a server got, empty if it did not come over a network.
+func Actor(r *http.Request) string { return r.Header.Get(actorHeader) }
+
 // Died returns a channel that is closed when the process dies. What runs in it is to be ended then; none of its
 // requests has an effect any more.
 func (c *Client) Died() <-chan struct{} { return c.died }
@@ -78,6 +84,7 @@ func (c *Client) newExchange(request *http.Request) (*exchange, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	x := &exchange{client: c, network: c.network, asked: request.Context(), ctx: ctx, cancel: cancel}
 	x.request = request.Clone(ctx)
+	x.request.Header.Set(actorHeader, c.actor)
 	err := x.describe()
 	if err == nil {
 		err = c.network.begin(x)

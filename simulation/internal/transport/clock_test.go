@@ -137,7 +137,7 @@ func TestConfig(t *testing.T) {
 		}
 		f.logged(`
 00:00:00.000 fast create configmaps shop/fast → 201
-00:00:00.000 right create configmaps shop/right → 201
+00:00:00.001 right create configmaps shop/right → 201
 `)
 	})
 }

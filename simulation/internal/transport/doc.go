@@ -12,7 +12,7 @@
 // # Virtual time
 //
 // All of it works in a bubble of testing/synctest if [New] is called in the bubble. No lock is held while something
-// waits. A goroutine runs for each watch with latency until its body is closed or its connection broken, and none else.
+// waits. A goroutine runs for each watch until its body is closed or its connection broken, and none else.
 // What can be asked about a network outside of its methods' bubble is the log: [Network.Log], [Network.Open],
 // [Network.Since] and [Network.Happened] may be called by a watchdog that sees the bubble stand still.
 //

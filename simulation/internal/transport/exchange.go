@@ -130,8 +130,14 @@ func (x *exchange) wait(d time.Duration) error {
 	return x.broken()
 }
 
-// broken returns why the connection is broken, or nil if it is not or the exchange has ended.
+// broken returns why the connection is broken, or nil if it is not or the exchange has ended. A process that dies gives
+// up its requests, too: that it is dead goes before.
 func (x *exchange) broken() error {
+	select {
+	case <-x.client.died:
+		return errDead
+	default:
+	}
 	if cause := context.Cause(x.ctx); cause == errReset || cause == errDead {
 		return cause
 	}

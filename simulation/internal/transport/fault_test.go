@@ -133,6 +133,20 @@ func TestDeathEndsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
+// TestDeathIsWhyRequestsEnd has a process give up a request in the moment in which it dies.
+func TestDeathIsWhyRequestsEnd(t *testing.T) {
+	run(t, slow, func(f *fixture) {
+		c := f.Client("operator")
+		ctx, giveUp := context.WithCancel(f.Context())
+		go func() { _, _ = c.RoundTrip(f.newRequest(ctx, http.MethodPut, one, "{}")) }()
+		synctest.Wait()
+		giveUp()
+		c.Kill()
+		synctest.Wait()
+		f.logged("")
+	})
+}
+
 // TestRestart restarts the server while there are a watch and a request whose answer has not arrived.
 func TestRestart(t *testing.T) {
 	var f *fixture
@@ -156,9 +170,9 @@ func TestRestart(t *testing.T) {
 		f.isReset(err)
 		f.isRefused(f.get(c).err)
 		f.isRefused(f.ask(c, http.MethodGet, "/apis", "").err)
-		time.Sleep(10*time.Second - 1)
+		time.Sleep(9 * time.Second)
 		f.isRefused(f.get(c).err)
-		time.Sleep(time.Nanosecond)
+		time.Sleep(time.Second)
 		if a := f.get(c); a.status != 200 {
 			f.Errorf("the answer is %v", a)
 		}
@@ -170,7 +184,7 @@ func TestRestart(t *testing.T) {
 00:00:00.000 operator watch configmaps shop/* ends: connection reset by peer
 00:00:00.000 operator get configmaps shop/one → connection refused
 00:00:00.000 operator discover /apis → connection refused
-00:00:09.999 operator get configmaps shop/one → connection refused
+00:00:09.000 operator get configmaps shop/one → connection refused
 00:00:10.000 operator get configmaps shop/one → 200
 00:27:07.283 slow get configmaps shop/one → connection reset by peer
 `)
@@ -187,6 +201,27 @@ func TestRefusedUntilServed(t *testing.T) {
 		f.Serve(server.RoundTripper(http.HandlerFunc(f.handle)))
 		if a := f.get(c); a.status != 200 {
 			f.Errorf("the answer is %v", a)
+		}
+	})
+}
+
+// TestRestartOfWhatRestarts has the server restart again while it does.
+func TestRestartOfWhatRestarts(t *testing.T) {
+	restarts := make(chan struct{}, 3)
+	run(t, transport.Options{Restart: func() { restarts <- struct{}{} }}, func(f *fixture) {
+		f.Restart(time.Second)
+		time.Sleep(time.Millisecond)
+		f.Restart(2 * time.Second)
+		synctest.Wait()
+		f.Serve(server.RoundTripper(http.HandlerFunc(f.handle)))
+		time.Sleep(1900 * time.Millisecond)
+		f.isRefused(f.get(f.Client("operator")).err)
+		time.Sleep(100 * time.Millisecond)
+		f.get(f.Client("operator"))
+		f.Restart(time.Second)
+		synctest.Wait()
+		if n := len(restarts); f.had() != "GET "+one || n != 2 {
+			f.Errorf("the server has been restarted %d times", n)
 		}
 	})
 }

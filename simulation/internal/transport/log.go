@@ -124,6 +124,9 @@ func (n *Network) Since(mark Counts) Counts {
 	return since
 }
 
+// Clock returns how much time has passed, as it is in the log.
+func (n *Network) Clock() string { return clock(n.now()) }
+
 // Note adds a line of the caller to the log, such as the next step of a story.
 func (n *Network) Note(text string) {
 	n.mu.Lock()
@@ -139,8 +142,11 @@ func (x *exchange) logArrival(fault faults.Fault) {
 	x.entry.At, x.entry.Fault = n.now(), fault
 	if fault.Sort != "" {
 		n.happened = append(n.happened, fault)
+		n.struck = time.Now()
 	}
-	n.log.add(x.entry)
+	if n.options.Unlogged == nil || fault.Sort != "" || !n.options.Unlogged(x.call) {
+		n.log.add(x.entry)
+	}
 	n.log.counts[Counted{x.call.Actor, x.call.Verb, x.entry.kind()}]++
 }
 
@@ -159,7 +165,21 @@ func (x *exchange) logEnd(err error) {
 	n := x.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.options.Unlogged != nil && n.options.Unlogged(x.call) {
+		return
+	}
 	ended := *x.entry
 	ended.At, ended.End, ended.Fault = n.now(), short(err), faults.Fault{}
 	n.log.add(&ended)
+}
+
+// Only returns the requests of an actor.
+func (c Counts) Only(actor string) Counts {
+	only := Counts{}
+	for counted, n := range c {
+		if counted.Actor == actor {
+			only[counted] = n
+		}
+	}
+	return only
 }

@@ -74,17 +74,17 @@ func TestLog(t *testing.T) {
 00:00:03.000 operator watch ConfigMap labelSelector=app=web,tier in (a,b) → 200
 00:00:24.000 operator list Node a fieldSelector=metadata.name=a → 200
 00:00:25.000 operator create ConfigMap shop/one → 201
-00:00:25.000 operator create ConfigMap shop/o- → 201
-00:00:25.000 operator create ConfigMap shop/* → 201
-00:00:25.000 operator create ConfigMap shop/two → 201
-00:00:25.000 operator create Pod/eviction shop/a → 201
-00:00:25.000 operator update Deployment/status shop/web → 201
-00:00:25.000 operator patch NetworkPolicy shop/a → 201
-00:00:25.000 operator delete tenants shop/a → 201
-00:00:25.000 operator deletecollection ConfigMap shop/* → 201
-00:00:25.000 = the shop closes =
-00:00:25.000 operator apply ConfigMap shop/one → 201
-00:00:25.000 operator list ConfigMap shop/* as=PartialObjectMetadata → 200
+00:00:25.001 operator create ConfigMap shop/o- → 201
+00:00:25.001 operator create ConfigMap shop/* → 201
+00:00:25.002 operator create ConfigMap shop/two → 201
+00:00:25.002 operator create Pod/eviction shop/a → 201
+00:00:25.003 operator update Deployment/status shop/web → 201
+00:00:25.003 operator patch NetworkPolicy shop/a → 201
+00:00:25.003 operator delete tenants shop/a → 201
+00:00:25.004 operator deletecollection ConfigMap shop/* → 201
+00:00:25.004 = the shop closes =
+00:00:25.004 operator apply ConfigMap shop/one → 201
+00:00:25.004 operator list ConfigMap shop/* as=PartialObjectMetadata → 200
 `)
 		since := f.Since(mark)
 		if n := since.Of("operator"); n != 16 {
@@ -131,9 +131,9 @@ func TestLogIsBounded(t *testing.T) {
 		}
 		f.logged(`
 (997 lines before are not kept)
-00:16:37.000 operator get configmaps shop/one → 200
-00:16:38.000 operator get configmaps shop/one → 200
-00:16:39.000 operator get configmaps shop/one → 200
+00:16:37.297 operator get configmaps shop/one → 200
+00:16:38.298 operator get configmaps shop/one → 200
+00:16:39.298 operator get configmaps shop/one → 200
 `)
 		if n := f.Since(nil).Of("operator"); n != 1000 {
 			f.Errorf("%d requests are counted", n)

@@ -1,8 +1,6 @@
 package transport
 
 import (
-	"hash/fnv"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -11,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-dev/espalier/simulation/faults"
+	"github.com/espalier-dev/espalier/simulation/internal/random"
 )
 
 // Options say what a network is like.
@@ -18,10 +17,12 @@ type Options struct {
 	// Plan is what goes wrong.
 	Plan faults.Plan
 	// Restart is called in a goroutine of its own when the API server restarts. It may stop the server, and has to call
-	// Serve when one answers again. Nil lets the same server go on.
+	// Serve when one answers again. Until then, it is not called again. Nil lets the same server go on.
 	Restart func()
 	// Kind returns the kind of a resource for the log, or "". Nil shows resources.
 	Kind func(resource schema.GroupResource) string
+	// Unlogged says which calls are counted, but not kept in the log unless a fault strikes them. Nil keeps all.
+	Unlogged func(call faults.Call) bool
 	// Lines is how many lines the log keeps. 0 stands for 10,000.
 	Lines int
 }
@@ -41,7 +42,11 @@ type Network struct {
 	// open are the requests whose answers have not been read to the end, in the order in which they began.
 	open     []*exchange
 	happened []faults.Fault
-	log      log
+	// calm says that no fault strikes.
+	calm bool
+	// struck is when the last fault did.
+	struck time.Time
+	log    log
 }
 
 // New returns a network on which nothing answers yet.
@@ -72,7 +77,9 @@ func (n *Network) Restart(down time.Duration) {
 	if until := time.Now().Add(down); until.After(n.downUntil) {
 		n.downUntil = until
 	}
-	if n.options.Restart != nil {
+	// A server that does not answer yet is one that is restarting.
+	stops := n.options.Restart != nil && n.server != nil
+	if stops {
 		n.server = nil
 	}
 	open := slices.Clone(n.open)
@@ -80,7 +87,7 @@ func (n *Network) Restart(down time.Duration) {
 	for _, x := range open {
 		x.cancel(errReset)
 	}
-	if n.options.Restart != nil {
+	if stops {
 		go n.options.Restart()
 	}
 }
@@ -92,6 +99,13 @@ func (n *Network) Happened() []faults.Fault {
 	return slices.Clone(n.happened)
 }
 
+// Calm says whether faults are held back. Latency is not.
+func (n *Network) Calm(calm bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calm = calm
+}
+
 // begin decides about a request. It returns an error if the process of the client is dead.
 func (n *Network) begin(x *exchange) error {
 	n.mu.Lock()
@@ -99,13 +113,26 @@ func (n *Network) begin(x *exchange) error {
 	if x.client.dead {
 		return errDead
 	}
-	key := hash(x.call.Actor, x.call.Verb, x.call.Path)
+	key := random.Hash(x.call.Actor, x.call.Verb, x.call.Path)
 	n.made[key]++
 	x.call.N, x.call.At = n.made[key], n.now()
 	x.entry.Call = x.call
 	x.decision = n.options.Plan.Decide(x.call)
+	if n.calm {
+		x.decision.Fault = faults.Fault{}
+	}
 	n.open = append(n.open, x)
 	return nil
+}
+
+// Trouble returns when the last fault struck, or when a restart of the API server is over, whichever is later.
+func (n *Network) Trouble() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.downUntil.After(n.struck) {
+		return n.downUntil
+	}
+	return n.struck
 }
 
 // end forgets a request. It reports whether it was there.
@@ -131,12 +158,3 @@ func (n *Network) serving() http.RoundTripper {
 
 // now returns how much time has passed.
 func (n *Network) now() time.Duration { return time.Since(n.began) }
-
-func hash(keys ...string) uint64 {
-	sum := fnv.New64a()
-	for _, key := range keys {
-		_, _ = io.WriteString(sum, key)
-		_, _ = sum.Write([]byte{0})
-	}
-	return sum.Sum64()
-}

@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
 
-// arrivals reads a watch to its end, and returns each event with the seconds that have passed.
+// arrivals reads a watch to its end, and returns each event with the seconds that have passed, to a hundredth.
 func arrivals(body io.ReadCloser) (string, error) {
 	defer func() { _ = body.Close() }()
 	began := time.Now()
@@ -29,7 +29,7 @@ func arrivals(body io.ReadCloser) (string, error) {
 		if err != nil {
 			return strings.Join(all, " "), err
 		}
-		all = append(all, fmt.Sprintf("%s@%v", strings.TrimSpace(line), time.Since(began).Seconds()))
+		all = append(all, fmt.Sprintf("%s@%v", strings.TrimSpace(line), time.Since(began).Round(10*time.Millisecond).Seconds()))
 	}
 }
 

@@ -1,0 +1,55 @@
+package simulation
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/simulation/internal/state"
+)
+
+// Object returns the object that a text in YAML is. The story fails if it is none.
+func (w *World) Object(text string) *unstructured.Unstructured {
+	w.Helper()
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &obj.Object); err != nil {
+		w.Fatalf("not an object: %v\n%s", err, text)
+	}
+	if obj.GetKind() == "" || obj.GetName() == "" {
+		w.Fatalf("an object without a kind or a name:\n%s", text)
+	}
+	return obj
+}
+
+// Disturb has somebody delete an object that the operator has created. Which one of them is decided by a number, taken
+// modulo how many there are, in the order of their kinds and names. Nothing happens if there is none.
+func (w *World) Disturb(number int) {
+	w.Helper()
+	made := w.madeByOperator()
+	if len(made) == 0 {
+		return
+	}
+	obj := &unstructured.Unstructured{}
+	chosen := made[number%len(made)]
+	obj.SetGroupVersionKind(chosen.Version.WithKind(chosen.Kind.Kind))
+	obj.SetNamespace(chosen.Namespace)
+	obj.SetName(chosen.Name)
+	somebody := w.As("somebody")
+	somebody.step("delete", obj, func(ctx context.Context) error {
+		return client.IgnoreNotFound(somebody.Client.Delete(ctx, obj))
+	})
+}
+
+// madeByOperator returns the objects that the operator has created and nobody has deleted.
+func (w *World) madeByOperator() []*state.Object {
+	actors := map[string]bool{}
+	for _, name := range w.options.actors() {
+		actors[name] = true
+	}
+	made := w.journal.State().Where(func(obj *state.Object, c state.Creation) bool {
+		return actors[c.Actor] && !obj.Deleted && !state.Passing(obj.Kind)
+	})
+	return made.All()
+}
