@@ -7,6 +7,7 @@
 #   COUNT     how often each benchmark runs
 #   TIMEOUT   for the tests of one package
 #   RACE      1 runs the tests with the race detector
+#   SEEDS     how many seeds each story is simulated with
 # In the environment:
 #   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
 #   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
@@ -19,6 +20,7 @@ BENCH   ?= .
 COUNT   ?= 1
 TIMEOUT ?= 20m
 RACE    ?=
+SEEDS   ?=
 
 GO    := go
 TOOLS := $(CURDIR)/bin/tools
@@ -49,7 +51,7 @@ packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- '*_test.
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, those that a change concerns.
-	@hack/quick $(MODULES)
+	@hack/quick $(filter-out simulation,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
 test: $(if $(RACE),compiler) controlplane ## Run all tests of all modules, the fault matrix without pairs of faults.
@@ -62,6 +64,10 @@ race: ## The same with the race detector.
 .PHONY: faults
 faults: controlplane ## Run the fault matrix with pairs of faults, and races of two API servers.
 	ESPALIER_FAULTS=all $(GO) test $(TESTFLAGS) -run 'Faults$$' $(call packages-with,ESPALIER_FAULTS)
+
+.PHONY: simulate
+simulate: ## Run operators in simulated clusters, under faults and in virtual time (SEEDS=1000 tries more).
+	$(GO) -C simulation test $(TESTFLAGS) $(if $(SEEDS),./stories/... -simulation.seeds=$(SEEDS),./...)
 
 .PHONY: differential
 differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,6 +105,8 @@ func decodeInto(from *state.Object, gvk schema.GroupVersionKind, obj runtime.Obj
 	}
 }
 
+var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+
 // written is told of each write.
 func (w *World) written(made journal.Write, now state.State) {
 	obj := made.Object()
@@ -128,6 +131,10 @@ func (w *World) written(made journal.Write, now state.State) {
 		w.others = made.At
 	}
 	w.mu.Unlock()
+	if obj.Kind == definitionKind && made.Actor != "" && !w.options.ChangingDefinitions {
+		w.abort(fmt.Sprintf("%s: %s: nobody serves it: set ChangingDefinitions in the options, or list it in Definitions",
+			made.Actor, write))
+	}
 	if w.begun.Load() != nil {
 		w.check(write, current)
 	}
@@ -172,8 +179,8 @@ func (w Write) changes() string {
 	return text.String()
 }
 
-// abort fails the story, which ends as soon as it does something with the world. Only the first call has an effect: what
-// follows from a failure is not told.
+// abort fails the story, which ends as soon as it does something with the world. Only the first call has an effect:
+// what follows from a failure is not told.
 func (w *World) abort(message string) {
 	w.abortOnce.Do(func() {
 		w.recorder.fail(message)

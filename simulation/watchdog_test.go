@@ -139,7 +139,7 @@ func requestStory(t *testing.T) {
 }
 
 func channelStory(t *testing.T) {
-	Run(t, Options{FixedDefinitions: true}, func(w *World) {
+	Run(t, Options{}, func(w *World) {
 		w.Create(original("a", ""))
 		waitForNobody(make(chan struct{}))
 	})
@@ -149,7 +149,7 @@ func channelStory(t *testing.T) {
 func waitForNobody(nobody chan struct{}) { <-nobody }
 
 func operatorStory(t *testing.T) {
-	Run(t, Options{FixedDefinitions: true, Operator: func(context.Context, ctrl.Manager) error {
+	Run(t, Options{Operator: func(context.Context, ctrl.Manager) error {
 		waitForNobody(make(chan struct{}))
 		return nil
 	}}, func(w *World) { w.Rest() })
@@ -170,7 +170,7 @@ func TestLongWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			Run(t, Options{FixedDefinitions: true}, wait)
+			Run(t, Options{}, wait)
 		})
 	}
 }

@@ -40,7 +40,7 @@ type Call struct {
 
 // Plan is what goes wrong. The zero value is a plan in which nothing does.
 type Plan struct {
-	// Seed is what latencies and chances are drawn from.
+	// Seed is what latencies and chances are drawn from, and all else in a simulation that is random.
 	Seed uint64
 	// Latency is the longest time that a request takes to arrive, its answer, and an event of a watch. Shorter times
 	// are drawn, too: a time is as often between a half and the whole of it as between a quarter and a half, and so on

@@ -54,6 +54,15 @@ func TestShrink(t *testing.T) {
 	},
 }`,
 		},
+		"a fault with what else the seed decides": {
+			func(p faults.Plan) bool { return p.Seed == 7 && strikes(p, 3) },
+			`faults.Plan{
+	Seed: 7,
+	Faults: []faults.Fault{
+		{Sort: faults.Fails, Actor: "operator", Verb: "get", Path: "/api/v1/nodes/3"},
+	},
+}`,
+		},
 		"nothing": {func(faults.Plan) bool { return true }, "faults.Plan{}"},
 	} {
 		t.Run(name, func(t *testing.T) {

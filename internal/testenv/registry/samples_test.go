@@ -104,6 +104,16 @@ func TestCompletedOnServer(t *testing.T) {
 	compare(t, registrytest.Created(t), got)
 }
 
+// TestManagedOnServer creates the samples on an API server, which keeps their field managers.
+func TestManagedOnServer(t *testing.T) {
+	t.Parallel()
+	got := registrytest.CreateManaged(t, serverClient(t), plane.Namespace(t))
+	if record(t, registrytest.ManagedFile, got) {
+		return
+	}
+	compare(t, registrytest.CreatedManaged(t), got)
+}
+
 // compare fails the test for answers of an API server that are not as recorded.
 func compare[T any](t *testing.T, recorded, got map[string]T) {
 	t.Helper()

@@ -14,12 +14,17 @@ type drawer struct {
 	r *rand.Rand
 	// left is the number of values that may be added to those that have to be there.
 	left int
+	// tries is how often a value may still be refused.
+	tries int
 }
 
-// maxValues limits the size of a resource.
-const maxValues = 120
+// maxValues limits the size of a resource, and maxRefused the time that it takes.
+const (
+	maxValues  = 120
+	maxRefused = 1000
+)
 
-func newDrawer(r *rand.Rand) *drawer { return &drawer{r, maxValues} }
+func newDrawer(r *rand.Rand) *drawer { return &drawer{r, maxValues, maxRefused} }
 
 // content draws a resource without its type and metadata.
 func (d *drawer) content(n *node) map[string]any {
@@ -32,12 +37,14 @@ func (d *drawer) content(n *node) map[string]any {
 
 // value draws a value that is valid, apart from rules.
 func (d *drawer) value(n *node) any {
-	for range maxTries {
+	for left := d.left; ; d.left = left {
 		if value := d.attempt(n); n.allows(value) {
 			return value
 		}
+		if d.tries--; d.tries < 0 {
+			return runtime.DeepCopyJSONValue(n.sample)
+		}
 	}
-	return runtime.DeepCopyJSONValue(n.sample)
 }
 
 // attempt draws a value which its validator may refuse.
@@ -141,7 +148,7 @@ func (d *drawer) branch(v *structuralschema.ValueValidation) (wanted, unwanted [
 	return wanted, slices.DeleteFunc(unwanted, func(name string) bool { return slices.Contains(wanted, name) })
 }
 
-// key draws the key of a map.
+// key draws the key of a map. The texts of rules may be about keys.
 func (d *drawer) key(n *node) string {
 	if len(n.texts) > 0 && d.r.IntN(3) == 0 {
 		return pick(d.r, n.texts)
@@ -166,7 +173,7 @@ func (d *drawer) list(n *node) []any {
 
 // appendItem adds an item, unless no other than those that are there is found.
 func (d *drawer) appendItem(n *node, list []any) []any {
-	for range maxTries {
+	for range 20 {
 		item := d.value(n.items)
 		if !slices.ContainsFunc(list, func(other any) bool { return n.conflict(item, other) }) {
 			return append(list, item)

@@ -15,15 +15,16 @@ import (
 // An API server accepts the change as an update, also by rules that compare with the old resource. If rules refuse all
 // changes that are tried, a label or an annotation is changed.
 func (g *Generator) Edit(r *rand.Rand, old *unstructured.Unstructured) *unstructured.Unstructured {
-	for range maxTries {
+	tries := maxEdits
+	if r.IntN(8) == 0 {
+		tries = 0
+	}
+	for range tries {
 		obj := old.DeepCopy()
-		if r.IntN(8) == 0 {
-			break
-		}
 		for range 1 + r.IntN(5)/4 {
 			newDrawer(r).edit(g.root, obj.Object, "")
 		}
-		if len(g.mend(r, obj, old)) == 0 && !g.same(obj, old) {
+		if len(g.mend(r, obj, old, maxEditMends)) == 0 && !g.same(obj, old) {
 			return obj
 		}
 	}
@@ -55,7 +56,7 @@ func (d *drawer) vary(n *node, value any) any {
 	if varied, ok := d.varyItems(n, value); ok && n.allows(varied) {
 		return varied
 	}
-	for range maxTries {
+	for range 20 {
 		if varied := d.value(n); !equality.Semantic.DeepEqual(varied, value) {
 			return varied
 		}

@@ -49,10 +49,13 @@ func New(definition *apiextensionsv1.CustomResourceDefinition, version string, h
 	return g, nil
 }
 
-// How often something is tried before it is given up.
+// How often something is tried before it is given up. To mend an edit takes fewer tries: rules that refuse it may be
+// about what must not change.
 const (
-	maxTries = 200
-	maxMends = 20
+	maxTries     = 200
+	maxMends     = 20
+	maxEdits     = 16
+	maxEditMends = 8
 )
 
 // Resource draws a resource as a user may create it: without a status, and some of the fields that have defaults are
@@ -72,7 +75,7 @@ func (g *Generator) Resource(r *rand.Rand, namespace, name string) (*unstructure
 		if r.IntN(3) == 0 {
 			editMetadata(r, obj)
 		}
-		errs := g.mend(r, obj, nil)
+		errs := g.mend(r, obj, nil, maxMends)
 		if len(errs) == 0 {
 			return obj, nil
 		}
@@ -126,9 +129,9 @@ func (g *Generator) stored(obj, old *unstructured.Unstructured) *unstructured.Un
 }
 
 // mend changes what errors name until there are none, and returns those that are left after a number of tries.
-func (g *Generator) mend(r *rand.Rand, obj, old *unstructured.Unstructured) field.ErrorList {
+func (g *Generator) mend(r *rand.Rand, obj, old *unstructured.Unstructured, tries int) field.ErrorList {
 	errs := g.check(obj, old)
-	for range maxMends {
+	for range tries {
 		if len(errs) == 0 {
 			return nil
 		}

@@ -131,11 +131,8 @@ func (c *compiler) node(s *structuralschema.Structural, path string, inherited d
 
 // addValidator gives the node a validator if it needs one, and a sample of a valid value.
 func (n *node) addValidator() error {
-	v := &n.values
-	if n.path == "" || n.schema.Type == "boolean" || n.schema.Type == "object" || n.schema.Type == "array" {
-		if len(v.AllOf)+len(v.AnyOf)+len(v.OneOf) == 0 && v.Not == nil && v.Enum == nil {
-			return nil
-		}
+	if !n.needsValidator() {
+		return nil
 	}
 	n.validator = validation.NewSchemaValidatorFromOpenAPI(n.schema.ToKubeOpenAPI())
 	refused := refusals{}
@@ -150,6 +147,26 @@ func (n *node) addValidator() error {
 		refused.add(errs)
 	}
 	return fmt.Errorf("no valid value in %d tries; refused most often by %s", maxTries, refused.most())
+}
+
+// needsValidator reports whether a value may be drawn that the schema of the node, apart from those in it, refuses.
+func (n *node) needsValidator() bool {
+	v := &n.values
+	if len(v.AllOf)+len(v.AnyOf)+len(v.OneOf)+len(v.Enum) > 0 || v.Not != nil {
+		return true
+	}
+	switch n.schema.Type {
+	case "boolean":
+		return false
+	case "object":
+		// Keys may be drawn twice, and fields may be left out.
+		return v.MinProperties != nil || v.MaxProperties != nil
+	case "array":
+		// A set may have too few items, as those that are drawn may be there.
+		return v.MinItems != nil
+	default:
+		return true
+	}
 }
 
 // allows reports whether a value is valid, apart from rules.

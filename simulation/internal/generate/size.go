@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,7 +44,11 @@ func (s *size) add(n *node, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			s.add(n.child(key), value[key])
+			child, isField := n.child(key)
+			if !isField {
+				s.text(key)
+			}
+			s.add(child, value[key])
 		}
 	case []any:
 		for _, item := range value {
@@ -54,18 +59,23 @@ func (s *size) add(n *node, value any) {
 			}
 		}
 	case string:
-		for _, c := range value {
-			s.detail += 2
-			if !slices.Contains([]rune(letters), c) {
-				s.detail++
-			}
-		}
+		s.text(value)
 	case int64:
 		s.number(float64(value))
 	case float64:
 		s.number(value)
 	case bool:
 		if value {
+			s.detail++
+		}
+	}
+}
+
+// text adds a text. One with unusual characters is less simple.
+func (s *size) text(text string) {
+	for _, c := range text {
+		s.detail += 2
+		if !strings.ContainsRune(letters, c) {
 			s.detail++
 		}
 	}
@@ -80,14 +90,14 @@ func (s *size) number(number float64) {
 }
 
 // child returns the node of a field or an entry, nil if there is none.
-func (n *node) child(key string) *node {
+func (n *node) child(key string) (child *node, isField bool) {
 	if n == nil {
-		return nil
+		return nil, false
 	}
 	for _, field := range n.fields {
 		if field.name == key {
-			return field.node
+			return field.node, true
 		}
 	}
-	return n.entries
+	return n.entries, false
 }

@@ -147,13 +147,7 @@ func (n *node) simpler(value any) []any {
 	switch value := value.(type) {
 	case map[string]any:
 		found = append(found, strip(n, value))
-		for key := range value {
-			if !slices.ContainsFunc(n.fields, func(f fieldNode) bool { return f.name == key }) {
-				fewer := maps.Clone(value)
-				delete(fewer, key)
-				found = append(found, fewer)
-			}
-		}
+		found = append(found, n.simplerKeys(value)...)
 	case []any:
 		found = append(found, strip(n, value), slices.Clone(value[:len(value)/2]), slices.Clone(value[len(value)/2:]))
 		for i := range value {
@@ -172,6 +166,27 @@ func (n *node) simpler(value any) []any {
 		found = n.choices
 	}
 	return slices.DeleteFunc(slices.Clone(found), func(v any) bool { return !n.allows(v) })
+}
+
+// simplerKeys returns maps with a key less, or a shorter one. Fields of the schema are not keys.
+func (n *node) simplerKeys(value map[string]any) []any {
+	var found []any
+	for _, key := range slices.Sorted(maps.Keys(value)) {
+		if slices.ContainsFunc(n.fields, func(f fieldNode) bool { return f.name == key }) {
+			continue
+		}
+		fewer := maps.Clone(value)
+		delete(fewer, key)
+		found = append(found, fewer)
+		for _, shorter := range []string{"a", "b", key[:len(key)/2]} {
+			if _, ok := value[shorter]; !ok && shorter != "" {
+				renamed := maps.Clone(fewer)
+				renamed[shorter] = value[key]
+				found = append(found, renamed)
+			}
+		}
+	}
+	return found
 }
 
 func (n *node) simplerTexts(text string) []any {

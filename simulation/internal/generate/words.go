@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -180,22 +181,24 @@ func consumes(inst *syntax.Inst) bool {
 	}
 }
 
-// runesOf returns the runes to draw from: lower-case letters and digits if there are any, and a few others.
+// runesOf returns the runes to draw from. Lower-case letters and digits are most of them if there are any, and all are
+// of ASCII if possible.
 func runesOf(inst *syntax.Inst) []rune {
 	var usual, others []rune
-	for c := rune(' '); c < utf8.RuneSelf; c++ {
+	for c := rune(' '); c < 0x7f; c++ {
 		switch {
-		case !inst.MatchRune(c) || c == 0x7f:
-		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
+		case !inst.MatchRune(c):
+		case strings.ContainsRune(letters, c):
 			usual = append(usual, c)
 		default:
 			others = append(others, c)
 		}
 	}
-	if len(usual) > 0 && len(others) > len(usual)/4 && inst.Op != syntax.InstRune {
-		return usual
+	found := append(slices.Clone(usual), others...)
+	for len(usual) > 0 && len(others) > len(letters) && len(found) < 8*len(others) {
+		found = append(found, usual...)
 	}
-	if found := append(usual, others...); len(found) > 0 {
+	if len(found) > 0 {
 		return found
 	}
 	for i := 0; i+1 < len(inst.Rune); i += 2 {

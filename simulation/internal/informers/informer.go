@@ -32,8 +32,8 @@ type informer struct {
 	cache.SharedIndexInformer
 	seed uint64
 	kind string
-	// handlers is how many there have been, lists how many lists from the cache.
-	handlers, lists atomic.Int64
+	// handlers is how many there have been.
+	handlers atomic.Int64
 }
 
 // GetStore implements [cache.SharedInformer].

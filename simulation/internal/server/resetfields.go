@@ -21,6 +21,9 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 		version := fieldpath.APIVersion(schema.GroupVersion{Group: s.kind.Kind.Group, Version: v.Name}.String())
 		if s.subresource == "" {
 			sets[version] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+			if s.kind.Kind == signingRequest {
+				sets[version].Insert(fieldpath.MakePathOrDie("spec"))
+			}
 			continue
 		}
 		sets[version] = fieldpath.NewSet(metadataOfStatus[s.kind.Kind]...)
@@ -30,6 +33,9 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	}
 	return sets
 }
+
+// signingRequest is the kind whose specification is never written after the creation.
+var signingRequest = schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}
 
 // metadataOfStatus are the parts of the metadata that a status of a kind cannot write.
 var metadataOfStatus = map[schema.GroupKind][]fieldpath.Path{

@@ -21,6 +21,16 @@ func TestSamples(t *testing.T) {
 	})
 }
 
+// TestManagedFields compares who manages which fields of the same objects.
+func TestManagedFields(t *testing.T) {
+	t.Parallel()
+	run(t, server.Options{}, func(c cluster) {
+		c.create(namespace("managed"))
+		got := registrytest.CreateManaged(c.T, c.WithWatch, "managed")
+		fidelity.Compare(c.T, registrytest.CreatedManaged(c.T), got, knownManaged)
+	})
+}
+
 // TestRefused compares what the server refuses with what a real API server refused.
 func TestRefused(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -24,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/simulation/faults"
+	"github.com/espalier-dev/espalier/simulation/internal/informers"
+	"github.com/espalier-dev/espalier/simulation/internal/random"
 	"github.com/espalier-dev/espalier/simulation/internal/server"
 	"github.com/espalier-dev/espalier/simulation/internal/storage"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
@@ -43,6 +46,8 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	*testing.T
 	*transport.Network
+	plan    faults.Plan
+	operate func(mgr ctrl.Manager) error
 	storage *storage.Storage
 	options server.Options
 	server  *server.Server
@@ -50,10 +55,11 @@ type cluster struct {
 }
 
 // simulate runs a test with a server and an operator in a bubble.
-func simulate(t *testing.T, p faults.Plan, test func(c *cluster)) {
+func simulate(t *testing.T, p faults.Plan, operate func(mgr ctrl.Manager) error, test func(c *cluster)) {
 	t.Helper()
+	random.Seed(p.Seed)
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{T: t, storage: storage.New(storage.Options{})}
+		c := &cluster{T: t, plan: p, operate: operate, storage: storage.New(storage.Options{})}
 		defer c.storage.Close()
 		c.options = server.Options{Storage: c.storage.Decorator(), Identities: &server.Identities{}}
 		c.Network = transport.New(transport.Options{
@@ -123,17 +129,25 @@ func (c *cluster) process(ctx context.Context) {
 	}
 }
 
-// manage keeps a ConfigMap for each Deployment, and says so in its annotations.
 func (c *cluster) manage(ctx context.Context, alive *transport.Client) error {
-	m, err := ctrl.NewManager(alive.Config(server.Host), ctrl.Options{
+	mgr, err := ctrl.NewManager(alive.Config(server.Host), ctrl.Options{
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache:      cache.Options{NewInformer: informers.New(c.plan.Seed)},
 	})
 	if err != nil {
 		return err
 	}
-	operator := m.GetClient()
-	err = ctrl.NewControllerManagedBy(m).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).
+	if err := c.operate(mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// keep is an operator that keeps a ConfigMap for each Deployment, and says so in its annotations.
+func keep(mgr ctrl.Manager) error {
+	operator := mgr.GetClient()
+	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).
 		Complete(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 			parent := &appsv1.Deployment{}
 			if err := operator.Get(ctx, r.NamespacedName, parent); err != nil {
@@ -142,7 +156,7 @@ func (c *cluster) manage(ctx context.Context, alive *transport.Client) error {
 			child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 			if _, err := controllerutil.CreateOrUpdate(ctx, operator, child, func() error {
 				child.Data = map[string]string{"replicas": fmt.Sprint(*parent.Spec.Replicas)}
-				return controllerutil.SetControllerReference(parent, child, m.GetScheme())
+				return controllerutil.SetControllerReference(parent, child, mgr.GetScheme())
 			}); err != nil {
 				return reconcile.Result{}, err
 			}
@@ -152,20 +166,22 @@ func (c *cluster) manage(ctx context.Context, alive *transport.Client) error {
 			})
 			return reconcile.Result{}, err
 		}))
-	if err != nil {
-		return err
-	}
-	return m.Start(ctx)
+}
+
+// newParent returns a Deployment.
+func newParent(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	parent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	parent.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	parent.Spec.Template.Labels = labels
+	parent.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web"}}
+	return parent
 }
 
 // story creates a parent and changes it, and returns whether the operator has done its work.
 func (c *cluster) story() bool {
 	c.Helper()
-	labels := map[string]string{"app": "web"}
-	parent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
-	parent.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	parent.Spec.Template.Labels = labels
-	parent.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web"}}
+	parent := newParent("web")
 	ctx := c.Context()
 	c.Note("create")
 	c.must(c.user.Create(ctx, parent))

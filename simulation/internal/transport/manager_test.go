@@ -35,7 +35,7 @@ func TestManagerRecovers(t *testing.T) {
 			p := faults.Plan{Faults: []faults.Fault{fault}}
 			var first string
 			processors(t, 1, func(run string) {
-				simulate(t, p, func(c *cluster) {
+				simulate(t, p, keep, func(c *cluster) {
 					if !c.story() {
 						c.Errorf("the work is not done:\n%s", c.Log())
 					}
@@ -60,7 +60,7 @@ func TestManagerUnderSeeds(t *testing.T) {
 	happened := map[faults.Sort]int{}
 	for seed := range uint64(10) {
 		p := faults.FromSeed(seed, faults.Options{Actors: []string{"operator"}})
-		simulate(t, p, func(c *cluster) {
+		simulate(t, p, keep, func(c *cluster) {
 			if !c.story() {
 				c.Errorf("seed %d, %v: the work is not done:\n%s", seed, p, c.Log())
 			}

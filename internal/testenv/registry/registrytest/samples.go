@@ -3,6 +3,7 @@ package registrytest
 import (
 	"bytes"
 	"embed"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ var testdata embed.FS
 // Files with answers, below the folder of this package.
 const (
 	CreatedFile  = "testdata/samples.want.yaml"
+	ManagedFile  = "testdata/samples.managed.yaml"
 	OutcomesFile = "testdata/refused.want.yaml"
 	TraitsFile   = "testdata/kinds.traits.yaml"
 )
@@ -98,18 +100,38 @@ func Name(obj client.Object) string {
 // stored.
 func Create(t testing.TB, c client.Client, namespace string) map[string]string {
 	t.Helper()
+	return create(t, c, namespace, func(obj client.Object) string { return Masked(t, obj, namespace) })
+}
+
+// CreateManaged creates the samples on an API server, and returns the managed fields that it answers.
+func CreateManaged(t testing.TB, c client.Client, namespace string) map[string]string {
+	t.Helper()
+	return create(t, c, namespace, func(obj client.Object) string {
+		var entries []string
+		for _, e := range obj.GetManagedFields() {
+			entries = append(entries, fmt.Sprintf("%s %s %s %s%s", e.Manager, e.Operation, e.APIVersion, e.Subresource,
+				e.FieldsV1.GetRawBytes()))
+		}
+		return strings.Join(entries, "\n")
+	})
+}
+
+func create(
+	t testing.TB, c client.Client, namespace string, answer func(obj client.Object) string,
+) map[string]string {
+	t.Helper()
 	answers := map[string]string{}
 	for _, obj := range Samples(t, namespace) {
 		kind, name := obj.GetObjectKind().GroupVersionKind(), Name(obj)
+		if _, ok := answers[name]; ok {
+			t.Errorf("%s: there are two samples", name)
+		}
 		if err := c.Create(t.Context(), obj, client.DryRunAll, client.FieldOwner("creator")); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		obj.GetObjectKind().SetGroupVersionKind(kind)
-		if _, ok := answers[name]; ok {
-			t.Errorf("%s: there are two samples", name)
-		}
-		answers[name] = Masked(t, obj, namespace)
+		answers[name] = answer(obj)
 	}
 	return answers
 }
@@ -118,6 +140,12 @@ func Create(t testing.TB, c client.Client, namespace string) map[string]string {
 func Created(t testing.TB) map[string]string {
 	t.Helper()
 	return decodeYAML[map[string]string](t, CreatedFile)
+}
+
+// CreatedManaged returns the managed fields of the samples on a real API server, by their names.
+func CreatedManaged(t testing.TB) map[string]string {
+	t.Helper()
+	return decodeYAML[map[string]string](t, ManagedFile)
 }
 
 func decodeYAML[T any](t testing.TB, file string) T {
