@@ -166,7 +166,7 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
 	options.HealthProbeBindAddress, options.PprofBindAddress = "0", "0"
 	options.Controller.SkipNameValidation = ptr.To(true)
-	options.WebhookServer = r.hooks.server()
+	options.WebhookServer = r.hooks.server(ctx)
 	options.Logger = logr.New(errorSink{elsewhere: options.Logger.GetSink(), note: func(text string) {
 		if ctx.Err() == nil {
 			r.network.Note(r.name + problem + text)
