@@ -18,7 +18,7 @@ import (
 func PlayDemo(t *testing.T, open func(context.Context, demo.Options) (*demo.Scenario, error), users ...string) {
 	t.Helper()
 	// Roles count.
-	options := simulation.Options{Rules: []rbacv1.PolicyRule{}}
+	options := simulation.Options{Rules: []rbacv1.PolicyRule{}, ChangingDefinitions: true}
 	simulation.Run(t, options, func(w *simulation.World) {
 		var printed strings.Builder
 		options := demo.Options{Admin: w.Config("admin"), Users: map[string]*rest.Config{}, Out: &printed}
