@@ -132,7 +132,8 @@ func (w *World) written(made journal.Write, now state.State) {
 	}
 	w.mu.Unlock()
 	if obj.Kind == definitionKind && made.Actor != "" && !w.options.ChangingDefinitions {
-		w.abort(fmt.Sprintf("%s: %s: nobody serves it: set ChangingDefinitions in the options, or list it in Definitions",
+		w.abort(fmt.Sprintf(
+			"%s: %s: nobody serves it: set ChangingDefinitions in the options, or list it in Definitions",
 			made.Actor, write))
 	}
 	if w.begun.Load() != nil {

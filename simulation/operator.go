@@ -140,7 +140,8 @@ func (r *replica) doubt(err error) {
 	}
 	r.unready++
 	if r.unready == hopeless {
-		r.world.Errorf("%s does not start: %d processes failed to be set up, the last one with: %v", r.name, hopeless, err)
+		r.world.Errorf("%s does not start: %d processes failed to be set up, the last one with: %v",
+			r.name, hopeless, err)
 	}
 }
 
