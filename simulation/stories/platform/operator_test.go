@@ -45,5 +45,8 @@ func cluster(t *testing.T) simulation.Options {
 		Scheme:      scheme,
 		Definitions: []*apiextensionsv1.CustomResourceDefinition{crd},
 		Objects:     []client.Object{&corev1.Namespace{ObjectMeta: stories.Named("", namespace)}},
+		Always: []simulation.Invariant{
+			stories.InventoryCovers(v1alpha1.GroupVersion.WithKind("Platform")),
+		},
 	}
 }
