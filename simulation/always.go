@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -112,6 +113,8 @@ func decodeInto(from *state.Object, gvk schema.GroupVersionKind, obj runtime.Obj
 	}
 }
 
+var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+
 // written is told of each write.
 func (w *World) written(made journal.Write, now state.State) {
 	obj := made.Object()
@@ -136,6 +139,11 @@ func (w *World) written(made journal.Write, now state.State) {
 		w.others = made.At
 	}
 	w.mu.Unlock()
+	if obj.Kind == definitionKind && made.Actor != "" && !w.options.ChangingDefinitions {
+		w.abort(fmt.Sprintf(
+			"%s: %s: nobody serves it: set ChangingDefinitions in the options, or list it in Definitions",
+			made.Actor, write))
+	}
 	if w.begun.Load() != nil {
 		w.check(write, current)
 	}

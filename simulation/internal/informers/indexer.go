@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -31,14 +32,15 @@ func (x indexer) ByIndex(name, value string) ([]any, error) {
 	return x.order(objs), err
 }
 
-// order orders the objects of a list.
+// order orders the objects of a list. The order is another one in each moment: with a number of the list instead, it
+// would depend on which of two goroutines lists first.
 func (x indexer) order(objs []any) []any {
 	if len(objs) < 2 {
 		return objs
 	}
 	slices.SortFunc(objs, func(a, b any) int { return strings.Compare(key(a), key(b)) })
-	n := strconv.FormatInt(x.informer.lists.Add(1), 10)
-	random.Source(x.informer.seed, "list", x.informer.kind, n).
+	now := strconv.FormatInt(time.Now().UnixNano(), 10)
+	random.Source(x.informer.seed, "list", x.informer.kind, now).
 		Shuffle(len(objs), func(i, j int) { objs[i], objs[j] = objs[j], objs[i] })
 	return objs
 }

@@ -32,8 +32,8 @@ type informer struct {
 	cache.SharedIndexInformer
 	seed uint64
 	kind string
-	// handlers is how many there have been, lists how many lists from the cache.
-	handlers, lists atomic.Int64
+	// handlers is how many there have been.
+	handlers atomic.Int64
 }
 
 // GetStore implements [cache.SharedInformer].
@@ -75,8 +75,8 @@ func (i *informer) RemoveEventHandler(r cache.ResourceEventHandlerRegistration) 
 	return i.SharedIndexInformer.RemoveEventHandler(r)
 }
 
-// registration is that of a handler. HasSyncedChecker is done when the events are on their way to the handler: who waits
-// for it may hold a lock, and then no time passes for all who wait for the lock.
+// registration is that of a handler. HasSyncedChecker is done when the events are on their way to the handler: who
+// waits for it may hold a lock, and then no time passes for all who wait for the lock.
 type registration struct {
 	cache.ResourceEventHandlerRegistration
 	handler *handler

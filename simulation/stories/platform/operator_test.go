@@ -44,9 +44,7 @@ func cluster(t *testing.T) simulation.Options {
 		Operator:    operator,
 		Scheme:      scheme,
 		Definitions: []*apiextensionsv1.CustomResourceDefinition{crd},
+		Always:      laws(),
 		Objects:     []client.Object{&corev1.Namespace{ObjectMeta: stories.Named("", namespace)}},
-		Always: []simulation.Invariant{
-			stories.InventoryCovers(v1alpha1.GroupVersion.WithKind("Platform")),
-		},
 	}
 }
