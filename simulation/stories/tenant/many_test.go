@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/simulation/stories"
 )
 
-var resources = flag.Int("stories.resources", 1000, "how many resources there are in the story of many")
+var resources = flag.Int("stories.resources", 300, "how many resources there are in the story of many")
 
 // accounts gives each ConfigMap a ServiceAccount.
 func accounts(ctx context.Context, mgr ctrl.Manager) error {
