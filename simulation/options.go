@@ -62,7 +62,9 @@ type Options struct {
 	// in which nothing happens costs six times as much then. A story in which somebody writes a definition without
 	// it fails.
 	ChangingDefinitions bool
-	// Objects exist before the operator starts.
+	// Objects exist before the operator starts. Webhook configurations among them, and conversions in Definitions, are
+	// trusted without the bundle of an authority, and so are those that cert-manager injects one into: which service
+	// they name does not matter, the operator's processes are called by turns.
 	Objects []client.Object
 
 	// Pods says what becomes of a Pod. Nil has each run and be ready at once.
