@@ -18,8 +18,7 @@ import (
 // most of what it makes lives for a request: to collect that less often takes a third less time.
 const garbage = 400
 
-// few are how many seeds and faults stories are told with, unless a flag says otherwise: the stories are long, and all of
-// them are told in a minute.
+// few are how many seeds and faults stories are told with, unless a flag says otherwise. The stories are long.
 var few = map[string]string{"simulation.seeds": "10", "simulation.faults": "40"}
 
 // Main runs the tests of a package of stories. It keeps what the libraries say out of their output.
