@@ -1,11 +1,11 @@
-// Package simulation runs whole operators in the test binary, as they are: on a real Kubernetes API server over a storage
-// in memory, with a real manager of controller-runtime, and in virtual time, in which an hour passes in milliseconds.
-// Faults happen where a plan says. The operator need not be made with Espalier.
+// Package simulation runs whole operators in the test binary, as they are: on a real Kubernetes API server over a
+// storage in memory, with a real manager of controller-runtime, and in virtual time, in which an hour passes in
+// milliseconds. Faults happen where a plan says. The operator need not be made with Espalier.
 //
 // # Stories
 //
-// A story is a function of a [World]: somebody creates, changes and deletes objects, time passes, and it is checked what
-// has become of them.
+// A story is a function of a [World]: somebody creates, changes and deletes objects, time passes, and the story checks
+// what has become of them.
 //
 //   - [Run] tells a story once.
 //   - [RunFaults] tells it once for each fault at each request of the operator.

@@ -24,7 +24,6 @@ require (
 	sigs.k8s.io/controller-runtime v0.25.2
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 	sigs.k8s.io/yaml v1.6.0
-	sigs.k8s.io/yaml v1.6.0
 )
 
 require (

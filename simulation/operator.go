@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/simulation/internal/informers"
 	"github.com/espalier-dev/espalier/simulation/internal/server"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
@@ -140,7 +141,8 @@ func (r *replica) doubt(err error) {
 	}
 	r.unready++
 	if r.unready == hopeless {
-		r.world.Errorf("%s does not start: %d processes failed to be set up, the last one with: %v", r.name, hopeless, err)
+		r.world.Errorf("%s does not start: %d processes failed to be set up, the last one with: %v",
+			r.name, hopeless, err)
 	}
 }
 
@@ -175,6 +177,9 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 	options.BaseContext = panicsIn(ctx, options.BaseContext)
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
+	}
+	if options.Cache.NewInformer == nil {
+		options.Cache.NewInformer = informers.New(r.options.Plan.Seed, r.name)
 	}
 	mgr, err = ctrl.NewManager(r.options.authenticated(alive.Config(server.Host)), options)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/espalier-dev/espalier/simulation/faults"
+	"github.com/espalier-dev/espalier/simulation/internal/random"
 	"github.com/espalier-dev/espalier/simulation/internal/transport"
 )
 
@@ -46,6 +47,7 @@ func attempt(t *testing.T, options Options, story func(w *World)) outcome {
 	}
 	quietManagers()
 	o := outcome{plan: options.Plan}
+	random.Seed(options.Plan.Seed)
 	dog := watch(t)
 	defer dog.stop()
 	synctest.Test(t, func(t *testing.T) {

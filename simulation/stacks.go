@@ -46,8 +46,8 @@ func (s stack) in(function string) bool {
 	return strings.Contains(string(s), "espalier/simulation.(*"+function)
 }
 
-// forEver reports whether goroutines of a bubble wait for nothing that time brings: the story does not sleep, and nobody
-// lets time pass in it.
+// forEver reports whether goroutines of a bubble wait for nothing that time brings: the story does not sleep, and
+// nobody lets time pass in it.
 func forEver(all []stack) bool {
 	return !slices.ContainsFunc(all, func(s stack) bool {
 		return s.in("World).sleep(") || s.in("recorder).run.func") && strings.Contains(s.header(), "[sleep")

@@ -69,8 +69,8 @@ func (d *watchdog) run(deadline <-chan time.Time) {
 		now := d.progress()
 		if now == last {
 			panic(d.report(fmt.Sprintf("the simulation stands still: nothing happened for %v. A goroutine waits for a "+
-				"mutex, or for something that is not in the simulation, such as the network, and virtual time waits for "+
-				"it.", *stillness), stack.holds))
+				"mutex, or for something that is not in the simulation, such as the network, and virtual time waits "+
+				"for it.", *stillness), stack.holds))
 		}
 		last = now
 	}
@@ -108,8 +108,8 @@ func (d *watchdog) beat() (end func()) {
 			}
 			since = time.Now()
 			if forEver(stacks(id)) {
-				panic(d.report(fmt.Sprintf("the story waits for something that does not come: it did nothing for %v of "+
-					"virtual time.", longestWait), stack.ours))
+				panic(d.report(fmt.Sprintf("the story waits for something that does not come: it did nothing for %v "+
+					"of virtual time.", longestWait), stack.ours))
 			}
 		}
 	}()

@@ -17,7 +17,7 @@ import (
 )
 
 // Options say how a cluster behaves beside its API server. The functions are called in goroutines of the controllers,
-// Failed in several at once.
+// Failed in several at once. What they read and a test changes needs a lock or an atomic value, in a bubble, too.
 type Options struct {
 	// Behavior says what becomes of a Pod on a node. It is asked at each look at the Pod and answers the same until
 	// [Controllers.Refresh] is called. Nil is the zero Behavior for all Pods.

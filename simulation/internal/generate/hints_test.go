@@ -79,6 +79,8 @@ func TestErrors(t *testing.T) {
 			[]string{"hint for .spec.no: there is no such field"}},
 		{"unencoded hint", `{type: object}`, "v1", generate.Hints{".spec": {func() {}}},
 			[]string{"hint for .spec", "unsupported type"}},
+		{"invalid hint", `{type: object, properties: {a: {type: string, maxLength: 2}}}`, "v1",
+			generate.Hints{".spec.a": {"abc"}}, []string{"hint for .spec.a: abc: ", "may not be more than 2"}},
 		{"key", `{type: object, additionalProperties: {type: string}}`, "v1", generate.Hints{".spec[key]": {1}},
 			[]string{"hint for .spec[key]: 1 is no string"}},
 		{"pattern without words", `{type: object, properties: {a: {type: string, pattern: 'a\bb'}}}`, "v1", nil,

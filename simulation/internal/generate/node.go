@@ -12,7 +12,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // node is the compiled schema of a field, of the items of a list or of the values of a map.
@@ -103,6 +105,7 @@ func (c *compiler) node(s *structuralschema.Structural, path string, inherited d
 	if values, ok := c.hints[path]; ok {
 		c.used[path] = true
 		n.choices, n.fixed = values, len(values) < 2
+		c.checkHints(n)
 		return n
 	}
 	if path != "" {
@@ -136,6 +139,18 @@ func (c *compiler) node(s *structuralschema.Structural, path string, inherited d
 		c.errs = append(c.errs, fmt.Errorf("%s: %w", cmp.Or(path, "."), err))
 	}
 	return n
+}
+
+// checkHints reports values that are not valid, with the defaults of what is in them.
+func (c *compiler) checkHints(n *node) {
+	validator := validation.NewSchemaValidatorFromOpenAPI(n.schema.ToKubeOpenAPI())
+	for _, value := range n.choices {
+		completed := runtime.DeepCopyJSONValue(value)
+		defaulting.Default(completed, n.schema)
+		if errs := validation.ValidateCustomResource(nil, completed, validator); len(errs) > 0 && !n.allowsNull(value) {
+			c.errs = append(c.errs, fmt.Errorf("hint for %s: %v: %w", n.path, value, errs.ToAggregate()))
+		}
+	}
 }
 
 // keys returns the keys of a map that a hint has.

@@ -40,7 +40,7 @@ func (x indexer) order(objs []any) []any {
 	}
 	slices.SortFunc(objs, func(a, b any) int { return strings.Compare(key(a), key(b)) })
 	now := strconv.FormatInt(time.Now().UnixNano(), 10)
-	random.Source(x.informer.seed, "list", x.informer.kind, now).
+	random.Source(x.informer.seed, "list", x.informer.name, now).
 		Shuffle(len(objs), func(i, j int) { objs[i], objs[j] = objs[j], objs[i] })
 	return objs
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-dev/espalier/simulation/internal/random"
 )
 
-// New returns what makes informers: the field NewInformer of the options of controller-runtime's cache.
-func New(seed uint64) func(
+// New returns what makes the informers of an actor: the field NewInformer of the options of controller-runtime's cache.
+func New(seed uint64, actor string) func(
 	cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers,
 ) cache.SharedIndexInformer {
 	return func(
@@ -22,7 +22,7 @@ func New(seed uint64) func(
 		return &informer{
 			SharedIndexInformer: cache.NewSharedIndexInformer(lw, example, resync, indexers),
 			seed:                seed,
-			kind:                fmt.Sprintf("%T %s", example, example.GetObjectKind().GroupVersionKind()),
+			name:                fmt.Sprintf("%s %T %s", actor, example, example.GetObjectKind().GroupVersionKind()),
 		}
 	}
 }
@@ -31,7 +31,8 @@ func New(seed uint64) func(
 type informer struct {
 	cache.SharedIndexInformer
 	seed uint64
-	kind string
+	// name is that of the actor and the kind.
+	name string
 	// handlers is how many there have been.
 	handlers atomic.Int64
 }
@@ -59,7 +60,7 @@ func (i *informer) AddEventHandlerWithOptions(
 	to cache.ResourceEventHandler, options cache.HandlerOptions,
 ) (cache.ResourceEventHandlerRegistration, error) {
 	n := strconv.FormatInt(i.handlers.Add(1), 10)
-	h := &handler{to: to, random: random.Source(i.seed, "handler", i.kind, n), added: time.Now()}
+	h := &handler{to: to, random: random.Source(i.seed, "handler", i.name, n), added: time.Now()}
 	r, err := i.SharedIndexInformer.AddEventHandlerWithOptions(h, options)
 	if err != nil {
 		return nil, err
@@ -75,8 +76,8 @@ func (i *informer) RemoveEventHandler(r cache.ResourceEventHandlerRegistration) 
 	return i.SharedIndexInformer.RemoveEventHandler(r)
 }
 
-// registration is that of a handler. HasSyncedChecker is done when the events are on their way to the handler: who waits
-// for it may hold a lock, and then no time passes for all who wait for the lock.
+// registration is that of a handler. HasSyncedChecker is done when the events are on their way to the handler: who
+// waits for it may hold a lock, and then no time passes for all who wait for the lock.
 type registration struct {
 	cache.ResourceEventHandlerRegistration
 	handler *handler

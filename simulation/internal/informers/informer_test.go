@@ -35,7 +35,7 @@ func run(t *testing.T, seed uint64, test func(f *fixture)) {
 		for i := range 10 {
 			f.source.Add(named(i))
 		}
-		f.informer = informers.New(seed)(f.source, &corev1.ConfigMap{}, 0, cache.Indexers{
+		f.informer = informers.New(seed, "operator")(f.source, &corev1.ConfigMap{}, 0, cache.Indexers{
 			cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 		})
 		ctx, cancel := context.WithCancel(t.Context())

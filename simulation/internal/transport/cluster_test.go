@@ -133,7 +133,7 @@ func (c *cluster) manage(ctx context.Context, alive *transport.Client) error {
 	mgr, err := ctrl.NewManager(alive.Config(server.Host), ctrl.Options{
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-		Cache:      cache.Options{NewInformer: informers.New(c.plan.Seed)},
+		Cache:      cache.Options{NewInformer: informers.New(c.plan.Seed, "operator")},
 	})
 	if err != nil {
 		return err

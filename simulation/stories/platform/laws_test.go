@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/controller"
 	"github.com/espalier-dev/espalier/simulation"
+	"github.com/espalier-dev/espalier/simulation/stories"
 )
 
 const (
@@ -25,6 +26,7 @@ func laws() []simulation.Invariant {
 	isPlatform := func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Platform" }
 	return []simulation.Invariant{
 		{Name: "L2: recorded before created, with the finalizer on (L3)", Check: isRecorded},
+		stories.InventoryCovers(v1alpha1.GroupVersion.WithKind("Platform")),
 		{Name: "L3: the finalizer goes when all that it guards is gone", Check: isLastToGo},
 		simulation.NothingForeign(isPlatform), // L4
 		{Name: "L5: a type that others use is not deleted", Check: isUnused},
