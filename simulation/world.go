@@ -36,8 +36,9 @@ type World struct {
 	replicas []*replica
 	// outside has what is outside of the cluster, by its variable.
 	outside sync.Map
-	// cluster are the controllers beside the API server.
+	// cluster are the controllers beside the API server, and kinds those that they watch.
 	cluster *controllers.Controllers
+	kinds   kinds
 	// begun is what there was before the operator. It is set once.
 	begun atomic.Pointer[state.State]
 	// aborted is closed when the story has failed and is to end.
@@ -83,10 +84,7 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 	if err != nil {
 		return w, err
 	}
-	w.cluster, err = controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
-		Behavior: options.Pods, Failed: w.clusterFailed, Authority: authority,
-	})
-	if err != nil {
+	if err := w.startCluster(); err != nil {
 		return w, fmt.Errorf("start the controllers of the cluster: %w", err)
 	}
 	for _, obj := range options.Objects {
@@ -108,6 +106,19 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 	}
 	settle()
 	return w, nil
+}
+
+// startCluster starts the controllers of the cluster, which watch the kinds of which there are objects.
+func (w *World) startCluster() error {
+	started, err := controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
+		Behavior: w.options.Pods, Failed: w.clusterFailed, Authority: authority, Present: w.kinds.has,
+	})
+	if err != nil {
+		return err
+	}
+	w.cluster = started
+	w.kinds.tell(started.Appeared)
+	return nil
 }
 
 // clusterFailed notes that a controller of the cluster tries something again.

@@ -10,6 +10,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +39,9 @@ type Options struct {
 	// NoWorkloads leaves out all but the garbage collector and the controller of namespaces, and creates no nodes:
 	// workloads stay as they are written.
 	NoWorkloads bool
+	// Present reports whether there is an object of a kind, or was one. A kind is watched from then on, for which
+	// Appeared is called: an API server builds what serves a kind at the first request for it. Nil watches all kinds.
+	Present func(kind schema.GroupKind) bool
 	// Failed is told of requests that failed for other reasons than that the object has changed meanwhile. They are
 	// tried again. Nil stands for log.Println.
 	Failed func(error)
@@ -86,8 +90,9 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 	c := &Controllers{runner: newRunner(typedClient, metadataClient, all(options), failed)}
 	running, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
+	c.runner.present = options.Present
 	for _, r := range resources {
-		c.runner.watch(running, r)
+		c.runner.know(running, r)
 	}
 	if err := c.runner.sync(ctx, running); err != nil {
 		cancel()
@@ -109,6 +114,11 @@ func all(options Options) []*controller {
 		)
 	}
 	return slices.DeleteFunc(controllers, func(c *controller) bool { return slices.Contains(options.Without, c.name) })
+}
+
+// Appeared says that there is the first object of a kind, see [Options.Present].
+func (c *Controllers) Appeared(kind schema.GroupKind) {
+	c.runner.inbox.add(notice{kind: kind, appeared: true})
 }
 
 // Refresh has all objects looked at again. It is for a test that changed what the functions of the options return.

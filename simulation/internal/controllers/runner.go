@@ -48,6 +48,8 @@ type runner struct {
 	delays map[item]time.Duration
 
 	watches sync.WaitGroup
+	// present is that of the options.
+	present func(kind schema.GroupKind) bool
 	// stops end the watches of kinds.
 	stops map[schema.GroupKind]context.CancelFunc
 	// defined are the resources of definitions.
@@ -64,13 +66,26 @@ func newRunner(c client.WithWatch, m metadata.Interface, controllers []*controll
 	}
 }
 
-// watch starts to watch a resource.
-func (r *runner) watch(ctx context.Context, res resource) {
+// know takes a resource into the view, and watches it if there are objects.
+func (r *runner) know(ctx context.Context, res resource) {
 	kind := res.groupKind()
 	r.resources[kind] = res
 	r.view.tables[kind] = &table{
 		resource: res.GroupResource(), namespaced: res.namespaced, objects: map[string]map[string]client.Object{},
+		synced: true,
 	}
+	if r.present == nil || r.present(kind) {
+		r.watch(ctx, kind)
+	}
+}
+
+// watch starts to watch a resource in the view, if it is not watched.
+func (r *runner) watch(ctx context.Context, kind schema.GroupKind) {
+	res, known := r.resources[kind]
+	if !known || r.stops[kind] != nil {
+		return
+	}
+	r.view.tables[kind].synced = false
 	ctx, r.stops[kind] = context.WithCancel(ctx)
 	r.watches.Go(func() { r.follow(ctx, res, r.inbox, r.failed) })
 }
@@ -192,6 +207,8 @@ func (r *runner) receive(ctx context.Context) {
 	for _, n := range notices {
 		t := r.view.tables[n.kind]
 		switch {
+		case n.appeared:
+			r.watch(ctx, n.kind)
 		case t == nil:
 		case n.object == nil:
 			r.replace(n)
@@ -330,7 +347,7 @@ func (r *runner) watchDefined(ctx context.Context) {
 	for _, k := range slices.SortedFunc(maps.Keys(now), compareKeys) {
 		if kind := now[k].groupKind(); r.resources[kind] != now[k] {
 			r.unwatch(kind)
-			r.watch(ctx, now[k])
+			r.know(ctx, now[k])
 		}
 	}
 	r.defined = now

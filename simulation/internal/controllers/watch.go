@@ -27,7 +27,10 @@ func (r resource) groupKind() schema.GroupKind { return schema.GroupKind{Group: 
 
 // notice is what a watch says: one object that changed, or all objects of the kind.
 type notice struct {
-	kind    schema.GroupKind
+	kind schema.GroupKind
+	// appeared says that the kind has its first object. Nothing else is set then.
+	appeared bool
+
 	object  client.Object
 	deleted bool
 	// all are the objects that there are at a revision, if there is no single object.
