@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,13 +79,20 @@ func (w Write) String() string {
 func (w Write) ByOperator() bool { return w.operator }
 
 // Before sets obj to what the object was before the write. It reports whether the object is of the kind of obj and
-// existed. A typed object has to be of the version in which the API server stores the kind; otherwise, Before panics.
+// existed. An Unstructured without a kind is of any kind. Otherwise, the version has to be the one in which the API
+// server stores the kind; Before panics if not.
 func (w Write) Before(obj client.Object) bool { return decode(w.before, w.Kind, obj, w.scheme) }
 
 // After is as Before for the object after the write.
 func (w Write) After(obj client.Object) bool { return decode(w.after, w.Kind, obj, w.scheme) }
 
 func decode(from *state.Object, kind schema.GroupKind, obj client.Object, scheme *runtime.Scheme) bool {
+	if u, ok := obj.(*unstructured.Unstructured); ok && u.GetKind() == "" {
+		if from != nil {
+			u.Object = from.Fields()
+		}
+		return from != nil
+	}
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
 		panic(err)
@@ -103,6 +112,8 @@ func decodeInto(from *state.Object, gvk schema.GroupVersionKind, obj runtime.Obj
 		panic(fmt.Sprintf("%s: %v", from.Key, err))
 	}
 }
+
+var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 
 // written is told of each write.
 func (w *World) written(made journal.Write, now state.State) {
@@ -128,6 +139,11 @@ func (w *World) written(made journal.Write, now state.State) {
 		w.others = made.At
 	}
 	w.mu.Unlock()
+	if obj.Kind == definitionKind && made.Actor != "" && !w.options.ChangingDefinitions {
+		w.abort(fmt.Sprintf(
+			"%s: %s: nobody serves it: set ChangingDefinitions in the options, or list it in Definitions",
+			made.Actor, write))
+	}
 	if w.begun.Load() != nil {
 		w.check(write, current)
 	}
@@ -172,8 +188,8 @@ func (w Write) changes() string {
 	return text.String()
 }
 
-// abort fails the story, which ends as soon as it does something with the world. Only the first call has an effect: what
-// follows from a failure is not told.
+// abort fails the story, which ends as soon as it does something with the world. Only the first call has an effect:
+// what follows from a failure is not told.
 func (w *World) abort(message string) {
 	w.abortOnce.Do(func() {
 		w.recorder.fail(message)

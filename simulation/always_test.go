@@ -113,6 +113,10 @@ func TestAlwaysSeesWrites(t *testing.T) {
 		Name: "no version two", Check: func(w Write, s State) error {
 			before, after, other := &corev1.ConfigMap{}, &corev1.ConfigMap{}, &corev1.Pod{}
 			existed, exists := w.Before(before), w.After(after)
+			whatever := &unstructured.Unstructured{}
+			if w.After(whatever) && whatever.GetName() != w.Name {
+				return fmt.Errorf("the object is %v", whatever)
+			}
 			if w.After(other) || w.Kind.Kind != "ConfigMap" {
 				return nil
 			}

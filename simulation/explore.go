@@ -46,8 +46,8 @@ type Exploration struct {
 	Check func(w *World)
 }
 
-// Hints are values of fields, by their paths from the root of a resource: ".spec.class" is a field, ".spec.ports[*].name"
-// is one of each item of a list.
+// Hints are values of fields, by their paths from the root of a resource: ".spec.class" is a field, and
+// ".spec.ports[*].name" is one of each item of a list.
 type Hints = generate.Hints
 
 // Explore looks for a story with which an operator goes wrong. For each seed, in a subtest, it draws resources from
@@ -206,7 +206,8 @@ func (x *explorer) tell(t *testing.T, s script, plan faults.Plan) told {
 		}
 	})
 	if reference.failed {
-		o.failed, o.said = true, "the resources that are left at the end, created at once in another cluster:\n"+reference.said
+		o.failed = true
+		o.said = "the resources that are left at the end, created at once in another cluster:\n" + reference.said
 		return told{o, s}
 	}
 	if lines := state.Compare(got, want); len(lines) > 0 {

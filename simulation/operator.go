@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -135,6 +134,18 @@ func (r *replica) process(ctx context.Context) {
 	r.network.Note(r.name + problem + "the process ends: " + errorLine(err, "", nil))
 }
 
+// doubt lets the story fail if no process was ever set up.
+func (r *replica) doubt(err error) {
+	if r.unready < 0 {
+		return
+	}
+	r.unready++
+	if r.unready == hopeless {
+		r.world.Errorf("%s does not start: %d processes failed to be set up, the last one with: %v",
+			r.name, hopeless, err)
+	}
+}
+
 // panicked fails the story.
 func (r *replica) panicked(reason any, stack string) {
 	if r.options.AllowPanics {
@@ -144,22 +155,12 @@ func (r *replica) panicked(reason any, stack string) {
 	r.world.abort(fmt.Sprintf("%s panics: %v\n%s", r.name, reason, stack))
 }
 
-// doubt lets the story fail if no process was ever set up.
-func (r *replica) doubt(err error) {
-	if r.unready < 0 {
-		return
-	}
-	r.unready++
-	if r.unready == hopeless {
-		r.world.Errorf("%s does not start: %d processes failed to be set up, the last one with: %v", r.name, hopeless, err)
-	}
-}
-
 // setUp makes a manager with all that the operator adds to it. A panic of the operator is an error.
 func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.Manager, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = fmt.Errorf("options: Operator panicked: %v\n%s", reason, debug.Stack())
+			r.panicked(reason, panicStack())
+			err = fmt.Errorf("options: Operator panicked: %v", reason)
 		}
 	}()
 	options := r.options.Manager
@@ -167,12 +168,13 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
 	options.HealthProbeBindAddress, options.PprofBindAddress = "0", "0"
 	options.Controller.SkipNameValidation = ptr.To(true)
-	options.WebhookServer = r.hooks.server()
+	options.WebhookServer = r.hooks.server(ctx)
 	options.Logger = logr.New(errorSink{elsewhere: options.Logger.GetSink(), note: func(text string) {
 		if ctx.Err() == nil {
 			r.network.Note(r.name + problem + text)
 		}
 	}})
+	options.BaseContext = panicsIn(ctx, options.BaseContext)
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}

@@ -58,17 +58,20 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Definitions are the custom resource definitions in the cluster, see [ReadDefinitions].
 	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// FixedDefinitions says that no custom resource definition is created, changed or deleted in the simulation. Time
-	// without requests costs a sixth then: a year takes a minute, not five.
-	FixedDefinitions bool
-	// Objects exist before the operator starts.
+	// ChangingDefinitions says that custom resource definitions are created, changed or deleted in the simulation. Time
+	// in which nothing happens costs six times as much then. A story in which somebody writes a definition without
+	// it fails.
+	ChangingDefinitions bool
+	// Objects exist before the operator starts. Webhook configurations among them, and conversions in Definitions, are
+	// trusted without the bundle of an authority, and so are those that cert-manager injects one into: which service
+	// they name does not matter, the operator's processes are called by turns.
 	Objects []client.Object
 
 	// Pods says what becomes of a Pod. Nil has each run and be ready at once.
 	Pods func(pod *corev1.Pod) PodBehavior
 
-	// Always holds at each moment: the story fails at once if it does not. It is checked at each write from the start of
-	// the operator on.
+	// Always holds at each moment: the story fails at once if it does not. It is checked at each write from the start
+	// of the operator on.
 	Always []Invariant
 	// AllowPanics says that the story goes on if the operator panics in a reconciler or a webhook, which
 	// controller-runtime makes an error of.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // Libraries that recover a panic call these handlers, with the context of what panicked, while its stack is there.
@@ -35,6 +36,15 @@ func withPanics(ctx context.Context, died <-chan struct{}, handle func(reason an
 // withPanicsOf returns a context of a request whose panics are those of a process.
 func withPanicsOf(ctx, process context.Context) context.Context {
 	return context.WithValue(ctx, panicsKey{}, process.Value(panicsKey{}))
+}
+
+// panicsIn returns what gives a manager the context of its runnables: one of base with the panics of a process. Nil is
+// the background.
+func panicsIn(process context.Context, base manager.BaseContextFunc) manager.BaseContextFunc {
+	if base == nil {
+		base = context.Background
+	}
+	return func() context.Context { return withPanicsOf(base(), process) }
 }
 
 // panicStack returns the stack of a deferred function that handles a panic, without what handles it.

@@ -140,7 +140,7 @@ func TestNeverStarts(t *testing.T) {
 		"operator does not start: 5 processes failed to be set up, the last one with: no such directory",
 		"What happened:", "operator starts", "operator error: the process ends: no such directory", "times more")
 	fails(t, Options{Operator: func(context.Context, ctrl.Manager) error { panic("broken") }}, (*World).Rest,
-		"operator does not start:", "Operator panicked: broken", "processes_test.go")
+		"operator panics: broken", "processes_test.go")
 	Run(t, Options{Operator: func(ctx context.Context, mgr ctrl.Manager) error {
 		if works.In(ctx).processes > 0 {
 			return errors.New("only once")

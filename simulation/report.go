@@ -52,7 +52,8 @@ func tell(log transport.Log) string {
 
 // seen reports whether a call is one of those with which the controllers of the cluster see what there is.
 func seen(c faults.Call) bool {
-	return c.Actor == cluster && slices.Contains([]string{faults.Discover, faults.Get, faults.List, faults.Watch}, c.Verb)
+	reads := []string{faults.Discover, faults.Get, faults.List, faults.Watch}
+	return c.Actor == cluster && slices.Contains(reads, c.Verb)
 }
 
 // silent reports whether an entry says nothing: a read that found something, watches too, unless the user makes it.

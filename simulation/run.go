@@ -48,7 +48,7 @@ func attempt(t *testing.T, options Options, story func(w *World)) outcome {
 	quietManagers()
 	o := outcome{plan: options.Plan}
 	random.Seed(options.Plan.Seed)
-	dog := watch(t.Name())
+	dog := watch(t)
 	defer dog.stop()
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}

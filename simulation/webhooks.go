@@ -2,41 +2,54 @@ package simulation
 
 import (
 	"context"
+	_ "embed" // for the bundle
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// hooks are the webhooks of the operator's processes. The last process that started serves them.
+// authority is the bundle of the authority that webhooks of the operator have their certificates from.
+//
+//go:embed authority.pem
+var authority []byte
+
+// hooks are the webhooks of the operator's processes, which serve them by turns, as those behind a Service.
 type hooks struct {
-	mu  sync.Mutex
-	mux *http.ServeMux
-	// process is the context of the process that serves.
-	process context.Context
+	mu sync.Mutex
+	// serving are the processes that serve, and next is the one whose turn it is.
+	serving []*hookServer
+	next    int
 }
 
 // handler returns what serves webhooks at any address, nil if no process does.
 func (h *hooks) handler(string) http.Handler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.mux == nil {
+	h.serving = slices.DeleteFunc(h.serving, func(s *hookServer) bool { return s.process.Err() != nil })
+	if len(h.serving) == 0 {
 		return nil
 	}
-	mux, process := h.mux, h.process
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mux.ServeHTTP(w, r.WithContext(withPanicsOf(r.Context(), process)))
-	})
+	h.next++
+	return h.serving[h.next%len(h.serving)]
 }
 
-func (h *hooks) server() webhook.Server { return &hookServer{hooks: h, mux: http.NewServeMux()} }
+// server returns the webhook server of a process, which ends with its context.
+func (h *hooks) server(process context.Context) webhook.Server {
+	return &hookServer{hooks: h, process: process, mux: http.NewServeMux()}
+}
 
 // hookServer is the webhook server of a process. It needs no address and no certificate.
 type hookServer struct {
-	hooks *hooks
-	mux   *http.ServeMux
+	hooks   *hooks
+	process context.Context
+	mux     *http.ServeMux
 
 	mu      sync.Mutex
 	started bool
@@ -59,15 +72,25 @@ func (s *hookServer) Start(ctx context.Context) error {
 	s.started = true
 	s.mu.Unlock()
 	s.hooks.mu.Lock()
-	s.hooks.mux, s.hooks.process = s.mux, ctx
+	s.hooks.serving = append(s.hooks.serving, s)
 	s.hooks.mu.Unlock()
 	<-ctx.Done()
 	s.hooks.mu.Lock()
 	defer s.hooks.mu.Unlock()
-	if s.hooks.mux == s.mux {
-		s.hooks.mux, s.hooks.process = nil, nil
-	}
+	s.hooks.serving = slices.DeleteFunc(s.hooks.serving, func(other *hookServer) bool { return other == s })
 	return nil
+}
+
+// ServeHTTP implements [http.Handler]. A panic is one of the process. If the process dies meanwhile, the connection
+// breaks.
+func (s *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(withPanicsOf(r.Context(), s.process))
+	defer cancel()
+	defer context.AfterFunc(s.process, cancel)()
+	s.mux.ServeHTTP(w, r.WithContext(ctx))
+	if s.process.Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // StartedChecker implements [webhook.Server].
@@ -80,4 +103,40 @@ func (s *hookServer) StartedChecker() healthz.Checker {
 		}
 		return nil
 	}
+}
+
+// trusted returns an object with the bundle of the authority wherever it says how a webhook is called, and has no
+// bundle. In a cluster, what deploys the operator sets it.
+func trusted[T runtime.Object](obj T) T {
+	obj = obj.DeepCopyObject().(T)
+	var configs []*admissionregistrationv1.WebhookClientConfig
+	switch o := runtime.Object(obj).(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			configs = append(configs, &o.Webhooks[i].ClientConfig)
+		}
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			configs = append(configs, &o.Webhooks[i].ClientConfig)
+		}
+	case *apiextensionsv1.CustomResourceDefinition:
+		c := o.Spec.Conversion
+		if c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil && len(c.Webhook.ClientConfig.CABundle) == 0 {
+			c.Webhook.ClientConfig.CABundle = authority
+		}
+	}
+	for _, c := range configs {
+		if len(c.CABundle) == 0 {
+			c.CABundle = authority
+		}
+	}
+	return obj
+}
+
+func trustedAll[T runtime.Object](objects []T) []T {
+	all := make([]T, len(objects))
+	for i, obj := range objects {
+		all[i] = trusted(obj)
+	}
+	return all
 }

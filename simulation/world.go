@@ -66,7 +66,7 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 	w.storage = storage.New(storage.Options{Written: w.journal.Written})
 	w.serverOptions = server.Options{
 		Storage: w.storage.Decorator(), Identities: &server.Identities{},
-		Definitions: options.Definitions, FixedDefinitions: options.FixedDefinitions,
+		Definitions: trustedAll(options.Definitions), FixedDefinitions: !options.ChangingDefinitions,
 		Webhooks: w.hooks.handler, RBAC: options.Rules != nil,
 	}
 	w.network = transport.New(transport.Options{
@@ -84,13 +84,13 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 		return w, err
 	}
 	w.cluster, err = controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
-		Behavior: options.Pods, Failed: w.clusterFailed,
+		Behavior: options.Pods, Failed: w.clusterFailed, Authority: authority,
 	})
 	if err != nil {
 		return w, fmt.Errorf("start the controllers of the cluster: %w", err)
 	}
 	for _, obj := range options.Objects {
-		if err := w.Client.Create(context.Background(), obj.DeepCopyObject().(client.Object)); err != nil {
+		if err := w.Client.Create(context.Background(), trusted(obj)); err != nil {
 			return w, fmt.Errorf("options: Objects: %s: %w", w.describe(obj), err)
 		}
 	}

@@ -64,6 +64,7 @@ var (
 // component owns: an object that was applied has not those that the API server fills in at a creation.
 var differs = []string{
 	"resourceVersion", "generation", "observedGeneration", "appliedGeneration", "managedFields", "fields", "uid",
+	"deployment.kubernetes.io/revision",
 }
 
 // masked returns a value without what differs from run to run: versions, UIDs and times.

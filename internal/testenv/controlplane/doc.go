@@ -1,8 +1,8 @@
 // Package controlplane runs a real Kubernetes API server for tests, benchmarks and the demo.
 //
 // [Start] runs etcd and kube-apiserver by means of controller-runtime's envtest, and, where [Options] ask for it,
-// kube-controller-manager with just the controllers that collect garbage, finish deleting namespaces, run Jobs, or fill
-// aggregated ClusterRoles.
+// kube-controller-manager with just the controllers that collect garbage, finish deleting namespaces, run Jobs, keep
+// other workloads, or fill aggregated ClusterRoles.
 // [Environment.StopAPIServer] kills the API server and [Environment.StartAPIServer] brings it back with the same
 // address and the same data. [CountRequests] counts the requests of a client.
 //

@@ -28,6 +28,10 @@ type Options struct {
 	// kube-controller-manager. Nothing runs their Pods. The deletion ends only with GarbageCollection.
 	Jobs bool
 
+	// Workloads keeps what belongs to Deployments, ReplicaSets, StatefulSets, DaemonSets and CronJobs, by running
+	// kube-controller-manager. Nothing runs their Pods.
+	Workloads bool
+
 	// RoleAggregation fills aggregated ClusterRoles, by running kube-controller-manager.
 	RoleAggregation bool
 
@@ -52,6 +56,10 @@ func (o Options) controllers() []string {
 	}
 	if o.Jobs {
 		names = append(names, "job-controller", "ttl-after-finished-controller")
+	}
+	if o.Workloads {
+		names = append(names, "deployment-controller", "replicaset-controller", "statefulset-controller",
+			"daemonset-controller", "cronjob-controller")
 	}
 	if o.RoleAggregation {
 		names = append(names, "clusterrole-aggregation-controller")

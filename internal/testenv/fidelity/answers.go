@@ -76,8 +76,8 @@ func (a Answers) String() string {
 	return strings.Join(lines, "")
 }
 
-// Compare fails the test for each answer that is not as recorded, and for each accepted difference that is none. These
-// are reasons by the names of answers.
+// Compare fails the test for each answer that is not as recorded, that is missing or not recorded, and for each
+// accepted difference that is none. These are reasons by the names of answers.
 func Compare[T any](t testing.TB, recorded, answers map[string]T, accepted map[string]string) {
 	t.Helper()
 	names := slices.Collect(maps.Keys(recorded))
@@ -89,13 +89,12 @@ func Compare[T any](t testing.TB, recorded, answers map[string]T, accepted map[s
 		got, isAnswered := answers[name]
 		reason, known := accepted[name]
 		diff := cmp.Diff(want, got)
+		same := isRecorded == isAnswered && diff == ""
 		switch {
-		case !isRecorded || !isAnswered:
-			t.Errorf("%s: recorded %t, answered %t", name, isRecorded, isAnswered)
-		case diff == "" && known:
+		case same && known:
 			t.Errorf("%s: no longer a difference, it was: %s", name, reason)
-		case diff != "" && !known:
-			t.Errorf("%s (-recorded, +got):\n%s", name, diff)
+		case !same && !known:
+			t.Errorf("%s: recorded %t, answered %t (-recorded, +got):\n%s", name, isRecorded, isAnswered, diff)
 		}
 	}
 }

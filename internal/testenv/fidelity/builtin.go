@@ -71,7 +71,9 @@ var builtInChecks = []check{
 				s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 			}},
 			{"one tolerated", func(s *corev1.PodSpec) {
-				s.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}}
+				s.Tolerations = []corev1.Toleration{
+					{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists},
+				}
 			}},
 		} {
 			pod := p.pod("a")

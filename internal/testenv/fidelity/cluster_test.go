@@ -33,33 +33,15 @@ func (s realServer) Eventually(ctx context.Context, done func() bool) bool {
 	}) == nil
 }
 
-// memory is a store.
-type memory struct{ *store.Store }
-
-// memories returns a function that makes stores with the definitions.
+// memories returns what [NewStores] returns.
 func memories(t *testing.T, options store.Options) func() (Cluster, error) {
 	t.Helper()
-	options.Scheme = serverScheme()
-	s := store.New(options)
-	for _, definition := range Definitions() {
-		if err := s.Give(definition); err != nil {
-			t.Fatal(err)
-		}
+	newStore, err := NewStores(options)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return func() (Cluster, error) { return memory{s.Fork()}, nil }
+	return newStore
 }
-
-func (m memory) Connect() (client.WithWatch, error) {
-	return m.Client(store.ClientOptions{Scheme: Scheme()}), nil
-}
-
-func (m memory) Eventually(_ context.Context, done func() bool) bool {
-	for m.CollectGarbage() {
-	}
-	return done()
-}
-
-func (memory) Patience() time.Duration { return time.Second }
 
 // fakeClient is what controller-runtime has for tests. It is set up as its documentation says.
 type fakeClient struct{ client.WithWatch }

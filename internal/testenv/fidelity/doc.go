@@ -12,8 +12,8 @@
 //	go test ./internal/testenv/fidelity -run RealServer          # needs a control plane
 //	go test ./internal/testenv/fidelity -run RealServer -update  # records the answers
 //
-// Further tests make random calls, or random owners and dependents, on a real API server and on the store at once. What
-// they find is printed as the shortest sequence of calls:
+// Further tests make random calls, see [CompareRandomCalls], or random owners and dependents, on a real API server and
+// on the store at once. What they find is printed as the shortest sequence of calls:
 //
 //	go test ./internal/testenv/fidelity -run Random -seed 1000 -rounds 200
 package fidelity

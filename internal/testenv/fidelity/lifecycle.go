@@ -2,6 +2,7 @@ package fidelity
 
 import (
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,4 +64,31 @@ var lifecycleChecks = []check{
 		event, ok := p.await(w, watch.Deleted)
 		p.note("deleted %t %s %s", ok, at(event.Object, "metadata", "labels"), at(event.Object, "data"))
 	}},
+	{"lifecycle: a signing request is approved", func(p *probe) {
+		csr := &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: p.namespace},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request: []byte(signingRequest), SignerName: "example.com/signer",
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+			},
+		}
+		p.given(csr)
+		csr.Status.Certificate = []byte("none")
+		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+			{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Tested"},
+		}
+		p.call("approve", p.SubResource("approval").Update(p.ctx, csr))
+		for _, condition := range csr.Status.Conditions {
+			p.note("%s %s %s", condition.Type, condition.Status, condition.Reason)
+		}
+		p.note("certificate %s", at(csr, "status", "certificate"))
+	}},
 }
+
+// signingRequest asks for a certificate of the name x.
+const signingRequest = `-----BEGIN CERTIFICATE REQUEST-----
+MIGLMD8CAQAwDDEKMAgGA1UEAwwBeDAqMAUGAytlcAMhAE+gzFWIsa6cYsIOtSS8
+AWqfDj4PG2q9A2BfVpZ59q2IoAAwBQYDK2VwA0EAy+/ONc1M0D5X7yrWhE0QM8qy
+nq7bGMY4aqVX1A/hwwCxpHDzheZ1N4+rRIpEXldNFivEpvPjJR9+I57J91PqCg==
+-----END CERTIFICATE REQUEST-----
+`

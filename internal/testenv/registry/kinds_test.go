@@ -92,3 +92,12 @@ func TestKindsOnServer(t *testing.T) {
 		}
 	}
 }
+
+// TestDiscoveredOnServer looks at the discovery of an API server.
+func TestDiscoveredOnServer(t *testing.T) {
+	t.Parallel()
+	got := registrytest.Discover(t, plane.Config(t))
+	if !record(t, registrytest.DiscoveredFile, got) {
+		compare(t, registrytest.Discovered(t), got)
+	}
+}

@@ -1,8 +1,8 @@
 package controllers_test
 
 import (
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -15,9 +15,10 @@ import (
 
 // TestAutoscaler scales a Deployment by the load that the test sets.
 func TestAutoscaler(t *testing.T) {
-	load := 0
+	var load atomic.Int64
 	metric := func(a *autoscalingv2.HorizontalPodAutoscaler, _ autoscalingv2.MetricSpec) (resource.Quantity, bool) {
-		return *resource.NewQuantity(int64(load)/int64(max(1, a.Status.CurrentReplicas)), resource.DecimalSI), load > 0
+		each := load.Load() / int64(max(1, a.Status.CurrentReplicas))
+		return *resource.NewQuantity(each, resource.DecimalSI), load.Load() > 0
 	}
 	run(t, controllers.Options{Metric: metric}, func(c cluster) {
 		d := deployment("a", 2)
@@ -40,7 +41,8 @@ func TestAutoscaler(t *testing.T) {
 		}
 		c.create(a)
 		for _, step := range []struct {
-			load, replicas  int
+			load            int64
+			replicas        int
 			active, limited string
 		}{
 			{0, 2, "False FailedGetResourceMetric", ""},
@@ -49,22 +51,21 @@ func TestAutoscaler(t *testing.T) {
 			{1000, 5, "True ValidMetricFound", "True TooManyReplicas"},
 			{100, 2, "True ValidMetricFound", "False DesiredWithinRange"},
 		} {
-			synctest.Wait()
-			load = step.load
+			load.Store(step.load)
 			c.Refresh()
 			time.Sleep(10 * time.Minute)
 			c.get(d)
 			c.get(a)
 			if *d.Spec.Replicas != int32(step.replicas) || a.Status.DesiredReplicas != int32(step.replicas) ||
 				a.Status.CurrentReplicas != int32(step.replicas) || d.Status.ReadyReplicas != int32(step.replicas) {
-				c.Errorf("load %d: %d replicas, status %+v", load, *d.Spec.Replicas, a.Status)
+				c.Errorf("load %d: %d replicas, status %+v", step.load, *d.Spec.Replicas, a.Status)
 			}
 			got := map[autoscalingv2.HorizontalPodAutoscalerConditionType]string{}
 			for _, condition := range a.Status.Conditions {
 				got[condition.Type] = string(condition.Status) + " " + condition.Reason
 			}
 			if got[autoscalingv2.ScalingActive] != step.active || got[autoscalingv2.ScalingLimited] != step.limited {
-				c.Errorf("load %d: the conditions are %v", load, got)
+				c.Errorf("load %d: the conditions are %v", step.load, got)
 			}
 			c.idle()
 		}

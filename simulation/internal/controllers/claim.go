@@ -19,6 +19,7 @@ const (
 	byControllerAnnotation = "pv.kubernetes.io/bound-by-controller"
 	provisionedAnnotation  = "pv.kubernetes.io/provisioned-by"
 	claimFinalizer         = "kubernetes.io/pvc-protection"
+	volumeFinalizer        = "kubernetes.io/pv-protection"
 	provisioner            = "simulation.espalier.dev"
 )
 
@@ -221,12 +222,18 @@ func volumes() *controller {
 	}
 }
 
-// decideVolume decides about a volume whose claim is nil if it is not there.
+// decideVolume protects a volume from deletion while it is bound, and sets its phase. The claim is nil if it is not
+// there.
 func decideVolume(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) decision {
-	if volume.DeletionTimestamp != nil {
-		return decision{}
-	}
 	next := volume.DeepCopy()
+	if volume.DeletionTimestamp != nil {
+		protected := slices.Index(volume.Finalizers, volumeFinalizer)
+		if protected < 0 || claim != nil && volume.Status.Phase == corev1.VolumeBound {
+			return decision{}
+		}
+		next.Finalizers = slices.Delete(next.Finalizers, protected, protected+1)
+		return decision{writes: []write{{verb: update, object: next}}}
+	}
 	ref := volume.Spec.ClaimRef
 	switch {
 	case ref == nil || ref.UID == "":

@@ -88,6 +88,31 @@ func TestClaims(t *testing.T) {
 	})
 }
 
+// TestProtectedVolume deletes a volume that is bound. It stays until its claim is gone.
+func TestProtectedVolume(t *testing.T) {
+	run(t, controllers.Options{}, func(c cluster) {
+		bound, free, taker := volume("bound", 2), volume("free", 1), claim("taker", new(""))
+		bound.Spec.ClaimRef = &corev1.ObjectReference{Namespace: taker.Namespace, Name: taker.Name}
+		free.Spec.ClaimRef = &corev1.ObjectReference{Namespace: taker.Namespace, Name: "another"}
+		c.create(bound)
+		c.create(free)
+		c.create(taker)
+		time.Sleep(time.Second)
+		c.must(c.Delete(c.ctx, bound))
+		c.must(c.Delete(c.ctx, free))
+		time.Sleep(time.Minute)
+		c.gone(free)
+		c.get(bound)
+		if bound.DeletionTimestamp == nil || bound.Status.Phase != corev1.VolumeBound {
+			c.Errorf("the volume is %v", bound)
+		}
+		c.must(c.Delete(c.ctx, taker))
+		time.Sleep(time.Minute)
+		c.gone(taker, bound)
+		c.idle()
+	})
+}
+
 // TestService gives a Service an address, and endpoints as its Pods become ready.
 func TestService(t *testing.T) {
 	run(t, controllers.Options{Behavior: slow}, func(c cluster) {

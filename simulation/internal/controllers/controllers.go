@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"slices"
 	"sync"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -15,7 +16,7 @@ import (
 )
 
 // Options say how a cluster behaves beside its API server. The functions are called in goroutines of the controllers,
-// Failed in several at once.
+// Failed in several at once. What they read and a test changes needs a lock or an atomic value, in a bubble, too.
 type Options struct {
 	// Behavior says what becomes of a Pod on a node. It is asked at each look at the Pod and answers the same until
 	// [Controllers.Refresh] is called. Nil is the zero Behavior for all Pods.
@@ -31,6 +32,9 @@ type Options struct {
 	Authority []byte
 	// Nodes are the names of nodes to create if there are none. Nil stands for one of the name "node-1".
 	Nodes []string
+	// Without are the components that do not run, such as "kube-scheduler" and "kubelet" if a test sets the status of
+	// Pods itself.
+	Without []string
 	// NoWorkloads leaves out all but the garbage collector and the controller of namespaces, and creates no nodes:
 	// workloads stay as they are written.
 	NoWorkloads bool
@@ -96,15 +100,15 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 
 // all returns the controllers in the order in which they look at an object.
 func all(options Options) []*controller {
-	always := []*controller{garbageCollector(), namespaces()}
-	if options.NoWorkloads {
-		return always
+	controllers := []*controller{garbageCollector(), namespaces()}
+	if !options.NoWorkloads {
+		controllers = append(controllers,
+			deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
+			claims(), volumes(), loadBalancers(), endpointSlices(), injectors(options),
+			scheduler(options), kubelet(options),
+		)
 	}
-	return append(always,
-		deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
-		claims(), volumes(), loadBalancers(), endpointSlices(), injectors(options),
-		scheduler(options), kubelet(options),
-	)
+	return slices.DeleteFunc(controllers, func(c *controller) bool { return slices.Contains(options.Without, c.name) })
 }
 
 // Refresh has all objects looked at again. It is for a test that changed what the functions of the options return.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,6 +20,7 @@ import (
 // Kubernetes documentation.
 const (
 	revisionAnnotation = "deployment.kubernetes.io/revision"
+	historyAnnotation  = "deployment.kubernetes.io/revision-history"
 	desiredAnnotation  = "deployment.kubernetes.io/desired-replicas"
 	maximumAnnotation  = "deployment.kubernetes.io/max-replicas"
 )
@@ -85,8 +87,8 @@ func (r rollout) all() []*appsv1.ReplicaSet {
 	return append(slices.Clone(r.old), r.current)
 }
 
-// decide takes one step of the rollout: what is written about the ReplicaSets comes before the revision of the
-// Deployment, and that before its status.
+// decide takes one step of the rollout: what is written about the ReplicaSets comes before the revision and the status
+// of the Deployment.
 func (r rollout) decide(now time.Time) decision {
 	var d decision
 	if r.DeletionTimestamp == nil {
@@ -95,11 +97,7 @@ func (r rollout) decide(now time.Time) decision {
 	if len(d.writes) > 0 && r.Status.ObservedGeneration == r.Generation {
 		return d
 	}
-	if next, ok := r.revised(); ok && r.DeletionTimestamp == nil {
-		d.add(write{verb: update, object: next})
-		return d
-	}
-	next := r.DeepCopy()
+	next := r.revised()
 	next.Status = r.status(&d, now)
 	d.add(changed(updateStatus, next, r.Deployment)...)
 	if complete(next) && r.DeletionTimestamp == nil && !r.Spec.Paused {
@@ -152,11 +150,15 @@ func (r rollout) annotated(set *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 		highest = max(highest, revisionOf(old))
 	}
 	for name, value := range r.Annotations {
-		if name != corev1.LastAppliedConfigAnnotation && name != revisionAnnotation {
+		if name != corev1.LastAppliedConfigAnnotation && name != revisionAnnotation && name != historyAnnotation {
 			next.Annotations = with(next.Annotations, name, value)
 		}
 	}
-	if revisionOf(set) <= highest {
+	if was := revisionOf(set); was <= highest {
+		if was > 0 {
+			next.Annotations = with(next.Annotations, historyAnnotation, strings.TrimPrefix(
+				set.Annotations[historyAnnotation]+","+strconv.Itoa(was), ","))
+		}
 		next.Annotations = with(next.Annotations, revisionAnnotation, strconv.Itoa(highest+1))
 	}
 	if set.UID == "" {
@@ -178,14 +180,14 @@ func revisionOf(obj client.Object) int {
 	return revision
 }
 
-// revised returns the Deployment with the revision of its current ReplicaSet; ok is false if it has that.
-func (r rollout) revised() (next *appsv1.Deployment, ok bool) {
-	if r.current == nil || r.Annotations[revisionAnnotation] == r.current.Annotations[revisionAnnotation] {
-		return nil, false
+// revised returns the Deployment with the revision of its current ReplicaSet. It is written with the status, which does
+// not raise the generation.
+func (r rollout) revised() *appsv1.Deployment {
+	next := r.DeepCopy()
+	if r.current != nil && r.DeletionTimestamp == nil {
+		next.Annotations = with(next.Annotations, revisionAnnotation, r.current.Annotations[revisionAnnotation])
 	}
-	next = r.DeepCopy()
-	next.Annotations = with(next.Annotations, revisionAnnotation, r.current.Annotations[revisionAnnotation])
-	return next, true
+	return next
 }
 
 // cleanUp deletes the oldest ReplicaSets without Pods that are more than revisionHistoryLimit.

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // status returns the status of the Deployment, see the Kubernetes API reference, DeploymentStatus v1 apps, and
@@ -16,13 +17,15 @@ func (r rollout) status(d *decision, now time.Time) appsv1.DeploymentStatus {
 	next := *r.Status.DeepCopy()
 	next.ObservedGeneration = r.Generation
 	next.Replicas, next.ReadyReplicas, next.AvailableReplicas, next.UpdatedReplicas = 0, 0, 0, 0
-	wanted := int32(0)
+	wanted, terminating := int32(0), int32(0)
 	for _, set := range r.all() {
 		wanted += replicasOf(set.Spec.Replicas)
 		next.Replicas += set.Status.Replicas
 		next.ReadyReplicas += set.Status.ReadyReplicas
 		next.AvailableReplicas += set.Status.AvailableReplicas
+		terminating += ptr.Deref(set.Status.TerminatingReplicas, 0)
 	}
+	next.TerminatingReplicas = &terminating
 	if r.current != nil {
 		next.UpdatedReplicas = r.current.Status.Replicas
 	}
@@ -66,10 +69,10 @@ func (r rollout) setProgress(next *appsv1.DeploymentStatus, d *decision, now tim
 	case next.Replicas == next.UpdatedReplicas && was.Reason == "NewReplicaSetAvailable" && was.Message == done:
 		// What happens to Pods after a rollout is not a part of it.
 		return
-	case was.Type == "" || was.Reason == "NewReplicaSetAvailable":
-		set(corev1.ConditionTrue, "NewReplicaSetCreated", fmt.Sprintf("Created new replica set %q", r.current.Name))
 	case progressed(&r.Status, next):
 		set(corev1.ConditionTrue, "ReplicaSetUpdated", fmt.Sprintf("ReplicaSet %q is progressing.", r.current.Name))
+	case was.Type == "" || was.Reason == "NewReplicaSetAvailable":
+		set(corev1.ConditionTrue, "NewReplicaSetCreated", fmt.Sprintf("Created new replica set %q", r.current.Name))
 	}
 	r.setDeadline(next, d, now)
 }

@@ -164,6 +164,8 @@ func (j *jobRun) finish(status *batchv1.JobStatus, how end) {
 	target := batchv1.JobSuccessCriteriaMet
 	if how.kind == batchv1.JobFailed {
 		target = batchv1.JobFailureTarget
+		// The Pods that are deleted for it have failed, too.
+		status.Failed += int32(len(j.active))
 	}
 	j.setCondition(status, target, corev1.ConditionTrue, how.reason, how.message)
 	if len(j.active) > 0 {

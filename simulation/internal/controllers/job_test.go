@@ -59,10 +59,10 @@ func TestJob(t *testing.T) {
 		{"restarts", func(s *batchv1.JobSpec) {
 			s.Template.Spec.Containers[0].Image, s.BackoffLimit = "bad", ptr.To(int32(2))
 			s.Template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
-		}, "active 1 succeeded 0 failed 0", "active 0 succeeded 0 failed 0, " +
+		}, "active 1 succeeded 0 failed 0", "active 0 succeeded 0 failed 1, " +
 			"FailureTarget True BackoffLimitExceeded, Failed True BackoffLimitExceeded", 0},
 		{"too late", func(s *batchv1.JobSpec) { s.ActiveDeadlineSeconds = ptr.To(int64(8)) },
-			"active 1 succeeded 0 failed 0", "active 0 succeeded 0 failed 0, " +
+			"active 1 succeeded 0 failed 0", "active 0 succeeded 0 failed 1, " +
 				"FailureTarget True DeadlineExceeded, Failed True DeadlineExceeded", 0},
 		{"suspended", func(s *batchv1.JobSpec) { s.Suspend = ptr.To(true) },
 			"active 0 succeeded 0 failed 0, Suspended True JobSuspended",

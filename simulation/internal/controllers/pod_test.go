@@ -2,8 +2,8 @@ package controllers_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -104,8 +104,8 @@ func TestPod(t *testing.T) {
 
 // TestPodChanges has the behavior of a Pod change while it runs.
 func TestPodChanges(t *testing.T) {
-	healthy := false
-	behavior := func(*corev1.Pod) controllers.Behavior { return controllers.Behavior{NeverReady: !healthy} }
+	var healthy atomic.Bool
+	behavior := func(*corev1.Pod) controllers.Behavior { return controllers.Behavior{NeverReady: !healthy.Load()} }
 	run(t, controllers.Options{Behavior: behavior}, func(c cluster) {
 		d := deployment("a", 1)
 		c.create(d)
@@ -115,8 +115,7 @@ func TestPodChanges(t *testing.T) {
 			c.Errorf("the status is %+v", d.Status)
 		}
 		for _, next := range []bool{true, false, true} {
-			synctest.Wait()
-			healthy = next
+			healthy.Store(next)
 			c.Refresh()
 			time.Sleep(time.Minute)
 			c.get(d)

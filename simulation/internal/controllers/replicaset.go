@@ -44,9 +44,12 @@ func concernsOrphan(of, adopters schema.GroupKind) func(*view, key, client.Objec
 func decideReplicaSet(set *appsv1.ReplicaSet, pods []*corev1.Pod, now time.Time) decision {
 	var d decision
 	var active []*corev1.Pod
+	terminating := int32(0)
 	for _, pod := range pods {
 		if isActive(pod) {
 			active = append(active, pod)
+		} else if !isFinished(pod) {
+			terminating++
 		}
 	}
 	if set.DeletionTimestamp == nil {
@@ -63,7 +66,7 @@ func decideReplicaSet(set *appsv1.ReplicaSet, pods []*corev1.Pod, now time.Time)
 	counts := d.count(active, set.Spec.MinReadySeconds, now)
 	next.Status.ObservedGeneration = set.Generation
 	next.Status.Replicas, next.Status.ReadyReplicas = counts.total, counts.ready
-	next.Status.AvailableReplicas = counts.available
+	next.Status.AvailableReplicas, next.Status.TerminatingReplicas = counts.available, &terminating
 	next.Status.FullyLabeledReplicas = labeled(active, set.Spec.Template.Labels)
 	d.add(changed(updateStatus, next, set)...)
 	return d

@@ -213,7 +213,7 @@ func (s stateful) create(ordinal int) []write {
 			template, revision = of, old.Name
 		}
 	}
-	pod := newPod(template, s.StatefulSet, statefulVersion, "")
+	pod := newPod(template, s.StatefulSet, statefulVersion, s.Name+"-")
 	pod.Name, pod.Spec.Hostname, pod.Spec.Subdomain = name, name, s.Spec.ServiceName
 	pod.Labels = with(pod.Labels, appsv1.StatefulSetPodNameLabel, name)
 	pod.Labels = with(pod.Labels, appsv1.PodIndexLabel, strconv.Itoa(ordinal))

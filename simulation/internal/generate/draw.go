@@ -35,14 +35,20 @@ func (d *drawer) content(n *node) map[string]any {
 	return content
 }
 
-// value draws a value that is valid, apart from rules.
+// value draws a value that is valid. It is so apart from rules if these are hardly ever met.
 func (d *drawer) value(n *node) any {
+	valid, draws := n.sample, 0
 	for left := d.left; ; d.left = left {
-		if value := d.attempt(n); n.allows(value) {
-			return value
+		value := d.attempt(n)
+		if n.allows(value) {
+			mended, ok := d.mend(n, value)
+			if draws++; ok || draws == ruleDraws {
+				return mended
+			}
+			valid = mended
 		}
 		if d.tries--; d.tries < 0 {
-			return runtime.DeepCopyJSONValue(n.sample)
+			return runtime.DeepCopyJSONValue(valid)
 		}
 	}
 }
@@ -97,7 +103,7 @@ func (d *drawer) object(n *node) map[string]any {
 	}
 	if n.entries != nil {
 		for range d.size(n.values.MinProperties, n.values.MaxProperties) {
-			object[d.key(n)] = d.value(n.entries)
+			d.addEntry(n, object)
 		}
 	}
 	if n.schema.XEmbeddedResource {
@@ -146,6 +152,15 @@ func (d *drawer) branch(v *structuralschema.ValueValidation) (wanted, unwanted [
 		unwanted = append(unwanted, pick(d.r, v.Not.Required))
 	}
 	return wanted, slices.DeleteFunc(unwanted, func(name string) bool { return slices.Contains(wanted, name) })
+}
+
+// addEntry adds an entry to a map, or replaces one.
+func (d *drawer) addEntry(n *node, to map[string]any) {
+	if n.keys == nil {
+		to[d.key(n)] = d.value(n.entries)
+	} else if len(n.keys) > 0 {
+		to[pick(d.r, n.keys)] = d.value(n.entries)
+	}
 }
 
 // key draws the key of a map. The texts of rules may be about keys.

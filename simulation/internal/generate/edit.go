@@ -33,9 +33,9 @@ func (g *Generator) Edit(r *rand.Rand, old *unstructured.Unstructured) *unstruct
 	return obj
 }
 
-// edit changes something at or below a path. It reports whether it has done so.
-func (d *drawer) edit(n *node, object map[string]any, path string) bool {
-	candidates := below(sites(n, "", object), path)
+// edit changes something in a value at or below a path, in place. It reports whether it has done so.
+func (d *drawer) edit(n *node, value any, path string) bool {
+	candidates := below(sites(n, "", value), path)
 	if len(candidates) == 0 {
 		return false
 	}
@@ -75,11 +75,11 @@ func (d *drawer) varyItems(n *node, value any) (any, bool) {
 		if n.entries == nil {
 			return nil, false
 		}
-		varied, keys := runtime.DeepCopyJSON(value), n.keys(value)
+		varied, keys := runtime.DeepCopyJSON(value), n.entryKeys(value)
 		if len(keys) > 0 && d.r.IntN(2) == 0 {
 			delete(varied, pick(d.r, keys))
 		} else {
-			varied[d.key(n)] = d.value(n.entries)
+			d.addEntry(n, varied)
 		}
 		return varied, within(len(varied), n.values.MinProperties, n.values.MaxProperties)
 	default:

@@ -53,6 +53,7 @@ func New(definition *apiextensionsv1.CustomResourceDefinition, version string, h
 // about what must not change.
 const (
 	maxTries     = 200
+	maxDraws     = 50
 	maxMends     = 20
 	maxEdits     = 16
 	maxEditMends = 8
@@ -65,7 +66,7 @@ const (
 // by chance, or not by the name at all. Give hints then.
 func (g *Generator) Resource(r *rand.Rand, namespace, name string) (*unstructured.Unstructured, error) {
 	refused := refusals{}
-	for range maxTries {
+	for range maxDraws {
 		obj := &unstructured.Unstructured{Object: newDrawer(r).content(g.root)}
 		obj.SetGroupVersionKind(g.kind)
 		if g.scope != registry.Cluster {
@@ -82,7 +83,7 @@ func (g *Generator) Resource(r *rand.Rand, namespace, name string) (*unstructure
 		refused.add(errs)
 	}
 	return nil, fmt.Errorf("%s %s: no valid resource in %d tries; refused most often by %s",
-		g.kind.Kind, name, maxTries, refused.most())
+		g.kind.Kind, name, maxDraws, refused.most())
 }
 
 // Check returns what an API server answers to the creation of a resource, or to its update if old is not nil. It is nil

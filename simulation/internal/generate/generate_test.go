@@ -2,6 +2,8 @@ package generate_test
 
 import (
 	"encoding/json"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,5 +98,28 @@ func TestSameSource(t *testing.T) {
 				a, b = g.Edit(r, a), again.Edit(s, b)
 			}
 		}
+	}
+}
+
+// TestShared has goroutines draw with one generator.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	g := generator(t, "Keyword")
+	drawn := make([]string, 4)
+	var wait sync.WaitGroup
+	for i := range drawn {
+		wait.Go(func() {
+			r := source(1)
+			obj, err := g.Resource(r, "default", "one")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			drawn[i] = encode(g.Edit(r, obj))
+		})
+	}
+	wait.Wait()
+	if slices.Sort(drawn); drawn[0] != drawn[len(drawn)-1] {
+		t.Errorf("%s is not %s", drawn[0], drawn[len(drawn)-1])
 	}
 }

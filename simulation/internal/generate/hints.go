@@ -10,10 +10,11 @@ import (
 
 // Hints are the values to draw from, by the path of a field. They are for what a schema does not say, such as the names
 // of other objects: ".spec.serviceAccountName". The items of a list and the values of a map have the path of the list
-// or map and "[*]": ".spec.ports[*].name". The values are what encoding to JSON makes of them.
+// or map and "[*]": ".spec.ports[*].name". The keys of a map have its path and "[key]": ".spec.quota[key]". The values
+// are what encoding to JSON makes of them.
 //
-// A field with one value always has it. A field with no value is always left out. The values count before the enum,
-// pattern and such of the field, but still have to be valid.
+// A field with one value always has it. A field with no value is always left out, and a map without keys is empty. The
+// values count before the enum, pattern and such of the field, but still have to be valid.
 type Hints map[string][]any
 
 // normalized returns the values as they are in an unstructured object.

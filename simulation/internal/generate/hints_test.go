@@ -31,6 +31,7 @@ properties:
 		".spec.settings":      {map[string]string{"a": "1"}, map[string]string{}},
 		".spec.ports[*].name": {"http", "https"},
 		".spec.labels[*]":     {"yes", "no"},
+		".spec.labels[key]":   {"a", "b"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -46,16 +47,14 @@ properties:
 			for _, index := range "0123456789" {
 				path = strings.ReplaceAll(path, string(index), "")
 			}
-			if strings.HasPrefix(path, ".labels") {
-				path = ".labels"
-			}
 			seen[path+" "+encode(value)] = true
 		}
 		obj = g.Edit(r, obj)
 	}
 	for _, want := range []string{
 		`.account "default"`, `.account "other"`, `.constant 3`, `.settings.a "1"`, `.ports[].name "http"`,
-		`.ports[].name "https"`, `.labels "yes"`, `.labels "no"`,
+		`.ports[].name "https"`, `.labels.a "yes"`, `.labels.a "no"`,
+		`.labels.b "yes"`, `.labels.b "no"`,
 	} {
 		if !seen[want] {
 			t.Errorf("%s is not seen", want)
@@ -80,6 +79,10 @@ func TestErrors(t *testing.T) {
 			[]string{"hint for .spec.no: there is no such field"}},
 		{"unencoded hint", `{type: object}`, "v1", generate.Hints{".spec": {func() {}}},
 			[]string{"hint for .spec", "unsupported type"}},
+		{"invalid hint", `{type: object, properties: {a: {type: string, maxLength: 2}}}`, "v1",
+			generate.Hints{".spec.a": {"abc"}}, []string{"hint for .spec.a: abc: ", "may not be more than 2"}},
+		{"key", `{type: object, additionalProperties: {type: string}}`, "v1", generate.Hints{".spec[key]": {1}},
+			[]string{"hint for .spec[key]: 1 is no string"}},
 		{"pattern without words", `{type: object, properties: {a: {type: string, pattern: 'a\bb'}}}`, "v1", nil,
 			[]string{".spec.a: no valid value", "should match"}},
 		{"pattern without short words",
@@ -111,7 +114,7 @@ func TestRefused(t *testing.T) {
 type: object
 required: [a]
 properties: {a: {type: string, maxLength: 20}}
-x-kubernetes-validations: [{rule: "self.a.size() == 17 && self.a.endsWith('q' + 'z')", message: a is special}]
+x-kubernetes-validations: [{rule: "self.a == 'some' + 'thing' + 'else'", message: a is special}]
 `)
 	g, err := generate.New(definition, "v1", nil)
 	if err != nil {
@@ -122,7 +125,7 @@ x-kubernetes-validations: [{rule: "self.a.size() == 17 && self.a.endsWith('q' + 
 		!strings.Contains(err.Error(), "Keyword one") {
 		t.Errorf("the error is %v", err)
 	}
-	hinted, err := generate.New(definition, "v1", generate.Hints{".spec.a": {"abcdefghijklmnoqz"}})
+	hinted, err := generate.New(definition, "v1", generate.Hints{".spec.a": {"somethingelse"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // node is the compiled schema of a field, of the items of a list or of the values of a map.
@@ -25,12 +28,16 @@ type node struct {
 	fields []fieldNode
 	// items and entries are the nodes of the items of a list and of the values of a map.
 	items, entries *node
+	// keys are those that entries may have; nil allows all.
+	keys []string
 	// choices are all values that are drawn, unless it is nil.
 	choices []any
 	// fixed is set if the value is given: it is always there, or never.
 	fixed bool
 	words *words
 	dictionary
+	// rules are nil if the node has none of its own, and at the root: they need the metadata.
+	rules func() *cel.Validator
 	// validator is nil if what is drawn is always valid. It knows all of the schema but its rules.
 	validator validation.SchemaValidator
 	// sample is a valid value if there is a validator.
@@ -98,7 +105,11 @@ func (c *compiler) node(s *structuralschema.Structural, path string, inherited d
 	if values, ok := c.hints[path]; ok {
 		c.used[path] = true
 		n.choices, n.fixed = values, len(values) < 2
+		c.checkHints(n)
 		return n
+	}
+	if path != "" {
+		n.rules = rulesOf(s)
 	}
 	for _, value := range n.values.Enum {
 		n.choices = append(n.choices, normalize(value.Object))
@@ -115,6 +126,7 @@ func (c *compiler) node(s *structuralschema.Structural, path string, inherited d
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
 		n.entries = c.node(s.AdditionalProperties.Structural, path+"[*]", n.dictionary)
+		n.keys = c.keys(path + "[key]")
 	}
 	if n.values.Pattern != "" {
 		var err error
@@ -127,6 +139,36 @@ func (c *compiler) node(s *structuralschema.Structural, path string, inherited d
 		c.errs = append(c.errs, fmt.Errorf("%s: %w", cmp.Or(path, "."), err))
 	}
 	return n
+}
+
+// checkHints reports values that are not valid, with the defaults of what is in them.
+func (c *compiler) checkHints(n *node) {
+	validator := validation.NewSchemaValidatorFromOpenAPI(n.schema.ToKubeOpenAPI())
+	for _, value := range n.choices {
+		completed := runtime.DeepCopyJSONValue(value)
+		defaulting.Default(completed, n.schema)
+		if errs := validation.ValidateCustomResource(nil, completed, validator); len(errs) > 0 && !n.allowsNull(value) {
+			c.errs = append(c.errs, fmt.Errorf("hint for %s: %v: %w", n.path, value, errs.ToAggregate()))
+		}
+	}
+}
+
+// keys returns the keys of a map that a hint has.
+func (c *compiler) keys(path string) []string {
+	values, ok := c.hints[path]
+	if !ok {
+		return nil
+	}
+	c.used[path] = true
+	keys := []string{}
+	for _, value := range values {
+		key, ok := value.(string)
+		if !ok {
+			c.errs = append(c.errs, fmt.Errorf("hint for %s: %v is no string", path, value))
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // addValidator gives the node a validator if it needs one, and a sample of a valid value.
@@ -152,6 +194,10 @@ func (n *node) addValidator() error {
 // needsValidator reports whether a value may be drawn that the schema of the node, apart from those in it, refuses.
 func (n *node) needsValidator() bool {
 	v := &n.values
+	if n.rules != nil {
+		// A value is changed inside to meet rules.
+		return true
+	}
 	if len(v.AllOf)+len(v.AnyOf)+len(v.OneOf)+len(v.Enum) > 0 || v.Not != nil {
 		return true
 	}

@@ -42,7 +42,7 @@ func sites(n *node, at string, value any) []site {
 			}
 			add(s)
 		}
-		for _, key := range n.keys(value) {
+		for _, key := range n.entryKeys(value) {
 			add(site{
 				node: n.entries, at: at + "." + key, value: value[key], present: true,
 				set: func(to any) { value[key] = to }, remove: func() { delete(value, key) },
@@ -61,8 +61,8 @@ func sites(n *node, at string, value any) []site {
 	return found
 }
 
-// keys returns the keys of the entries of a map.
-func (n *node) keys(value map[string]any) []string {
+// entryKeys returns the keys of the entries of a map.
+func (n *node) entryKeys(value map[string]any) []string {
 	if n.entries == nil {
 		return nil
 	}

@@ -117,7 +117,7 @@ func strip(n *node, value any) any {
 				bare[field.name] = strip(field.node, was)
 			}
 		}
-		for i, key := range n.keys(value) {
+		for i, key := range n.entryKeys(value) {
 			if n.values.MinProperties != nil && int64(i) < *n.values.MinProperties {
 				bare[key] = strip(n.entries, value[key])
 			}
@@ -179,7 +179,7 @@ func (n *node) simplerKeys(value map[string]any) []any {
 		delete(fewer, key)
 		found = append(found, fewer)
 		for _, shorter := range []string{"a", "b", key[:len(key)/2]} {
-			if _, ok := value[shorter]; !ok && shorter != "" {
+			if _, ok := value[shorter]; !ok && shorter != "" && n.keys == nil {
 				renamed := maps.Clone(fewer)
 				renamed[shorter] = value[key]
 				found = append(found, renamed)

@@ -76,8 +76,8 @@ func (i *informer) RemoveEventHandler(r cache.ResourceEventHandlerRegistration) 
 	return i.SharedIndexInformer.RemoveEventHandler(r)
 }
 
-// registration is that of a handler. HasSyncedChecker is done when the events are on their way to the handler: who waits
-// for it may hold a lock, and then no time passes for all who wait for the lock.
+// registration is that of a handler. HasSyncedChecker is done when the events are on their way to the handler: who
+// waits for it may hold a lock, and then no time passes for all who wait for the lock.
 type registration struct {
 	cache.ResourceEventHandlerRegistration
 	handler *handler

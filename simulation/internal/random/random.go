@@ -13,7 +13,7 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 )
 
-// Source returns a source of its own for each use, which keys name. A draw for one use does not change those for others.
+// Source returns a source of its own for each use, which keys name. A draw for one use changes none for another.
 func Source(seed uint64, keys ...string) *randv2.Rand {
 	return randv2.New(randv2.NewPCG(seed, Hash(keys...)))
 }
@@ -32,7 +32,8 @@ func Hash(keys ...string) uint64 {
 // how long it waits before it tries again, and that of apimachinery, from which the API server draws generated names of
 // custom resources. With the same seed, a process that does the same in the same order draws the same.
 //
-// What is drawn from math/rand/v2 and crypto/rand has no seed, and so have the order of a map and the choice of a select.
+// What is drawn from math/rand/v2 and crypto/rand has no seed. Neither has the order of a map, nor the choice of a
+// select.
 func Seed(seed uint64) {
 	letSeed()
 	//lint:ignore SA1019 the libraries draw from this source

@@ -42,13 +42,14 @@ func (s *Server) newAdmission(
 		webhookinitializer.NewPluginInitializer(hooks.wrap, hooks),
 	}
 	plugins := &admission.Plugins{}
-	names := []string{lifecycle.PluginName, podPlugin}
+	names := []string{lifecycle.PluginName, podPlugin, protectionPlugin}
 	plugins.Register(lifecycle.PluginName, func(io.Reader) (admission.Interface, error) {
 		return lifecycle.NewLifecycle(sets.New(immortalNamespaces...))
 	})
 	plugins.Register(podPlugin, func(io.Reader) (admission.Interface, error) {
 		return newPodDefaults(priorities), nil
 	})
+	plugins.Register(protectionPlugin, func(io.Reader) (admission.Interface, error) { return newProtection(), nil })
 	for _, late := range s.latePlugins() {
 		names = append(names, late.name)
 		plugins.Register(late.name, func(io.Reader) (admission.Interface, error) {

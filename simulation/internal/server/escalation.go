@@ -44,11 +44,6 @@ func (e escalation) Validate(ctx context.Context, a admission.Attributes, _ admi
 		if ref.Kind == "ClusterRole" {
 			resource = "clusterroles"
 		}
-		found, err := e.roles.rulesFor(ref, a.GetNamespace())
-		if err != nil {
-			return err
-		}
-		rules = found
 	}
 	decision, _, err := e.roles.Authorize(ctx, authorizer.AttributesRecord{
 		User: a.GetUserInfo(), Verb: verb, Namespace: a.GetNamespace(), APIGroup: rbacv1.GroupName, APIVersion: "*",
@@ -56,6 +51,12 @@ func (e escalation) Validate(ctx context.Context, a admission.Attributes, _ admi
 	})
 	if err != nil || decision == authorizer.DecisionAllow {
 		return err
+	}
+	if verb == "bind" {
+		// Who may bind a role may do so before it exists.
+		if rules, err = e.roles.rulesFor(ref, a.GetNamespace()); err != nil {
+			return err
+		}
 	}
 	own, _ := e.roles.rulesOf(a.GetUserInfo(), a.GetNamespace())
 	if missing := uncovered(own, rules); len(missing) > 0 {

@@ -74,17 +74,19 @@ func newResources(k kind, decorator generic.StorageDecorator, identities *Identi
 	if k.Kind.Kind == "Namespace" {
 		return newNamespaces(store), nil
 	}
-	served := resources{k.Resource: store}
+	served := resources{k.Resource: kindREST{store, k.Kind}}
 	if k.versions[0].HasStatus() {
 		served[k.Resource+"/status"] = newStatus(store, "status")
 	}
 	if _, ok := scaledOf(k.object()); ok {
 		served[k.Resource+"/scale"] = scaleREST{store}
 	}
-	if k.Kind.Kind == "Pod" {
+	switch k.Kind.Kind {
+	case "CertificateSigningRequest":
+		served["certificatesigningrequests/approval"] = newApproval(store)
+	case "Pod":
 		served["pods/eviction"], served["pods/binding"] = evictionREST{store}, bindingREST{store}
-	}
-	if k.Kind.Kind == "ServiceAccount" {
+	case "ServiceAccount":
 		served["serviceaccounts/token"] = tokenREST{store}
 	}
 	return served, nil

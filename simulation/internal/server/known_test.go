@@ -4,8 +4,6 @@ package server_test
 
 // knownDifferences are checks that the server answers otherwise.
 var knownDifferences = map[string]string{
-	"defaults: PersistentVolumeClaim": protected,
-
 	"apply: owner reference without UID": newerLibrary,
 	"metadata: invalid owner references": newerLibrary,
 }
@@ -13,9 +11,7 @@ var knownDifferences = map[string]string{
 // knownSamples are samples of which the server makes something else.
 var knownSamples = map[string]string{
 	"Node.v1/registry-x":                  "nobody takes the taint of a new node away",
-	"PersistentVolume.v1/registry-x":      protected,
-	"PersistentVolumeClaim.v1/x":          protected,
-	"VolumeAttributesClass.v1/registry-x": protected,
+	"VolumeAttributesClass.v1/registry-x": "nobody would remove the finalizer",
 }
 
 // knownManaged are samples of which other fields are managed.
@@ -25,16 +21,41 @@ var knownManaged = map[string]string{
 }
 
 // knownOutcomes are requests of which something else becomes.
-var knownOutcomes = map[string]string{
-	"PersistentVolume: another policy":                   protected,
-	"PersistentVolumeClaim: a class":                     protected,
-	"PersistentVolumeClaim: a class of a bound claim":    protected,
-	"PersistentVolumeClaim: a larger bound claim":        protected,
-	"PersistentVolumeClaim: a volume":                    protected,
-	"PersistentVolumeClaim: a volume of a bound claim":   protected,
-	"PersistentVolumeClaim: an empty class":              protected,
-	"PersistentVolumeClaim: labels of a claim":           protected,
-	"PersistentVolumeClaim: the class of the annotation": protected,
+var knownOutcomes = map[string]string{}
+
+// knownDiscovery are resources and groups of which discovery says something else, or that are not there.
+var knownDiscovery = map[string]string{
+	"apiregistration.k8s.io/v1 apiservices":        noServers,
+	"apiregistration.k8s.io/v1 apiservices/status": noServers,
+	"group apiregistration.k8s.io":                 noServers,
+
+	"authentication.k8s.io/v1 selfsubjectreviews":     noReview,
+	"authentication.k8s.io/v1 tokenreviews":           noReview,
+	"authorization.k8s.io/v1 selfsubjectrulesreviews": noReview,
+	"group authentication.k8s.io":                     noReview,
+
+	"certificates.k8s.io/v1 clustertrustbundles":                 newerVersion,
+	"certificates.k8s.io/v1 podcertificaterequests":              newerVersion,
+	"certificates.k8s.io/v1 podcertificaterequests/status":       newerVersion,
+	"group storagemigration.k8s.io":                              newerVersion,
+	"resource.k8s.io/v1 devicetaintrules":                        newerVersion,
+	"resource.k8s.io/v1 devicetaintrules/status":                 newerVersion,
+	"storagemigration.k8s.io/v1 storageversionmigrations":        newerVersion,
+	"storagemigration.k8s.io/v1 storageversionmigrations/status": newerVersion,
+
+	"v1 bindings":          "a Pod is bound by its subresource",
+	"v1 componentstatuses": "it is deprecated",
+
+	"v1 nodes/proxy":      noContainers,
+	"v1 pods/attach":      noContainers,
+	"v1 pods/exec":        noContainers,
+	"v1 pods/log":         noContainers,
+	"v1 pods/portforward": noContainers,
+	"v1 pods/proxy":       noContainers,
+	"v1 services/proxy":   noContainers,
+
+	"v1 pods/ephemeralcontainers": "a Pod does not change",
+	"v1 pods/resize":              "a Pod does not change",
 }
 
 // knownTraits are kinds of which the server treats all objects otherwise.
@@ -45,6 +66,9 @@ var knownTraits = map[string]string{
 const (
 	newerLibrary = "the library that validates is newer than the server: it says metadata.ownerReferences[0].uid " +
 		"instead of metadata.ownerReferences.uid"
+	newerVersion     = "the library is newer than the server: this version became generally available"
+	noContainers     = "no containers run"
+	noReview         = "operators hardly ask for it"
+	noServers        = "there are no other API servers"
 	labelsOfTemplate = "labels that a Job has from its template are set after its fields got their managers"
-	protected        = "the finalizer comes from an admission plug-in, and nobody would remove it"
 )

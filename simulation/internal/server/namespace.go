@@ -22,6 +22,9 @@ type namespaceREST struct {
 	store *genericregistry.Store
 }
 
+// ShortNames implements [rest.ShortNamesProvider].
+func (namespaceREST) ShortNames() []string { return []string{"ns"} }
+
 // namespaceStore is what is as for other kinds. A collection of namespaces is not deleted.
 type namespaceStore interface {
 	rest.Lister
@@ -36,8 +39,9 @@ type namespaceStore interface {
 }
 
 var (
-	_ rest.GracefulDeleter = namespaceREST{}
-	_ rest.Patcher         = namespaceREST{}
+	_ rest.GracefulDeleter    = namespaceREST{}
+	_ rest.Patcher            = namespaceREST{}
+	_ rest.ShortNamesProvider = namespaceREST{}
 )
 
 func newNamespaces(store *genericregistry.Store) resources {
@@ -52,7 +56,7 @@ func newNamespaces(store *genericregistry.Store) resources {
 	return resources{
 		"namespaces":          namespaceREST{store, store},
 		"namespaces/status":   status,
-		"namespaces/finalize": finalize,
+		"namespaces/finalize": finalizeREST{finalize},
 	}
 }
 
@@ -104,6 +108,15 @@ func (r namespaceREST) terminate(
 		return nil, storeerrors.InterpretUpdateError(err, r.store.DefaultQualifiedResource, name)
 	}
 	return after, nil
+}
+
+// finalizeREST serves the subresource finalize, which can be updated and nothing else.
+type finalizeREST struct{ updatedAlone }
+
+type updatedAlone interface {
+	rest.Storage
+	rest.Updater
+	rest.ResetFieldsStrategy
 }
 
 // finalizeStrategy updates the finalizers of the specification alone.

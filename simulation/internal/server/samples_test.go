@@ -41,6 +41,14 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+// TestDiscovered compares what discovery says of the server with what it says of a real API server.
+func TestDiscovered(t *testing.T) {
+	t.Parallel()
+	run(t, server.Options{}, func(c cluster) {
+		fidelity.Compare(c.T, registrytest.Discovered(c.T), registrytest.Discover(c.T, c.config), knownDiscovery)
+	})
+}
+
 // TestTraits compares what the server does to all objects of a kind with what a real API server did.
 func TestTraits(t *testing.T) {
 	t.Parallel()

@@ -40,16 +40,16 @@ func Compare(got, want State) []string {
 // readable is an object and the names in it.
 type readable struct {
 	*Object
-	names *names
+	names *Names
 }
 
 // comparable returns the objects that are compared, by their keys without what is named by chance.
 func (s State) comparable() map[Key]*readable {
-	n := s.names()
+	n := s.Names()
 	objects := map[Key]*readable{}
 	for _, obj := range s.All() {
 		if !Passing(obj.Kind) {
-			objects[n.key(obj.Key)] = &readable{obj, n}
+			objects[n.Key(obj.Key)] = &readable{obj, n}
 		}
 	}
 	return objects
@@ -79,14 +79,14 @@ type Item struct {
 // Since returns the objects that are not as they were in another state, in the order of their keys, without what is by
 // chance. Those that are [Passing] are left out. Edit may change the fields of an object before. Nil changes nothing.
 func (s State) Since(before State, edit func(fields map[string]any)) []Item {
-	n := s.names()
+	n := s.Names()
 	var items []Item
 	for _, obj := range s.All() {
 		old := before.Get(obj.Key)
 		if Passing(obj.Kind) || old != nil && len(compare(obj.Key, &readable{obj, n}, &readable{old, n})) == 0 {
 			continue
 		}
-		items = append(items, Item{n.key(obj.Key), n.normalize(obj, edit)})
+		items = append(items, Item{n.Key(obj.Key), n.normalize(obj, edit)})
 	}
 	slices.SortFunc(items, func(a, b Item) int { return a.Compare(b.Key) })
 	return items

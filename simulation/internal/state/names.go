@@ -12,17 +12,17 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/normalize"
 )
 
-// names gives the same text to what is named by chance: UIDs, generated names, and addresses of Pods. A generated name
+// Names gives the same text to what is named by chance: UIDs, generated names, and addresses of Pods. A generated name
 // is its prefix with a star, and a number from the second object on, in the order of their contents.
-type names struct {
+type Names struct {
 	// aliases are the generated names.
 	aliases map[Key]string
 	texts   *strings.Replacer
 }
 
-// names returns the names of a state.
-func (s State) names() *names {
-	n := &names{aliases: map[Key]string{}}
+// Names returns the names of a state.
+func (s State) Names() *Names {
+	n := &Names{aliases: map[Key]string{}}
 	groups := map[Key][]*Object{}
 	for _, c := range s.created {
 		if !isGenerated(c.Key, c.generateName) {
@@ -61,14 +61,14 @@ func isGenerated(key Key, prefix string) bool {
 	return prefix != "" && strings.HasPrefix(key.Name, prefix)
 }
 
-// key returns the key of an object without what is named by chance.
-func (n *names) key(key Key) Key {
+// Key returns the key of an object without what is named by chance.
+func (n *Names) Key(key Key) Key {
 	key.Name = cmp.Or(n.aliases[key], key.Name)
 	return key
 }
 
 // normalize returns what must be the same in each run. Edit may change the fields of the object before; nil does not.
-func (n *names) normalize(obj *Object, edit func(fields map[string]any)) map[string]any {
+func (n *Names) normalize(obj *Object, edit func(fields map[string]any)) map[string]any {
 	fields := obj.Fields()
 	if edit != nil {
 		edit(fields)

@@ -44,6 +44,9 @@ func cluster(t *testing.T) simulation.Options {
 		Operator:    operator,
 		Scheme:      scheme,
 		Definitions: []*apiextensionsv1.CustomResourceDefinition{crd},
-		Objects:     []client.Object{&corev1.Namespace{ObjectMeta: stories.Named("", namespace)}},
+		// A platform brings a type along.
+		ChangingDefinitions: true,
+		Always:              laws(),
+		Objects:             []client.Object{&corev1.Namespace{ObjectMeta: stories.Named("", namespace)}},
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,25 +54,38 @@ func cluster(t *testing.T) simulation.Options {
 		t.Fatal(err)
 	}
 	return simulation.Options{
-		Operator:         operator,
-		Manager:          ctrl.Options{Cache: cache.Options{SyncPeriod: new(syncPeriod)}},
-		Scheme:           scheme,
-		Definitions:      []*apiextensionsv1.CustomResourceDefinition{crd},
-		FixedDefinitions: true,
-		Objects:          []client.Object{&corev1.Namespace{ObjectMeta: stories.Named("", platform)}, newDefaults()},
+		Operator:    operator,
+		Manager:     ctrl.Options{Cache: cache.Options{SyncPeriod: new(syncPeriod)}},
+		Scheme:      scheme,
+		Definitions: []*apiextensionsv1.CustomResourceDefinition{crd},
+		Objects:     append(webhooks(t), &corev1.Namespace{ObjectMeta: stories.Named("", platform)}, newDefaults()),
+		Always:      laws(),
 	}
 }
 
-// webhooks returns the configurations of the operator's webhooks as they are after the injection of a certificate.
-func webhooks(w *simulation.World) (
-	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration,
-) {
-	w.Helper()
+// installation is the namespace of the operator. It has the certificate of its webhooks.
+const installation = "tenant-operator"
+
+// certificate is the Secret with the authority of the webhooks' certificate.
+func certificate() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: installation, Name: "webhook-certificate",
+		Annotations: map[string]string{"cert-manager.io/allow-direct-injection": "true"},
+	}}
+}
+
+// webhooks returns what the installation of the operator's webhooks consists of. The authority is injected.
+func webhooks(t testing.TB) []client.Object {
+	t.Helper()
 	mutating, validating, err := config.Webhooks()
 	if err != nil {
-		w.Fatal(err)
+		t.Fatal(err)
 	}
-	return mutating, validating
+	secret := certificate()
+	inject := map[string]string{"cert-manager.io/inject-ca-from-secret": client.ObjectKeyFromObject(secret).String()}
+	mutating.Annotations, validating.Annotations = inject, inject
+	secret.Data = map[string][]byte{"ca.crt": stories.Authority(t, "first")}
+	return []client.Object{&corev1.Namespace{ObjectMeta: stories.Named("", installation)}, secret, mutating, validating}
 }
 
 func newDefaults() *corev1.ConfigMap {

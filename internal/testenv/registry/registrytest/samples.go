@@ -22,10 +22,11 @@ var testdata embed.FS
 
 // Files with answers, below the folder of this package.
 const (
-	CreatedFile  = "testdata/samples.want.yaml"
-	ManagedFile  = "testdata/samples.managed.yaml"
-	OutcomesFile = "testdata/refused.want.yaml"
-	TraitsFile   = "testdata/kinds.traits.yaml"
+	CreatedFile    = "testdata/samples.want.yaml"
+	ManagedFile    = "testdata/samples.managed.yaml"
+	OutcomesFile   = "testdata/refused.want.yaml"
+	TraitsFile     = "testdata/kinds.traits.yaml"
+	DiscoveredFile = "testdata/discovery.yaml"
 )
 
 // Namespace is the namespace of objects, unless they are moved to another one.

@@ -1,0 +1,38 @@
+package stories
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
+	"github.com/espalier-dev/espalier/simulation"
+)
+
+// PlayDemo plays the scenario of a demo, with an operator that has the rights of its roles and no others. The scenario
+// starts the operator itself. The webhooks are left out, for the demo serves them on a port.
+func PlayDemo(t *testing.T, open func(context.Context, demo.Options) (*demo.Scenario, error), users ...string) {
+	t.Helper()
+	// Roles count.
+	options := simulation.Options{Rules: []rbacv1.PolicyRule{}, ChangingDefinitions: true}
+	simulation.Run(t, options, func(w *simulation.World) {
+		var printed strings.Builder
+		options := demo.Options{Admin: w.Config("admin"), Users: map[string]*rest.Config{}, Out: &printed}
+		for _, name := range users {
+			config := w.Config(name)
+			config.Impersonate.UserName = name
+			options.Users[name] = config
+		}
+		scenario, err := open(w.Context(), options)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if err := errors.Join(scenario.Play(w.Context()), scenario.Close(w.Context())); err != nil {
+			w.Errorf("%v\n%s", err, printed.String())
+		}
+	})
+}
