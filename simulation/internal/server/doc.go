@@ -8,7 +8,7 @@
 //   - admission.go and authorization.go say which requests are accepted.
 //
 // All of it works inside a bubble of testing/synctest. UIDs, and generated names of built-in kinds, are the same in
-// each run; generated names of custom resources, and how long watches last, are random.
+// each run; generated names of custom resources, and how long watches last, are random: package random seeds them.
 //
 // A kube-apiserver has more: authentication (a client is whom its token names, or an administrator), limits of requests
 // in flight, audit, OpenAPI, logs and shells of Pods, disruption budgets of evictions, mutating admission policies, and

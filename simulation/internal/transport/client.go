@@ -80,7 +80,14 @@ func (c *Client) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // newExchange begins an exchange. The body of the request is the exchange's if there is no error, and closed otherwise.
+// A request that is given up before it is made does not count.
 func (c *Client) newExchange(request *http.Request) (*exchange, error) {
+	if err := request.Context().Err(); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, err
+	}
 	ctx, cancel := context.WithCancelCause(request.Context())
 	x := &exchange{client: c, network: c.network, asked: request.Context(), ctx: ctx, cancel: cancel}
 	x.request = request.Clone(ctx)
