@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,8 +24,10 @@ type fixture struct {
 	*testing.T
 	source   *fcache.FakeControllerSource
 	informer cache.SharedIndexInformer
-	told     []string
-	times    map[time.Time]bool
+
+	mu    sync.Mutex
+	told  []string
+	times map[time.Time]bool
 }
 
 // run runs a test in a bubble with ten objects.
@@ -62,6 +65,8 @@ func (f *fixture) tell(what string, obj any) {
 	if err != nil {
 		f.Error(err)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.told = append(f.told, what+" "+name.Name)
 	f.times[time.Now()] = true
 }

@@ -82,7 +82,8 @@ func isLastToGo(write simulation.Write, state simulation.State) error {
 // isUnused checks that only instances of the platform are left when their type is deleted.
 func isUnused(write simulation.Write, state simulation.State) error {
 	var definition apiextensionsv1.CustomResourceDefinition
-	if !write.ByOperator() || write.After(&definition) && definition.DeletionTimestamp == nil || !write.Before(&definition) {
+	stays := write.After(&definition) && definition.DeletionTimestamp == nil
+	if !write.ByOperator() || stays || !write.Before(&definition) {
 		return nil
 	}
 	dashboards := &unstructured.UnstructuredList{}

@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/simulation/stories"
 )
 
-var resources = flag.Int("stories.resources", 1000, "how many resources there are in the story of many")
+var resources = flag.Int("stories.resources", 300, "how many resources there are in the story of many")
 
 // accounts gives each ConfigMap a ServiceAccount.
 func accounts(ctx context.Context, mgr ctrl.Manager) error {
@@ -30,9 +30,8 @@ func accounts(ctx context.Context, mgr ctrl.Manager) error {
 			Name: "Account",
 			DesiredChild: func(_ context.Context, parent *corev1.ConfigMap) (*corev1.ServiceAccount, error) {
 				return &corev1.ServiceAccount{
-					ObjectMeta: stories.Named(parent.Namespace, parent.Name), ImagePullSecrets: []corev1.LocalObjectReference{
-						{Name: parent.Data["secret"]},
-					},
+					ObjectMeta:       stories.Named(parent.Namespace, parent.Name),
+					ImagePullSecrets: []corev1.LocalObjectReference{{Name: parent.Data["secret"]}},
 				}, nil
 			},
 			MergeBeforeUpdate: func(current, desired *corev1.ServiceAccount) {
@@ -43,15 +42,16 @@ func accounts(ctx context.Context, mgr ctrl.Manager) error {
 	}).SetupWithManager(ctx, mgr)
 }
 
-// TestMany has many resources. At rest, they cost no requests, also when all are looked at again. One that changes costs
-// as much as if it were alone.
+// TestMany has many resources. At rest, they cost no requests, also when all are looked at again. One that changes
+// costs as much as if it were alone.
 func TestMany(t *testing.T) {
 	options := simulation.Options{Operator: accounts}
 	options.Manager.Cache.SyncPeriod = new(syncPeriod)
 	parents := make([]client.Object, *resources)
 	for i := range parents {
 		parents[i] = &corev1.ConfigMap{
-			ObjectMeta: stories.Named("default", fmt.Sprintf("parent-%d", i)), Data: map[string]string{"secret": "first"},
+			ObjectMeta: stories.Named("default", fmt.Sprintf("parent-%d", i)),
+			Data:       map[string]string{"secret": "first"},
 		}
 	}
 	options.Objects = parents
