@@ -308,7 +308,8 @@ func TestActors(t *testing.T) {
 			editor := w.As("editor")
 			for range 20 {
 				copied := secret("a")
-				if err := editor.Client.Get(context.Background(), client.ObjectKeyFromObject(copied), copied); err == nil {
+				err := editor.Client.Get(context.Background(), client.ObjectKeyFromObject(copied), copied)
+				if err == nil {
 					copied.Data["key"] = []byte("other")
 					_ = editor.Client.Update(context.Background(), copied)
 				}

@@ -86,8 +86,8 @@ func TestTell(t *testing.T) {
 		},
 		"what the cluster does": {
 			log: []string{
-				"cluster update Pod a 200", "cluster update Node n 200", "cluster update Pod a 200", "user delete Pod a 200",
-				"cluster update Pod a 200",
+				"cluster update Pod a 200", "cluster update Node n 200", "cluster update Pod a 200",
+				"user delete Pod a 200", "cluster update Pod a 200",
 			},
 			want: `
 00:00:00.000 cluster update Pod a → 200 (2 times until 00:00:02.000)

@@ -54,9 +54,10 @@ func TestMissingRules(t *testing.T) {
 				}
 				if verb != "watch" {
 					says = []string{
-						"forbidden: operator " + verb + " Secret default/a", "What happened:", "operator " + verb + " Secret default/a → 403",
+						"forbidden: operator " + verb + " Secret default/a", "What happened:",
+						"operator " + verb + " Secret default/a → 403",
 						`operator error: Reconciler error: ConfigMap default/a: secrets`,
-						`forbidden: User "system:serviceaccount:default:operator" cannot ` + verb + ` resource "secrets"`,
+						`User "system:serviceaccount:default:operator" cannot ` + verb + ` resource "secrets"`,
 					}
 				}
 				fails(t, Options{Operator: copies, Rules: rules}, copyStory, says...)

@@ -32,7 +32,9 @@ var stuckStories = map[string]struct {
 		"stands still", "request without an answer:", "operator create ConfigMap default/slow", "[sync.Mutex.Lock",
 		"simulation.(*guarded).second(",
 	}},
-	"Channel": {channelStory, []string{"did nothing for 720h0m0s", "[chan receive (durable)", "simulation.waitForNobody("}},
+	"Channel": {channelStory, []string{
+		"did nothing for 720h0m0s", "[chan receive (durable)", "simulation.waitForNobody(",
+	}},
 	"Operator": {operatorStory, []string{
 		"did nothing for 720h0m0s", "simulation.waitForNobody(", "simulation.(*replica).setUp(", "World).end(",
 	}},
