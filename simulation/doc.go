@@ -23,7 +23,7 @@
 // and the test ends with the stack of that goroutine. A mutex must not be held while something waits for time to pass.
 //
 // Stories are told several times, also at the same time. They make their objects anew, and what the operator deals with
-// outside of the cluster is kept in an [Outside].
+// outside of the cluster is kept in an [External].
 //
 // # Flags
 //

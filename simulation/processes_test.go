@@ -24,7 +24,7 @@ type work struct {
 	processes int
 }
 
-var works Outside[work]
+var works External[work]
 
 func (w *work) add(actor, name string, age time.Duration) {
 	w.mu.Lock()
@@ -114,7 +114,7 @@ func TestStopped(t *testing.T) {
 // TestFailsAtStart has an operator that fails in its first processes.
 func TestFailsAtStart(t *testing.T) {
 	t.Parallel()
-	var failures Outside[int]
+	var failures External[int]
 	options := Options{Operator: func(ctx context.Context, mgr ctrl.Manager) error {
 		if n := failures.In(ctx); *n < 3 {
 			*n++

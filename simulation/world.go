@@ -34,8 +34,8 @@ type World struct {
 	network  *transport.Network
 	hooks    *hooks
 	replicas []*replica
-	// outside has what is outside of the cluster, by its variable.
-	outside sync.Map
+	// externals has what is outside of the cluster, by its variable.
+	externals sync.Map
 	// cluster are the controllers beside the API server, and kinds those that they watch.
 	cluster *controllers.Controllers
 	kinds   kinds
@@ -325,3 +325,6 @@ func (w *World) RestartServer(down time.Duration) {
 	w.network.Note("the API server restarts")
 	w.network.Restart(down)
 }
+
+// Happened returns the faults that have struck up to now, each as a fault of one call.
+func (w *World) Happened() []faults.Fault { return w.network.Happened() }

@@ -17,7 +17,7 @@ import (
 )
 
 // registries has the registry of hosts of each world.
-var registries simulation.Outside[registry.Memory]
+var registries simulation.External[registry.Memory]
 
 // operator sets up the operator as its main function does.
 func operator(ctx context.Context, mgr ctrl.Manager) error {

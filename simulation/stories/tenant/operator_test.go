@@ -29,7 +29,7 @@ const platform = "platform"
 const syncPeriod = 10 * time.Hour
 
 // directories has the directory of tenants of each world.
-var directories simulation.Outside[directory.Memory]
+var directories simulation.External[directory.Memory]
 
 // operator sets up the operator as its main function does.
 func operator(ctx context.Context, mgr ctrl.Manager) error {

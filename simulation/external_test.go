@@ -11,8 +11,8 @@ import (
 	"github.com/espalier-dev/espalier/simulation"
 )
 
-func TestOutside(t *testing.T) {
-	var starts, other simulation.Outside[atomic.Int64]
+func TestExternal(t *testing.T) {
+	var starts, other simulation.External[atomic.Int64]
 	options := simulation.Options{Operator: func(ctx context.Context, _ ctrl.Manager) error {
 		starts.In(ctx).Add(1)
 		return nil
