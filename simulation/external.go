@@ -13,13 +13,13 @@ type External[T any] struct {
 }
 
 // Of returns the thing of a world.
-func (o *External[T]) Of(w *World) *T {
+func (e *External[T]) Of(w *World) *T {
 	thing, _ := w.externals.LoadOrStore(e, new(T))
 	return thing.(*T)
 }
 
 // In returns the thing of the world in which an operator is set up. The context is that which [Options.Operator] gets.
-func (o *External[T]) In(ctx context.Context) *T { return e.Of(ctx.Value(worldKey{}).(*World)) }
+func (e *External[T]) In(ctx context.Context) *T { return e.Of(ctx.Value(worldKey{}).(*World)) }
 
 // worldKey is what contexts have a world under.
 type worldKey struct{}

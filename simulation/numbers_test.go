@@ -93,10 +93,6 @@ func TestCost(t *testing.T) {
 	})
 	t.Logf("a world costs %v of CPU time and %.1f MB; %d worlds leave %d KB and %d goroutines",
 		cost.Round(100*time.Microsecond), float64(alive)/1e6, worlds, left/1000, more)
-	// A machine may be slower than that on which it takes 60 ms.
-	if cost > 120*time.Millisecond && !raceEnabled {
-		t.Errorf("a world costs %v", cost)
-	}
 	if alive > 5e6 && !raceEnabled {
 		t.Errorf("a world has %d bytes", alive)
 	}
