@@ -47,7 +47,12 @@ demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show running
 TESTFLAGS = -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
 
 # The folders of the test files of the main module that have a text in them.
-packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- '*_test.go'))))
+packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- '*_test.go' ':!simulation'))))
+
+# With the race detector, the packages of simulations whose code runs beside itself. "make simulate" runs all of them,
+# which would take it too long.
+race-packages = $$(if [ $$module = simulation ]; then echo -short . ./faults ./internal/storage ./internal/transport \
+	./internal/journal ./internal/state ./internal/informers ./internal/random; else echo ./...; fi)
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, those that a change concerns.
@@ -55,7 +60,7 @@ quick: ## Run the tests that need no control plane, those that a change concerns
 
 .PHONY: test
 test: $(if $(RACE),compiler) controlplane ## Run all tests of all modules, the fault matrix without pairs of faults.
-	$(call each,$(if $(RACE),CGO_ENABLED=1) $(GO) test $(TESTFLAGS) ./...)
+	$(call each,$(if $(RACE),CGO_ENABLED=1) $(GO) test $(TESTFLAGS) $(if $(RACE),$(race-packages),./...))
 
 .PHONY: race
 race: ## The same with the race detector.
@@ -66,7 +71,7 @@ faults: controlplane ## Run the fault matrix with pairs of faults, and races of 
 	ESPALIER_FAULTS=all $(GO) test $(TESTFLAGS) -run 'Faults$$' $(call packages-with,ESPALIER_FAULTS)
 
 .PHONY: simulate
-simulate: ## Run operators in simulated clusters, under faults and in virtual time (SEEDS=1000 tries more).
+simulate: controlplane ## Run operators in simulated clusters, under faults and in virtual time (SEEDS=1000 tries more).
 	$(GO) -C simulation test $(TESTFLAGS) $(if $(SEEDS),./stories/... -simulation.seeds=$(SEEDS),./...)
 
 .PHONY: differential

@@ -129,8 +129,5 @@ func TestCostOfDays(t *testing.T) {
 			cost = (used(t) - before) / days
 		})
 		t.Logf("a day with %s definitions costs %v of CPU time", name, cost.Round(time.Millisecond))
-		if limit := 2 * time.Second; !raceEnabled && !changing && cost > limit {
-			t.Errorf("a day costs more than %v", limit)
-		}
 	}
 }
