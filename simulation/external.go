@@ -2,8 +2,8 @@ package simulation
 
 import "context"
 
-// External is something outside of the cluster that an operator deals with, such as a directory or a DNS. Each world has
-// its own, which is a zero T at first, and outlives the processes of the operator. Several worlds exist at the same
+// External is something outside of the cluster that an operator deals with, such as a directory or a DNS. Each world
+// has its own, which is a zero T at first, and outlives the processes of the operator. Several worlds exist at the same
 // time, so neither an operator nor a story may close over such a thing: they ask for it by In and Of.
 //
 // It is declared as a variable. Two variables are two things.
