@@ -28,7 +28,16 @@ type Actor struct {
 func (a *Actor) Create(objects ...client.Object) {
 	a.world.Helper()
 	for _, obj := range objects {
-		a.step("create", obj, func(ctx context.Context) error { return a.Client.Create(ctx, obj) })
+		first := true
+		a.step("create", obj, func(ctx context.Context) error {
+			err := a.Client.Create(ctx, obj)
+			if apierrors.IsAlreadyExists(err) && !first {
+				// The answer to an earlier attempt was lost.
+				return a.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+			}
+			first = false
+			return err
+		})
 	}
 }
 
@@ -84,7 +93,15 @@ func (a *Actor) Status(obj client.Object, change func()) {
 func (a *Actor) Delete(objects ...client.Object) {
 	a.world.Helper()
 	for _, obj := range objects {
-		a.step("delete", obj, func(ctx context.Context) error { return a.Client.Delete(ctx, obj) })
+		first := true
+		a.step("delete", obj, func(ctx context.Context) error {
+			err := a.Client.Delete(ctx, obj)
+			if apierrors.IsNotFound(err) && !first {
+				return nil // the answer to an earlier attempt was lost
+			}
+			first = false
+			return err
+		})
 	}
 }
 

@@ -132,14 +132,20 @@ func (w *World) written(made journal.Write, now state.State) {
 	if !passing {
 		w.changed = time.Now()
 	}
+	hot := false
 	if !passing && write.operator {
 		w.writes.add(write)
+		hot = w.loops.writes(write)
 	}
 	current := State{now, w.options, w.others}
 	if !write.operator && !passing && made.Actor != cluster && made.Actor != "" {
 		w.others = made.At
 	}
 	w.mu.Unlock()
+	if hot {
+		w.abort(fmt.Sprintf("%s does not come to rest: %s was done %d times within a minute\n%s",
+			made.Actor, write, hottest, write.changes()))
+	}
 	if obj.Kind == definitionKind && made.Actor != "" && !w.options.ChangingDefinitions {
 		w.abort(fmt.Sprintf(
 			"%s: %s: nobody serves it: set ChangingDefinitions in the options, or list it in Definitions",
@@ -193,7 +199,7 @@ func (w Write) changes() string {
 // what follows from a failure is not told.
 func (w *World) abort(message string) {
 	w.abortOnce.Do(func() {
-		w.recorder.fail(message)
+		w.recorder.fail("", message)
 		close(w.aborted)
 	})
 }

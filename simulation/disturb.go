@@ -27,12 +27,11 @@ func (w *World) Object(text string) *unstructured.Unstructured {
 // modulo how many there are, in the order of their kinds and names. Nothing happens if there is none.
 func (w *World) Disturb(number int) {
 	w.Helper()
-	made := w.madeByOperator()
-	if len(made) == 0 {
+	chosen := w.chosen(number)
+	if chosen == nil {
 		return
 	}
 	obj := &unstructured.Unstructured{}
-	chosen := made[number%len(made)]
 	obj.SetGroupVersionKind(chosen.Version.WithKind(chosen.Kind.Kind))
 	obj.SetNamespace(chosen.Namespace)
 	obj.SetName(chosen.Name)
@@ -40,6 +39,23 @@ func (w *World) Disturb(number int) {
 	somebody.step("delete", obj, func(ctx context.Context) error {
 		return client.IgnoreNotFound(somebody.Client.Delete(ctx, obj))
 	})
+}
+
+// chosen returns the object that Disturb would delete, nil if there is none.
+func (w *World) chosen(number int) *state.Object {
+	made := w.madeByOperator()
+	if len(made) == 0 {
+		return nil
+	}
+	return made[number%len(made)]
+}
+
+// disturbedBy names the object that Disturb would delete, and is empty if there is none.
+func (w *World) disturbedBy(number int) string {
+	if obj := w.chosen(number); obj != nil {
+		return obj.String()
+	}
+	return ""
 }
 
 // madeByOperator returns the objects that the operator has created and nobody has deleted.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -42,13 +43,16 @@ type Exploration struct {
 	// Remembers says that how a story ends may depend on how it went: the same resources, created at once, need not
 	// lead to the same objects.
 	Remembers bool
+	// Edit changes an object before it is compared, such as one with a random password. Nil changes nothing.
+	Edit func(obj *unstructured.Unstructured)
 	// Check is called when a story has come to rest. Nil checks nothing more.
 	Check func(w *World)
 }
 
 // Hints are values of fields, by their paths from the root of a resource: ".spec.class" is a field, and
-// ".spec.ports[*].name" is one of each item of a list.
-type Hints = generate.Hints
+// ".spec.ports[*].name" is one of each item of a list, ".spec.sizes[*]" each value of a map. A field with one value
+// always has it, and one with an empty list is never set.
+type Hints map[string][]any
 
 // Explore looks for a story with which an operator goes wrong. For each seed, in a subtest, it draws resources from
 // the schema of a definition, what a user does with them, and a plan of faults. Every fourth story has no faults. In
@@ -166,7 +170,7 @@ func newExplorer(options Options, e Exploration) (*explorer, error) {
 	if at < 0 {
 		return nil, fmt.Errorf("exploration: Resource: options.Definitions has no definition of %s", gvk.GroupKind())
 	}
-	x.generator, err = generate.New(options.Definitions[at], gvk.Version, e.Hints)
+	x.generator, err = generate.New(options.Definitions[at], gvk.Version, generate.Hints(e.Hints))
 	return x, err
 }
 
@@ -189,6 +193,9 @@ func (x *explorer) explore(t *testing.T, r *rand.Rand, plan faults.Plan) bool {
 // told is what came of a drawn story.
 type told struct {
 	outcome
+	// until says whether there was no time to make the story smaller.
+	until string
+	// script has the steps that the API server accepted, up to the one that failed.
 	script script
 }
 
@@ -196,9 +203,9 @@ type told struct {
 func (x *explorer) tell(t *testing.T, s script, plan faults.Plan) told {
 	t.Helper()
 	var accepted script
-	got, o := x.play(t, plan, func(w *World) { accepted = s.tell(w) })
+	got, o := x.play(t, plan, func(w *World) { s.tell(w, &accepted) })
 	if o.failed || x.Remembers {
-		return told{o, s}
+		return told{outcome: o, script: accepted}
 	}
 	want, reference := x.play(t, faults.Plan{}, func(w *World) {
 		for _, obj := range accepted.end() {
@@ -208,15 +215,32 @@ func (x *explorer) tell(t *testing.T, s script, plan faults.Plan) told {
 	if reference.failed {
 		o.failed = true
 		o.said = "the resources that are left at the end, created at once in another cluster:\n" + reference.said
-		return told{o, s}
+		return told{outcome: o, script: accepted}
 	}
-	if lines := state.Compare(got, want); len(lines) > 0 {
+	if lines := state.Compare(got, want, x.edit); len(lines) > 0 {
 		o.failed = true
-		o.said = "the end is not as in a cluster in which the resources that are left are created at once:\n\t" +
-			strings.Join(lines, "\n\t")
+		o.said = "the end is not as in another cluster, in which the resources that are left are created at once. (What " +
+			"\"is\" is here, what it is \"not\" is there.)\n\t" + strings.Join(lines, "\n\t")
 	}
-	return told{o, s}
+	return told{outcome: o, script: accepted}
 }
+
+// edit changes the fields of an object before it is compared.
+func (x *explorer) edit(fields map[string]any) {
+	obj := &unstructured.Unstructured{Object: fields}
+	// It is how often a pod template has changed.
+	annotations := obj.GetAnnotations()
+	if _, ok := annotations[revision]; ok {
+		delete(annotations, revision)
+		obj.SetAnnotations(annotations)
+	}
+	if x.Edit != nil {
+		x.Edit(obj)
+	}
+}
+
+// revision is the annotation of a Deployment by its controller.
+const revision = "deployment.kubernetes.io/revision"
 
 // play tells a story and has it come to rest. It returns the resources and what the operator created.
 func (x *explorer) play(t *testing.T, plan faults.Plan, story func(w *World)) (state.State, outcome) {
@@ -242,8 +266,8 @@ func (x *explorer) play(t *testing.T, plan faults.Plan, story func(w *World)) (s
 
 // describe says which story fails, and what happens in it.
 func (f told) describe() string {
-	return fmt.Sprintf("%s\nThe smallest story found:\n\nfunc(w *simulation.World) {\n%s\tw.Rest()\n}\n",
-		f.report(), indented(f.script.code()))
+	return fmt.Sprintf("%s\nThe smallest story found%s:\n\nfunc(w *simulation.World) {\n%s\tw.Rest()\n}\n",
+		f.report(), f.until, indented(f.script.code()))
 }
 
 func indented(code string) string {

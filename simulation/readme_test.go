@@ -97,7 +97,7 @@ func TestReadme(t *testing.T) {
 }
 
 // place is where a test failed, or when something happened.
-var place = regexp.MustCompile(`^\s*(\w+\.go:\d+:|\d\d:\d\d:\d\d\.\d{3}) `)
+var place = regexp.MustCompile(`^\s*((\w+\.go:\d+:|\d\d:\d\d:\d\d\.\d{3}) )+`)
 
 // lines returns the lines of a text without the space around them, durations of tests, places in
 // the code and times.

@@ -13,6 +13,8 @@ import (
 // It is safe for concurrent use.
 type recorder struct {
 	testing.TB
+	// helpers are the names of functions that called Helper.
+	helpers sync.Map
 
 	mu       sync.Mutex
 	failed   bool
@@ -63,9 +65,9 @@ func (r *recorder) say(message string) {
 // noteFailure has each failure noted where it happens, in one line.
 func (r *recorder) noteFailure(note func(text string)) { r.note = note }
 
-// fail is as say for a failure.
-func (r *recorder) fail(message string) {
-	r.say(message)
+// fail is as say for a failure at a place, which may be empty.
+func (r *recorder) fail(place, message string) {
+	r.say(place + message)
 	if r.note != nil {
 		first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 		r.note("the story fails: " + first)
@@ -94,16 +96,16 @@ func (r *recorder) FailNow() {
 }
 
 // Log implements [testing.TB].
-func (r *recorder) Log(args ...any) { r.say(fmt.Sprintln(args...)) }
+func (r *recorder) Log(args ...any) { r.say(r.place() + fmt.Sprintln(args...)) }
 
 // Logf implements [testing.TB].
-func (r *recorder) Logf(format string, args ...any) { r.say(fmt.Sprintf(format, args...)) }
+func (r *recorder) Logf(format string, args ...any) { r.say(r.place() + fmt.Sprintf(format, args...)) }
 
 // Error implements [testing.TB].
-func (r *recorder) Error(args ...any) { r.fail(fmt.Sprintln(args...)) }
+func (r *recorder) Error(args ...any) { r.fail(r.place(), fmt.Sprintln(args...)) }
 
 // Errorf implements [testing.TB].
-func (r *recorder) Errorf(format string, args ...any) { r.fail(fmt.Sprintf(format, args...)) }
+func (r *recorder) Errorf(format string, args ...any) { r.fail(r.place(), fmt.Sprintf(format, args...)) }
 
 // Fatal implements [testing.TB].
 func (r *recorder) Fatal(args ...any) {

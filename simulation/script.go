@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +26,8 @@ type step struct {
 	pause time.Duration
 	// object is which one is deleted of those that the operator has created, see [World.Disturb].
 	object int
+	// deleted is what that was when the story was told, or empty.
+	deleted string
 }
 
 // What happens in a step.
@@ -106,17 +109,19 @@ func nameOf(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return name
 }
 
-// tell tells the story, and returns the steps without those that the API server refused, or that found no resource.
-func (s script) tell(w *World) script {
-	var accepted script
+// tell tells the story. It appends the steps to told, without those that the API server refused, or that found no
+// resource. The last one is there also if the story fails in it.
+func (s script) tell(w *World, told *script) {
 	for _, step := range s {
+		if step.verb == doDisturb {
+			step.deleted = w.disturbedBy(step.object)
+		}
+		*told = append(*told, step)
 		if err := step.take(w); err != nil {
 			w.network.Note(fmt.Sprintf("refused: %v", err))
-			continue
+			*told = (*told)[:len(*told)-1]
 		}
-		accepted = append(accepted, step)
 	}
-	return accepted
 }
 
 // take does what the step says. It returns the error of an API server that refuses it.
@@ -198,7 +203,7 @@ func (s script) code() string {
 		case doPass:
 			fmt.Fprintf(&code, "w.Pass(%d * time.Millisecond) // %v\n", step.pause/time.Millisecond, step.pause)
 		case doDisturb:
-			fmt.Fprintf(&code, "w.Disturb(%d)\n", step.object)
+			fmt.Fprintf(&code, "w.Disturb(%d) // deletes %s\n", step.object, cmp.Or(step.deleted, "nothing"))
 		default:
 			fmt.Fprintf(&code, "w.%s()\n", step.verb)
 		}

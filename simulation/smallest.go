@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -11,9 +12,9 @@ import (
 )
 
 // shrinking is how long, in real time, a failing story is made smaller.
-const shrinking = 30 * time.Second
+const shrinking = time.Minute
 
-// smallest makes a story smaller that failed: first the plan, then the steps, then the resources. It returns the
+// smallest makes a story smaller that failed: the steps, the plan, the steps again, and the resources. It returns the
 // smallest that fails that it found in time.
 func (x *explorer) smallest(t *testing.T, found told) told {
 	t.Helper()
@@ -28,6 +29,12 @@ func (x *explorer) smallest(t *testing.T, found told) told {
 		}
 		return next.failed
 	}
+	again(found.script, faults.Plan{})
+	for i := len(found.script) - 1; i >= 0; i-- {
+		if i < len(found.script) {
+			again(slices.Delete(slices.Clone(found.script), i, i+1), found.plan)
+		}
+	}
 	faults.Shrink(found.plan, found.happened, func(p faults.Plan) bool { return again(found.script, p) })
 	for i := len(found.script) - 1; i >= 0; i-- {
 		if i < len(found.script) {
@@ -37,6 +44,9 @@ func (x *explorer) smallest(t *testing.T, found told) told {
 	for i := 0; i < len(found.script); i++ {
 		for x.simplify(i, found, again) {
 		}
+	}
+	if time.Since(began) > shrinking {
+		found.until = fmt.Sprintf(" in %v", shrinking)
 	}
 	return found
 }

@@ -51,6 +51,8 @@ type World struct {
 	server        *server.Server
 	serverOptions server.Options
 	changed       time.Time
+	// loops sees that the operator writes an object without end.
+	loops loops
 	// writes are those of the operator, and others is when somebody wrote who is neither the operator nor the cluster.
 	writes writes
 	others time.Time

@@ -21,8 +21,12 @@ type written struct {
 }
 
 func (w *writes) add(made Write) {
+	w.all = append(w.all, newWritten(made))
+}
+
+func newWritten(made Write) written {
 	key := state.Key{Kind: made.Kind, Namespace: made.Namespace, Name: made.Name}
-	w.all = append(w.all, written{key, made.Verb(), made.Subresource})
+	return written{key, made.Verb(), made.Subresource}
 }
 
 // String returns the write in a line, as [Write.String] does.

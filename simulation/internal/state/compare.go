@@ -17,8 +17,9 @@ var (
 
 // Compare returns how a state differs from the one that is wanted, in lines such as "missing: Deployment shop/web" and
 // "Deployment shop/web: spec.replicas is 2, not 3". What is by chance is not compared: see [normalize.Object]; UIDs,
-// generated names and addresses of Pods; and objects that are [Passing]. Values of Secrets are not told.
-func Compare(got, want State) []string {
+// generated names and addresses of Pods; and objects that are [Passing]. Values of Secrets are not told. Edit may change
+// the fields of both objects before. Nil changes nothing.
+func Compare(got, want State, edit func(fields map[string]any)) []string {
 	gotObjects, wantObjects := got.comparable(), want.comparable()
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(gotObjects)), maps.Keys(wantObjects))
 	slices.SortFunc(keys, Key.Compare)
@@ -31,7 +32,7 @@ func Compare(got, want State) []string {
 		case w == nil:
 			lines = append(lines, "left over: "+key.String())
 		default:
-			lines = append(lines, compare(key, g, w)...)
+			lines = append(lines, compare(key, g, w, edit)...)
 		}
 	}
 	return lines
@@ -55,12 +56,12 @@ func (s State) comparable() map[Key]*readable {
 	return objects
 }
 
-func compare(key Key, got, want *readable) []string {
+func compare(key Key, got, want *readable, edit func(fields map[string]any)) []string {
 	if bytes.Equal(got.data, want.data) {
 		return nil
 	}
 	var lines []string
-	for _, d := range jsondiff.Diff(got.names.normalize(got.Object, nil), want.names.normalize(want.Object, nil)) {
+	for _, d := range jsondiff.Diff(got.names.normalize(got.Object, edit), want.names.normalize(want.Object, edit)) {
 		line := d.String()
 		if key.Kind == secretKind {
 			line = d.Path + " differs"
@@ -83,7 +84,7 @@ func (s State) Since(before State, edit func(fields map[string]any)) []Item {
 	var items []Item
 	for _, obj := range s.All() {
 		old := before.Get(obj.Key)
-		if Passing(obj.Kind) || old != nil && len(compare(obj.Key, &readable{obj, n}, &readable{old, n})) == 0 {
+		if Passing(obj.Kind) || old != nil && len(compare(obj.Key, &readable{obj, n}, &readable{old, n}, nil)) == 0 {
 			continue
 		}
 		items = append(items, Item{n.Key(obj.Key), n.normalize(obj, edit)})

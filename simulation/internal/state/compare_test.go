@@ -126,7 +126,7 @@ func TestCompare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, want := stateOf(t, test.got...), stateOf(t, test.want...)
-			if diff := state.Compare(got, want); !slices.Equal(diff, test.diff) {
+			if diff := state.Compare(got, want, nil); !slices.Equal(diff, test.diff) {
 				t.Errorf("the states differ by %q, not by %q", diff, test.diff)
 			}
 		})
