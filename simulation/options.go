@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/simulation/faults"
-	"github.com/espalier-dev/espalier/simulation/internal/controllers"
 )
 
 // Operator is the name of the actor whose requests are those of the operator's first process. The others are called
@@ -80,9 +79,6 @@ type Options struct {
 	// Plan is what goes wrong. If it names no actors, its latency and chances concern the operator alone.
 	Plan faults.Plan
 }
-
-// PodBehavior is what becomes of a Pod.
-type PodBehavior = controllers.Behavior
 
 // actor returns the name of a replica.
 func actor(replica int) string {

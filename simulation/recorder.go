@@ -105,7 +105,9 @@ func (r *recorder) Logf(format string, args ...any) { r.say(r.place() + fmt.Spri
 func (r *recorder) Error(args ...any) { r.fail(r.place(), fmt.Sprintln(args...)) }
 
 // Errorf implements [testing.TB].
-func (r *recorder) Errorf(format string, args ...any) { r.fail(r.place(), fmt.Sprintf(format, args...)) }
+func (r *recorder) Errorf(format string, args ...any) {
+	r.fail(r.place(), fmt.Sprintf(format, args...))
+}
 
 // Fatal implements [testing.TB].
 func (r *recorder) Fatal(args ...any) {

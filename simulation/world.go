@@ -113,7 +113,7 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 // startCluster starts the controllers of the cluster, which watch the kinds of which there are objects.
 func (w *World) startCluster() error {
 	started, err := controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
-		Behavior: w.options.Pods, Failed: w.clusterFailed, Authority: authority, Present: w.kinds.has,
+		Behavior: w.options.behavior(), Failed: w.clusterFailed, Authority: authority, Present: w.kinds.has,
 	})
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ func (s Sort) words() string {
 	case LosesAnswer:
 		return "the answer is lost"
 	case Conflicts:
-		return "a conflict, without effect"
+		return "a conflict: somebody else wrote the object"
 	case Throttles:
 		return "too many requests, without effect"
 	case Expires:

@@ -69,7 +69,11 @@ func (x *exchange) meet(fault faults.Fault) (*http.Response, error) {
 		x.closeBody()
 		x.client.Kill()
 		return nil, errDead
-	case faults.Fails, faults.Conflicts, faults.Throttles, faults.Expires:
+	case faults.Conflicts:
+		x.interfere()
+		x.closeBody()
+		return x.refusal(fault), nil
+	case faults.Fails, faults.Throttles, faults.Expires:
 		x.closeBody()
 		return x.refusal(fault), nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -23,13 +24,15 @@ func TestFaults(t *testing.T) {
 		status int
 		err    error
 		effect bool
+		// others is how many writes of others the server gets.
+		others int
 		logged string
 	}{
-		{faults.Refuses, 0, 0, syscall.ECONNREFUSED, false, "connection refused ! the connection is refused"},
-		{faults.Fails, 0, 500, nil, false, "500 ! an internal error, without effect"},
-		{faults.LosesAnswer, 0, 0, syscall.ECONNRESET, true, "201 ! the answer is lost"},
-		{faults.Conflicts, 0, 409, nil, false, "409 ! a conflict, without effect"},
-		{faults.Throttles, 1500 * time.Millisecond, 429, nil, false, "429 ! too many requests, without effect, 1.5s"},
+		{faults.Refuses, 0, 0, syscall.ECONNREFUSED, false, 0, "connection refused ! the connection is refused"},
+		{faults.Fails, 0, 500, nil, false, 0, "500 ! an internal error, without effect"},
+		{faults.LosesAnswer, 0, 0, syscall.ECONNRESET, true, 0, "201 ! the answer is lost"},
+		{faults.Conflicts, 0, 409, nil, false, 2, "409 ! a conflict: somebody else wrote the object"},
+		{faults.Throttles, 1500 * time.Millisecond, 429, nil, false, 0, "429 ! too many requests, without effect, 1.5s"},
 	} {
 		t.Run(string(row.sort), func(t *testing.T) {
 			fault := faults.Fault{Sort: row.sort, Verb: faults.Update, Path: one, Delay: row.delay}
@@ -39,7 +42,8 @@ func TestFaults(t *testing.T) {
 				if first.status != row.status || !errors.Is(first.err, row.err) {
 					f.Errorf("the answer is %v", first)
 				}
-				if had := f.had(); (had != "") != row.effect {
+				if had := f.had(); strings.Contains(had, http.MethodPut) != row.effect ||
+					strings.Count(had, http.MethodPatch) != row.others {
 					f.Errorf("the server got %q", had)
 				}
 				if after := first.header.Get("Retry-After"); (row.sort == faults.Throttles) != (after == "2") {
