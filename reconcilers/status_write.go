@@ -60,10 +60,12 @@ func (r *ResourceReconciler[T]) writeStatus(
 		// Another client removed the last finalizer meanwhile, so there is no status any more.
 		return result, err
 	case mayConflict && apierrs.IsConflict(writeErr):
-		// The event of the other change brings the resource back, but not each conflict comes from a change: an admission
-		// webhook may answer with one, too.
+		// The event of the other change brings the resource back.
 		log.V(1).Info("unable to "+words.verb+" status", "error", writeErr.Error())
-		return withRequeue(result, true), err
+		if r.KeepResultAfterStatusUpdate {
+			result = withRequeue(result, true)
+		}
+		return result, err
 	case writeErr != nil:
 		if !isQuiet(writeErr) {
 			config.record(resource, corev1.EventTypeWarning, words.failed,

@@ -219,8 +219,8 @@ func (x *explorer) tell(t *testing.T, s script, plan faults.Plan) told {
 	}
 	if lines := state.Compare(got, want, x.edit); len(lines) > 0 {
 		o.failed = true
-		o.said = "the end is not as in another cluster, in which the resources that are left are created at once. (What " +
-			"\"is\" is here, what it is \"not\" is there.)\n\t" + strings.Join(lines, "\n\t")
+		o.said = "the end is not as in another cluster, in which the resources that are left are created at once. " +
+			"(What \"is\" is here, what it is \"not\" is there.)\n\t" + strings.Join(lines, "\n\t")
 	}
 	return told{outcome: o, script: accepted}
 }

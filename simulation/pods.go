@@ -8,9 +8,9 @@ import (
 	"github.com/espalier-dev/espalier/simulation/internal/controllers"
 )
 
-// PodBehavior is what becomes of a Pod on a node. All its containers behave alike. Times are in whole seconds, because so
-// are those in a status. The zero value is a Pod that runs and is ready at once, and whose containers end with success
-// at once if the Pod is not to be restarted always, as that of a Job.
+// PodBehavior is what becomes of a Pod on a node. All its containers behave alike. Times are in whole seconds, because
+// so are those in a status. The zero value is a Pod that runs and is ready at once, and whose containers end with
+// success at once if the Pod is not to be restarted always, as that of a Job.
 type PodBehavior struct {
 	// Unschedulable, if not empty, says why there is no node for the Pod.
 	Unschedulable string

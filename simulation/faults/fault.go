@@ -19,8 +19,8 @@ const (
 	Fails Sort = "Fails"
 	// LosesAnswer breaks the connection after the call had its effect.
 	LosesAnswer Sort = "LosesAnswer"
-	// Conflicts answers 409 to a write of an existing object: somebody else has just written it, by an annotation that is
-	// put on and taken off again. The call has no effect.
+	// Conflicts answers 409 to a write of an existing object: somebody else has just written it, by an annotation that
+	// is put on and taken off again. The call has no effect.
 	Conflicts Sort = "Conflicts"
 	// Throttles answers 429. Clients are asked to try again after the delay of the fault, in full seconds and at least
 	// one. The call has no effect.

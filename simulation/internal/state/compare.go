@@ -17,8 +17,8 @@ var (
 
 // Compare returns how a state differs from the one that is wanted, in lines such as "missing: Deployment shop/web" and
 // "Deployment shop/web: spec.replicas is 2, not 3". What is by chance is not compared: see [normalize.Object]; UIDs,
-// generated names and addresses of Pods; and objects that are [Passing]. Values of Secrets are not told. Edit may change
-// the fields of both objects before. Nil changes nothing.
+// generated names and addresses of Pods; and objects that are [Passing]. Values of Secrets are not told. Edit may
+// change the fields of both objects before. Nil changes nothing.
 func Compare(got, want State, edit func(fields map[string]any)) []string {
 	gotObjects, wantObjects := got.comparable(), want.comparable()
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(gotObjects)), maps.Keys(wantObjects))
