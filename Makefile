@@ -55,7 +55,7 @@ race-packages = $$(if [ $$module = simulation ]; then echo -short . ./faults ./i
 	./internal/journal ./internal/state ./internal/informers ./internal/random; else echo ./...; fi)
 
 .PHONY: quick
-quick: ## Run the tests that need no control plane, those that a change concerns.
+quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
 	@hack/quick $(filter-out simulation,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
