@@ -60,12 +60,8 @@ func (w *World) disturbedBy(number int) string {
 
 // madeByOperator returns the objects that the operator has created and nobody has deleted.
 func (w *World) madeByOperator() []*state.Object {
-	actors := map[string]bool{}
-	for _, name := range w.options.actors() {
-		actors[name] = true
-	}
 	made := w.journal.State().Where(func(obj *state.Object, c state.Creation) bool {
-		return actors[c.Actor] && !obj.Deleted && !state.Passing(obj.Kind)
+		return w.options.isOperator(c.Actor) && !obj.Deleted && !state.Passing(obj.Kind)
 	})
 	return made.All()
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,22 +73,17 @@ func Explore(t *testing.T, options Options, e Exploration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var failed atomic.Int32
-	for n := *seed; n < *seed+uint64(*seeds); n++ {
-		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
-			t.Parallel()
-			if failed.Load() >= enough {
-				t.Skipf("%d seeds have failed", enough)
-			}
-			plan := faults.Plan{}
-			if n%4 != 0 {
-				plan = faults.FromSeed(n, faults.Options{Actors: options.actors()})
-			}
-			if x.explore(t, rand.New(rand.NewPCG(n, 0)), plan) {
-				failed.Add(1)
-			}
-		})
+	eachSeed(t, func(t *testing.T, n uint64) bool {
+		return x.explore(t, rand.New(rand.NewPCG(n, 0)), x.plan(n))
+	})
+}
+
+// plan returns the plan of a seed: every fourth has no faults.
+func (x *explorer) plan(n uint64) faults.Plan {
+	if n%4 == 0 {
+		return faults.Plan{}
 	}
+	return faults.FromSeed(n, faults.Options{Actors: x.options.actors()})
 }
 
 // Fuzz is [Explore] for native fuzzing: what is drawn is decided by the bytes that the fuzzer makes.
@@ -104,11 +98,7 @@ func Fuzz(f *testing.F, options Options, e Exploration) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := rand.New(&source{left: bytes.Clone(data)})
-		plan := faults.Plan{}
-		if n := r.Uint64(); n%4 != 0 {
-			plan = faults.FromSeed(n, faults.Options{Actors: options.actors()})
-		}
-		x.explore(t, r, plan)
+		x.explore(t, r, x.plan(r.Uint64()))
 	})
 }
 
@@ -258,7 +248,7 @@ func (x *explorer) play(t *testing.T, plan faults.Plan, story func(w *World)) (s
 			w.Idle(time.Hour)
 		}
 		end = w.journal.State().Where(func(obj *state.Object, c state.Creation) bool {
-			return obj.Kind == x.kind || slices.Contains(options.actors(), c.Actor)
+			return obj.Kind == x.kind || options.isOperator(c.Actor)
 		})
 	})
 	return end, o

@@ -32,6 +32,20 @@ func RunSeeds(t *testing.T, options Options, story func(w *World)) {
 	if !holds(t, options, story) {
 		return
 	}
+	eachSeed(t, func(t *testing.T, n uint64) bool {
+		drawn := options
+		drawn.Plan = faults.FromSeed(n, faults.Options{Actors: options.actors()})
+		o := attempt(t, drawn, story)
+		if o.failed {
+			t.Error(smallest(t, drawn, o, story))
+		}
+		return o.failed
+	})
+}
+
+// eachSeed runs a function for each seed in a subtest, until it has reported often enough that it failed.
+func eachSeed(t *testing.T, fails func(t *testing.T, n uint64) bool) {
+	t.Helper()
 	var failed atomic.Int32
 	for n := *seed; n < *seed+uint64(*seeds); n++ {
 		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
@@ -39,11 +53,8 @@ func RunSeeds(t *testing.T, options Options, story func(w *World)) {
 			if failed.Load() >= enough {
 				t.Skipf("%d seeds have failed", enough)
 			}
-			drawn := options
-			drawn.Plan = faults.FromSeed(n, faults.Options{Actors: options.actors()})
-			if o := attempt(t, drawn, story); o.failed {
+			if fails(t, n) {
 				failed.Add(1)
-				t.Error(smallest(t, drawn, o, story))
 			}
 		})
 	}

@@ -1,6 +1,8 @@
 package faults
 
-import "slices"
+import (
+	"github.com/espalier-dev/espalier/internal/testenv/shrink"
+)
 
 // Shrink returns the smallest plan that still fails: no fault, no wrong clock, no latency and no seed of it can be left
 // out. What a plan did in a run takes the place of its faults and chances. If the plan fails no more then, it is
@@ -10,7 +12,7 @@ func Shrink(p Plan, happened []Fault, fails func(Plan) bool) Plan {
 	if !fails(assemble(parts)) {
 		return p
 	}
-	return assemble(fewest(parts, func(parts []part) bool { return fails(assemble(parts)) }))
+	return assemble(shrink.Fewest(parts, func(parts []part) bool { return fails(assemble(parts)) }))
 }
 
 // part adds one thing that goes wrong to a plan.
@@ -39,26 +41,4 @@ func assemble(parts []part) Plan {
 		add(&p)
 	}
 	return p
-}
-
-// fewest leaves out as many items as it can, large parts first, while those that are left still pass.
-//
-// This is delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002), without
-// the attempts to keep one part alone: leaving out all others comes to the same here.
-func fewest[T any](items []T, pass func([]T) bool) []T {
-	for size := (len(items) + 1) / 2; size > 0; {
-		smaller := false
-		for start := 0; start < len(items); {
-			rest := slices.Concat(items[:start], items[min(start+size, len(items)):])
-			if pass(rest) {
-				items, smaller = rest, true
-				continue
-			}
-			start += size
-		}
-		if !smaller || size > 1 {
-			size /= 2
-		}
-	}
-	return items
 }
