@@ -65,9 +65,9 @@ func traitsOnStrategy(t *testing.T, obj client.Object) registrytest.Traits {
 	return got
 }
 
-// TestKindsOnServer finds the traits out on an API server.
+// TestKindsOnServer finds the traits out on an API server. It is not parallel: other tests install definitions there,
+// which would be discovered too.
 func TestKindsOnServer(t *testing.T) {
-	t.Parallel()
 	namespace := plane.Namespace(t)
 	served := registrytest.ServedKinds(t, plane.Config(t))
 	got := registrytest.FindTraits(t, serverClient(t), namespace, served)
@@ -93,9 +93,8 @@ func TestKindsOnServer(t *testing.T) {
 	}
 }
 
-// TestDiscoveredOnServer looks at the discovery of an API server.
+// TestDiscoveredOnServer looks at the discovery of an API server. It is not parallel, like [TestKindsOnServer].
 func TestDiscoveredOnServer(t *testing.T) {
-	t.Parallel()
 	got := registrytest.Discover(t, plane.Config(t))
 	if !record(t, registrytest.DiscoveredFile, got) {
 		compare(t, registrytest.Discovered(t), got)
