@@ -32,7 +32,8 @@ func TestFaults(t *testing.T) {
 		{faults.Fails, 0, 500, nil, false, 0, "500 ! an internal error, without effect"},
 		{faults.LosesAnswer, 0, 0, syscall.ECONNRESET, true, 0, "201 ! the answer is lost"},
 		{faults.Conflicts, 0, 409, nil, false, 2, "409 ! a conflict: somebody else wrote the object"},
-		{faults.Throttles, 1500 * time.Millisecond, 429, nil, false, 0, "429 ! too many requests, without effect, 1.5s"},
+		{faults.Throttles, 1500 * time.Millisecond, 429, nil, false, 0,
+			"429 ! too many requests, without effect, 1.5s"},
 	} {
 		t.Run(string(row.sort), func(t *testing.T) {
 			fault := faults.Fault{Sort: row.sort, Verb: faults.Update, Path: one, Delay: row.delay}
