@@ -1,0 +1,80 @@
+package reconcilers
+
+import (
+	"context"
+
+	"github.com/espalier-dev/espalier/apis"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Supervision says what the nodes below a [Supervisor] do with their objects.
+type Supervision string
+
+const (
+	// Maintain keeps the objects as desired. It is the zero value, and counts where there is no supervisor.
+	Maintain Supervision = ""
+	// Suspend keeps the objects so that nothing runs, see [Supervisor.Suspend].
+	Suspend Supervision = "Suspend"
+	// Withdraw deletes the objects, as if nothing were desired. What a node has outside of Kubernetes is cleaned up as
+	// if the resource were deleted. A [SyncReconciler] does not run.
+	Withdraw Supervision = "Withdraw"
+)
+
+// Supervisor is told by the nodes below it how their objects are, and decides whether the objects are to run. A node
+// puts itself in charge with [WithSupervisor]. [ChildReconciler], [ChildSetReconciler] and ComponentReconciler obey it.
+// A node of your own that writes objects does so, too: it asks [SupervisorOf], and calls Suspend and Observe.
+//
+// A terminating resource has no supervision: nodes handle it as always.
+type Supervisor interface {
+	// Supervision is the same for the whole request.
+	Supervision() Supervision
+	// Suspend changes a desired object so that it does not run. If it returns true, the object is to be deleted as long
+	// as the supervision is [Suspend]. It is called only then, with an object that the node may change.
+	Suspend(desired client.Object) (remove bool, err error)
+	// Observe takes what a node found out about one object. It may be called concurrently.
+	Observe(object ObservedObject)
+}
+
+// ObservedObject is what a node found out about one object.
+type ObservedObject struct {
+	// Node is the path of the node.
+	Node string
+	// Kind, Namespace and Name identify the object. The name is empty if it is not known yet.
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	// Object is as it is in the cluster, and must not be changed. It is nil if it is not there, or if only Health is
+	// known.
+	Object client.Object
+	// Health is how the object is, if the node knows better than the rules for its kind. Optional.
+	Health *apis.Health
+	// Err says why the object is not as desired. It is nil if it is, or will be.
+	Err error
+	// Auxiliary means that neither an error nor the health of the object counts.
+	Auxiliary bool
+	// Unchecked means that the health of the object does not count. An error does.
+	Unchecked bool
+}
+
+type supervisorKey struct{}
+
+// WithSupervisor returns a context in which nodes obey s. The innermost supervisor counts.
+func WithSupervisor(ctx context.Context, s Supervisor) context.Context {
+	return context.WithValue(ctx, supervisorKey{}, s)
+}
+
+// SupervisorOf returns the supervisor of ctx, or nil.
+func SupervisorOf(ctx context.Context) Supervisor {
+	s, _ := ctx.Value(supervisorKey{}).(Supervisor)
+	return s
+}
+
+// SupervisionOf returns what a node has to do with its objects: what the supervisor of ctx says, or else [Maintain].
+func SupervisionOf(ctx context.Context, resource client.Object) Supervision {
+	s := SupervisorOf(ctx)
+	if s == nil || resource.GetDeletionTimestamp() != nil {
+		return Maintain
+	}
+	return s.Supervision()
+}
