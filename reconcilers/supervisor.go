@@ -78,3 +78,8 @@ func SupervisionOf(ctx context.Context, resource client.Object) Supervision {
 	}
 	return s.Supervision()
 }
+
+// CleansUp reports whether a node cleans up: the resource is terminating, or the supervisor of ctx says [Withdraw].
+func CleansUp(ctx context.Context, resource client.Object) bool {
+	return resource.GetDeletionTimestamp() != nil || SupervisionOf(ctx, resource) == Withdraw
+}
