@@ -2,6 +2,7 @@ package edit_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -142,6 +143,14 @@ func FuzzEdits(f *testing.F) {
 		f.Add([]byte{byte(i), 0, 0, byte(i), 1, 1, byte(i), 3, 2})
 	}
 	f.Add([]byte{0, 4, 0, 2, 4, 0, 15, 4, 1, 15, 0, 2, 22, 0, 0, 23, 0, 0, 23, 0, 2, 19, 0, 1, 19, 2, 2})
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 60 {
+		program := make([]byte, 30)
+		for i := range program {
+			program[i] = byte(random.Uint32())
+		}
+		f.Add(program)
+	}
 	names, values := []string{"n0", "n1", "n2", "n3", "n4"}, []string{"delete", "get", "x"}
 	f.Fuzz(func(t *testing.T, program []byte) {
 		p := newParts()
@@ -194,8 +203,7 @@ func (p *parts) check(t *testing.T) {
 		add("ports", fmt.Sprint(port.Port))
 	}
 	for _, r := range p.Role.Rules {
-		slices.Sort(r.Verbs)
-		add("rules", strings.Join(slices.Compact(r.Verbs), ","))
+		add("rules", strings.Join(slices.Compact(slices.Sorted(slices.Values(r.Verbs))), ","))
 	}
 	for _, s := range p.Binding.Subjects {
 		add("subjects", s.Name)
