@@ -148,7 +148,7 @@ func TestFeatureAndErrors(t *testing.T) {
 		"an error of no object": withRow(after(later, given(returns("boom"), was(apis.FeatureHealthy, true)),
 			ready(isFalse, apis.StateError, "boom"), since(apis.FeatureProgressing, later, true))).fails("boom"),
 		"a durable error": withRow(after(later, given(returns("durable"), was(apis.FeatureHealthy, true)),
-			ready(isFalse, apis.StateError, errors.Join(errBoom, reconcilers.ErrDurable).Error()),
+			ready(isFalse, apis.StateError, "boom"),
 			since(apis.FeatureProgressing, later, true))).fails(errors.Join(errBoom, reconcilers.ErrDurable).Error()),
 		"a conflict is no state": withRow(after(later, given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
 			reports("Deployment web Failing")))).fails(`Operation cannot be fulfilled on configmaps "x": boom`),
