@@ -56,7 +56,7 @@ func (f folder) complete(ctx context.Context) error {
 	if _, err := os.Stat(f.path); err != nil {
 		return fmt.Errorf("not built yet")
 	}
-	for _, b := range binaries {
+	for _, b := range f.recipe.binaries {
 		if err := f.check(ctx, filepath.Join(f.path, b.name)); err != nil {
 			return fmt.Errorf("%s does not run: %w", b.name, err)
 		}
@@ -75,7 +75,7 @@ func (f folder) rebuild(ctx context.Context, out io.Writer) error {
 	}
 	defer os.RemoveAll(next)
 
-	for _, b := range binaries {
+	for _, b := range f.recipe.binaries {
 		start := time.Now()
 		fmt.Fprintf(out, "controlplane: building %s; on two cores about %d min the first time\n",
 			b.name, int(b.firstTime.Minutes()))
@@ -99,6 +99,7 @@ func (f folder) rebuild(ctx context.Context, out io.Writer) error {
 func goBuild(ctx context.Context, r recipe, b binary, path string) error {
 	args := append([]string{"build"}, r.flags()...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "-o", path, b.pkg)...)
+	cmd.Dir = b.module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd.Run()

@@ -18,7 +18,7 @@ func fakeFolder(t *testing.T) (f folder, builds *atomic.Int32) {
 	builds = new(atomic.Int32)
 	return folder{
 		path:   filepath.Join(t.TempDir(), "cache", "key"),
-		recipe: recipe{version: "v1.2.3"},
+		recipe: recipe{version: "v1.2.3", binaries: controlPlane.binaries},
 		build: func(_ context.Context, _ recipe, _ binary, path string) error {
 			builds.Add(1)
 			return os.WriteFile(path, []byte("good"), 0o755)
@@ -40,7 +40,7 @@ func TestFillBuildsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := int(builds.Load()), len(binaries); got != want {
+	if got, want := int(builds.Load()), len(controlPlane.binaries); got != want {
 		t.Errorf("built %d binaries, want %d", got, want)
 	}
 }
@@ -56,7 +56,7 @@ func TestFillAtTheSameTimeBuildsOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got, want := int(builds.Load()), len(binaries); got != want {
+	if got, want := int(builds.Load()), len(controlPlane.binaries); got != want {
 		t.Errorf("built %d binaries, want %d", got, want)
 	}
 }
@@ -78,7 +78,7 @@ func TestFillRepairs(t *testing.T) {
 			if err := f.fill(t.Context(), &out); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := int(builds.Load()), 2*len(binaries); got != want {
+			if got, want := int(builds.Load()), 2*len(controlPlane.binaries); got != want {
 				t.Errorf("built %d binaries, want %d", got, want)
 			}
 			if err := f.complete(t.Context()); err != nil {

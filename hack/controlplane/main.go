@@ -3,9 +3,12 @@
 // module proxy. The binaries land in a folder of the user's cache, named after what they were built from, so that every
 // checkout on the machine shares them; bin/controlplane in the checkout is a link to it.
 //
+// With the argument "cluster" it builds the rest of a simulated cluster in the same way, for bin/cluster: kube-scheduler
+// in the version of the control plane, and kwok in the version that hack/kwok requires.
+//
 // Two variables of the environment change that:
 //
-//   - KUBEBUILDER_ASSETS names a folder of binaries that exist already; nothing is built then.
+//   - KUBEBUILDER_ASSETS names a folder of binaries of the control plane that exist already; it is not built then.
 //   - ESPALIER_CONTROLPLANE_DIR is where built binaries are kept instead of the user's cache.
 package main
 
@@ -22,7 +25,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout); err != nil {
+	s := controlPlane
+	if len(os.Args) > 1 && os.Args[1] == cluster.name {
+		s = cluster
+	}
+	if err := run(ctx, s, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "controlplane:", err)
 		stop()
 		os.Exit(1)
@@ -30,12 +37,12 @@ func main() {
 }
 
 // run expects to be started in this module's folder, two levels below the root of the checkout.
-func run(ctx context.Context, out io.Writer) error {
-	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
+func run(ctx context.Context, s set, out io.Writer) error {
+	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" && s.name == controlPlane.name {
 		fmt.Fprintf(out, "controlplane: KUBEBUILDER_ASSETS is set, using %s; nothing to build\n", assets)
 		return nil
 	}
-	r, err := readRecipe(ctx, ".")
+	r, err := readRecipe(ctx, ".", s)
 	if err != nil {
 		return err
 	}
@@ -47,7 +54,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err := f.fill(ctx, out); err != nil {
 		return err
 	}
-	return link(f.path, filepath.Join("..", "..", "bin", "controlplane"))
+	return link(f.path, filepath.Join("..", "..", "bin", s.name))
 }
 
 // cacheDir is the folder that holds one folder per recipe.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,14 +23,42 @@ const kubernetes = "k8s.io/kubernetes"
 type binary struct {
 	name string
 	pkg  string
+	// module is the folder of the module that has the requirements of pkg, relative to this module. Empty: this module.
+	module string
 	// firstTime is about how long it takes on two cores when nothing is in Go's build cache.
 	firstTime time.Duration
 }
 
-var binaries = []binary{
+// set is what one call of this program builds.
+type set struct {
+	// name is that of the link in bin.
+	name     string
+	binaries []binary
+}
+
+// controlPlane has what an API server with controllers consists of.
+var controlPlane = set{name: "controlplane", binaries: []binary{
 	{name: "etcd", pkg: "go.etcd.io/etcd/server/v3", firstTime: time.Minute},
 	{name: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", firstTime: 5 * time.Minute},
 	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", firstTime: 2 * time.Minute},
+}}
+
+// cluster has what a simulated cluster needs besides. The scheduler is no tool in go.mod, which would give the control
+// plane another key: its requirements are among those of the others.
+var cluster = set{name: "cluster", binaries: []binary{
+	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", firstTime: 2 * time.Minute},
+	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok", module: "../kwok", firstTime: 2 * time.Minute},
+}}
+
+// modules returns the folders of the modules that the binaries are built in, each once.
+func (s set) modules() []string {
+	var folders []string
+	for _, b := range s.binaries {
+		if folder := cmp.Or(b.module, "."); !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
 }
 
 // recipe is everything that the built programs depend on, except the Go release.
@@ -37,19 +67,24 @@ type recipe struct {
 	version string
 	goos    string
 	goarch  string
-	// mod and sum are the contents of go.mod and go.sum.
+	// mod and sum are the contents of go.mod and go.sum, of all modules.
 	mod, sum []byte
+	binaries []binary
 }
 
-// readRecipe reads the module in dir.
-func readRecipe(ctx context.Context, dir string) (recipe, error) {
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return recipe{}, err
-	}
-	sum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
-	if err != nil {
-		return recipe{}, err
+// readRecipe reads the recipe of a set. The module of Kubernetes is in dir.
+func readRecipe(ctx context.Context, dir string, s set) (recipe, error) {
+	r := recipe{goos: runtime.GOOS, goarch: runtime.GOARCH, binaries: s.binaries}
+	for _, folder := range s.modules() {
+		mod, err := os.ReadFile(filepath.Join(dir, folder, "go.mod"))
+		if err != nil {
+			return recipe{}, err
+		}
+		sum, err := os.ReadFile(filepath.Join(dir, folder, "go.sum"))
+		if err != nil {
+			return recipe{}, err
+		}
+		r.mod, r.sum = append(r.mod, mod...), append(r.sum, sum...)
 	}
 	cmd := exec.CommandContext(ctx, "go", "mod", "edit", "-json")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -57,11 +92,10 @@ func readRecipe(ctx context.Context, dir string) (recipe, error) {
 	if err != nil {
 		return recipe{}, fmt.Errorf("could not read go.mod: %w", err)
 	}
-	version, err := requiredVersion(parsed, kubernetes)
-	if err != nil {
+	if r.version, err = requiredVersion(parsed, kubernetes); err != nil {
 		return recipe{}, err
 	}
-	return recipe{version: version, goos: runtime.GOOS, goarch: runtime.GOARCH, mod: mod, sum: sum}, nil
+	return r, nil
 }
 
 // requiredVersion finds the version of a module in the output of "go mod edit -json".
@@ -84,7 +118,7 @@ func requiredVersion(modJSON []byte, module string) (string, error) {
 func (r recipe) key() string {
 	h := sha256.New()
 	parts := append([]string{string(r.mod), string(r.sum)}, r.flags()...)
-	for _, b := range binaries {
+	for _, b := range r.binaries {
 		parts = append(parts, b.name, b.pkg)
 	}
 	for _, part := range parts {

@@ -8,20 +8,34 @@ import (
 	"testing"
 )
 
-func TestRecipeOfThisModule(t *testing.T) {
-	r, err := readRecipe(t.Context(), ".")
-	if err != nil {
-		t.Fatal(err)
+func TestRecipesOfThisModule(t *testing.T) {
+	keys := map[string]string{}
+	for _, s := range []set{controlPlane, cluster} {
+		r, err := readRecipe(t.Context(), ".", s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(r.version, "v1.") {
+			t.Errorf("%s: the version of Kubernetes is %q", s.name, r.version)
+		}
+		again, err := readRecipe(t.Context(), ".", s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.key() != again.key() {
+			t.Errorf("%s: the key changed from %s to %s", s.name, r.key(), again.key())
+		}
+		if other, taken := keys[r.key()]; taken {
+			t.Errorf("%s and %s have one key", s.name, other)
+		}
+		keys[r.key()] = s.name
 	}
-	if !strings.HasPrefix(r.version, "v1.") {
-		t.Errorf("the version of Kubernetes is %q", r.version)
-	}
-	again, err := readRecipe(t.Context(), ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.key() != again.key() {
-		t.Errorf("the key changed from %s to %s", r.key(), again.key())
+}
+
+func TestModulesOfASet(t *testing.T) {
+	s := set{binaries: []binary{{name: "a"}, {name: "b", module: "../other"}, {name: "c"}}}
+	if got, want := s.modules(), []string{".", "../other"}; !slices.Equal(got, want) {
+		t.Errorf("the modules are %q, want %q", got, want)
 	}
 }
 
@@ -111,7 +125,7 @@ func TestRunBuildsNothingWhenAssetsAreGiven(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("ESPALIER_CONTROLPLANE_DIR", cache)
 	var out strings.Builder
-	if err := run(t.Context(), &out); err != nil {
+	if err := run(t.Context(), controlPlane, &out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "using /elsewhere") {

@@ -18,6 +18,8 @@ const (
 	etcdBinary              = "etcd"
 	apiServerBinary         = "kube-apiserver"
 	controllerManagerBinary = "kube-controller-manager"
+	schedulerBinary         = "kube-scheduler"
+	kwokBinary              = "kwok"
 
 	// versionTimeout is how long a good binary may take to print its version on a machine that is busy.
 	versionTimeout = 30 * time.Second
@@ -57,6 +59,14 @@ func findBinaries() (binaries, error) {
 			remedy: fmt.Sprintf("unset %s and run: make controlplane", assetsVariable),
 		}, nil
 	}
+	return builtBinaries("controlplane")
+}
+
+// findClusterBinaries chooses the folder of the programs that only simulated clusters need.
+func findClusterBinaries() (binaries, error) { return builtBinaries("cluster") }
+
+// builtBinaries returns the folder of the checkout that the target of make fills.
+func builtBinaries(target string) (binaries, error) {
 	start, err := os.Getwd()
 	if err != nil {
 		return binaries{}, fmt.Errorf("cannot run the control plane: no working directory to look from: %w", err)
@@ -65,7 +75,7 @@ func findBinaries() (binaries, error) {
 	if err != nil {
 		return binaries{}, err
 	}
-	return binaries{dir: filepath.Join(root, "bin", "controlplane"), remedy: "run: make controlplane"}, nil
+	return binaries{dir: filepath.Join(root, "bin", target), remedy: "run: make " + target}, nil
 }
 
 // checkoutOf finds the root of the checkout that the folder start is in.

@@ -29,8 +29,8 @@ type Environment struct {
 	supervision *supervision
 	etcd        *output
 	apiServer   *output
-	// manager is nil when no controllers were asked for.
-	manager *controllerManager
+	// processes are clients of the API server, in the order in which they were started.
+	processes []*process
 
 	// mu makes stopping and starting take turns.
 	mu      sync.Mutex
@@ -53,18 +53,16 @@ func Start(ctx context.Context, options Options) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := []string{etcdBinary, apiServerBinary}
-	controllers := options.controllers()
-	if len(controllers) > 0 {
-		names = append(names, controllerManagerBinary)
-	}
-	if err := programs.check(ctx, names...); err != nil {
+	if err := options.checkPrograms(ctx, programs); err != nil {
 		return nil, err
 	}
 	e := &Environment{etcd: &output{next: options.Output}, apiServer: &output{next: options.Output}}
 	err = e.start(ctx, programs, options)
-	if err == nil && len(controllers) > 0 {
-		err = e.startManager(ctx, controllers, options)
+	if err == nil {
+		err = e.startPrograms(ctx, programs, options)
+	}
+	if err == nil && options.Nodes > 0 {
+		err = e.startNodes(ctx, options.Nodes)
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.Stop())
@@ -108,13 +106,6 @@ func (e *Environment) start(ctx context.Context, programs binaries, options Opti
 	}
 	if server.Path, err = e.supervision.wrap(apiServerBinary, programs.path(apiServerBinary)); err != nil {
 		return err
-	}
-	if len(options.controllers()) > 0 {
-		path, err := e.supervision.wrap(controllerManagerBinary, programs.path(controllerManagerBinary))
-		if err != nil {
-			return err
-		}
-		e.manager = &controllerManager{path: path, output: &output{next: options.Output}}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -184,13 +175,14 @@ func (e *Environment) User(name string, groups ...string) (*rest.Config, error) 
 	return user.Config(), nil
 }
 
-// Err returns nil as long as the processes run as they should, and an error with what it printed last once
-// kube-controller-manager has ended by itself.
+// Err returns nil as long as the processes run as they should, and an error with what it printed last once one of them
+// has ended by itself, other than etcd and kube-apiserver.
 func (e *Environment) Err() error {
-	if e.manager == nil {
-		return nil
+	var errs []error
+	for _, p := range e.processes {
+		errs = append(errs, p.err())
 	}
-	return e.manager.err()
+	return errors.Join(errs...)
 }
 
 // Stop ends the processes and removes their data; an existing cluster is left as it is, with the definitions that were
@@ -204,8 +196,8 @@ func (e *Environment) Stop() error {
 	e.stopped = true
 
 	var errs []error
-	if e.manager != nil {
-		errs = append(errs, e.manager.stop())
+	for _, p := range e.processes {
+		errs = append(errs, p.stop())
 	}
 	if e.envtest != nil {
 		errs = append(errs, e.stopAPIServer(), e.killed(etcdBinary, e.envtest.ControlPlane.Etcd.Stop))

@@ -29,8 +29,15 @@ type Options struct {
 	Jobs bool
 
 	// Workloads keeps what belongs to Deployments, ReplicaSets, StatefulSets, DaemonSets and CronJobs, by running
-	// kube-controller-manager. Nothing runs their Pods.
+	// kube-controller-manager. Nothing runs their Pods, unless there are Nodes.
 	Workloads bool
+
+	// Scheduler assigns Pods to nodes, by running kube-scheduler.
+	Scheduler bool
+
+	// Nodes is how many nodes there are before Start returns, named node-1, node-2 and so on. They and their Pods are
+	// played by kwok, see [PodAnnotation]. Without Scheduler a Pod has to name its node by spec.nodeName.
+	Nodes int
 
 	// RoleAggregation fills aggregated ClusterRoles, by running kube-controller-manager.
 	RoleAggregation bool

@@ -7,63 +7,63 @@ import (
 	"testing"
 )
 
-func TestControllerManagerThatEndsAtOnce(t *testing.T) {
+func TestProcessThatEndsAtOnce(t *testing.T) {
 	for name, script := range map[string]string{
 		"failing":    "echo unknown flag; exit 2",
 		"succeeding": "echo unknown flag",
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newManager(t, script)
-			err := m.start(t.Context())
+			p := newProcess(t, script)
+			err := p.start(t.Context())
 			if err == nil || !strings.Contains(err.Error(), "ended by itself") || !strings.Contains(err.Error(), "unknown flag") {
 				t.Errorf("start returned %v", err)
 			}
-			if m.stop() == nil {
+			if p.stop() == nil {
 				t.Error("stop has forgotten the error")
 			}
 		})
 	}
 }
 
-func TestControllerManagerThatEndsLater(t *testing.T) {
-	m := newManager(t, "exec sleep 300")
-	if err := m.start(t.Context()); err != nil {
+func TestProcessThatEndsLater(t *testing.T) {
+	p := newProcess(t, "exec sleep 300")
+	if err := p.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.err(); err != nil {
+	if err := p.err(); err != nil {
 		t.Fatalf("it runs, and err returns %v", err)
 	}
-	if err := m.cmd.Process.Kill(); err != nil {
+	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-m.ended
-	if err := m.err(); err == nil || !strings.Contains(err.Error(), "killed") {
+	<-p.ended
+	if err := p.err(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("err returns %v", err)
 	}
 }
 
-func TestControllerManagerThatIsStopped(t *testing.T) {
-	m := newManager(t, "exec sleep 300")
-	if err := m.stop(); err != nil {
+func TestProcessThatIsStopped(t *testing.T) {
+	p := newProcess(t, "exec sleep 300")
+	if err := p.stop(); err != nil {
 		t.Errorf("stopping before the start: %v", err)
 	}
-	if err := m.start(t.Context()); err != nil {
+	if err := p.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := m.stop(); err != nil {
+		if err := p.stop(); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func newManager(t *testing.T, script string) *controllerManager {
+func newProcess(t *testing.T, script string) *process {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), controllerManagerBinary)
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return &controllerManager{path: path, output: &output{}}
+	return &process{name: controllerManagerBinary, path: path, output: &output{}}
 }
 
 func TestOutputKeepsTheLastLines(t *testing.T) {
