@@ -16,6 +16,7 @@ type Child[Type, ChildType client.Object] struct {
 
 	// condition is the type of the condition that it reports; empty for none.
 	condition string
+	role      role
 }
 
 // Owns returns a node that keeps the object that desired returns: it is created, kept as desired, and deleted when
@@ -68,6 +69,28 @@ func (c *Child[Type, ChildType]) Recreates() *Child[Type, ChildType] {
 func (c *Child[Type, ChildType]) Labeled() *Child[Type, ChildType] {
 	c.LabelChildren = true
 	return c
+}
+
+// Auxiliary has a feature do without the child: its [reconcilers.Supervisor] is told that neither an error nor the health
+// of the child counts. An error is logged and not returned, so the nodes after this one run. The node is tried again
+// after a while, unless the error is durable. On deletion, and on [reconcilers.Withdraw], an error is returned.
+func (c *Child[Type, ChildType]) Auxiliary() *Child[Type, ChildType] {
+	c.role.auxiliary = true
+	return c
+}
+
+// Unchecked has a feature not wait until the child is healthy: its [reconcilers.Supervisor] is told that the health of
+// the child does not count. An error does.
+func (c *Child[Type, ChildType]) Unchecked() *Child[Type, ChildType] {
+	c.role.unchecked = true
+	return c
+}
+
+// Reconcile makes the child as it should be, see [Owns].
+func (c *Child[Type, ChildType]) Reconcile(ctx context.Context, resource Type) (reconcilers.Result, error) {
+	return c.role.reconcile(ctx, c.Name, resource, func(ctx context.Context) (reconcilers.Result, error) {
+		return c.ChildReconciler.Reconcile(ctx, resource)
+	})
 }
 
 func (c *Child[Type, ChildType]) reflect(

@@ -17,6 +17,7 @@ type Children[Type, ChildType client.Object] struct {
 	condition string
 	// desired is the function of the author.
 	desired func(ctx context.Context, resource Type) ([]ChildType, error)
+	role    role
 }
 
 // OwnsEach returns a node that keeps the objects that desired returns as [Owns] keeps one. A child is identified by its
@@ -59,6 +60,18 @@ func (c *Children[Type, ChildType]) Labeled() *Children[Type, ChildType] {
 	return c
 }
 
+// Auxiliary is [Child.Auxiliary] for a set.
+func (c *Children[Type, ChildType]) Auxiliary() *Children[Type, ChildType] {
+	c.role.auxiliary = true
+	return c
+}
+
+// Unchecked is [Child.Unchecked] for a set.
+func (c *Children[Type, ChildType]) Unchecked() *Children[Type, ChildType] {
+	c.role.unchecked = true
+	return c
+}
+
 // withheld is where desire leaves a NotReadyError for reflect.
 type withheld struct {
 	err *NotReadyError
@@ -68,9 +81,25 @@ type withheldKey struct{}
 
 // Reconcile makes the children as they should be, see [OwnsEach].
 func (c *Children[Type, ChildType]) Reconcile(ctx context.Context, resource Type) (reconcilers.Result, error) {
-	ctx = context.WithValue(ctx, withheldKey{}, &withheld{})
+	return c.role.reconcile(ctx, c.Name, resource, func(ctx context.Context) (reconcilers.Result, error) {
+		return c.reconcile(ctx, resource)
+	})
+}
+
+func (c *Children[Type, ChildType]) reconcile(ctx context.Context, resource Type) (reconcilers.Result, error) {
+	kept := &withheld{}
+	ctx = context.WithValue(ctx, withheldKey{}, kept)
 	before := reconcilers.GetCondition(resource, c.condition)
 	result, err := c.ChildSetReconciler.Reconcile(ctx, resource)
+	if s := reconcilers.SupervisorOf(ctx); s != nil && kept.err != nil {
+		observed := reconcilers.ObservedObject{
+			Node: reconcilers.RetrievePath(reconcilers.Enter(ctx, c.Name)), Err: kept.err,
+		}
+		if config, err := reconcilers.RetrieveConfig(ctx); err == nil {
+			observed.Kind, _ = config.GroupVersionKindFor(c.ChildType) // the error counts without the kind
+		}
+		s.Observe(observed)
+	}
 	if err != nil && c.condition != "" {
 		// Not all children are among those that were reflected.
 		if before == nil {

@@ -8,14 +8,15 @@ import (
 	"regexp"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/health"
+	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/objectstatus"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -154,18 +155,32 @@ func stateOf[C client.Object](ctx context.Context, child C) childState {
 	if config, err := reconcilers.RetrieveConfig(ctx); err == nil && kind.Empty() {
 		kind, _ = config.GroupVersionKindFor(child) // the rules for all kinds apply to a kind that is not known
 	}
-	state := childState{name: kind.Kind + " " + client.ObjectKeyFromObject(child).String()}
-	if objectstatus.StaticKinds[kind.GroupKind()] && child.GetDeletionTimestamp() == nil {
-		state.Status = apis.ObjectCurrent
-		return state
+	return childState{
+		name:   kind.Kind + " " + client.ObjectKeyFromObject(child).String(),
+		Result: readinessOf(kind, child),
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
+}
+
+// readinessOf returns how ready a child is: as package health says. A child for which health only waits for somebody
+// else, such as an Ingress without an address, is as kstatus says.
+func readinessOf(kind schema.GroupVersionKind, child client.Object) objectstatus.Result {
+	if child.GetDeletionTimestamp() != nil {
+		return objectstatus.Result{Status: apis.ObjectTerminating, Message: "is being deleted"}
+	}
+	if objectstatus.StaticKinds[kind.GroupKind()] {
+		return objectstatus.Result{Status: apis.ObjectCurrent}
+	}
+	object, err := content.Of(kind, child)
 	if err != nil {
-		state.Result = objectstatus.Result{Status: apis.ObjectUnknown, Message: err.Error()}
-		return state
+		return objectstatus.Result{Status: apis.ObjectUnknown, Message: err.Error()}
 	}
-	object := &unstructured.Unstructured{Object: content}
-	object.SetGroupVersionKind(kind)
-	state.Result = objectstatus.Of(object)
-	return state
+	switch found := health.OfKind(kind, object); {
+	case health.Healthy(found.State):
+		return objectstatus.Result{Status: apis.ObjectCurrent}
+	case health.Failing(found.State):
+		return objectstatus.Result{Status: apis.ObjectFailed, Message: found.Message}
+	case found.State == apis.StateCreating || found.State == apis.StateUpdating || found.State == apis.StateScaling:
+		return objectstatus.Result{Status: apis.ObjectInProgress, Message: found.Message}
+	}
+	return objectstatus.Of(object)
 }

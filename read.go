@@ -31,7 +31,7 @@ type Read[Type, ObjectType client.Object] struct {
 //   - Stops: if the object does not exist. The nodes after it do not run, so what they made stays as it is. With
 //     [Read.Optional] they run, without a value in the stash.
 //   - On error: returns it.
-//   - On deletion: does nothing.
+//   - On deletion, and on [reconcilers.Withdraw]: does nothing.
 func Reads[Type, ObjectType client.Object](
 	name string, into stash.Stasher[ObjectType],
 	key func(ctx context.Context, resource Type) types.NamespacedName,
@@ -84,7 +84,7 @@ func (r *Read[Type, ObjectType]) Validate(context.Context) error {
 // Reconcile reads the object, see [Reads].
 func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (reconcilers.Result, error) {
 	var none reconcilers.Result
-	if resource.GetDeletionTimestamp() != nil {
+	if reconcilers.CleansUp(ctx, resource) {
 		return none, nil
 	}
 	ctx = reconcilers.Enter(ctx, r.name)

@@ -34,6 +34,7 @@ type Run[Type client.Object] struct {
 //   - Stops: never on its own.
 //   - On error: returns it. After [NotReady] the nodes after it run.
 //   - On deletion: calls the function of [Run.Finalizes], if there is one.
+//   - On [reconcilers.Withdraw]: as on deletion, if the finalizer is on the resource.
 func Runs[Type client.Object](name string, run func(ctx context.Context, resource Type) error) *Run[Type] {
 	return &Run[Type]{name: name, run: run}
 }
@@ -91,7 +92,7 @@ func (r *Run[Type]) Reconcile(ctx context.Context, resource Type) (reconcilers.R
 		return none, err
 	}
 	ctx = reconcilers.Enter(ctx, r.name)
-	if resource.GetDeletionTimestamp() != nil {
+	if reconcilers.CleansUp(ctx, resource) {
 		return r.reconcileDeletion(ctx, resource)
 	}
 	if err := reconcilers.AddFinalizer(ctx, resource, r.finalizer); err != nil {

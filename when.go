@@ -32,7 +32,8 @@ type Branch[Type client.Object] struct {
 //   - Runs: the nodes, if the function returns true.
 //   - Stops: at the first error, as [reconcilers.Sequence]. The nodes after this one run in any case.
 //   - On error: returns it.
-//   - On deletion: runs the nodes without asking the function, because they may have to clean up.
+//   - On deletion, and on [reconcilers.Withdraw]: runs the nodes without asking the function, because they may have to
+//     clean up.
 func When[Type client.Object](
 	name string, holds func(ctx context.Context, resource Type) bool, nodes ...reconcilers.SubReconciler[Type],
 ) *Branch[Type] {
@@ -73,7 +74,7 @@ func (b *Branch[Type]) Reconcile(ctx context.Context, resource Type) (reconciler
 		return reconcilers.Result{}, b.Validate(ctx)
 	}
 	ctx = reconcilers.Enter(ctx, b.name)
-	if resource.GetDeletionTimestamp() != nil || b.holds(ctx, resource) {
+	if reconcilers.CleansUp(ctx, resource) || b.holds(ctx, resource) {
 		return b.nodes.Reconcile(ctx, resource)
 	}
 	b.reportedOnce.Do(func() {

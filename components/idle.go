@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -27,6 +28,7 @@ type taskInput struct {
 	generatorInput
 	// configuration is a digest of the configuration.
 	configuration uint64
+	supervision   reconcilers.Supervision
 }
 
 // inputs returns what the request is about. known is false if the configuration has no digest.
@@ -35,7 +37,7 @@ func (j *job[T]) inputs() (input taskInput, known bool) {
 	// It says where the component is deployed. What is remembered is forgotten when that changes.
 	configuration.KubeConfig = nil
 	sum, known := digest.Of(&configuration)
-	return taskInput{configuration: sum, generatorInput: generatorInput{
+	return taskInput{configuration: sum, supervision: j.supervision, generatorInput: generatorInput{
 		namespace:  cmp.Or(strings.TrimSpace(j.configuration.Namespace), j.resource.GetNamespace()),
 		name:       cmp.Or(strings.TrimSpace(j.configuration.Name), j.resource.GetName()),
 		digest:     j.digest,
@@ -68,7 +70,12 @@ func (j *job[T]) rollOut(ctx context.Context, parameters component.Unstructurabl
 	if desired == nil {
 		return j.assess(resting, nil)
 	}
-	report, err := j.runEngine(ctx, machine, j.task(*desired))
+	task := j.task(*desired)
+	if err := j.suspend(&task); err != nil {
+		j.state.taskInput = taskInput{}
+		return err
+	}
+	report, err := j.runEngine(ctx, machine, task)
 	err = j.assess(report, err)
 	if j.facts.done {
 		// They can be generated again. All that is needed until then is in the cache.

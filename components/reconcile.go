@@ -81,6 +81,9 @@ type job[T client.Object] struct {
 	digest string
 	report *engine.Report
 	facts  facts
+	// supervisor is nil if there is none, and for a resource that is being deleted.
+	supervisor  reconcilers.Supervisor
+	supervision reconcilers.Supervision
 	// retryAfter is the delay that a retriable error asks for; nil for the interval.
 	retryAfter *time.Duration
 	// finished is true once the component is gone. The resource is then not touched any more.
@@ -107,7 +110,7 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 	if owner.Watcher = reconcilers.RetrieveRequest(ctx).NamespacedName; owner.Watcher.Name == "" {
 		owner.Watcher = client.ObjectKeyFromObject(resource)
 	}
-	return &job[T]{
+	j := &job[T]{
 		ComponentReconciler: r,
 		resource:            resource,
 		config:              config,
@@ -121,12 +124,15 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 			deleting: resource.GetDeletionTimestamp() != nil,
 			first:    status.ProcessingDigest == "" && status.LastAppliedAt == nil,
 		},
-	}, nil
+	}
+	j.supervise(ctx)
+	return j, nil
 }
 
 // run does what the cluster allows, sets the status, and decides when to come back.
 func (j *job[T]) run(ctx context.Context) (reconcilers.Result, error) {
 	err := j.deployOrRemove(ctx)
+	j.observe(ctx, err)
 	if j.finished {
 		return reconcilers.Result{}, nil
 	}
@@ -165,7 +171,7 @@ func (j *job[T]) anyResult(match func(execute.Result) bool) bool {
 // restart. The state of the component has not changed by that.
 func (j *job[T]) waitsForWatches() bool {
 	s, report := j.facts, j.report
-	if s.err != nil || s.recorded || s.deleting || report == nil || len(report.Syncing) == 0 {
+	if s.err != nil || s.recorded || s.leaving() || report == nil || len(report.Syncing) == 0 {
 		return false
 	}
 	blocks := func(o plan.Obstacle) bool { return o.Kind != plan.ObstacleWaiting }
@@ -188,7 +194,10 @@ func (j *job[T]) deployOrRemove(ctx context.Context) error {
 	if j.facts.suspended = j.configuration.Suspended && !j.facts.deleting; j.facts.suspended {
 		return nil
 	}
-	if !j.dryRun && !j.facts.deleting {
+	if j.facts.withdrawn = j.facts.withdrawing && !j.hasObjects(); j.facts.withdrawn {
+		return nil
+	}
+	if !j.dryRun && !j.facts.leaving() {
 		if err := reconcilers.AddFinalizer(ctx, j.resource, j.Finalizer); err != nil {
 			return err
 		}
@@ -201,7 +210,7 @@ func (j *job[T]) deployOrRemove(ctx context.Context) error {
 		return j.abandon(ctx)
 	case err != nil:
 		return err
-	case j.facts.deleting:
+	case j.facts.leaving():
 		return j.remove(ctx)
 	}
 	return j.deploy(ctx)
@@ -219,7 +228,7 @@ func (j *job[T]) deploy(ctx context.Context) error {
 	if err := j.hooks(ctx, "pre-reconcile", j.Hooks.PreReconcile); err != nil {
 		return err
 	}
-	if err := j.rollOut(ctx, parameters); err != nil || !j.facts.done {
+	if err := j.rollOut(ctx, parameters); err != nil || !j.facts.done || j.facts.resting {
 		return err
 	}
 	return j.hooks(ctx, "post-reconcile", j.Hooks.PostReconcile)

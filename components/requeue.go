@@ -32,7 +32,7 @@ func (j *job[T]) requeueAfter(c condition) reconcilers.Result {
 func (j *job[T]) delay(c condition) time.Duration {
 	s := j.facts
 	switch {
-	case s.suspended:
+	case s.suspended, s.withdrawn && !s.retriable:
 		return 0
 	case s.retriable:
 		j.state.resetWaits("")
@@ -59,7 +59,7 @@ func (j *job[T]) delay(c condition) time.Duration {
 		return backoff + time.Second
 	case polls:
 		return backoff
-	case s.deleting || j.status.ProcessingSince == nil:
+	case s.leaving() || j.status.ProcessingSince == nil:
 		return j.configuration.Requeue
 	}
 	// The timeout is noticed when it is due.

@@ -6,6 +6,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -38,6 +39,9 @@ type resourceState struct {
 
 	// unkept is how many requests in a row recorded objects and did not find the records kept.
 	unkept int
+
+	// reported is what was reported of objects last, besides the component as a whole.
+	reported []reconcilers.ObservedObject
 
 	// recorded are the events of the last minutes.
 	recorded map[event]time.Time

@@ -30,6 +30,8 @@ const (
 	ReasonContested          = "Contested"
 	ReasonNondeterministic   = "NondeterministicGenerator"
 	ReasonSuspended          = "Suspended"
+	ReasonSuspending         = "Suspending"
+	ReasonDisabled           = "Disabled"
 	ReasonDeletionRetrying   = "DeletionRetrying"
 	ReasonDeletionBlocked    = "DeletionBlocked"
 	ReasonDeletionProcessing = "DeletionProcessing"
@@ -38,6 +40,10 @@ const (
 // facts are what a request found out about a component.
 type facts struct {
 	deleting, suspended bool
+	// withdrawing is true if a supervisor withdraws the component, withdrawn if nothing of it is left then.
+	withdrawing, withdrawn bool
+	// resting is true if a supervisor suspends the objects.
+	resting bool
 	// recorded is true if objects were recorded. They are created once the records are durable.
 	recorded bool
 	// first is true if nothing was ever rolled out, changed if what is rolled out differs from before.
@@ -59,6 +65,9 @@ type facts struct {
 	err      error
 }
 
+// leaving reports whether the objects are to be deleted.
+func (s *facts) leaving() bool { return s.deleting || s.withdrawing }
+
 // condition is what the status says.
 type condition struct {
 	state   apis.ComponentState
@@ -73,13 +82,17 @@ func conditionOf(s facts) condition {
 		return condition{apis.ComponentPending, ReasonSuspended, "Reconciliation is suspended"}
 	case s.err != nil:
 		return errorCondition(s)
-	case s.deleting && s.blocked:
+	case s.withdrawn:
+		return condition{apis.ComponentPending, ReasonDisabled, "The component is disabled, and its objects are gone"}
+	case s.leaving() && s.blocked:
 		return condition{apis.ComponentDeleting, ReasonDeletionBlocked, "Deletion blocked: " + s.progress}
-	case s.deleting:
+	case s.leaving():
 		text := orElse(message.Capitalize(s.progress), "Waiting for the objects to go")
 		return condition{apis.ComponentDeleting, ReasonDeletionProcessing, text}
 	case s.varies != "":
 		return condition{apis.ComponentError, ReasonNondeterministic, s.varies}
+	case s.done && s.resting:
+		return condition{apis.ComponentPending, ReasonSuspended, "All objects are suspended"}
 	case s.done:
 		return condition{apis.ComponentReady, ReasonReady, "All objects are as desired, and ready"}
 	case s.contested:
@@ -87,6 +100,9 @@ func conditionOf(s facts) condition {
 	case s.overdue:
 		text := "Timed out: " + orElse(s.progress, "the objects are not ready")
 		return condition{apis.ComponentError, ReasonTimeout, text}
+	case s.resting && !s.recorded:
+		text := orElse(message.Capitalize(s.progress), "Waiting for the objects to be suspended")
+		return condition{apis.ComponentProcessing, ReasonSuspending, text}
 	case s.recorded && s.first:
 		return condition{apis.ComponentPending, ReasonFirstSeen, "The objects are recorded"}
 	case s.recorded && s.changed:
@@ -99,7 +115,7 @@ func conditionOf(s facts) condition {
 func errorCondition(s facts) condition {
 	text := message.Capitalize(execute.Summary(s.err, maxMessage))
 	switch {
-	case s.retriable && s.deleting:
+	case s.retriable && s.leaving():
 		return condition{apis.ComponentDeletionPending, ReasonDeletionRetrying, text}
 	case s.retriable && s.overdue:
 		return condition{apis.ComponentPending, ReasonTimeout, text}
@@ -167,10 +183,15 @@ func (j *job[T]) updateStatus(ctx context.Context) condition {
 	if status.ProcessingSince != nil {
 		timer.since = status.ProcessingSince.Time
 	}
-	if !j.facts.suspended {
+	switch {
+	case j.facts.suspended:
+	case j.facts.resting && j.digest != "":
+		// It begins anew when the objects are resumed.
+		timer = rolloutTimer{digest: j.digest}
+	case !j.facts.resting:
 		// A request may end before the digest is known.
 		digest := cmp.Or(j.digest, timer.digest)
-		timer = timer.tick(digest, j.facts.done && j.facts.err == nil, j.facts.deleting, j.now)
+		timer = timer.tick(digest, j.facts.done && j.facts.err == nil, j.facts.leaving(), j.now)
 		timeout := j.configuration.Timeout
 		j.facts.overdue = !timer.since.IsZero() && timeout > 0 && j.now.Sub(timer.since) >= timeout
 	}
@@ -180,6 +201,9 @@ func (j *job[T]) updateStatus(ctx context.Context) condition {
 	status.ProcessingDigest = timer.digest
 	status.ProcessingSince = keepTime(status.ProcessingSince, timer.since)
 	status.State = c.state
+	if j.facts.withdrawn && j.facts.err == nil {
+		j.forgetRollouts()
+	}
 	if c.state == apis.ComponentReady {
 		if status.AppliedGeneration != generation || j.before.State != apis.ComponentReady || j.report.Changed() {
 			status.AppliedGeneration = generation

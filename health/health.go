@@ -1,13 +1,207 @@
 // Package health says how an object is, by rules for its kind: what its status says, and what its pods say.
+//
+// It looks at nothing but what it is given. So it cannot know what was written last, and tells a roll-out from the
+// first one by the generation of the object.
 package health
 
 import (
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/content"
+	"github.com/espalier-dev/espalier/internal/objectstatus"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Of says how the object is. It looks at the object only, does not change it, and never fails.
+// The reasons that are not those of a condition, a phase, or a container.
+const (
+	// ReasonTerminating means that the object is being deleted.
+	ReasonTerminating = "Terminating"
+	// ReasonPaused means that the roll-out of a Deployment is paused and not finished.
+	ReasonPaused = "DeploymentPaused"
+	// ReasonSuspended means that a Job is suspended.
+	ReasonSuspended = "JobSuspended"
+)
+
+// Healthy reports whether nothing is to be done for an object in that state, and nothing to be waited for.
+func Healthy(state apis.State) bool {
+	switch state {
+	case apis.StateHealthy, apis.StateOperational, apis.StateCompleted:
+		return true
+	}
+	return false
+}
+
+// Failing reports whether an object in that state does not become healthy by itself.
+func Failing(state apis.State) bool {
+	switch state {
+	case apis.StateFailing, apis.StateOperationFailing, apis.StateTaskFailing:
+		return true
+	}
+	return false
+}
+
+// Of says how the object is. It looks at the object only, does not change it, and never fails. The object has its kind,
+// or is of a Go type of a built-in kind. Otherwise the rules for all kinds apply, as with [OfKind] and an empty kind.
+//
+// An object that is being deleted is not healthy. An object of a kind without a rule is as its status says by the
+// conventions that kstatus knows.
 func Of(object client.Object) apis.Health {
-	return apis.Health{State: apis.StateHealthy}
+	return OfKind(content.KindOf(object), object)
+}
+
+// OfKind says how an object of the kind is, see [Of]. It is for typed objects that do not say their kind.
+func OfKind(kind schema.GroupVersionKind, object client.Object) apis.Health {
+	rule, ruled := rules[kind.GroupKind()]
+	if !ruled && objectstatus.StaticKinds[kind.GroupKind()] && !content.Missing(object) &&
+		object.GetDeletionTimestamp() == nil {
+		return apis.Health{State: apis.StateHealthy}
+	}
+	u, err := content.Of(kind, object)
+	if err != nil {
+		message := objectstatus.StableMessage(err.Error())
+		return apis.Health{State: apis.StateUnknown, Grade: apis.StateDegraded, Message: message}
+	}
+	s := &subject{object: u, result: objectstatus.Of(u), conditions: objectstatus.ConditionsOf(u.Object)}
+	found := s.byStatus()
+	if ruled && rule.judge != nil && found.level != unreadable && s.result.Status != apis.ObjectTerminating {
+		found = rule.judge(s, found)
+	}
+	if found.level == well {
+		return apis.Health{State: words[rule.class].healthy}
+	}
+	return apis.Health{
+		State:      s.state(rule.class, found),
+		Grade:      s.grade(rule.class, found.level),
+		Reason:     found.reason,
+		Message:    objectstatus.StableMessage(found.message),
+		Attributes: found.attributes,
+	}
+}
+
+// subject is an object with what most rules look at.
+type subject struct {
+	object     *unstructured.Unstructured
+	result     objectstatus.Result
+	conditions []objectstatus.Condition
+}
+
+// level is what a rule finds.
+type level int
+
+const (
+	well level = iota
+	waiting
+	failing
+	unreadable
+)
+
+// finding is what a rule finds, and why.
+type finding struct {
+	level           level
+	reason, message string
+	attributes      map[string]string
+}
+
+// byStatus is what is found by the rules for all kinds, of kstatus, and of package objectstatus.
+func (s *subject) byStatus() finding {
+	found := finding{level: waiting, reason: s.reason(), message: s.result.Message}
+	switch s.result.Status {
+	case apis.ObjectCurrent:
+		return finding{}
+	case apis.ObjectFailed:
+		found.level = failing
+	case apis.ObjectTerminating:
+		found.reason = ReasonTerminating
+	case apis.ObjectUnknown:
+		found.level, found.reason = unreadable, ""
+	}
+	return found
+}
+
+// explaining are the conditions that have the reason why an object is not ready, the most important ones first.
+var explaining = []struct{ name, status string }{
+	{"Reconciling", "True"}, {"Stalled", "True"},
+	{"Failed", "True"}, {"FailureTarget", "True"}, {"ReplicaFailure", "True"},
+	{"NamesAccepted", "False"}, {"Established", "False"},
+	{"Progressing", "False"}, {"Available", "False"}, {"Ready", "False"}, {"Ready", "Unknown"},
+}
+
+// reason returns the reason of the most important condition that says why the object is not ready. Conditions of an
+// earlier generation say nothing.
+func (s *subject) reason() string {
+	if s.stale() {
+		return ""
+	}
+	for _, e := range explaining {
+		if c, ok := s.condition(e.name); ok && c.Status == e.status && c.Reason != "" {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+// stale reports whether the status is known to be about an earlier generation.
+func (s *subject) stale() bool {
+	return content.Field(s.object, "status", "observedGeneration") != nil && !content.Observed(s.object)
+}
+
+// condition returns the first condition with the name.
+func (s *subject) condition(name string) (objectstatus.Condition, bool) {
+	for _, c := range s.conditions {
+		if c.Type == name {
+			return c, true
+		}
+	}
+	return objectstatus.Condition{}, false
+}
+
+// phase returns the phase of the status.
+func (s *subject) phase() string { return content.Text(s.object, "status", "phase") }
+
+// first reports whether the object was not changed since it was created, as far as is known.
+func (s *subject) first() bool { return content.Number(s.object, 0, "metadata", "generation") <= 1 }
+
+// state returns the state of an object that is not healthy.
+func (s *subject) state(class class, found finding) apis.State {
+	switch {
+	case found.level == unreadable:
+		return apis.StateUnknown
+	case found.level == failing:
+		return words[class].failing
+	case class == operational:
+		return apis.StateOperationPending
+	case class == completable && content.Number(s.object, 0, "status", "active") > 0:
+		return apis.StateTaskRunning
+	case class == completable:
+		return apis.StateTaskPending
+	case found.reason == ReasonTerminating:
+		return apis.StateUpdating
+	case class == alive && s.replicas().onlyScaled(s):
+		return apis.StateScaling
+	case s.first():
+		return apis.StateCreating
+	}
+	return apis.StateUpdating
+}
+
+// grade returns what it means that an object is not healthy.
+func (s *subject) grade(class class, level level) apis.State {
+	down := level == failing
+	switch class {
+	case alive:
+		replicas := s.replicas()
+		down = replicas.desired > 0 && replicas.ready == 0
+	case pod:
+		down = s.phase() != "Running"
+	case completable:
+		if level == waiting {
+			return ""
+		}
+	}
+	if down {
+		return apis.StateDown
+	}
+	return apis.StateDegraded
 }

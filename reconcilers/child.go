@@ -1,7 +1,9 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -20,6 +22,8 @@ import (
 //     Forbidden the root has the request repeated with back-off, unless its field SkipForbiddenRetry is set.
 //   - On deletion: deletes the child, without asking DesiredChild, and reflects nothing. An owned child would go with
 //     the resource anyway; one without an owner reference needs a Finalizer.
+//   - On [Withdraw]: deletes the child, without asking DesiredChild, and reflects what is left of it. A [Supervisor] is
+//     told of the child, and of its error, in each request. A child that was just deleted counts as terminating.
 //
 // The resource controls its child by an owner reference, and only an object that it controls counts as its child. If
 // several nodes of a tree have children of one type, each needs LabelChildren or OurChild to find its own. The set-up
@@ -69,7 +73,7 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// on random values or on the order of a map, else the child is written again and again. Below a root, it is written
 	// with delays after five such writes in a minute, and an error is reflected that names the first field that
 	// changes. With the error [OnlyReconcileChildStatus], the child is not written but reflected. The node may change
-	// the returned object. DesiredChild is not called for a terminating resource. Required.
+	// the returned object. DesiredChild is not called for a terminating resource, nor on [Withdraw]. Required.
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
 	// ReflectChildStatusOnParent writes the state of the child into the resource. The child is nil if there is none,
@@ -190,27 +194,36 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 		return Result{}, r.invalid
 	}
 	ctx = Enter(ctx, r.Name)
+	s := supervisionIn(ctx, resource)
 	config, found, err := r.children.find(ctx, resource)
 	if err != nil {
+		r.children.observe(ctx, config, s, outcome[CT]{err: err})
 		return Result{}, err
 	}
 
 	var desired CT
 	terminating := resource.GetDeletionTimestamp() != nil
-	if !terminating {
+	if !terminating && s.says != Withdraw {
 		desired, err = r.DesiredChild(ctx, resource)
 	}
 	if err == nil {
 		found, err = r.children.withUnlabelled(ctx, config, resource, found, desired)
 	}
+	if err == nil {
+		desired, err = suspend(s, desired)
+	}
+	kept := errors.Is(err, OnlyReconcileChildStatus)
 	child, err := r.children.converge(ctx, config, resource, found, desired, err)
 	var result Result
 	if !terminating {
 		var reflected error
 		child, reflected, err = r.children.classify(ctx, config, resource, child, desired, err)
+		o := outcome[CT]{found: found, desired: desired, child: child, kept: kept, err: reflected}
 		if err == nil {
 			result, err = r.reflectOn(ctx, resource, child, reflected)
 		}
+		o.err = cmp.Or(reflected, err)
+		r.children.observe(ctx, config, s, o)
 	}
 	if err != nil {
 		recordFailure(ctx, r.children.describe(desired), err)

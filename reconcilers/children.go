@@ -43,6 +43,8 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	recreations recreations
 	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
 	label string
+	// finalizer is put on the resource by the node itself; empty for none.
+	finalizer string
 }
 
 // errorf returns an error of the node.

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ import (
 //     empty or not unique, are returned before anything is changed, and nothing is reflected.
 //   - On deletion: deletes all children, without asking DesiredChildren, and reflects an empty result. Owned children
 //     would go with the resource anyway; those without an owner reference need a Finalizer.
+//   - On [Withdraw]: deletes all children, without asking DesiredChildren, and reflects what is left of them. A
+//     [Supervisor] is told of each child, and of its error, in each request, as by [ChildReconciler].
 //
 // The identity must be part of the child: its name, or a label. A known child whose identity is empty, or is not
 // desired, is deleted. If several known children have one identity, all of them are deleted and the desired one is
@@ -61,7 +64,7 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// DesiredChildren returns the children as they should be, in any order. It must not depend on the time, on random
 	// values or on the order of a map, see [ChildReconciler]. [RetrieveKnownChildren] returns the children that exist.
 	// With the error [OnlyReconcileChildStatus], the children are not written but reflected. The node may change the
-	// returned objects. DesiredChildren is not called for a terminating resource. Required.
+	// returned objects. DesiredChildren is not called for a terminating resource, nor on [Withdraw]. Required.
 	DesiredChildren func(ctx context.Context, resource Type) ([]ChildType, error)
 
 	// ChildObjectManager creates, updates and deletes the children. Required, unless the short form is used.
@@ -138,6 +141,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
 			recreates:   r.RecreateImmutable,
+			finalizer:   r.Finalizer,
 		}
 		if r.LabelChildren {
 			r.children.label = r.Name
@@ -197,14 +201,16 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 		return Result{}, r.invalid
 	}
 	ctx = Enter(ctx, r.Name)
+	s := supervisionIn(ctx, resource)
 	config, known, err := r.children.find(ctx, resource)
 	if err != nil {
+		r.children.observe(ctx, config, s, outcome[CT]{err: err})
 		return Result{}, err
 	}
 	ctx = stashKnownChildren(ctx, known)
 
 	var desired []CT
-	if resource.GetDeletionTimestamp() == nil {
+	if !CleansUp(ctx, resource) {
 		desired, err = r.DesiredChildren(ctx, resource)
 	}
 	statusOnly := errors.Is(err, OnlyReconcileChildStatus)
@@ -220,19 +226,20 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 	}
 	if err != nil {
 		recordFailure(ctx, typeName(r.ChildType), err)
+	} else {
+		err = r.trackLast(ctx, config, resource, known)
+	}
+	if err != nil {
+		r.children.observe(ctx, config, s, outcome[CT]{found: known, err: err})
 		return Result{}, err
 	}
-
-	if err := r.trackLast(ctx, config, resource, known); err != nil {
-		return Result{}, err
-	}
-	result, err := r.converge(ctx, config, resource, slots, statusOnly)
+	result, err := r.converge(ctx, config, resource, s, suspendSlots(s, slots), statusOnly)
 	requeue, reflectErr := r.reflect(ctx, resource, result)
 	recordFailure(ctx, typeName(r.ChildType), reflectErr)
 	if err != nil {
 		return requeue, joinLoud(err, reflectErr)
 	}
-	if reflectErr != nil || resource.GetDeletionTimestamp() == nil {
+	if reflectErr != nil || !CleansUp(ctx, resource) {
 		return requeue, reflectErr
 	}
 	wait, err := r.release(ctx, config, resource, known)
@@ -241,20 +248,22 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 
 // converge makes the cluster agree on one child after the other.
 func (r *ChildSetReconciler[T, CT, CLT]) converge(
-	ctx context.Context, config Config, resource T, slots []childSlot[CT], statusOnly bool,
-) (ChildSetResult[CT], error) {
-	result := ChildSetResult[CT]{}
+	ctx context.Context, config Config, resource T, s supervision, slots []childSlot[CT], statusOnly bool,
+) (result ChildSetResult[CT], err error) {
 	terminating := resource.GetDeletionTimestamp() != nil
-	if !terminating {
-		if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
-			return result, err
-		}
+	if !CleansUp(ctx, resource) {
+		err = AddFinalizer(ctx, resource, r.Finalizer)
+	}
+	if err == nil && !terminating {
 		result.Children = make([]ChildSetPartialResult[CT], 0, len(slots))
 	}
-	if len(slots) == 0 && !statusOnly {
+	if err == nil && len(slots) == 0 && !statusOnly {
 		// A manager may hold a finalizer of its own until there is nothing left.
 		var none CT
-		_, err := r.children.manager.Manage(ctx, resource, copyOf(r.ChildType), none)
+		_, err = r.children.manager.Manage(ctx, resource, copyOf(r.ChildType), none)
+	}
+	if err != nil {
+		r.children.observe(ctx, config, s, outcome[CT]{err: err})
 		return result, err
 	}
 
@@ -268,10 +277,14 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 	for i, slot := range slots {
 		paths[i] = nodePath{Context: ctx, name: slot.id, parent: parent}
 		ctx := &paths[i]
-		child, err := r.children.converge(ctx, config, resource, slot.known, slot.desired, desiredErr)
+		child, err := r.children.converge(
+			ctx, config, resource, slot.known, slot.desired, cmp.Or(slot.err, desiredErr))
 		if !terminating {
 			var reflected error
 			child, reflected, err = r.children.classify(ctx, config, resource, child, slot.desired, err)
+			r.children.observe(ctx, config, s, outcome[CT]{
+				found: slot.known, desired: slot.desired, child: child, kept: statusOnly, err: cmp.Or(reflected, err),
+			})
 			if err == nil {
 				part := ChildSetPartialResult[CT]{Id: slot.id, Child: child, Err: reflected}
 				result.Children = append(result.Children, part)
@@ -285,10 +298,10 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 	return result, nil
 }
 
-// trackLast has a terminating resource woken when its children go. It is called before they are deleted, because the
+// trackLast has a resource woken when its last children go. It is called before they are deleted, because the
 // event of a child that goes at once may come before the request ends.
 func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config Config, resource T, known []CT) error {
-	waits := r.Finalizer != "" && resource.GetDeletionTimestamp() != nil
+	waits := r.Finalizer != "" && CleansUp(ctx, resource)
 	if !waits || config.Tracker == nil || r.MergeBeforeUpdate != nil {
 		// The manager of the short form tracks what it deletes.
 		return nil
@@ -302,7 +315,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) trackLast(ctx context.Context, config C
 	return nil
 }
 
-// release takes the finalizer off a terminating resource once no child is left. Known are the children that were there
+// release takes the finalizer off the resource once no child is left. Known are the children that were there
 // at the start of the request.
 func (r *ChildSetReconciler[T, CT, CLT]) release(
 	ctx context.Context, config Config, resource T, known []CT,
@@ -362,6 +375,8 @@ type childSlot[CT client.Object] struct {
 	id      string
 	desired CT
 	known   []CT
+	// err is why the child cannot be suspended.
+	err error
 }
 
 var errNoIdentity = errors.New("desired child id may not be empty")

@@ -59,7 +59,8 @@ func listKeeper(ctx context.Context) *requestState {
 // for reading.
 //
 // If the resource is terminating, the node must not overlook a child that garbage collection does not delete. So if the
-// cache shows none, the API server is asked.
+// cache shows none, the API server is asked. If the children are withdrawn, that is done before their finalizer is taken
+// off the resource.
 func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Config, found []CT, err error) {
 	if config, err = RetrieveConfig(ctx); err != nil {
 		return config, nil, fmt.Errorf("%s %q: %w", k.kind, k.name, err)
@@ -69,8 +70,9 @@ func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Con
 	}
 	candidates, err := k.candidates(ctx, config, resource)
 	found = k.ownOf(resource, candidates)
-	outlives := k.unowned && resource.GetDeletionTimestamp() != nil
-	if err == nil && outlives && len(found) == 0 && config.APIReader != nil {
+	asks := err == nil && k.unowned && len(found) == 0 && config.APIReader != nil
+	if asks && (resource.GetDeletionTimestamp() != nil ||
+		SupervisionOf(ctx, resource) == Withdraw && k.holdsFinalizer(resource)) {
 		candidates, err = listObjects(ctx, config.APIReader, k.listType, nil, k.listOptions(ctx, resource)...)
 		found = k.ownOf(resource, candidates)
 		if apierrs.IsBadRequest(err) {

@@ -18,7 +18,7 @@ import (
 //   - On error: returns the error and the result of that node.
 //   - On deletion: runs the nodes in reverse order. A node runs only if those after it have finished. A node has not
 //     finished if it returns an error, if its result asks for a requeue or a delay, or while the resource has a
-//     finalizer of the node or of a node inside it.
+//     finalizer of the node or of a node inside it. A [Supervisor] that says [Withdraw] has the same effect.
 //
 // The finalizers of a node are those of its [Description]. A node that cleans up without a finalizer, and that has to
 // wait, must ask for a delay. Nodes outside of the list do not wait.
@@ -46,7 +46,7 @@ func (s ReverseOnDeletion[Type]) Reconcile(ctx context.Context, resource Type) (
 	if i := slices.IndexFunc(s, func(node SubReconciler[Type]) bool { return isNilNode(node) }); i >= 0 {
 		return Result{}, nilElement("ReverseOnDeletion", i)
 	}
-	if resource.GetDeletionTimestamp() == nil {
+	if !CleansUp(ctx, resource) {
 		return Sequence[Type](s).Reconcile(ctx, resource)
 	}
 	aggregate := Result{}

@@ -37,6 +37,14 @@ type Supervisor interface {
 	Observe(object ObservedObject)
 }
 
+// RestJudge is a [Supervisor] that says itself whether an object rests, for ComponentReconciler. Without it, the rules
+// of package suspension do.
+type RestJudge interface {
+	// AtRest says how a live object that is to rest is: Suspended, Suspending or PendingSuspension. It must not change
+	// the object, and may be called concurrently.
+	AtRest(live client.Object) apis.Health
+}
+
 // ObservedObject is what a node found out about one object.
 type ObservedObject struct {
 	// Node is the path of the node.
@@ -77,4 +85,9 @@ func SupervisionOf(ctx context.Context, resource client.Object) Supervision {
 		return Maintain
 	}
 	return s.Supervision()
+}
+
+// CleansUp reports whether a node cleans up: the resource is terminating, or the supervisor of ctx says [Withdraw].
+func CleansUp(ctx context.Context, resource client.Object) bool {
+	return resource.GetDeletionTimestamp() != nil || SupervisionOf(ctx, resource) == Withdraw
 }

@@ -19,6 +19,8 @@ import (
 //   - On deletion: runs Finalize, if it is set; with SyncDuringFinalization it runs Sync first. Put the node under a
 //     [WithFinalizer] if Finalize must run: without a finalizer the resource may be gone before the controller sees the
 //     deletion.
+//   - On [Withdraw]: Sync does not run. Finalize runs if the node is below a [WithFinalizer] whose finalizer is on the
+//     resource, and that has the same [Supervisor].
 type SyncReconciler[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: SyncReconciler.
 	Name string
@@ -105,6 +107,12 @@ func (r *SyncReconciler[Type]) Reconcile(ctx context.Context, resource Type) (Re
 	ctx = Enter(ctx, r.Name)
 
 	terminating := resource.GetDeletionTimestamp() != nil
+	if SupervisionOf(ctx, resource) == Withdraw {
+		if !isFinalizing(ctx) {
+			return Result{}, nil
+		}
+		return r.call(ctx, resource, r.Finalize, r.FinalizeWithResult)
+	}
 	var synced Result
 	if !terminating || r.SyncDuringFinalization {
 		var err error

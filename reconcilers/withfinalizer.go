@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // WithFinalizer keeps a deleted resource until the nested node has cleaned up. Use it for state that Kubernetes does
@@ -18,6 +19,8 @@ import (
 //   - On deletion: runs the nested node, which cleans up. The finalizer is removed when the node returns no error (a
 //     mere [ErrHaltSubReconcilers] counts as none) and ReadyToClearFinalizer returns true. A node that has to wait
 //     returns an error, which may be quiet, or lets ReadyToClearFinalizer return false.
+//   - On [Withdraw]: if the finalizer is on the resource, as on deletion. Otherwise there is nothing to finalize: it runs
+//     the nested node, which deletes its children, and does not add the finalizer.
 //
 // If a WithFinalizer is inside another, the outer finalizer is added first and removed last.
 type WithFinalizer[Type client.Object] struct {
@@ -82,20 +85,32 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 	}
 	ctx = Enter(ctx, r.Name)
 
-	terminating := resource.GetDeletionTimestamp() != nil
-	if !terminating {
+	finalizes := resource.GetDeletionTimestamp() != nil
+	if SupervisionOf(ctx, resource) == Withdraw {
+		finalizes = controllerutil.ContainsFinalizer(resource, r.Finalizer)
+		ctx = context.WithValue(ctx, finalizingKey{}, finalizes)
+	} else if !finalizes {
 		if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}
 	}
 	result, err := reconcileNested(ctx, r.Reconciler, resource)
-	if !terminating || err != nil && !isOnlyHalt(err) || !r.ReadyToClearFinalizer(ctx, resource) {
+	if !finalizes || err != nil && !isOnlyHalt(err) || !r.ReadyToClearFinalizer(ctx, resource) {
 		return result, err
 	}
 	if clearErr := ClearFinalizer(ctx, resource, r.Finalizer); clearErr != nil {
 		return result, clearErr
 	}
 	return result, err
+}
+
+type finalizingKey struct{}
+
+// isFinalizing reports, while a supervisor says Withdraw, whether the finalizer of the innermost WithFinalizer is on the
+// resource, so that there is something to finalize.
+func isFinalizing(ctx context.Context) bool {
+	finalizes, _ := ctx.Value(finalizingKey{}).(bool)
+	return finalizes
 }
 
 // Describe shows the nested node.

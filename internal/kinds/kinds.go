@@ -7,11 +7,21 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 var (
 	APIService               = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 	ConfigMap                = schema.GroupKind{Kind: "ConfigMap"}
+	CronJob                  = schema.GroupKind{Group: "batch", Kind: "CronJob"}
 	CustomResourceDefinition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	DaemonSet                = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+	Deployment               = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	HorizontalPodAutoscaler  = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
+	Ingress                  = schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}
 	Job                      = schema.GroupKind{Group: "batch", Kind: "Job"}
 	Namespace                = schema.GroupKind{Kind: "Namespace"}
+	PersistentVolume         = schema.GroupKind{Kind: "PersistentVolume"}
+	PersistentVolumeClaim    = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	Pod                      = schema.GroupKind{Kind: "Pod"}
+	ReplicaSet               = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	Secret                   = schema.GroupKind{Kind: "Secret"}
 	Service                  = schema.GroupKind{Kind: "Service"}
+	StatefulSet              = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 )
 
 // IsContainer reports whether the deletion of an object of the kind deletes other objects: the instances of a type, or

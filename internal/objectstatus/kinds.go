@@ -12,16 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The kinds that have a rule or a message of their own, besides the kinds of package kinds.
-var (
-	kindPod                   = schema.GroupKind{Kind: "Pod"}
-	kindPersistentVolumeClaim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-	kindDeployment            = schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	kindReplicaSet            = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
-	kindStatefulSet           = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
-	kindDaemonSet             = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
-)
-
 // StaticKinds are kinds whose objects are Current as soon as they exist: every API server serves them, and their status
 // has nothing that a rule looks at, neither conditions nor an observed generation. It is for reading only.
 var StaticKinds = map[schema.GroupKind]bool{
@@ -42,7 +32,7 @@ var StaticKinds = map[schema.GroupKind]bool{
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   true,
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: true,
 
-	{Group: "batch", Kind: "CronJob"}:                     true,
+	kinds.CronJob: true,
 	{Group: "coordination.k8s.io", Kind: "Lease"}:         true,
 	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:    true,
 	{Group: "networking.k8s.io", Kind: "IngressClass"}:    true,
@@ -56,7 +46,7 @@ var StaticKinds = map[schema.GroupKind]bool{
 
 // kindRules applies the rules of kstatus and of the kind.
 func (s *subject) kindRules() Result {
-	if s.kind == kindPod {
+	if s.kind == kinds.Pod {
 		return s.pod()
 	}
 	computed, err := status.Compute(s.object)
@@ -66,7 +56,7 @@ func (s *subject) kindRules() Result {
 	switch s.kind {
 	case kinds.Job:
 		return s.job(computed)
-	case kindPersistentVolumeClaim:
+	case kinds.PersistentVolumeClaim:
 		return s.persistentVolumeClaim(computed)
 	case kinds.CustomResourceDefinition:
 		return s.customResourceDefinition(computed)
@@ -84,13 +74,13 @@ func (s *subject) kindRules() Result {
 // message says why an object is not Current by the rules of kstatus.
 func (s *subject) message(computed *status.Result) string {
 	switch s.kind {
-	case kindDeployment:
+	case kinds.Deployment:
 		return s.deployment(computed)
-	case kindReplicaSet:
+	case kinds.ReplicaSet:
 		return s.replicaSet()
-	case kindStatefulSet:
+	case kinds.StatefulSet:
 		return s.statefulSet()
-	case kindDaemonSet:
+	case kinds.DaemonSet:
 		return s.daemonSet()
 	case kinds.Service:
 		return "waiting for an address"
@@ -210,13 +200,13 @@ func (s *subject) deployment(computed *status.Result) string {
 	message := messageUnfinished
 	switch {
 	case updated < wanted && updated < available:
-		message = progress(updated, wanted, "replica", "updated")
+		message = Progress(updated, wanted, "replica", "updated")
 	case available < wanted:
-		message = progress(available, wanted, "replica", "available")
+		message = Progress(available, wanted, "replica", "available")
 	case ready < wanted:
-		message = progress(ready, wanted, "replica", "ready")
+		message = Progress(ready, wanted, "replica", "ready")
 	case total > wanted:
-		message = surplus(total - wanted)
+		message = Surplus(total - wanted)
 	}
 	if computed.Status == status.FailedStatus {
 		message = "progress deadline exceeded: " + message
@@ -232,9 +222,9 @@ func (s *subject) replicaSet() string {
 	message := messageUnfinished
 	switch {
 	case available < wanted:
-		message = progress(available, wanted, "replica", "available")
+		message = Progress(available, wanted, "replica", "available")
 	case total > wanted:
-		message = surplus(total - wanted)
+		message = Surplus(total - wanted)
 	}
 	return message + s.replicaFailure()
 }
@@ -258,11 +248,11 @@ func (s *subject) statefulSet() string {
 
 	switch {
 	case ready < wanted:
-		return progress(ready, wanted, "replica", "ready")
+		return Progress(ready, wanted, "replica", "ready")
 	case total > wanted:
-		return surplus(total - wanted)
+		return Surplus(total - wanted)
 	case updated < changing:
-		return progress(updated, changing, "replica", "updated")
+		return Progress(updated, changing, "replica", "updated")
 	}
 	return messageUnfinished
 }
@@ -276,19 +266,20 @@ func (s *subject) daemonSet() string {
 	case wanted < 0 || field(s.object.Object, "status", "observedGeneration") == nil:
 		return "has not been observed yet"
 	case updated < wanted && updated < ready:
-		return progress(updated, wanted, "node", "updated")
+		return Progress(updated, wanted, "node", "updated")
 	case ready < wanted:
-		return progress(ready, wanted, "node", "ready")
+		return Progress(ready, wanted, "node", "ready")
 	}
 	return messageUnfinished
 }
 
-// progress says how far a roll-out is, as in "1 of 3 replicas available".
-func progress(n, wanted int64, noun, state string) string {
+// Progress says how far a roll-out is, as in "1 of 3 replicas available".
+func Progress(n, wanted int64, noun, state string) string {
 	return fmt.Sprintf("%d of %s %s", n, count(wanted, noun), state)
 }
 
-func surplus(n int64) string {
+// Surplus says how many replicas are left over.
+func Surplus(n int64) string {
 	return "waiting for " + count(n, "surplus replica") + " to go"
 }
 

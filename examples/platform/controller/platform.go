@@ -31,6 +31,7 @@ func New(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1alpha1.Pl
 			Release(),
 			Information(),
 			Installation(),
+			Search(),
 		},
 	}
 }

@@ -37,7 +37,9 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/readiness"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,8 +104,13 @@ func (m *Memory) setFresh(key plan.Key) {
 type Task struct {
 	// Deleting reports whether the component is going. Objects are then ignored.
 	Deleting bool
-	// Objects are the desired ones.
+	// Objects are the desired ones, except for those in Leaving.
 	Objects []manifest.Object
+	// Leaving has what becomes of objects that are not desired, in place of the delete policies in their records. If
+	// Rest is set, an object that is gone for good keeps its record.
+	Leaving map[plan.Key]apis.DeletePolicy
+	// Rest says whether an object rests, in place of how ready it is; nil unless the objects are to rest.
+	Rest func(live *unstructured.Unstructured) readiness.Result
 	// Namespaces are created if they are missing.
 	Namespaces []string
 	// Patterns are additional managed types.
@@ -129,6 +136,10 @@ type Report struct {
 	Recorded int
 	// Results are the outcomes of all operations, in the order in which they were carried out, without the objects.
 	Results []execute.Result
+	// AtRest reports whether the report is of no run.
+	AtRest bool
+	// Failures has why objects could not be written or deleted, by key.
+	Failures map[plan.Key]error
 	// Syncing and Polled come from observe.Observation.
 	Syncing []schema.GroupKind
 	Polled  map[schema.GroupKind]string
@@ -286,13 +297,30 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 	if r.task.Deleting {
 		return
 	}
+	r.in.Leaving, r.in.Suspended = r.task.Leaving, r.task.Rest != nil
 	r.objects = make(map[plan.Key]*manifest.Object, len(r.task.Objects))
-	r.in.Desired = make([]plan.Desired, len(r.task.Objects))
+	r.in.Desired = make([]plan.Desired, 0, len(r.task.Objects))
+	ended := r.endedLeaving(stored)
 	for i := range r.task.Objects {
 		object := &r.task.Objects[i]
-		r.in.Desired[i] = object.Desired
+		if _, leaves := r.in.Leaving[object.Desired.Key]; leaves && !ended[object.Desired.Key] {
+			continue
+		}
+		r.in.Desired = append(r.in.Desired, object.Desired)
 		r.objects[object.Desired.Key] = object
 	}
+}
+
+// endedLeaving returns which objects are gone for good and would leave only to rest.
+func (r *run) endedLeaving(stored []apis.InventoryRecord) map[plan.Key]bool {
+	if len(r.task.Leaving) == 0 || r.task.Rest == nil {
+		return nil
+	}
+	ended := map[plan.Key]bool{}
+	for i := range stored {
+		ended[plan.KeyOf(stored[i])] = stored[i].Phase == apis.PhaseCompleted
+	}
+	return ended
 }
 
 // observe finds the objects that are desired or recorded.
@@ -347,7 +375,7 @@ func (r *run) addDesired(interest *observe.Interest) {
 		return
 	}
 	interest.Version = object.Desired.Version
-	interest.Settings = object.Settings
+	interest.Settings, interest.Rest = object.Settings, r.task.Rest
 	interest.Readiness, interest.Ending = !r.Memory.contested(&object.Desired, r.task.Now), object.Desired.Expires
 	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {

@@ -24,7 +24,7 @@ func (e *Engine) AtRest(now time.Time) *Report {
 		r.inventory != e.Store.Version() || !e.Observer.Unchanged(e.Component) {
 		return nil
 	}
-	return &Report{Plan: plan.Plan{Done: true, Reapply: r.reapply}}
+	return &Report{AtRest: true, Plan: plan.Plan{Done: true, Reapply: r.reapply}}
 }
 
 // anyContested reports whether another client keeps changing an object. How often it is corrected depends on the time.

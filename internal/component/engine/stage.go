@@ -45,6 +45,10 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 		outcomes = append(outcomes, outcome)
 		if err != nil {
 			problems = append(problems, err)
+			if r.report.Failures == nil {
+				r.report.Failures = map[plan.Key]error{}
+			}
+			r.report.Failures[results[i].Operation.Key] = err
 		}
 		if results[i].Err == nil {
 			if r.succeeded == nil {

@@ -3,8 +3,13 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	"github.com/go-openapi/jsonpointer"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -95,6 +100,44 @@ func (o *Object) Manifest() (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	return &unstructured.Unstructured{Object: inNamespace(content, s.namespace)}, nil
+}
+
+// Rested returns the object in the form in which it rests: as suspend leaves its manifest. It returns the object itself
+// if suspend changes nothing. Fields that suspend changes are written even if they are to be ignored. remove is what
+// suspend returns.
+func (o *Object) Rested(suspend func(client.Object) (remove bool, err error)) (rested Object, remove bool, err error) {
+	made, err := o.Manifest()
+	if err != nil || made == nil {
+		return *o, false, err
+	}
+	before := made
+	made = before.DeepCopy()
+	if remove, err = suspend(made); err != nil || remove || equality.Semantic.DeepEqual(before.Object, made.Object) {
+		return *o, remove, err
+	}
+	rested = *o
+	rested.source = &source{manifest: made, request: &request{}}
+	rested.Desired.Digest = plan.Resting(o.Desired.Digest, digestOf(made.Object, o.Confidential))
+	rested.Settings.IgnoreFields = slices.DeleteFunc(slices.Clone(o.Settings.IgnoreFields), func(pointer string) bool {
+		return !equality.Semantic.DeepEqual(valueAt(before.Object, pointer), valueAt(made.Object, pointer))
+	})
+	if o.Confidential {
+		rested.Data = (&item{common: &common{traits: traits{kind: made.GroupVersionKind()}}}).fingerprints(made.Object)
+	}
+	return rested, false, nil
+}
+
+// valueAt returns the value at a JSON pointer; nil if there is none.
+func valueAt(content map[string]any, pointer string) any {
+	parsed, err := jsonpointer.New(pointer)
+	if err != nil {
+		return nil
+	}
+	value, _, err := parsed.Get(content)
+	if err != nil {
+		return nil
+	}
+	return value
 }
 
 // Given returns an object with a manifest and nothing else.

@@ -249,7 +249,7 @@ func (d *Direct) observed(c *Component, in *Interest, object *unstructured.Unstr
 	case readiness.Static(in.Key.GroupKind(), in.Settings):
 		o.Status = apis.ObjectCurrent
 	case d.evaluate != nil:
-		result := d.evaluate(object, in.Settings)
+		result := in.result(object, d.evaluate)
 		o.Status, o.Message, o.Volatile = result.Status, result.Message, result.Volatile
 	}
 	return o

@@ -136,11 +136,18 @@ func (e *entry) set(in *Interest) {
 		// This keeps one text in memory rather than two.
 		e.uid = shown.uid
 	}
-	if settings := hashSettings(&in.Settings); settings != e.settings {
+	settings := hashSettings(&in.Settings)
+	if in.Rest != nil {
+		settings ^= restHash
+	}
+	if settings != e.settings {
 		e.settings, e.static = settings, readiness.Static(e.typ.GroupKind, in.Settings)
 		e.evaluation, e.fieldsOf = nil, nil
 	}
 }
+
+// restHash makes the hash of the settings of an object that is to rest differ from any other, and not be 0.
+const restHash = 1 << 63
 
 func (e *entry) is(key plan.Key) bool {
 	return e.name.Name == key.Name && e.name.Namespace == key.Namespace && e.typ.GroupKind == key.GroupKind()

@@ -58,6 +58,9 @@ type Interest struct {
 	Settings component.Settings
 	// Readiness asks how ready the object is.
 	Readiness bool
+	// Rest says whether the object rests, in place of how ready it is; nil unless it is to rest. Kinds that are ready as
+	// soon as they exist always rest. It is called concurrently.
+	Rest func(live *unstructured.Unstructured) readiness.Result
 	// Defines are the types that the object defines. As long as it is not established, the API server is not asked
 	// whether it serves them.
 	Defines []apis.ManagedType
@@ -121,6 +124,14 @@ type Observer interface {
 	Pause(c Component) (resume func())
 	// Release ends all interest of a component. Without a UID, c means any component with the name.
 	Release(c Component)
+}
+
+// result returns how ready an object is, or whether it rests.
+func (in *Interest) result(object *unstructured.Unstructured, evaluate Evaluate) readiness.Result {
+	if in.Rest != nil {
+		return in.Rest(object)
+	}
+	return evaluate(object, in.Settings)
 }
 
 // Evaluate returns how ready an object is.

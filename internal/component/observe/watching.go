@@ -344,7 +344,7 @@ func (w *Watching) evaluate(object *unstructured.Unstructured, s *snapshot, in *
 		readiness.Static(in.Key.GroupKind(), in.Settings) {
 		return nil
 	}
-	return &evaluation{uid: s.uid, version: s.version, result: w.options.Evaluate(object, in.Settings)}
+	return &evaluation{uid: s.uid, version: s.version, result: in.result(object, w.options.Evaluate)}
 }
 
 // Wrote implements [Observer].

@@ -44,6 +44,7 @@ func (b *builder) apply() {
 			recordDesired(it.record, it.desired)
 		} else {
 			recordUndesired(it.record)
+			b.recordLeaving(it)
 			it.dropUnlessOurs()
 			b.undesired = append(b.undesired, it)
 		}
@@ -64,6 +65,7 @@ func (b *builder) apply() {
 	}
 	if pruning {
 		b.assessRemovals(apis.DeleteOrphanOnApply)
+		b.allowLeaving()
 	}
 	b.openWaves()
 	if pruning {
@@ -104,9 +106,12 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	if d.ReapplyInterval <= 0 || d.Digest == DigestOnce {
 		r.LastAppliedAt = nil
 	}
+	once := sameOrigin(d.Digest, DigestOnce)
 	notPurgedAnyMore := !isPurgeable(r) && (isPurging(r.Phase) ||
-		r.Phase == apis.PhaseCompleted && !d.Expires && d.Digest != DigestOnce)
-	if r.Digest != d.Digest || r.Phase == "" || isLeaving(r.Phase) || notPurgedAnyMore {
+		r.Phase == apis.PhaseCompleted && !d.Expires && !once)
+	// What is gone for good does not come back because it rested, or is to rest.
+	gone := r.Phase == apis.PhaseCompleted && sameOrigin(r.Digest, d.Digest)
+	if r.Digest != d.Digest && !gone || r.Phase == "" || isLeaving(r.Phase) || notPurgedAnyMore {
 		r.Digest = d.Digest
 		r.Phase, r.Status, r.Message = apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""
 	}
@@ -136,6 +141,27 @@ func recordUndesired(r *apis.InventoryRecord) {
 	}
 	r.Digest, r.LastAppliedAt = "", nil
 	r.Phase, r.Status, r.Message = apis.PhaseScheduledForDeletion, apis.ObjectTerminating, ""
+}
+
+// recordLeaving records what becomes of the object, if that does not depend on the delete policy. A namespace that was
+// adopted is never deleted.
+func (b *builder) recordLeaving(it *item) {
+	policy, ok := b.in.Leaving[it.key]
+	if ok && !(it.record.Adopted && it.key.GroupKind() == kinds.Namespace) {
+		it.record.DeletePolicy = omitDefault(policy, apis.DeleteDelete)
+	}
+}
+
+// allowLeaving allows to delete objects that run, whichever wave waits for another one.
+func (b *builder) allowLeaving() {
+	if !b.in.Suspended {
+		return
+	}
+	for _, it := range b.undesired {
+		if _, ok := b.in.Leaving[it.key]; ok {
+			allowDeletion([]*item{it})
+		}
+	}
 }
 
 // recordUID records the UID of the observed object. Generations of an object with another UID start again.
@@ -294,7 +320,7 @@ func (it *item) isToBeRecreated() bool {
 	d, phase := it.desired, it.record.Phase
 	return d.UpdatePolicy == apis.UpdateRecreate && !it.isContainer() &&
 		(phase == apis.PhaseScheduledForApplication || phase == apis.PhaseRecreating) &&
-		it.observed.Digest != "" && it.observed.Digest != d.Digest && d.Digest != DigestOnce
+		it.observed.Digest != "" && !sameOrigin(it.observed.Digest, d.Digest) && d.Digest != DigestOnce
 }
 
 // neededWrite decides what has to be written to an object that is ours. The action is empty if the object is as

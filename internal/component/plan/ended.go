@@ -23,13 +23,13 @@ const messageRunFailed = "it failed and is gone; it is run again when its manife
 // A Job that is being deleted by its time to live counts as gone.
 func (it *item) assessEnded() bool {
 	r, d, o := it.record, it.desired, &it.observed
-	once := d.Digest == DigestOnce
+	once := sameOrigin(d.Digest, DigestOnce)
 	if !once && !d.Expires {
 		return false
 	}
 	written := r.UID != "" && !it.unwritten && r.Phase != apis.PhaseRecreating
 	ending := EndingUnknown
-	if d.Expires && o.Digest == d.Digest {
+	if d.Expires && sameOrigin(o.Digest, d.Digest) {
 		ending = o.Ending
 	}
 	if ending == EndingUnknown || ending == EndingInterrupted && once {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -44,6 +45,18 @@ func KeyOf(r apis.InventoryRecord) Key {
 
 // DigestOnce is the digest of an object that is written once.
 const DigestOnce = "__once__"
+
+// Resting returns the digest of an object that rests. rest is a digest of the form in which it does so.
+func Resting(digest, rest string) string { return digest + restMark + rest }
+
+const restMark = "~"
+
+// sameOrigin reports whether two digests are of the same desired object, resting or not.
+func sameOrigin(a, b string) bool {
+	a, _, _ = strings.Cut(a, restMark)
+	b, _, _ = strings.Cut(b, restMark)
+	return a == b
+}
 
 // FieldsNone is the Fields of a record after a write whose answer had no field sets: the API server keeps none for
 // the type. Changes by others are then found by the digest only.
@@ -182,6 +195,12 @@ type Input struct {
 	Deleting bool
 	// Desired has the desired objects in the order in which they were generated. Keys are unique.
 	Desired []Desired
+	// Leaving has what becomes of objects that are not desired, in place of the delete policies in their records, by
+	// key: they are orphaned or deleted.
+	Leaving map[Key]apis.DeletePolicy
+	// Suspended reports whether the desired objects are to rest. What exists is then written or deleted at once, and
+	// waits for no wave. An object that is gone for good stays so.
+	Suspended bool
 	// Inventory has the stored records, with the outcomes since folded in.
 	Inventory []apis.InventoryRecord
 	// Observed has an entry for each key of Desired and Inventory. A missing one counts as the zero value.

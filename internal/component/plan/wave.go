@@ -136,7 +136,8 @@ func (b *builder) openWave(w *wave, open bool) {
 	idle := true
 	w.ready = true
 	for _, it := range w.items {
-		if it.unwritten && (!open || waits || it.stage() > stageRegular && !regular || b.waitsForServer(it)) {
+		waited := !b.in.Suspended || it.observed.Presence != Present
+		if it.unwritten && waited && (!open || waits || it.stage() > stageRegular && !regular || b.waitsForServer(it)) {
 			it.postpone()
 		}
 		if isPurging(it.record.Phase) {

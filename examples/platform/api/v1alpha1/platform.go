@@ -37,6 +37,16 @@ type PlatformSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	Features []Feature `json:"features,omitempty"`
+	// Search asks for the search over what the platform has. Without it, there is none.
+	// +optional
+	Search *Search `json:"search,omitempty"`
+}
+
+// Search says how the search is to be. Releases have it from 1.1 on.
+type Search struct {
+	// Suspended has nothing of the search run. What it has found stays.
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
 }
 
 // Feature is a part of the platform that can be left out.

@@ -14,11 +14,16 @@ const (
 	Installed = "Installed"
 )
 
+// SearchReady reports how the search is. Ready does not depend on it.
+const SearchReady = "SearchReady"
+
 var conditions = apis.NewLivingConditionSet(ReleaseFound, Installed)
 
-// PlatformStatus says how a platform is: as a component, with a record of each of its objects.
+// PlatformStatus says how a platform is: as a component, with a record of each of its objects, and with a record of its
+// feature.
 type PlatformStatus struct {
 	apis.ComponentStatus `json:",inline"`
+	apis.LifecycleStatus `json:",inline"`
 }
 
 // InitializeConditions adds the conditions that are missing.

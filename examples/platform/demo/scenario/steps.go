@@ -17,7 +17,7 @@ import (
 
 // steps is the whole scenario.
 func (s *scenario) steps() []demo.Step {
-	return slices.Concat(s.installation(), s.drift(), s.upgrades(), s.deletion())
+	return slices.Concat(s.installation(), s.drift(), s.upgrades(), s.search(), s.deletion())
 }
 
 func (s *scenario) installation() []demo.Step {

@@ -1,0 +1,78 @@
+package components
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/suspension"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// supervise notes what the supervisor asks for.
+func (j *job[T]) supervise(ctx context.Context) {
+	if j.facts.deleting {
+		return
+	}
+	j.supervisor, j.supervision = reconcilers.SupervisorOf(ctx), reconcilers.SupervisionOf(ctx, j.resource)
+	j.facts.withdrawing = j.supervision == reconcilers.Withdraw
+	j.facts.resting = j.supervision == reconcilers.Suspend
+}
+
+// hasObjects reports whether the component may have objects, or something else to clean up.
+func (j *job[T]) hasObjects() bool {
+	return controllerutil.ContainsFinalizer(j.resource, j.Finalizer) || len(j.status.Inventory) > 0
+}
+
+// forgetRollouts makes the status of a component that is withdrawn that of one that was never rolled out. The revision
+// keeps counting.
+func (j *job[T]) forgetRollouts() {
+	status := j.status
+	status.ProcessingDigest, status.ProcessingSince, status.LastProcessingDigest = "", nil, ""
+	status.AppliedGeneration, status.LastAppliedAt = 0, nil
+	status.Target, status.InventoryKind, status.Inventory = "", "", nil
+}
+
+// suspend makes the objects of a task rest, if the supervisor asks for that. Objects that have to go for that are
+// deleted, whatever their delete policies.
+func (j *job[T]) suspend(task *engine.Task) error {
+	if !j.facts.resting {
+		return nil
+	}
+	for i := range task.Objects {
+		object := &task.Objects[i]
+		rested, remove, err := object.Rested(j.supervisor.Suspend)
+		switch {
+		case err != nil:
+			return fmt.Errorf("unable to suspend %s: %w", object.Desired.Key, err)
+		case remove:
+			if task.Leaving == nil {
+				task.Leaving = map[plan.Key]apis.DeletePolicy{}
+			}
+			task.Leaving[object.Desired.Key] = apis.DeleteDelete
+		default:
+			*object = rested
+		}
+	}
+	atRest := suspension.Rules(nil).Of
+	if judge, ok := j.supervisor.(reconcilers.RestJudge); ok {
+		atRest = judge.AtRest
+	}
+	task.Rest = func(live *unstructured.Unstructured) readiness.Result {
+		health := atRest(live)
+		if health.State == apis.StateSuspended {
+			return readiness.Result{Status: apis.ObjectCurrent}
+		}
+		text := objectstatus.StableMessage(cmp.Or(health.Message, "it does not rest yet"))
+		return readiness.Result{Status: apis.ObjectInProgress, Message: text}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package dependents
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"reflect"
+	"strings"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OwnerLabel is the key of the label of unowned objects. Its value is a digest of the API group, the kind, the
+// namespace, the name and the UID of the resource.
+const OwnerLabel = "espalier.dev/dependent-of"
+
+// ownerDigest identifies a resource in a label.
+func ownerDigest(kind schema.GroupKind, resource client.Object) string {
+	text := strings.Join([]string{
+		kind.Group, kind.Kind, resource.GetNamespace(), resource.GetName(), string(resource.GetUID()),
+	}, "\n")
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+// pass is what one run of the child gets and finds out.
+type pass[CT client.Object] struct {
+	// desired is nil if there is to be no object.
+	desired CT
+	// keep leaves the object as it is.
+	keep bool
+	// owner is the value of [OwnerLabel].
+	owner string
+	// live is the object as it is in the cluster, or nil.
+	live CT
+	// err is an error that the child reflects.
+	err error
+}
+
+type passKey struct{}
+
+// passOf returns the pass of ctx. Outside of a run it returns an empty one.
+func passOf[CT client.Object](ctx context.Context) *pass[CT] {
+	if known, ok := ctx.Value(passKey{}).(*pass[CT]); ok {
+		return known
+	}
+	return &pass[CT]{keep: true}
+}
+
+// init makes the child. What it does in a request is in the pass of the context, because requests run concurrently.
+func (d *Dependent[T, CT]) init() {
+	d.initOnce.Do(func() {
+		c := &d.child
+		c.Name, c.ChildType, c.LabelChildren = d.name, d.object, true
+		if u, ok := any(d.object).(*unstructured.Unstructured); ok && u != nil {
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion(u.GetAPIVersion())
+			list.SetKind(u.GetKind() + "List")
+			c.ChildListType = list
+		}
+		manager := &reconcilers.ApplyingObjectManager[CT]{
+			Name: d.name, Type: d.object, TrackDesired: d.has(unowned),
+			FieldManager: strings.ToLower(kindName(reflect.TypeFor[T]())) + "-controller",
+		}
+		c.ChildObjectManager = manager
+		if d.has(createOnly) {
+			c.ChildObjectManager = &creator[CT]{manager}
+		}
+		c.DesiredChild = func(ctx context.Context, _ T) (CT, error) {
+			p := passOf[CT](ctx)
+			if p.keep {
+				var none CT
+				return none, reconcilers.OnlyReconcileChildStatus
+			}
+			return p.desired, nil
+		}
+		c.ReflectChildStatusOnParent = func(ctx context.Context, _ T, child CT, err error) {
+			p := passOf[CT](ctx)
+			p.live, p.err = child, err
+		}
+		if d.has(unowned) {
+			c.SkipOwnerReference = true
+			c.ListOptions = func(ctx context.Context, _ T) []client.ListOption {
+				return []client.ListOption{client.MatchingLabels{OwnerLabel: passOf[CT](ctx).owner}}
+			}
+			c.OurChild = func(resource T, child CT) bool {
+				kind := d.owner.Load()
+				return kind != nil && child.GetLabels()[OwnerLabel] == ownerDigest(*kind, resource)
+			}
+		}
+	})
+}
+
+// reconcileChild runs the child, and returns what it found out.
+func (d *Dependent[T, CT]) reconcileChild(
+	ctx context.Context, resource T, p *pass[CT],
+) (reconcilers.Result, error) {
+	d.init()
+	if d.has(unowned) {
+		config, err := reconcilers.RetrieveConfig(ctx)
+		if err != nil {
+			return reconcilers.Result{}, err
+		}
+		gvk, err := config.GroupVersionKindFor(resource)
+		if err != nil {
+			return reconcilers.Result{}, err
+		}
+		kind := gvk.GroupKind()
+		d.owner.Store(&kind)
+		p.owner = ownerDigest(kind, resource)
+		if !isNil(p.desired) {
+			labels := maps.Clone(p.desired.GetLabels())
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[OwnerLabel] = p.owner
+			p.desired.SetLabels(labels)
+		}
+	}
+	result, err := d.child.Reconcile(context.WithValue(ctx, passKey{}, p), resource)
+	if err == nil {
+		err = p.err
+	}
+	return result, err
+}
+
+// creator is an object manager that never updates.
+type creator[CT client.Object] struct {
+	*reconcilers.ApplyingObjectManager[CT]
+}
+
+// Manage creates and deletes, see [reconcilers.ObjectManager].
+func (c *creator[CT]) Manage(ctx context.Context, resource client.Object, actual, desired CT) (CT, error) {
+	if !isNil(desired) && !isNil(actual) && !actual.GetCreationTimestamp().Time.IsZero() {
+		return actual, nil
+	}
+	return c.ApplyingObjectManager.Manage(ctx, resource, actual, desired)
+}
+
+func isNil(object any) bool {
+	v := reflect.ValueOf(object)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}

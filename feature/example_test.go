@@ -1,0 +1,22 @@
+package feature_test
+
+import (
+	"fmt"
+
+	"github.com/espalier-dev/espalier/feature"
+)
+
+func ExampleAll() {
+	tracing := true
+	for _, version := range []string{"2.3.0", "2.4.0-rc.1", "latest"} {
+		on, err := feature.Enabled(feature.All(
+			feature.When(tracing),
+			feature.Version(version, ">= 2.4"),
+		))
+		fmt.Println(version, on, err)
+	}
+	// Output:
+	// 2.3.0 false <nil>
+	// 2.4.0-rc.1 true <nil>
+	// latest false gate 1: version "latest" is invalid: invalid semantic version
+}

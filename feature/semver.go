@@ -1,5 +1,0 @@
-package feature
-
-import "github.com/Masterminds/semver/v3"
-
-var _ = semver.NewVersion

@@ -1,0 +1,262 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/content"
+	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/objectstatus"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The keys of [apis.Health].Attributes.
+const (
+	AttributePod       = "pod"
+	AttributeContainer = "container"
+	AttributeReason    = "reason"
+)
+
+// PodSelector returns the selector of the pods of a workload or a Job. It returns false for other kinds, and if the
+// selector is missing, selects everything, or is malformed.
+func PodSelector(object client.Object) (labels.Selector, bool) {
+	kind := content.KindOf(object)
+	switch kind.GroupKind() {
+	case kinds.Deployment, kinds.StatefulSet, kinds.DaemonSet, kinds.ReplicaSet, kinds.Job:
+	default:
+		return nil, false
+	}
+	u, err := content.Of(kind, object)
+	if err != nil {
+		return nil, false
+	}
+	fields, _ := content.Field(u, "spec", "selector").(map[string]any)
+	var parsed metav1.LabelSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &parsed) != nil {
+		return nil, false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&parsed)
+	if err != nil || selector.Empty() {
+		return nil, false
+	}
+	return selector, true
+}
+
+// WithPods says why a workload or a Job with the health h is not healthy, if one of its pods shows that. The worst pod
+// counts, the first by name if several are equally bad. It gives the reason, the message and the attributes "pod",
+// "container" and "reason". If its trouble does not pass by itself, such as an image that cannot be pulled, the workload
+// is failing at once.
+//
+// It looks at the pods that the object selects in its namespace, and only at those of the revision of the newest pod.
+// Pods that are being deleted, or have ended, do not count. Nor do any if the generation of the object has not been
+// observed yet. A crash does not make a Job fail, because the Job tries again.
+func WithPods(object client.Object, h apis.Health, pods []corev1.Pod) apis.Health {
+	selector, ok := PodSelector(object)
+	if !ok || Healthy(h.State) || h.State == apis.StateUnknown || object.GetDeletionTimestamp() != nil {
+		return h
+	}
+	kind := content.KindOf(object)
+	u, err := content.Of(kind, object)
+	if err != nil || (&subject{object: u}).stale() {
+		return h
+	}
+	worst, name := trouble{}, ""
+	for _, pod := range current(pods, object.GetNamespace(), selector) {
+		if t := troubleOf(pod); t.severity > worst.severity {
+			worst, name = t, pod.Name
+		}
+	}
+	if worst.severity == none {
+		return h
+	}
+	task := kind.GroupKind() == kinds.Job
+	if worst.severity == lasting && !(task && worst.reason == reasonCrashLoop) {
+		h.State = apis.StateFailing
+		if task {
+			h.State, h.Grade = apis.StateTaskFailing, apis.StateDown
+		}
+	}
+	h.Reason = worst.reason
+	h.Message = objectstatus.StableMessage(h.Message + ": " + worst.message)
+	h.Attributes = maps.Clone(h.Attributes)
+	if h.Attributes == nil {
+		h.Attributes = map[string]string{}
+	}
+	h.Attributes[AttributePod] = name
+	maps.Copy(h.Attributes, worst.attributes())
+	return h
+}
+
+// revisionLabels are the labels by which controllers tell the revisions of pods apart.
+var revisionLabels = []string{"pod-template-hash", "controller-revision-hash"}
+
+// current returns the pods that count, sorted by name.
+func current(pods []corev1.Pod, namespace string, selector labels.Selector) []*corev1.Pod {
+	var counting []*corev1.Pod
+	var newest *corev1.Pod
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Namespace != namespace || !selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		if newest == nil || cmp.Or(
+			pod.CreationTimestamp.Compare(newest.CreationTimestamp.Time), cmp.Compare(pod.Name, newest.Name)) > 0 {
+			newest = pod
+		}
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if pod.DeletionTimestamp == nil && !ended {
+			counting = append(counting, pod)
+		}
+	}
+	counting = slices.DeleteFunc(counting, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(revisionLabels, func(l string) bool { return pod.Labels[l] != newest.Labels[l] })
+	})
+	slices.SortFunc(counting, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return counting
+}
+
+// judgePod names the container that is to blame.
+func judgePod(s *subject, found finding) finding {
+	if found.level == well {
+		return found
+	}
+	if s.phase() == string(corev1.PodFailed) {
+		found.reason = cmp.Or(content.Text(s.object, "status", "reason"), found.reason)
+	}
+	var pod corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(s.object.Object, &pod); err != nil {
+		// What the status says by the rules for all kinds is enough.
+		return found
+	}
+	t := troubleOf(&pod)
+	switch {
+	case t.severity == none:
+		return found
+	case t.severity >= crashed && found.level == waiting:
+		found.level, found.message = failing, t.message
+	}
+	if found.reason == "" || t.severity >= crashed && s.phase() != string(corev1.PodFailed) {
+		found.reason = t.reason
+	}
+	found.attributes = t.attributes()
+	return found
+}
+
+// severity says how bad a pod is.
+type severity int
+
+const (
+	none severity = iota
+	// unscheduled pods wait for a node.
+	unscheduled
+	// crashed means that a container ended with an error, for the first time.
+	crashed
+	// lasting means that it does not pass by itself.
+	lasting
+)
+
+// trouble is what is wrong with a pod.
+type trouble struct {
+	severity                   severity
+	container, reason, message string
+}
+
+// attributes returns what is to blame in the pod.
+func (t trouble) attributes() map[string]string {
+	attributes := map[string]string{AttributeReason: t.reason}
+	if t.container != "" {
+		attributes[AttributeContainer] = t.container
+	}
+	return attributes
+}
+
+// troubleOf returns what is wrong with a pod: the worst, and the first of the equally bad.
+func troubleOf(pod *corev1.Pod) trouble {
+	worst := trouble{}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			worst = trouble{severity: unscheduled, reason: c.Reason, message: "a pod cannot be scheduled: " + c.Message}
+		}
+	}
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, c := range list {
+			if t := troubleOfContainer(c, pod.Spec.RestartPolicy); t.severity > worst.severity {
+				worst = t
+			}
+		}
+	}
+	return worst
+}
+
+// The reasons that stand for reasons that alternate: the container is what it is, whether it waits for the next attempt
+// or the attempt is under way.
+const (
+	reasonCrashLoop = "CrashLoopBackOff"
+	reasonImagePull = "ImagePullBackOff"
+)
+
+// lastingReasons are the reasons for which a container waits, and waits for ever.
+var lastingReasons = map[string]string{
+	reasonCrashLoop:              "crashes again and again",
+	reasonImagePull:              "cannot pull its image",
+	"ErrImagePull":               "cannot pull its image",
+	"ErrImageNeverPull":          "has an image that is not on the node and is never pulled",
+	"InvalidImageName":           "has an invalid image name",
+	"CreateContainerConfigError": "has a configuration that is missing or wrong",
+	"CreateContainerError":       "cannot be created",
+	"RunContainerError":          "cannot be started",
+}
+
+func troubleOfContainer(c corev1.ContainerStatus, policy corev1.RestartPolicy) trouble {
+	t := trouble{container: c.Name}
+	if waiting := c.State.Waiting; waiting != nil {
+		text, known := lastingReasons[waiting.Reason]
+		if !known {
+			return trouble{}
+		}
+		t.severity, t.reason, t.message = lasting, waiting.Reason, "container "+c.Name+" "+text
+		switch waiting.Reason {
+		case reasonCrashLoop:
+			t.message += ending(c.LastTerminationState.Terminated)
+		case "ErrImagePull", reasonImagePull, "ErrImageNeverPull", "InvalidImageName":
+			t.message += fmt.Sprintf(" %q", c.Image)
+		case "CreateContainerConfigError":
+			t.message += ": " + waiting.Message
+		}
+		if waiting.Reason == "ErrImagePull" {
+			t.reason = reasonImagePull
+		}
+		return t
+	}
+	ended := c.State.Terminated
+	if ended == nil || ended.ExitCode == 0 {
+		return trouble{}
+	}
+	if c.RestartCount > 0 && policy != corev1.RestartPolicyNever {
+		t.severity, t.reason = lasting, reasonCrashLoop
+		t.message = "container " + c.Name + " " + lastingReasons[reasonCrashLoop] + ending(ended)
+		return t
+	}
+	t.severity, t.reason = crashed, cmp.Or(ended.Reason, "Error")
+	t.message = "container " + c.Name + " has ended with an error" + ending(ended)
+	return t
+}
+
+// ending says how a container ended.
+func ending(ended *corev1.ContainerStateTerminated) string {
+	switch {
+	case ended == nil:
+		return ""
+	case ended.Reason != "" && ended.Reason != "Error" && ended.Reason != "Completed":
+		return " (" + ended.Reason + ")"
+	}
+	return fmt.Sprintf(" (exit code %d)", ended.ExitCode)
+}
