@@ -11,6 +11,7 @@
 # In the environment:
 #   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
 #   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
+#   ESPALIER_E2E=1              has "go test" run the tests on a simulated cluster too, as "make e2e" does
 #   ESPALIER_FAULTS=all         has the fault matrix try pairs of faults too, as "make faults" does
 #   USE_EXISTING_CLUSTER=true   runs the demos on the cluster of the current kubeconfig
 
@@ -78,6 +79,10 @@ simulate: controlplane ## Run operators in simulated clusters, under faults and 
 differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
 	@hack/differential $(call packages-with,os.Exit.apiserver.Main)
 
+.PHONY: e2e
+e2e: controlplane cluster ## Run operators on a cluster with real controllers and a scheduler, and simulated nodes.
+	ESPALIER_E2E=1 $(GO) test $(TESTFLAGS) ./test/e2e
+
 .PHONY: allocations
 allocations: ## Run the tests that show less with the race detector: those that count allocations or try many cases.
 	$(GO) test $(TESTFLAGS) -run "^($$(hack/norace))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')
@@ -139,6 +144,10 @@ generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, and what go
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager, once per machine (about 8 minutes).
 	@$(GO) -C hack/controlplane run .
+
+.PHONY: cluster
+cluster: ## Build kube-scheduler and kwok for make e2e, once per machine (about 3 minutes).
+	@$(GO) -C hack/controlplane run . cluster
 
 .PHONY: clean
 clean: ## Remove bin. The control plane stays in the user's cache.

@@ -3,8 +3,8 @@
 // module proxy. The binaries land in a folder of the user's cache, named after what they were built from, so that every
 // checkout on the machine shares them; bin/controlplane in the checkout is a link to it.
 //
-// With the argument "cluster" it builds the rest of a simulated cluster in the same way, for bin/cluster: kube-scheduler
-// in the version of the control plane, and kwok in the version that hack/kwok requires.
+// With the argument "cluster" it builds the rest of a simulated cluster in the same way, for bin/cluster:
+// kube-scheduler in the version of the control plane, and kwok in the version that hack/kwok requires.
 //
 // Two variables of the environment change that:
 //

@@ -55,6 +55,7 @@ var espalier = table{
 		{"examples/*", 8},
 		{"cmd/*", 8},
 		{"hack/*", 8},
+		{"test/*", 8},
 	},
 	forbidden: map[string][]string{
 		// They make the binary of each operator larger, and only components need them.

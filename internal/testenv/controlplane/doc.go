@@ -8,7 +8,7 @@
 // address and the same data. [CountRequests] counts the requests of a client.
 //
 // The programs come from the folder that KUBEBUILDER_ASSETS names or, when it is not set, from bin/controlplane in the
-// checkout, where "make controlplane" puts them; kube-scheduler and kwok come from bin/cluster, where "make cluster" puts
-// them. Tests use package controlplanetest, which starts one environment per
-// test package. Linux and macOS are supported.
+// checkout, where "make controlplane" puts them; kube-scheduler and kwok come from bin/cluster, where "make cluster"
+// puts them. Tests use package controlplanetest, which starts one environment per test package. Linux and macOS are
+// supported.
 package controlplane
