@@ -1,6 +1,6 @@
 // Command docs writes the pages in docs that come from doc comments. It takes the folder of the module.
 //
-//   - docs/nodes has a page for each node of the packages reconcilers and components. A page shows the doc comment, the
+//   - docs/nodes has a page for each node of the packages in nodeFolders. A page shows the doc comment, the
 //     fields and the examples.
 //   - docs/annotations.md describes the annotations of package component.
 //   - docs/README.md lists all pages.
@@ -18,7 +18,7 @@ import (
 const modulePath = "github.com/espalier-dev/espalier"
 
 // nodeFolders are the packages that have nodes. One that does not exist is left out.
-var nodeFolders = []string{"reconcilers", "components"}
+var nodeFolders = []string{"reconcilers", "components", "lifecycle", "dependents"}
 
 // annotationsFolder is the package whose constants are annotations.
 const annotationsFolder = "component"
