@@ -8,8 +8,8 @@
 //		mutation.ForPods[*appsv1.Deployment]("tracing", feature.When(resource.Spec.Tracing), trace),
 //	)
 //
-// The baseline is the object as the newest version has it, with all defaults. Mutations follow in this order: those that
-// walk back to what older versions need, gated by [feature.Version]; those for optional features; what the user
+// The baseline is the object as the newest version has it, with all defaults. Mutations follow in this order: those
+// that walk back to what older versions need, gated by [feature.Version]; those for optional features; what the user
 // overrides. A mutation sees what the ones before it have done. It depends on the resource and on what is read for it,
 // and on nothing else: no clock, no random numbers.
 //
@@ -50,8 +50,8 @@ func ForPods[T client.Object](
 	return m
 }
 
-// Apply returns a copy of the baseline that the mutations have changed: each one whose gate is on is run once, in order.
-// The baseline stays as it is, so it may be used again.
+// Apply returns a copy of the baseline that the mutations have changed: each one whose gate is on is run once, in
+// order. The baseline stays as it is, so it may be used again.
 //
 // Before anything runs, all gates are asked. It is an error if the baseline is nil, if a mutation has no name, the name
 // of another one, or no function, and if a gate returns an error. Errors name the object and the mutation. After an

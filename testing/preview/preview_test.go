@@ -148,7 +148,7 @@ func TestGoldenFails(t *testing.T) {
 		"case one: object 0, ConfigMap shop/web: no kind is registered": {
 			Dir: "testdata/none", Cases: valid, Render: configMap, Scheme: runtime.NewScheme(),
 		},
-		"case one: Render returns something else when it is called again": {
+		"case one: another call of Render returns something else": {
 			Dir: "testdata/none", Cases: valid, Render: func(string) ([]client.Object, error) {
 				calls++
 				return configMap(fmt.Sprint(calls))
