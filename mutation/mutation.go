@@ -22,9 +22,11 @@ import (
 
 	"github.com/espalier-dev/espalier/edit"
 	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
 	"github.com/espalier-dev/espalier/internal/objectname"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -133,15 +135,19 @@ func validate[T client.Object](mutations []Mutation[T]) error {
 	return errors.Join(errs...)
 }
 
-// copyOf returns a deep copy. Unstructured content that is written in Go may have types that JSON does not know, with
-// which the copy panics; the value of that panic names only a type.
-func copyOf[T client.Object](object T) (copied T, err error) {
-	defer func() {
-		if thrown := recover(); thrown != nil {
-			err = fmt.Errorf("copy the object: %v", thrown)
+// copyOf returns a deep copy. Unstructured content that is written in Go may have types that decoded JSON does not have,
+// such as int. A deep copy panics with these.
+func copyOf[T client.Object](object T) (T, error) {
+	var source client.Object = object
+	if u, ok := source.(*unstructured.Unstructured); ok {
+		content, err := jsonmerge.Normalize(u.Object)
+		if err != nil {
+			var none T
+			return none, fmt.Errorf("copy the object: %w", err)
 		}
-	}()
-	copied, ok := object.DeepCopyObject().(T)
+		source = &unstructured.Unstructured{Object: content}
+	}
+	copied, ok := source.DeepCopyObject().(T)
 	if !ok {
 		return copied, errCopyType
 	}
