@@ -135,8 +135,8 @@ func validate[T client.Object](mutations []Mutation[T]) error {
 	return errors.Join(errs...)
 }
 
-// copyOf returns a deep copy. Unstructured content that is written in Go may have types that decoded JSON does not have,
-// such as int. A deep copy panics with these.
+// copyOf returns a deep copy. Unstructured content that is written in Go may have types that decoded JSON does not
+// have, such as int. A deep copy panics with these.
 func copyOf[T client.Object](object T) (T, error) {
 	var source client.Object = object
 	if u, ok := source.(*unstructured.Unstructured); ok {

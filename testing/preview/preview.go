@@ -20,7 +20,8 @@
 //	}
 //
 // A case named v1/traced has the golden file testdata/preview/v1/traced.yaml. The flag -preview.update writes the
-// golden files and removes those without a case; so do a flag -update of the test itself, and the flag -rtesting.update.
+// golden files and removes those without a case; so do a flag -update of the test itself, and the flag
+// -rtesting.update.
 //
 // A golden file has the objects in their order, one YAML document for each, with apiVersion and kind. Times of creation
 // that are not set are left out, and so is a status without values. Golden files are kept in a repository: of a Secret
