@@ -95,8 +95,12 @@ func named(object client.Object, err error) error {
 // editContent fills a typed object with what an unstructured one has, calls a function that changes it, and writes the
 // change back.
 func editContent(content runtime.Unstructured, typed client.Object, edit func() error) error {
-	converter := runtime.DefaultUnstructuredConverter
-	if err := converter.FromUnstructured(content.UnstructuredContent(), typed); err != nil {
+	// The converter panics with types that decoded JSON does not have.
+	fields, err := jsonmerge.Normalize(content.UnstructuredContent())
+	if err != nil {
+		return err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, typed); err != nil {
 		return fmt.Errorf("read it as %T: %w", typed, err)
 	}
 	before, err := jsonmerge.Tree(typed)

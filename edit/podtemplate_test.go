@@ -2,6 +2,7 @@ package edit_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -148,6 +149,52 @@ func TestPodTemplateKeepsWhatIsUnknown(t *testing.T) {
 	wanted = strings.ReplaceAll(wanted, ": \n", ":\n")
 	if diff := cmp.Diff(wanted, string(text)); diff != "" {
 		t.Errorf("the object differs (-wanted +got):\n%s", diff)
+	}
+}
+
+// Content that is written in Go has types that decoded JSON does not have.
+func TestPodTemplateWrittenInGo(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]map[string]any{
+		"int":     {"replicas": 3},
+		"strings": {"template": map[string]any{"metadata": map[string]any{"finalizers": []string{"a"}}}},
+		"maps": {"template": map[string]any{"spec": map[string]any{
+			"containers": []map[string]any{{"name": "old", "ports": []map[string]int{{"containerPort": 80}}}},
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "apps/v1", "kind": "Deployment", "spec": content,
+			}}
+			if err := edit.PodTemplate(u, editPods); err != nil {
+				t.Fatal(err)
+			}
+			text, err := yaml.Marshal(u.Object)
+			if err != nil || !strings.Contains(string(text), "image: web:2") {
+				t.Errorf("the object is\n%s: %v", text, err)
+			}
+		})
+	}
+}
+
+// Content that no object can have is an error, or is left alone.
+func TestPodTemplateDoesNotPanic(t *testing.T) {
+	t.Parallel()
+	values := []any{
+		func() {}, make(chan int), struct{}{}, (*int)(nil), new(int), math.NaN(), uint8(1), "text", []any{nil}, true,
+		map[string]any{"a": nil}, map[int]any{1: nil}, []any{map[string]any{"name": 1}},
+	}
+	for _, value := range values {
+		for _, content := range []map[string]any{
+			{"spec": value}, {"metadata": value}, {"spec": map[string]any{"replicas": value}},
+			{"spec": map[string]any{"template": value}},
+			{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": value}}}},
+		} {
+			content["apiVersion"], content["kind"] = "apps/v1", "Deployment"
+			_ = edit.PodTemplate(&unstructured.Unstructured{Object: content}, editPods)
+			_ = edit.Labels(&unstructured.Unstructured{Object: content}, map[string]string{"a": "b"})
+		}
 	}
 }
 

@@ -73,8 +73,8 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(set(a), set(b))
 }
 
-// EnsureSubject makes a binding have a subject. If it has it already, nothing changes. Else the subject is appended. The
-// API group may be left out.
+// EnsureSubject makes a binding have a subject. If it has it already, nothing changes. Else the subject is appended.
+// The API group may be left out.
 func EnsureSubject[B Binding](binding B, subject rbacv1.Subject) error {
 	subjects := subjectsOf(binding)
 	switch {

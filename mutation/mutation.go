@@ -8,8 +8,8 @@
 //		mutation.ForPods[*appsv1.Deployment]("tracing", feature.When(resource.Spec.Tracing), trace),
 //	)
 //
-// The baseline is the object as the newest version has it, with all defaults. Mutations follow in this order: those that
-// walk back to what older versions need, gated by [feature.Version]; those for optional features; what the user
+// The baseline is the object as the newest version has it, with all defaults. Mutations follow in this order: those
+// that walk back to what older versions need, gated by [feature.Version]; those for optional features; what the user
 // overrides. A mutation sees what the ones before it have done. It depends on the resource and on what is read for it,
 // and on nothing else: no clock, no random numbers.
 //
@@ -22,9 +22,11 @@ import (
 
 	"github.com/espalier-dev/espalier/edit"
 	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/internal/jsonmerge"
 	"github.com/espalier-dev/espalier/internal/objectname"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -50,8 +52,8 @@ func ForPods[T client.Object](
 	return m
 }
 
-// Apply returns a copy of the baseline that the mutations have changed: each one whose gate is on is run once, in order.
-// The baseline stays as it is, so it may be used again.
+// Apply returns a copy of the baseline that the mutations have changed: each one whose gate is on is run once, in
+// order. The baseline stays as it is, so it may be used again.
 //
 // Before anything runs, all gates are asked. It is an error if the baseline is nil, if a mutation has no name, the name
 // of another one, or no function, and if a gate returns an error. Errors name the object and the mutation. After an
@@ -133,15 +135,19 @@ func validate[T client.Object](mutations []Mutation[T]) error {
 	return errors.Join(errs...)
 }
 
-// copyOf returns a deep copy. Unstructured content that is written in Go may have types that JSON does not know, with
-// which the copy panics; the value of that panic names only a type.
-func copyOf[T client.Object](object T) (copied T, err error) {
-	defer func() {
-		if thrown := recover(); thrown != nil {
-			err = fmt.Errorf("copy the object: %v", thrown)
+// copyOf returns a deep copy. Unstructured content that is written in Go may have types that decoded JSON does not
+// have, such as int. A deep copy panics with these.
+func copyOf[T client.Object](object T) (T, error) {
+	var source client.Object = object
+	if u, ok := source.(*unstructured.Unstructured); ok {
+		content, err := jsonmerge.Normalize(u.Object)
+		if err != nil {
+			var none T
+			return none, fmt.Errorf("copy the object: %w", err)
 		}
-	}()
-	copied, ok := object.DeepCopyObject().(T)
+		source = &unstructured.Unstructured{Object: content}
+	}
+	copied, ok := source.DeepCopyObject().(T)
 	if !ok {
 		return copied, errCopyType
 	}

@@ -44,7 +44,8 @@ func golden(t testing.TB, dir, name, text string) {
 	case err != nil && !missing:
 		t.Errorf("preview: case %s: read the golden file: %v", name, err)
 	case !missing && !ours:
-		t.Errorf("preview: case %s: %s is no golden file: its first line is not %q", name, file, strings.TrimSpace(header))
+		t.Errorf("preview: case %s: %s is no golden file: its first line is not %q",
+			name, file, strings.TrimSpace(header))
 	case !missing && wanted == text:
 	case updating():
 		if err := write(file, header+text); err != nil {

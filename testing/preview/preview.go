@@ -19,8 +19,9 @@
 //		})
 //	}
 //
-// A case named v1/traced has the golden file testdata/preview/v1/traced.yaml. The flag -preview.update writes the golden
-// files and removes those without a case; so do a flag -update of the test itself, and the flag -rtesting.update.
+// A case named v1/traced has the golden file testdata/preview/v1/traced.yaml. The flag -preview.update writes the
+// golden files and removes those without a case; so do a flag -update of the test itself, and the flag
+// -rtesting.update.
 //
 // A golden file has the objects in their order, one YAML document for each, with apiVersion and kind. Times of creation
 // that are not set are left out, and so is a status without values. Golden files are kept in a repository: of a Secret
@@ -111,7 +112,7 @@ func (c Config[Values]) render(values Values) (string, error) {
 		}
 	}
 	if texts[0] != texts[1] {
-		return "", fmt.Errorf("Render returns something else when it is called again (-first +second):\n%s",
+		return "", fmt.Errorf("another call of Render returns something else (-first +second):\n%s",
 			difference(texts[0], texts[1]))
 	}
 	return texts[0], nil

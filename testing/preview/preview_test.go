@@ -148,7 +148,7 @@ func TestGoldenFails(t *testing.T) {
 		"case one: object 0, ConfigMap shop/web: no kind is registered": {
 			Dir: "testdata/none", Cases: valid, Render: configMap, Scheme: runtime.NewScheme(),
 		},
-		"case one: Render returns something else when it is called again": {
+		"case one: another call of Render returns something else": {
 			Dir: "testdata/none", Cases: valid, Render: func(string) ([]client.Object, error) {
 				calls++
 				return configMap(fmt.Sprint(calls))
@@ -172,7 +172,7 @@ func TestText(t *testing.T) {
 		"data": map[string]any{"password": "aHVudGVyMg=="}, "stringData": "hunter4",
 	}}
 	widget := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Widget", "spec": map[string]any{"count": pods, "zero": nil},
+		"apiVersion": "example.com/v1", "kind": "Widget", "spec": map[string]any{"count": pods, "zero": nil, "list": []any{untyped.Object}},
 		"status": map[string]any{"ready": true},
 	}}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
@@ -201,6 +201,13 @@ apiVersion: example.com/v1
 kind: Widget
 spec:
   count: 0
+  list:
+  - apiVersion: v1
+    data:
+      password: (not shown)
+    kind: Secret
+    metadata: {}
+    stringData: (not shown)
   zero: null
 status:
   ready: true

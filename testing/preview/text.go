@@ -3,6 +3,7 @@ package preview
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
@@ -49,20 +50,18 @@ func documentOf(object client.Object, known *runtime.Scheme) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	content, _ := clean(tree).(map[string]any)
+	content := map[string]any{}
+	maps.Copy(content, tree)
 	content["apiVersion"], content["kind"] = kind.GroupVersion().String(), kind.Kind
 	if isEmpty(content["status"]) {
 		delete(content, "status")
 	}
-	if kind.GroupKind() == kinds.Secret {
-		hide(content, "data")
-		hide(content, "stringData")
-	}
-	text, err := yaml.Marshal(content)
+	text, err := yaml.Marshal(clean(content))
 	return string(text), err
 }
 
-// clean returns a copy of a tree without times of creation that are not set. Trees may share parts.
+// clean returns a copy of a tree without times of creation that are not set, and without values of Secrets, also of one
+// that is a part of another object.
 func clean(tree any) any {
 	switch v := tree.(type) {
 	case map[string]any:
@@ -71,6 +70,10 @@ func clean(tree any) any {
 			if key != "creationTimestamp" || value != nil {
 				cleaned[key] = clean(value)
 			}
+		}
+		if v["apiVersion"] == "v1" && v["kind"] == kinds.Secret.Kind {
+			hide(cleaned, "data")
+			hide(cleaned, "stringData")
 		}
 		return cleaned
 	case []any:
