@@ -51,7 +51,8 @@ var reflectedReasons = []metav1.StatusReason{
 
 // Reports has the node report the child by a condition of that type: True with the reason Ready if the child is ready
 // by the rules of kstatus and of its kind, or NotDesired if there is to be none; False with InProgress, Failed,
-// Terminating, the reason of the API server, or that of [NotReady], and a message.
+// Terminating, the reason of the API server, or that of [NotReady], and a message. Package health has the rules of
+// kinds, by which a child that does not become ready by itself has failed at once.
 func (c *Child[Type, ChildType]) Reports(conditionType string) *Child[Type, ChildType] {
 	c.condition = conditionType
 	return c

@@ -155,6 +155,13 @@ func TestOwnsReportsReadiness(t *testing.T) {
 			}),
 			ExpectResource: reports(metav1.ConditionTrue, "Ready", ""),
 		},
+		"failed at once": {
+			Resource: widget.Object(),
+			GivenObjects: given(appsv1.DeploymentStatus{
+				Conditions: []appsv1.DeploymentCondition{{Type: "ReplicaFailure", Status: "True", Reason: "FailedCreate"}},
+			}),
+			ExpectResource: reports(metav1.ConditionFalse, "Failed", "0 of 3 replicas available (FailedCreate)"),
+		},
 		"terminating": {
 			Resource: widget.Object(),
 			GivenObjects: []object{deployment.With(exists, func(d *appsv1.Deployment) {
