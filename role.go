@@ -41,7 +41,8 @@ func (r *role) reconcile(
 	}
 	if text := err.Error(); text != *last && !errors.Is(err, reconcilers.ErrQuiet) {
 		*last = text
-		logr.FromContextOrDiscard(reconcilers.Enter(ctx, name)).Info("an auxiliary child is not as desired", "reason", text)
+		log := logr.FromContextOrDiscard(reconcilers.Enter(ctx, name))
+		log.Info("an auxiliary child is not as desired", "reason", text)
 	}
 	if errors.Is(err, reconcilers.ErrDurable) {
 		return result, nil

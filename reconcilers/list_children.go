@@ -59,8 +59,8 @@ func listKeeper(ctx context.Context) *requestState {
 // for reading.
 //
 // If the resource is terminating, the node must not overlook a child that garbage collection does not delete. So if the
-// cache shows none, the API server is asked. If the children are withdrawn, that is done before their finalizer is taken
-// off the resource.
+// cache shows none, the API server is asked. If the children are withdrawn, that is done before their finalizer is
+// taken off the resource.
 func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Config, found []CT, err error) {
 	if config, err = RetrieveConfig(ctx); err != nil {
 		return config, nil, fmt.Errorf("%s %q: %w", k.kind, k.name, err)

@@ -74,7 +74,8 @@ type outcome[CT client.Object] struct {
 	err error
 }
 
-// observed returns what a supervisor is told of one child: the child if it is desired, and otherwise what is left of it.
+// observed returns what a supervisor is told of one child: the child if it is desired, and otherwise what is left of
+// it.
 func (o outcome[CT]) observed(now time.Time) []ObservedObject {
 	switch {
 	case !isNil(o.desired):

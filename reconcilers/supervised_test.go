@@ -355,3 +355,23 @@ func TestChildSetReconcilerSupervised(t *testing.T) {
 		"withdrawn before": {Resource: withdraw()},
 	}.RunNode(t, widgetScheme, supervisedSet)
 }
+
+// The finalizer of the object manager stays as long as one of the children is there.
+func TestSuspensionKeepsTheFinalizerOfTheManager(t *testing.T) {
+	remove := asked("supervision", "Suspend", "suspend", "remove")
+	widgetRows{
+		"one is there and one is not": {
+			Resource: withFinalizers(remove(), ours),
+			ExpectResource: withFinalizers(
+				remove("Set/b: ConfigMap default/gadget-b: terminating"), ours),
+			GivenObjects:  []client.Object{givenPart("b")},
+			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(part("b"), widgetScheme)},
+			ExpectEvents:  []rtesting.Event{normal("Deleted", `Deleted ConfigMap "gadget-b"`)},
+		},
+	}.RunNode(t, widgetScheme, func() widgetNode {
+		node := supervisedSet().(supervised)
+		manager := &configMaps{MergeBeforeUpdate: mergeConfigMap, Finalizer: ours}
+		node.widgetNode.(*configMapSet).ChildObjectManager = manager
+		return node
+	})
+}

@@ -19,8 +19,8 @@ import (
 //   - On deletion: runs the nested node, which cleans up. The finalizer is removed when the node returns no error (a
 //     mere [ErrHaltSubReconcilers] counts as none) and ReadyToClearFinalizer returns true. A node that has to wait
 //     returns an error, which may be quiet, or lets ReadyToClearFinalizer return false.
-//   - On [Withdraw]: if the finalizer is on the resource, as on deletion. Otherwise there is nothing to finalize: it runs
-//     the nested node, which deletes its children, and does not add the finalizer.
+//   - On [Withdraw]: if the finalizer is on the resource, as on deletion. Otherwise there is nothing to finalize: it
+//     runs the nested node, which deletes its children, and does not add the finalizer.
 //
 // If a WithFinalizer is inside another, the outer finalizer is added first and removed last.
 type WithFinalizer[Type client.Object] struct {
@@ -106,8 +106,8 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 
 type finalizingKey struct{}
 
-// isFinalizing reports, while a supervisor says Withdraw, whether the finalizer of the innermost WithFinalizer is on the
-// resource, so that there is something to finalize.
+// isFinalizing reports, while a supervisor says Withdraw, whether the finalizer of the innermost WithFinalizer is on
+// the resource, so that there is something to finalize.
 func isFinalizing(ctx context.Context) bool {
 	finalizes, _ := ctx.Value(finalizingKey{}).(bool)
 	return finalizes
