@@ -74,8 +74,8 @@ func DependsOnObject[Type client.Object](
 		if conditionType != "" {
 			return unmetConditionOf(object, described, conditionType)
 		}
-		h := health.Of(withKind(object, kind))
-		if isHealthy(h.State) {
+		h := healthOf(object, kind)
+		if health.Healthy(h.State) {
 			return "", nil
 		}
 		return withText(fmt.Sprintf("waiting for %s, which is %s", described, h.State), h.Message), nil
