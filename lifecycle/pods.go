@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lookAtPods returns the reports with what the pods of workloads say that are not healthy. The pods are tracked, so their
-// events bring the resource back. If they cannot be read, the health is what the workload says.
+// lookAtPods returns the reports with what the pods of workloads say that are not healthy. The pods are tracked, so
+// their events bring the resource back. If they cannot be read, the health is what the workload says.
 func (f *Feature[T]) lookAtPods(
 	ctx context.Context, reports []reconcilers.ObservedObject, supervision reconcilers.Supervision,
 ) ([]reconcilers.ObservedObject, error) {
@@ -38,8 +38,8 @@ func (f *Feature[T]) lookAtPods(
 			return reports, err
 		}
 		pods := &corev1.PodList{}
-		options := []client.ListOption{client.InNamespace(report.Namespace), client.MatchingLabelsSelector{Selector: selector}}
-		if err := config.TrackAndList(ctx, pods, options...); err != nil {
+		matching := client.MatchingLabelsSelector{Selector: selector}
+		if err := config.TrackAndList(ctx, pods, client.InNamespace(report.Namespace), matching); err != nil {
 			name := objectName(report.Kind.Kind, report.Namespace, report.Name)
 			err = fmt.Errorf("unable to list the pods of %s: %w", name, err)
 			failures = append(failures, reconcilers.Failed(ctx, report.Object, err))

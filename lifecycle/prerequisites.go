@@ -21,7 +21,8 @@ import (
 // observed for an older generation of the resource does not count.
 func DependsOn[Type client.Object](conditionType string) Prerequisite[Type] {
 	return Prerequisite[Type]{Check: func(_ context.Context, resource Type) (string, error) {
-		return unmetCondition(reconcilers.GetCondition(resource, conditionType), conditionType, resource.GetGeneration()), nil
+		condition := reconcilers.GetCondition(resource, conditionType)
+		return unmetCondition(condition, conditionType, resource.GetGeneration()), nil
 	}}
 }
 

@@ -88,8 +88,12 @@ func summarize(objects []dependent, asDesired func(dependent) bool) summary {
 			s.grade = d.grade
 		}
 	}
-	s.message = culprits(objects, func(d dependent) bool { return d.counts && d.State == s.state && !health.Healthy(d.State) })
-	s.gradeMessage = culprits(objects, func(d dependent) bool { return d.counts && s.grade != "" && d.grade == s.grade })
+	s.message = culprits(objects, func(d dependent) bool {
+		return d.counts && d.State == s.state && !health.Healthy(d.State)
+	})
+	s.gradeMessage = culprits(objects, func(d dependent) bool {
+		return d.counts && s.grade != "" && d.grade == s.grade
+	})
 	s.left, s.leftMessage = len(left), culprits(left, func(dependent) bool { return true })
 	return s
 }
