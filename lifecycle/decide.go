@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -104,7 +105,7 @@ func eventOf(f facts, expired bool) event {
 		return suspendEvent(s.state)
 	case s.state == apis.StateError:
 		return fails
-	case isHealthy(s.state):
+	case health.Healthy(s.state):
 		return becomesHealthy
 	case expired && s.grade == apis.StateDown:
 		return gradedDown
@@ -170,7 +171,7 @@ func asDesired(supervision reconcilers.Supervision) func(dependent) bool {
 	case reconcilers.Suspend:
 		return func(d dependent) bool { return d.State == apis.StateSuspended }
 	}
-	return func(d dependent) bool { return isHealthy(d.State) }
+	return func(d dependent) bool { return health.Healthy(d.State) }
 }
 
 // transitionOf returns the row of an event.

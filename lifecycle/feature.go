@@ -82,7 +82,8 @@ type Prerequisite[Type client.Object] struct {
 	// Check returns the reason why it is not met, or an empty text if it is. It may read tracked objects, whose events
 	// bring the resource back. Required.
 	Check func(ctx context.Context, resource Type) (unmet string, err error)
-	// Uses lists what Check reads, for the RBAC rules. Their objects are watched, for those that Check tracks. Optional.
+	// Uses lists what Check reads, for the RBAC rules. Their objects are watched, for those that Check tracks.
+	// Optional.
 	Uses []reconcilers.Access
 }
 

@@ -29,11 +29,11 @@ import (
 //     out, because they would make it quiet.
 //   - On deletion: runs each feature in order.
 type Features[Type client.Object] struct {
-	// Condition is the type of a condition that sums up the features: True if all of them are, or else like the one with
-	// the most important state. Its message starts with the name of that feature. Default: no condition.
+	// Condition is the type of a condition that sums up the features: True if all of them are, or else like the one
+	// with the most important state. Its message starts with the name of that feature. Default: no condition.
 	Condition string
-	// Status returns where the records of features are kept, as in [Feature]. Only these records are removed. Default: the
-	// field Status of the resource, or what is embedded there.
+	// Status returns where the records of features are kept, as in [Feature]. Only these records are removed. Default:
+	// the field Status of the resource, or what is embedded there.
 	Status func(resource Type) *apis.LifecycleStatus
 	// Features are the features. Each has a name and a condition of its own.
 	Features []*Feature[Type]
@@ -45,8 +45,8 @@ type Features[Type client.Object] struct {
 // known are the features below a node, and all conditions that are reported there.
 type known struct{ names, conditions []string }
 
-// SetupWithManager validates, and sets up the features. It returns an error if a feature elsewhere in the tree keeps its
-// record in the same status, because it would be removed.
+// SetupWithManager validates, and sets up the features. It returns an error if a feature elsewhere in the tree keeps
+// its record in the same status, because it would be removed.
 func (f *Features[T]) SetupWithManager(
 	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
 ) error {

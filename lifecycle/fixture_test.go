@@ -78,7 +78,6 @@ func (l *ShopList) DeepCopyObject() runtime.Object {
 }
 
 type (
-	object  = client.Object
 	tests   = rtesting.NodeTests[*Shop]
 	row     = rtesting.SubReconcilerTestCase[*Shop]
 	node    = reconcilers.SubReconciler[*Shop]

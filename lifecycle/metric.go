@@ -33,7 +33,9 @@ type series struct {
 }
 
 // set replaces the series if the condition has changed.
-func (s *series) set(kind string, resource client.Object, feature string, condition metav1.Condition, since metav1.Time) {
+func (s *series) set(
+	kind string, resource client.Object, feature string, condition metav1.Condition, since metav1.Time,
+) {
 	labels := prometheus.Labels{
 		"kind": kind, "namespace": resource.GetNamespace(), "name": resource.GetName(), "feature": feature,
 		"status": string(condition.Status), "reason": condition.Reason,

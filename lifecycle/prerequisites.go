@@ -21,7 +21,8 @@ import (
 // observed for an older generation of the resource does not count.
 func DependsOn[Type client.Object](conditionType string) Prerequisite[Type] {
 	return Prerequisite[Type]{Check: func(_ context.Context, resource Type) (string, error) {
-		return unmetCondition(reconcilers.GetCondition(resource, conditionType), conditionType, resource.GetGeneration()), nil
+		condition := reconcilers.GetCondition(resource, conditionType)
+		return unmetCondition(condition, conditionType, resource.GetGeneration()), nil
 	}}
 }
 
@@ -74,8 +75,8 @@ func DependsOnObject[Type client.Object](
 		if conditionType != "" {
 			return unmetConditionOf(object, described, conditionType)
 		}
-		h := health.Of(withKind(object, kind))
-		if isHealthy(h.State) {
+		h := healthOf(object, kind)
+		if health.Healthy(h.State) {
 			return "", nil
 		}
 		return withText(fmt.Sprintf("waiting for %s, which is %s", described, h.State), h.Message), nil

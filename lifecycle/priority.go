@@ -43,8 +43,3 @@ func rank(state apis.State) int {
 	}
 	return slices.Index(priorities, apis.StateUnknown)
 }
-
-// isHealthy reports whether an object in that state needs nothing.
-func isHealthy(state apis.State) bool {
-	return state == apis.StateHealthy || state == apis.StateOperational || state == apis.StateCompleted
-}

@@ -131,7 +131,11 @@ func (f *Feature[T]) run(
 	if saysNothing(err, reports) {
 		return result, false, err
 	}
-	request.summary = f.summarize(ctx, reports, request.supervision, err)
+	reports, podsErr := f.lookAtPods(ctx, reports, request.supervision)
+	request.summary = f.summarize(reports, request.supervision, err)
+	if podsErr != nil {
+		err = errors.Join(err, podsErr)
+	}
 	return result, true, err
 }
 
@@ -180,16 +184,13 @@ func saysNothing(err error, reports []reconcilers.ObservedObject) bool {
 
 // summarize sums up the reports, and the error of the nested node.
 func (f *Feature[T]) summarize(
-	ctx context.Context, reports []reconcilers.ObservedObject, supervision reconcilers.Supervision, err error,
+	reports []reconcilers.ObservedObject, supervision reconcilers.Supervision, err error,
 ) summary {
 	rules := rules{health: f.Health, suspension: f.Suspension}
 	var objects []dependent
 	reported := false
 	for _, report := range reports {
 		d := rules.assess(report, supervision)
-		if f.Pods && supervision == reconcilers.Maintain && report.Object != nil && !isHealthy(d.State) {
-			d = f.lookAtPods(ctx, report, d)
-		}
 		reported = reported || d.counts && d.State == apis.StateError
 		objects = append(objects, d)
 	}
@@ -272,16 +273,16 @@ func (f *Feature[T]) report(
 
 // reportTo has the feature count as one object of the feature around it.
 func (f *Feature[T]) reportTo(ctx context.Context, outer reconcilers.Supervisor, d decision) {
-	health := apis.Health{State: d.reason, Message: d.message}
+	h := apis.Health{State: d.reason, Message: d.message}
 	switch {
 	case d.event == withdrawn && outer.Supervision() == reconcilers.Withdraw:
 		return
 	case d.event == withdrawn, d.event == suspended && outer.Supervision() == reconcilers.Maintain:
-		health = apis.Health{State: apis.StateHealthy}
+		h = apis.Health{State: apis.StateHealthy}
 	case d.reason == apis.StateDown, d.reason == apis.StateDegraded:
-		health.Grade = d.reason
+		h.Grade = d.reason
 	}
-	outer.Observe(reconcilers.ObservedObject{Node: reconcilers.RetrievePath(ctx), Health: &health})
+	outer.Observe(reconcilers.ObservedObject{Node: reconcilers.RetrievePath(ctx), Health: &h})
 }
 
 // removeNested removes the conditions that the nested nodes report, because these have nothing to report on.
@@ -305,9 +306,4 @@ func (f *Feature[T]) kindOf(ctx context.Context, resource T) string {
 	}
 	kind, _ := config.GroupVersionKindFor(resource) // the label is empty if the kind is not known
 	return kind.Kind
-}
-
-// lookAtPods says why a workload is not healthy, by its pods.
-func (f *Feature[T]) lookAtPods(_ context.Context, _ reconcilers.ObservedObject, d dependent) dependent {
-	return d
 }

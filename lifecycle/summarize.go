@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/message"
 )
 
@@ -80,15 +81,19 @@ func summarize(objects []dependent, asDesired func(dependent) bool) summary {
 		if !d.counts {
 			continue
 		}
-		if !isHealthy(d.State) && rank(d.State) < rank(s.state) {
+		if !health.Healthy(d.State) && rank(d.State) < rank(s.state) {
 			s.state = d.State
 		}
 		if d.grade != "" && (s.grade == "" || rank(d.grade) < rank(s.grade)) {
 			s.grade = d.grade
 		}
 	}
-	s.message = culprits(objects, func(d dependent) bool { return d.counts && d.State == s.state && !isHealthy(d.State) })
-	s.gradeMessage = culprits(objects, func(d dependent) bool { return d.counts && s.grade != "" && d.grade == s.grade })
+	s.message = culprits(objects, func(d dependent) bool {
+		return d.counts && d.State == s.state && !health.Healthy(d.State)
+	})
+	s.gradeMessage = culprits(objects, func(d dependent) bool {
+		return d.counts && s.grade != "" && d.grade == s.grade
+	})
 	s.left, s.leftMessage = len(left), culprits(left, func(dependent) bool { return true })
 	return s
 }
@@ -101,7 +106,7 @@ func gradeWaiting(objects []dependent) {
 	for _, d := range objects {
 		switch {
 		case !d.counts || waits(d):
-		case isHealthy(d.State):
+		case health.Healthy(d.State):
 			grade = apis.StateDegraded
 		case d.grade == "":
 			return

@@ -70,7 +70,7 @@ func (r rules) assess(report reconcilers.ObservedObject, supervision reconcilers
 		d.Name = report.Node
 	}
 	d.State, d.Auxiliary = h.State, report.Auxiliary
-	d.waits = h.State == apis.StateBlocked || h.State == apis.StateCreating && report.Object == nil
+	d.waits = h.State == apis.StateBlocked || report.Object == nil && report.Health == nil && h.State == apis.StateCreating
 	d.Reason, d.Attributes = h.Reason, h.Attributes
 	d.Message = message.Truncate(h.Message, maxText)
 	if supervision == reconcilers.Withdraw {
@@ -88,7 +88,12 @@ func (r rules) healthOf(report reconcilers.ObservedObject, supervision reconcile
 		if report.Object == nil && report.Health == nil {
 			return apis.Health{State: apis.StateDisabled}
 		}
-		return apis.Health{State: apis.StateDisabling}
+		if report.Health == nil {
+			return apis.Health{State: apis.StateDisabling}
+		}
+		h := *report.Health
+		h.State, h.Grade = apis.StateDisabling, ""
+		return h
 	case reconcilers.Suspend:
 		return r.suspensionOf(report)
 	}
@@ -98,11 +103,10 @@ func (r rules) healthOf(report reconcilers.ObservedObject, supervision reconcile
 	case report.Object == nil:
 		return apis.Health{State: apis.StateCreating, Message: "does not exist yet"}
 	}
-	object := withKind(report.Object, report.Kind)
 	if rule := r.health[report.Kind.GroupKind()]; rule != nil {
-		return rule(object)
+		return rule(report.Object)
 	}
-	return health.Of(object)
+	return healthOf(report.Object, report.Kind)
 }
 
 // suspensionOf says how an object is that is to rest.
@@ -122,6 +126,14 @@ func (r rules) suspensionOf(report reconcilers.ObservedObject) apis.Health {
 		return apis.Health{State: apis.StateSuspended}
 	}
 	return r.suspension.Of(withKind(report.Object, report.Kind))
+}
+
+// healthOf says how an object of a kind is. If the kind is empty, the object knows it.
+func healthOf(object client.Object, kind schema.GroupVersionKind) apis.Health {
+	if kind.Empty() {
+		return health.Of(object)
+	}
+	return health.OfKind(kind, object)
 }
 
 // withKind returns the object with its kind, which typed objects often lack. It does not change object.

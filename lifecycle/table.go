@@ -29,7 +29,7 @@ const (
 	gradedDown          event = "the grace period is over, and the worst object means Down"
 	gradedDegraded      event = "the grace period is over, and the worst object means Degraded"
 	notReported         event = "a node halted, so that not all objects are known"
-	notGraded           event = "the grace period is over, and no object that is not healthy means harm, such as a Job that runs"
+	notGraded           event = "the grace period is over, and nothing is broken, as while a Job runs"
 	notHealthy          event = "a required object is not healthy"
 )
 
