@@ -204,6 +204,7 @@ var settingNames = []string{
 	component.AnnotationDeletePolicy, component.AnnotationPrunePolicy, component.AnnotationApplyOrder, component.AnnotationPurgeOrder,
 	component.AnnotationDeleteOrder, component.AnnotationReapplyInterval, component.AnnotationStatusHint, component.AnnotationReadyWhen,
 	component.AnnotationIgnoreFields, component.AnnotationForeignInstances,
+	component.AnnotationParticipation, component.AnnotationPresence, component.AnnotationIfAbsent,
 }
 
 // FuzzReadSettings has each annotation, with any text: either the error names it, and is not long, or what was read can
@@ -211,7 +212,7 @@ var settingNames = []string{
 func FuzzReadSettings(f *testing.F) {
 	for _, text := range []string{
 		"", "if-unowned", "IfUnowned", "default", "-32768", "1h", "-1h", "9999999999999999999h", "NaN", "conditions=A;B,has-ready-condition",
-		"/spec/replicas", "/metadata/labels/a~1b,/x~0", "~", "/~", "object.ready", "block", "\x00\xff", "conditions=;", ",", "İ", "ΑΣ",
+		"/spec/replicas", "/metadata/labels/a~1b,/x~0", "~", "/~", "object.ready", "block", "auxiliary", "read-only", "\x00\xff", "conditions=;", ",", "İ", "ΑΣ",
 	} {
 		f.Add(text)
 	}
@@ -278,6 +279,8 @@ func written(s component.Settings) map[string]string {
 	if s.IgnoreForeignInstances {
 		set(component.AnnotationForeignInstances, "ignore")
 	}
+	set(component.AnnotationParticipation, string(s.Participation))
+	set(component.AnnotationPresence, string(s.Presence))
 	return m
 }
 
