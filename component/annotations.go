@@ -43,7 +43,11 @@ func ReadSettings(prefix string, annotations map[string]string) (Settings, error
 		return parseIgnoreFields(text, prefix)
 	})
 	read(&r, AnnotationForeignInstances, &s.IgnoreForeignInstances, parseForeignInstances)
+	read(&r, AnnotationParticipation, &s.Participation, parseParticipation)
+	read(&r, AnnotationPresence, &s.Presence, parsePresence)
+	read(&r, AnnotationIfAbsent, &s.IgnoreAbsence, parseIfAbsent)
 	r.refuseUnknown()
+	r.refuseContradictions(&s)
 	if err := errors.Join(r.errs...); err != nil {
 		return Settings{}, err
 	}
@@ -56,7 +60,9 @@ type annotationReader struct {
 	annotations map[string]string
 	// names are those that were read.
 	names []string
-	errs  []error
+	// keys are those of the annotations that were found, by name.
+	keys map[string]string
+	errs []error
 }
 
 // found reports whether there is an annotation under one of the prefixes.
@@ -78,6 +84,10 @@ func read[T any](r *annotationReader, name string, to *T, parse func(text string
 		if !ok || prefix == "" {
 			continue
 		}
+		if r.keys == nil {
+			r.keys = map[string]string{}
+		}
+		r.keys[name] = key
 		value, err := parse(text)
 		if err != nil {
 			r.errs = append(r.errs, fmt.Errorf("annotation %s: %w", key, err))
@@ -120,6 +130,58 @@ func parseInterval(text string) (time.Duration, error) {
 func parseForeignInstances(text string) (bool, error) {
 	value, err := parse(text, nil, "block", "ignore")
 	return value == "ignore", err
+}
+
+func parseParticipation(text string) (Participation, error) {
+	const required Participation = "Required"
+	value, err := parse(text, nil, required, ParticipationAuxiliary, ParticipationUnchecked)
+	if value == required {
+		value = ""
+	}
+	return value, err
+}
+
+func parsePresence(text string) (Presence, error) {
+	const managed Presence = "Managed"
+	value, err := parse(text, nil, managed, PresenceAbsent, PresenceOrphaned, PresenceReadOnly)
+	if value == managed {
+		value = ""
+	}
+	return value, err
+}
+
+func parseIfAbsent(text string) (bool, error) {
+	value, err := parse(text, nil, "wait", "ignore")
+	return value == "ignore", err
+}
+
+// refuseContradictions refuses annotations that would not count because of another one.
+func (r *annotationReader) refuseContradictions(s *Settings) {
+	if r.keys[AnnotationIfAbsent] != "" && s.Presence != PresenceReadOnly {
+		r.errs = append(r.errs, fmt.Errorf("annotation %s: it needs %s: read-only",
+			r.keys[AnnotationIfAbsent], AnnotationPresence))
+	}
+	switch s.Presence {
+	case PresenceAbsent, PresenceOrphaned:
+		if s.Participation != "" {
+			r.contradict(AnnotationPresence, string(s.Presence), AnnotationParticipation)
+		}
+	case PresenceReadOnly:
+		r.contradict(AnnotationPresence, string(s.Presence), AnnotationAdoptionPolicy, AnnotationReconcilePolicy,
+			AnnotationUpdatePolicy, AnnotationPurgeOrder, AnnotationReapplyInterval, AnnotationIgnoreFields)
+	}
+	if s.Participation == ParticipationUnchecked {
+		r.contradict(AnnotationParticipation, string(s.Participation), AnnotationStatusHint, AnnotationReadyWhen)
+	}
+}
+
+// contradict refuses others of the annotations, since name has that value.
+func (r *annotationReader) contradict(name, value string, others ...string) {
+	for _, other := range others {
+		if key := r.keys[other]; key != "" {
+			r.errs = append(r.errs, fmt.Errorf("annotation %s: it contradicts %s: %s", key, r.keys[name], kebab(value)))
+		}
+	}
 }
 
 func parseStatusHint(text string) (StatusHint, error) {

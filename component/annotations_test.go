@@ -1,6 +1,7 @@
 package component_test
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,6 +204,7 @@ var settingNames = []string{
 	component.AnnotationDeletePolicy, component.AnnotationPrunePolicy, component.AnnotationApplyOrder, component.AnnotationPurgeOrder,
 	component.AnnotationDeleteOrder, component.AnnotationReapplyInterval, component.AnnotationStatusHint, component.AnnotationReadyWhen,
 	component.AnnotationIgnoreFields, component.AnnotationForeignInstances,
+	component.AnnotationParticipation, component.AnnotationPresence, component.AnnotationIfAbsent,
 }
 
 // FuzzReadSettings has each annotation, with any text: either the error names it, and is not long, or what was read can
@@ -210,7 +212,7 @@ var settingNames = []string{
 func FuzzReadSettings(f *testing.F) {
 	for _, text := range []string{
 		"", "if-unowned", "IfUnowned", "default", "-32768", "1h", "-1h", "9999999999999999999h", "NaN", "conditions=A;B,has-ready-condition",
-		"/spec/replicas", "/metadata/labels/a~1b,/x~0", "~", "/~", "object.ready", "block", "\x00\xff", "conditions=;", ",", "İ", "ΑΣ",
+		"/spec/replicas", "/metadata/labels/a~1b,/x~0", "~", "/~", "object.ready", "block", "auxiliary", "read-only", "\x00\xff", "conditions=;", ",", "İ", "ΑΣ",
 	} {
 		f.Add(text)
 	}
@@ -277,5 +279,59 @@ func written(s component.Settings) map[string]string {
 	if s.IgnoreForeignInstances {
 		set(component.AnnotationForeignInstances, "ignore")
 	}
+	set(component.AnnotationParticipation, string(s.Participation))
+	set(component.AnnotationPresence, string(s.Presence))
 	return m
+}
+
+// TestSwitches: annotations that would not count because of another one are refused, and the error names both.
+func TestSwitches(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		want        component.Settings
+		err         string
+	}{
+		"auxiliary": {
+			annotations: map[string]string{"espalier.dev/participation": "auxiliary"},
+			want:        component.Settings{Participation: component.ParticipationAuxiliary},
+		},
+		"defaults": {
+			annotations: map[string]string{"espalier.dev/participation": "required", "espalier.dev/presence": "managed"},
+		},
+		"read-only": {
+			annotations: map[string]string{"espalier.dev/presence": "readOnly", "x.example.com/if-absent": "ignore"},
+			want:        component.Settings{Presence: component.PresenceReadOnly, IgnoreAbsence: true},
+		},
+		"if-absent alone": {
+			annotations: map[string]string{"espalier.dev/if-absent": "wait"},
+			err:         "annotation espalier.dev/if-absent: it needs presence: read-only",
+		},
+		"orphaned and auxiliary": {
+			annotations: map[string]string{"espalier.dev/participation": "auxiliary", "x.example.com/presence": "orphaned"},
+			err:         "annotation espalier.dev/participation: it contradicts x.example.com/presence: orphaned",
+		},
+		"read-only and written": {
+			annotations: map[string]string{"espalier.dev/presence": "read-only", "espalier.dev/ignore-fields": "/spec/replicas"},
+			err:         "annotation espalier.dev/ignore-fields: it contradicts espalier.dev/presence: read-only",
+		},
+		"unchecked and ready-when": {
+			annotations: map[string]string{"espalier.dev/participation": "unchecked", "espalier.dev/ready-when": "true"},
+			err:         "annotation espalier.dev/ready-when: it contradicts espalier.dev/participation: unchecked",
+		},
+		"no such word": {
+			annotations: map[string]string{"espalier.dev/presence": "gone"},
+			err:         `annotation espalier.dev/presence: must be one of managed, absent, orphaned, read-only: "gone"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := component.ReadSettings("x.example.com", test.annotations)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if text != test.err || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %+v, %q", got, text)
+			}
+		})
+	}
 }

@@ -221,6 +221,50 @@ const (
 	//
 	//	espalier.dev/foreign-instances: ignore
 	AnnotationForeignInstances = "foreign-instances"
+
+	// AnnotationParticipation says what the object means to the component.
+	//
+	//   - required: the component is ready when the object is, and its wave waits for it.
+	//   - auxiliary: the component does without the object. Neither its errors nor its health stop a wave, make the
+	//     component not ready, or fail the request. An error is in the inventory and in the log, and is tried again.
+	//   - unchecked: the health of the object does not count. Errors do.
+	//
+	// It counts as long as the object is desired. An object that cannot be deleted always counts.
+	//
+	// Default: required.
+	//
+	//	espalier.dev/participation: auxiliary
+	AnnotationParticipation = "participation"
+
+	// AnnotationPresence says whether the component has the object.
+	//
+	//   - managed: the object is written and deleted as the other annotations say. An object with the delete policy
+	//     orphan-on-delete is written and not deleted with the component; one with the reconcile policy once is only
+	//     created.
+	//   - absent: the object is not written. If it belongs to the component, it is deleted, whatever its delete policy.
+	//     Exception: a Namespace that was adopted stays.
+	//   - orphaned: the object is not written. If it belongs to the component, it stays in the cluster, and no longer
+	//     belongs to the component. To be managed again, it has to be adopted.
+	//   - read-only: the object is never written or deleted, and does not belong to the component. The component reads
+	//     and watches it, and its wave waits until it is ready.
+	//
+	// An object that is absent or orphaned has no participation. One that is read-only has no annotation that says how
+	// it is written: adoption-policy, reconcile-policy, update-policy, purge-order, reapply-interval, ignore-fields.
+	//
+	// Default: managed.
+	//
+	//	espalier.dev/presence: read-only
+	AnnotationPresence = "presence"
+
+	// AnnotationIfAbsent says what happens if an object with the presence read-only does not exist.
+	//
+	//   - wait: its wave waits, and the condition names the object.
+	//   - ignore: the wave goes on.
+	//
+	// Default: wait.
+	//
+	//	espalier.dev/if-absent: ignore
+	AnnotationIfAbsent = "if-absent"
 )
 
 // The component itself writes the following keys, under its own prefix. In a manifest they are ignored.
@@ -261,7 +305,32 @@ type Settings struct {
 	// IgnoreForeignInstances allows deleting the type that the object defines while others have instances of it, or the
 	// namespace while others have objects in it.
 	IgnoreForeignInstances bool
+	// Participation says what the object means to the component. Default: it is required.
+	Participation Participation
+	// Presence says whether the component has the object. Default: it is managed.
+	Presence Presence
+	// IgnoreAbsence says that the wave of an object that is only read does not wait until it exists.
+	IgnoreAbsence bool
 }
+
+// Participation says what an object means to its component. The zero value means that it is required.
+type Participation string
+
+// The words for each are those of [AnnotationParticipation].
+const (
+	ParticipationAuxiliary Participation = "Auxiliary"
+	ParticipationUnchecked Participation = "Unchecked"
+)
+
+// Presence says whether a component has an object. The zero value means that it is managed.
+type Presence string
+
+// The words for each are those of [AnnotationPresence].
+const (
+	PresenceAbsent   Presence = "Absent"
+	PresenceOrphaned Presence = "Orphaned"
+	PresenceReadOnly Presence = "ReadOnly"
+)
 
 // StatusHint says what the status of an object will have, although it does not have it yet.
 type StatusHint struct {

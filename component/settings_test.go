@@ -81,7 +81,11 @@ func referenceOf(t *testing.T, constant *ast.ValueSpec) reference {
 
 func accepted(t *testing.T, name, value string) bool {
 	t.Helper()
-	_, err := component.ReadSettings(prefix, map[string]string{prefix + "/" + name: value})
+	annotations := map[string]string{prefix + "/" + name: value}
+	if name == component.AnnotationIfAbsent {
+		annotations[prefix+"/"+component.AnnotationPresence] = "read-only"
+	}
+	_, err := component.ReadSettings(prefix, annotations)
 	return err == nil
 }
 

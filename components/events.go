@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/execute"
+	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -115,6 +116,21 @@ func logResults(ctx context.Context, results []execute.Result) {
 		o := &result.Operation
 		log.Info(pastOf(o.Action), "kind", o.Key.Kind, "namespace", o.Key.Namespace, "name", o.Key.Name,
 			"reason", o.Reason)
+	}
+}
+
+// logAuxiliary logs why auxiliary objects could not be written. No error is returned for these.
+func logAuxiliary(ctx context.Context, objects []manifest.Object, failures map[plan.Key]error) {
+	if len(failures) == 0 {
+		return
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	for i := range objects {
+		key := objects[i].Desired.Key
+		if err := failures[key]; err != nil && objects[i].Desired.Auxiliary {
+			log.Error(err, "unable to write an auxiliary object",
+				"kind", key.Kind, "namespace", key.Namespace, "name", key.Name)
+		}
 	}
 }
 

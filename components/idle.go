@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -165,6 +166,15 @@ func (j *job[T]) task(objects []manifest.Object) engine.Task {
 		DryRun:   j.dryRun,
 		Now:      j.now,
 	}
+	for i := range objects {
+		switch key := objects[i].Desired.Key; objects[i].Settings.Presence {
+		case component.PresenceAbsent:
+			leave(&task, key, apis.DeleteDelete)
+		case component.PresenceOrphaned:
+			leave(&task, key, apis.DeleteOrphan)
+		default:
+		}
+	}
 	if j.configuration.MissingNamespacesPolicy != apis.MissingNamespacesDoNotCreate {
 		task.Namespaces = manifest.MissingNamespaces(objects)
 		if j.deployment.target == "" {
@@ -174,6 +184,14 @@ func (j *job[T]) task(objects []manifest.Object) engine.Task {
 		}
 	}
 	return task
+}
+
+// leave says what becomes of an object that is not desired.
+func leave(task *engine.Task, key plan.Key, policy apis.DeletePolicy) {
+	if task.Leaving == nil {
+		task.Leaving = map[plan.Key]apis.DeletePolicy{}
+	}
+	task.Leaving[key] = policy
 }
 
 func (j *job[T]) manifestOptions(namespace string) manifest.Options {

@@ -65,7 +65,20 @@ func observationsOf(report *engine.Report, supervision reconcilers.Supervision) 
 		o := &report.Plan.Obstacles[i]
 		obstacles[o.Key] = o
 	}
+	desired := map[plan.Key]*plan.Desired{}
+	for i := range report.Input.Desired {
+		if d := &report.Input.Desired[i]; d.Auxiliary || d.Unchecked {
+			desired[d.Key] = d
+		}
+	}
 	var all []reconcilers.ObservedObject
+	add := func(key plan.Key, version string, health apis.Health, err error) {
+		object := observation(key, version, health, err)
+		if d := desired[key]; d != nil {
+			object.Auxiliary, object.Unchecked = d.Auxiliary, d.Unchecked
+		}
+		all = append(all, object)
+	}
 	for i := range report.Inventory {
 		record := &report.Inventory[i]
 		key := plan.KeyOf(*record)
@@ -74,12 +87,12 @@ func observationsOf(report *engine.Report, supervision reconcilers.Supervision) 
 		if report.Plan.Done && err == nil && isWell(health.State) {
 			continue
 		}
-		all = append(all, observation(key, record.Version, health, err))
+		add(key, record.Version, health, err)
 	}
 	for i := range report.Plan.Obstacles {
 		// It is in the way of an object, or a type that others use.
 		if o := &report.Plan.Obstacles[i]; obstacles[o.Key] != nil {
-			all = append(all, observation(o.Key, "", healthOf(nil, o, supervision), report.Failures[o.Key]))
+			add(o.Key, "", healthOf(nil, o, supervision), report.Failures[o.Key])
 		}
 	}
 	return all
@@ -100,6 +113,7 @@ func isWell(state apis.State) bool {
 //
 //	object                      Maintain, Withdraw             Suspend
 //	in use by others            Blocked                        Blocked
+//	of others, and not ready    Blocked                        Blocked
 //	not ours                    Failing (Down)                 Failing (Down)
 //	contested                   Failing (Degraded)             Failing (Degraded)
 //	gone for good               Completed                      Completed
@@ -123,7 +137,7 @@ func healthOf(record *apis.InventoryRecord, obstacle *plan.Obstacle, supervision
 		}
 	}
 	if record == nil {
-		return apis.Health{State: apis.StateUnknown, Message: obstacle.Message}
+		return apis.Health{State: apis.StateBlocked, Message: obstacle.Message}
 	}
 	status := record.Status
 	if status == "" && record.Phase == apis.PhaseReady {

@@ -330,6 +330,7 @@ func (j *job[T]) runEngine(
 		if len(report.Results) > 0 {
 			logResults(ctx, report.Results)
 		}
+		logAuxiliary(ctx, task.Objects, report.Failures)
 	}
 	return report, err
 }
@@ -360,9 +361,11 @@ func (j *job[T]) assess(report *engine.Report, err error) error {
 // conflicts of the status with other writers.
 const maxUnkept = 20
 
-// hasObstacle reports whether an obstacle of the kind is left.
+// hasObstacle reports whether an obstacle of the kind is left, and the component does not do without the object.
 func hasObstacle(report *engine.Report, kind plan.ObstacleKind) bool {
-	return slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool { return o.Kind == kind })
+	return slices.ContainsFunc(report.Plan.Obstacles, func(o plan.Obstacle) bool {
+		return o.Kind == kind && !o.Auxiliary
+	})
 }
 
 // errInventoryLost means that the inventory never becomes durable.

@@ -40,6 +40,10 @@ func (j *job[T]) delay(c condition) time.Duration {
 			return *j.retryAfter
 		}
 		return j.configuration.Retry
+	case s.done && (len(j.report.Failures) > 0 || j.report.Waits):
+		// Auxiliary objects could not be written, or nothing shows when they are as desired.
+		longest := max(j.configuration.Requeue, time.Second)
+		return j.untilDue(min(backoffDelay(j.state.countWait(reasonAuxiliary, j.report.Changed()), longest), longest))
 	case s.done:
 		j.state.resetWaits("")
 		if len(j.report.Polled) > 0 {
@@ -68,6 +72,9 @@ func (j *job[T]) delay(c condition) time.Duration {
 	}
 	return j.untilDue(j.configuration.Requeue)
 }
+
+// reasonAuxiliary stands for waiting for what the component does without.
+const reasonAuxiliary = "auxiliary"
 
 // untilDue shortens a delay to when an object is to be rewritten, or a contested one to be looked at.
 func (j *job[T]) untilDue(delay time.Duration) time.Duration {

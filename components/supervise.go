@@ -7,7 +7,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/engine"
-	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/objectstatus"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -49,15 +48,15 @@ func (j *job[T]) suspend(task *engine.Task) error {
 	}
 	for i := range task.Objects {
 		object := &task.Objects[i]
+		if _, leaves := task.Leaving[object.Desired.Key]; leaves || object.Desired.ReadOnly {
+			continue
+		}
 		rested, remove, err := object.Rested(j.supervisor.Suspend)
 		switch {
 		case err != nil:
 			return fmt.Errorf("unable to suspend %s: %w", object.Desired.Key, err)
 		case remove:
-			if task.Leaving == nil {
-				task.Leaving = map[plan.Key]apis.DeletePolicy{}
-			}
-			task.Leaving[object.Desired.Key] = apis.DeleteDelete
+			leave(task, object.Desired.Key, apis.DeleteDelete)
 		default:
 			*object = rested
 		}

@@ -27,6 +27,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -171,6 +172,8 @@ type run struct {
 	recorded  map[plan.Key]inventory.Decisions
 	objects   map[plan.Key]*manifest.Object
 	interests map[plan.Key]*observe.Interest
+	// readOnly are the objects that are only read.
+	readOnly []plan.Key
 	// fenced reports whether an object was observed that has a fence.
 	fenced bool
 	// calledBeforeDelete reports whether BeforeDelete was called.
@@ -258,12 +261,13 @@ func (r *run) run(ctx context.Context) error {
 	return errors.Join(failed, r.save(ctx))
 }
 
-// watchObstacles has the objects watched that are in the way and not ours. No other watch shows most of them.
+// watchObstacles has the objects watched that are in the way and not ours, and those that are only read. No other watch
+// shows most of them.
 func (r *run) watchObstacles() {
 	if r.task.DryRun {
 		return
 	}
-	var keys []plan.Key
+	keys := r.readOnly
 	for i := range r.report.Plan.Obstacles {
 		o := &r.report.Plan.Obstacles[i]
 		if o.Kind != plan.ObstacleNotOurs && o.Kind != plan.ObstacleWaiting {
@@ -306,9 +310,26 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		if _, leaves := r.in.Leaving[object.Desired.Key]; leaves && !ended[object.Desired.Key] {
 			continue
 		}
+		if object.Desired.ReadOnly {
+			if _, ours := r.recorded[object.Desired.Key]; ours {
+				r.letGo(object.Desired.Key)
+				continue
+			}
+			r.readOnly = append(r.readOnly, object.Desired.Key)
+		}
 		r.in.Desired = append(r.in.Desired, object.Desired)
 		r.objects[object.Desired.Key] = object
 	}
+}
+
+// letGo orphans an object of the component that is only to be read. The next request reads it.
+func (r *run) letGo(key plan.Key) {
+	leaving := maps.Clone(r.in.Leaving)
+	if leaving == nil {
+		leaving = map[plan.Key]apis.DeletePolicy{}
+	}
+	leaving[key] = apis.DeleteOrphan
+	r.in.Leaving, r.report.Waits = leaving, true
 }
 
 // endedLeaving returns which objects are gone for good and would leave only to rest.
@@ -351,7 +372,7 @@ func (r *run) observe(ctx context.Context) error {
 		if _, ok := r.recorded[desired.Key]; ok {
 			continue
 		}
-		add(observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun})
+		add(observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun && !desired.ReadOnly})
 	}
 	observation, err := r.Observer.Observe(ctx, r.Component, interests)
 	if err != nil {
@@ -376,7 +397,11 @@ func (r *run) addDesired(interest *observe.Interest) {
 	}
 	interest.Version = object.Desired.Version
 	interest.Settings, interest.Rest = object.Settings, r.task.Rest
-	interest.Readiness, interest.Ending = !r.Memory.contested(&object.Desired, r.task.Now), object.Desired.Expires
+	interest.Readiness = !r.Memory.contested(&object.Desired, r.task.Now) && !object.Desired.Unchecked
+	interest.Ending, interest.ReadOnly = object.Desired.Expires, object.Desired.ReadOnly
+	if object.Desired.ReadOnly {
+		interest.Rest = nil
+	}
 	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {
 		interest.Confidential, interest.Data = true, object.Data

@@ -44,11 +44,14 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 		outcome, err := r.addResult(&results[i])
 		outcomes = append(outcomes, outcome)
 		if err != nil {
-			problems = append(problems, err)
+			key := results[i].Operation.Key
+			if object := r.objects[key]; object == nil || !object.Desired.Auxiliary {
+				problems = append(problems, err)
+			}
 			if r.report.Failures == nil {
 				r.report.Failures = map[plan.Key]error{}
 			}
-			r.report.Failures[results[i].Operation.Key] = err
+			r.report.Failures[key] = err
 		}
 		if results[i].Err == nil {
 			if r.succeeded == nil {

@@ -198,6 +198,11 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 		ReapplyInterval: max(interval, time.Duration(0)),
 
 		IgnoreForeignInstances: settings.IgnoreForeignInstances,
+
+		Auxiliary:     settings.Participation == component.ParticipationAuxiliary,
+		Unchecked:     settings.Participation == component.ParticipationUnchecked,
+		ReadOnly:      settings.Presence == component.PresenceReadOnly,
+		IgnoreAbsence: settings.IgnoreAbsence,
 	}
 }
 

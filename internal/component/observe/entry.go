@@ -67,6 +67,8 @@ type entry struct {
 	fresh             bool
 	// established reports whether a definition said last that its types are served.
 	established bool
+	// readOnly reports whether each change of the object matters, although it is not the component's.
+	readOnly bool
 	// wantsEnding reports whether it matters how the object ended.
 	wantsEnding bool
 	// readAgain reports whether the object has to be read again although it was read lately. It matters only for types
@@ -132,6 +134,7 @@ func hashSettings(s *component.Settings) uint64 {
 // set stores what the component says of the object.
 func (e *entry) set(in *Interest) {
 	e.uid, e.readiness, e.fresh, e.wantsEnding = in.UID, in.Readiness, in.Fresh, in.Ending
+	e.readOnly = in.ReadOnly
 	if shown := e.slot.shown; shown != nil && shown.uid == in.UID {
 		// This keeps one text in memory rather than two.
 		e.uid = shown.uid

@@ -58,6 +58,9 @@ type Interest struct {
 	Settings component.Settings
 	// Readiness asks how ready the object is.
 	Readiness bool
+	// ReadOnly is true for an object that is not the component's, and whose status matters to it. It is watched by its
+	// name, see WatchNames, and each change of it wakes the component.
+	ReadOnly bool
 	// Rest says whether the object rests, in place of how ready it is; nil unless it is to rest. Kinds that are ready as
 	// soon as they exist always rest. It is called concurrently.
 	Rest func(live *unstructured.Unstructured) readiness.Result

@@ -197,7 +197,7 @@ func (s *nameStore) Resync() error { return nil }
 //	older than the response   an object                 nothing: more events follow
 //	an object with the label  anything                  nothing: the watch of the type shows it
 //	an object                 another object, or none   it is the response, and news
-//	an object                 it, but for the version   it is the response
+//	an object                 it, but for the version   it is the response, and news if the object is only read
 //	no object                 an object, or nothing     the response is that it is gone, and news
 //	no object                 that it is gone           nothing
 func (n *nameWatch) show(shown *snapshot, version string, wake *wakeups) {
@@ -226,7 +226,7 @@ func (n *nameWatch) show(shown *snapshot, version string, wake *wakeups) {
 		e.response = &response{snapshot: shown}
 	default:
 		e.response = &response{snapshot: shown, at: r.at}
-		if r.snapshot.alike(shown) {
+		if r.snapshot.alike(shown) && (!e.readOnly || r.snapshot.version == shown.version) {
 			return
 		}
 	}

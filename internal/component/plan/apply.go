@@ -32,6 +32,7 @@ const (
 	messageNamespace    = "its namespace is being deleted"
 	messageStale        = "its last change is not observed yet"
 	messageNoStatus     = "it is not known yet whether it is ready"
+	messageAbsent       = "it does not exist, and is only read"
 	messageUnready      = "it is not ready"
 	messageFailed       = "it cannot become ready"
 )
@@ -174,6 +175,7 @@ func recordUID(r *apis.InventoryRecord, o *Observed) {
 // assess decides what a desired object needs, as if its wave were open. The first line that applies counts:
 //
 //	the record says      observed             decision
+//	is only read         anything             see assessReadOnly
 //	completed            anything             nothing to do
 //	purge has begun      anything             see assessPurge
 //	anything else        nothing yet          wait
@@ -188,6 +190,9 @@ func recordUID(r *apis.InventoryRecord, o *Observed) {
 func (b *builder) assess(it *item) {
 	r := it.record
 	switch {
+	case it.desired.ReadOnly:
+		it.assessReadOnly()
+		return
 	case r.Phase == apis.PhaseCompleted:
 		return
 	case isPurging(r.Phase):
@@ -212,6 +217,24 @@ func (b *builder) assess(it *item) {
 	it.dropFailed()
 	if len(b.in.Corrections) > 0 {
 		b.contest(it)
+	}
+}
+
+// assessReadOnly decides about an object that is only read. Its record is not kept.
+func (it *item) assessReadOnly() {
+	o := &it.observed
+	switch {
+	case o.Presence == PresenceUnknown:
+		it.waitForObservation(messageUnobserved)
+	case o.Presence == Absent && !it.desired.IgnoreAbsence:
+		it.setState(stateWaiting, apis.ObjectNotFound, messageAbsent)
+	case o.Presence == Absent:
+		it.record.Phase = apis.PhaseReady
+		it.state = stateDone
+	case o.Terminating:
+		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+	default:
+		it.assessReadiness()
 	}
 }
 
@@ -363,7 +386,7 @@ func (it *item) assessReadiness() {
 	r, o := it.record, &it.observed
 	it.unwritten = false
 	upToDate := o.Generation >= r.Generation
-	if upToDate && o.Status == apis.ObjectCurrent {
+	if upToDate && o.Status == apis.ObjectCurrent || it.desired.Unchecked {
 		r.Phase, r.Status, r.Message = apis.PhaseReady, "", ""
 		it.state = stateDone
 		return

@@ -316,14 +316,26 @@ func (b *builder) finish() {
 	b.plan.Inventory = b.inventory()
 }
 
+// isDispensable reports whether the object is not as desired, and the component does without it.
+func (it *item) isDispensable() bool {
+	return it.desired != nil && it.desired.Auxiliary && obstacleKinds[it.state] != ""
+}
+
+// isLeft reports whether the component is not done because of the object.
+func (it *item) isLeft() bool {
+	return it.state != stateDone && it.state != stateGone && !it.isDispensable()
+}
+
 // collect puts the operations and the obstacles of items into the plan.
 func (b *builder) collect(items []*item) {
 	for _, it := range items {
 		b.propose(it)
 		if kind := obstacleKinds[it.state]; kind != "" {
-			b.plan.Obstacles = append(b.plan.Obstacles, Obstacle{Key: it.key, Kind: kind, Message: it.message})
+			b.plan.Obstacles = append(b.plan.Obstacles, Obstacle{
+				Key: it.key, Kind: kind, Message: it.message, Auxiliary: it.isDispensable(),
+			})
 		}
-		if it.state != stateDone && it.state != stateGone {
+		if it.isLeft() {
 			b.plan.Done = false
 		}
 	}
@@ -365,7 +377,7 @@ func (b *builder) waveName() string {
 func (b *builder) inventory() []apis.InventoryRecord {
 	places := make([]place, 0, len(b.items))
 	for i := range b.items {
-		if b.items[i].state != stateGone {
+		if it := &b.items[i]; it.state != stateGone && (it.desired == nil || !it.desired.ReadOnly) {
 			places = append(places, placeOf(b.records[i].DeleteOrder, b.items[i].kind.deletePriority, i))
 		}
 	}

@@ -61,6 +61,9 @@ func (p Plan) obstaclesOf(kind ObstacleKind, count int) (text string, named int)
 	var words []string
 	more := 0
 	for _, o := range p.Obstacles {
+		if o.Auxiliary {
+			continue
+		}
 		if o.Kind == kind && len(words) < count {
 			words = append(words, o.String())
 		} else if o.Kind == kind {

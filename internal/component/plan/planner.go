@@ -220,11 +220,9 @@ func (b *builder) contribute(w *wave, open bool) contribution {
 		reapply: b.plan.Reapply, recheck: b.plan.Recheck,
 	}
 	for _, it := range w.items {
-		switch it.state {
-		case stateDone:
+		if it.state == stateDone {
 			c.done++
-		case stateGone:
-		default:
+		} else if it.isLeft() {
 			c.left++
 		}
 	}

@@ -85,6 +85,13 @@ type Desired struct {
 	// IgnoreForeignInstances reports whether the object is deleted even if others have instances of these types. For a
 	// namespace: even if others have objects in it.
 	IgnoreForeignInstances bool
+	// Auxiliary reports whether the component does without the object: nothing waits for it, whatever is wrong with it.
+	Auxiliary bool
+	// Unchecked reports whether the object counts as ready as soon as it is written.
+	Unchecked bool
+	// ReadOnly reports whether the object is only read. It has no record, and the plan no operation on it. With
+	// IgnoreAbsence, it need not exist.
+	ReadOnly, IgnoreAbsence bool
 	// Expires reports whether the object is a Job that is deleted some time after it finished.
 	Expires bool
 }
@@ -295,6 +302,8 @@ type Obstacle struct {
 	Kind ObstacleKind
 	// Message says what is waited for or what failed, without the object. It is stable.
 	Message string
+	// Auxiliary reports whether the component is done all the same.
+	Auxiliary bool
 }
 
 // ObstacleKind says why an object is an obstacle.

@@ -176,7 +176,9 @@ func (b *builder) waitsForServer(it *item) bool {
 }
 
 // isNotWaitedFor reports whether no wave waits for the object although it is not ready.
-func (it *item) isNotWaitedFor() bool { return it.volatile || it.state == stateContested }
+func (it *item) isNotWaitedFor() bool {
+	return it.volatile || it.state == stateContested || it.isDispensable()
+}
 
 // hasUnwritten reports whether a new desired state is still to be written in the wave.
 func (w *wave) hasUnwritten() bool {
@@ -225,7 +227,7 @@ func (w *wave) purge() (done bool) {
 			it.record.Phase = apis.PhaseScheduledForCompletion
 			it.assessPurge()
 		}
-		done = done && it.state == stateDone
+		done = done && (it.state == stateDone || it.isDispensable())
 	}
 	return done
 }
