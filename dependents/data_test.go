@@ -185,10 +185,11 @@ func TestSupervision(t *testing.T) {
 	}{
 		"maintain": {
 			row: rtesting.SubReconcilerTestCase[*resources.Widget]{
-				Resource:       widget.With(with("closed")).Object(),
-				GivenObjects:   given,
-				ExpectTracks:   tracks,
-				ExpectResource: widget.With(with("closed"), is(metav1.ConditionFalse, "Blocked", "lone: the shop is closed")).Object(),
+				Resource:     widget.With(with("closed")).Object(),
+				GivenObjects: given,
+				ExpectTracks: tracks,
+				ExpectResource: widget.With(with("closed"),
+					is(metav1.ConditionFalse, "Blocked", "lone: the shop is closed")).Object(),
 			},
 			told: `lone ConfigMap  Blocked: the shop is closed
 last ConfigMap  Blocked: waiting for "lone"

@@ -11,21 +11,23 @@
 // A dependent without a switch is managed: it is created, corrected by server-side apply, and deleted when the function
 // returns nil. Its health counts, and its error is returned.
 //
-//	switch         | what it changes                                                | not together with
-//	Gate           | while the gate is off, the object is deleted                   | ReadOnly, Absent, OrphanWhen
-//	ReadOnly       | the object is read by its name, and never written              | Gate, Absent, OrphanWhen, Unowned, CreateOnly
-//	BlockOnAbsence | a missing object blocks the dependent; the default of ReadOnly | IgnoreAbsent; needs ReadOnly
-//	IgnoreAbsent   | a missing object does not count                                | BlockOnAbsence; needs ReadOnly
-//	Absent         | the object is deleted if it is ours                            | Gate, ReadOnly, OrphanWhen, CreateOnly, Guard, Needs, After, Yield
-//	OrphanWhen     | while true, the object is released and left in place           | Gate, ReadOnly, Absent, Unowned
-//	Unowned        | the object has no owner reference, and outlives the resource   | ReadOnly, OrphanWhen
-//	CreateOnly     | the object is created and deleted, and never updated           | ReadOnly, Absent
-//	Auxiliary      | neither the error nor the health counts                        |
-//	Unchecked      | the health does not count                                      |
-//	Guard          | a function says whether the dependent waits                    | Absent
-//	Needs          | the dependent waits for values                                 | Absent
-//	After          | the dependent waits until others are healthy                   | Absent
-//	Yield          | a value is taken from the object after it was read or applied  | Absent
+//	switch         | what it changes                               | not together with
+//	Gate           | while the gate is off, the object is deleted  | ReadOnly, Absent, OrphanWhen
+//	ReadOnly       | the object is read, and never written         | Gate, Absent, OrphanWhen, Unowned,
+//	               |                                               | CreateOnly
+//	BlockOnAbsence | a missing object blocks; default of ReadOnly  | IgnoreAbsent; needs ReadOnly
+//	IgnoreAbsent   | a missing object does not count               | BlockOnAbsence; needs ReadOnly
+//	Absent         | the object is deleted if it is ours           | Gate, ReadOnly, OrphanWhen, CreateOnly,
+//	               |                                               | Guard, Needs, After, Yield
+//	OrphanWhen     | while true, the object is released, and stays | Gate, ReadOnly, Absent, Unowned
+//	Unowned        | no owner reference: it outlives the resource  | ReadOnly, OrphanWhen
+//	CreateOnly     | it is created and deleted, and never updated  | ReadOnly, Absent
+//	Auxiliary      | neither the error nor the health counts       |
+//	Unchecked      | the health does not count                     |
+//	Guard          | a function says whether it waits              | Absent
+//	Needs          | it waits for values                           | Absent
+//	After          | it waits until others are healthy             | Absent
+//	Yield          | a value is taken from the object              | Absent
 //
 // The Set refuses switches that contradict each other when it is validated, with the names of both.
 //

@@ -101,8 +101,8 @@ type Workload struct {
 	Customize func(pods *corev1.PodTemplateSpec)
 }
 
-// DeploymentWithService returns two dependents: a deployment, and a service of its pods, whose name in the [Set] ends in
-// "-service". The function returns what varies, or nil if there are to be no such objects. It is called for each.
+// DeploymentWithService returns two dependents: a deployment, and a service of its pods, whose name in the [Set] ends
+// in "-service". The function returns what varies, or nil if there are to be no such objects. It is called for each.
 func DeploymentWithService[T client.Object](
 	name string, workload func(ctx context.Context, resource T) (*Workload, error),
 ) (*Dependent[T, *appsv1.Deployment], *Dependent[T, *corev1.Service]) {

@@ -16,13 +16,13 @@ import (
 type Options[T client.Object] struct {
 	// Default fills in what the user left open. The values are not written to the spec. Default: nothing.
 	Default func(resource T)
-	// Validate returns an error for a resource that cannot work. Its text is the message of the condition. Default: each
-	// resource is valid.
+	// Validate returns an error for a resource that cannot work. Its text is the message of the condition. Default:
+	// each resource is valid.
 	Validate func(resource T) error
 	// Dependents are the objects that the resource needs.
 	Dependents []Node[T]
-	// Condition is the type of the condition that sums up the dependents, see [Set]. While the resource is not valid, it
-	// is False with the reason Invalid. The status must have Conditions. Default: DependentsReady.
+	// Condition is the type of the condition that sums up the dependents, see [Set]. While the resource is not valid,
+	// it is False with the reason Invalid. The status must have Conditions. Default: DependentsReady.
 	Condition string
 }
 

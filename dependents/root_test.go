@@ -120,8 +120,9 @@ func TestSetup(t *testing.T) {
 	rtesting.SetupTests{"two sets that would take the objects of each other": {
 		ShouldErr: true,
 		Verify: func(t *testing.T, err error) {
-			const want = `ResourceReconciler "WidgetResourceReconciler" must have different names for 0/Set/config and ` +
-				`1/Set/config, which both label children of kind ConfigMap with "config"`
+			const want = `ResourceReconciler "WidgetResourceReconciler" must have different names for ` +
+				`WidgetResourceReconciler/0/Set/config and WidgetResourceReconciler/1/Set/config, which both ` +
+				`label children of kind ConfigMap with "config"`
 			if err == nil || err.Error() != want {
 				t.Errorf("the error is %v", err)
 			}
