@@ -67,9 +67,9 @@ func Value[V any](ctx context.Context, cell *Cell[V]) (V, bool) {
 }
 
 // Yield has the dependent fill the cell after its object was read or applied. The function gets the object as it is in
-// the cluster, and must not change it. It is not called while the object is missing or terminating. On an error the
-// cell stays empty, and the error is that of the dependent. If several dependents yield one cell, the last that ran
-// counts. Yield returns the dependent.
+// the cluster, and must not change it. It is not called while the object is missing or terminating. If it returns
+// [espalier.NotReady], the cell stays empty, and who needs it waits. After another error, too, and the error is that of
+// the dependent. If several dependents yield one cell, the last that ran counts. Yield returns the dependent.
 func Yield[T, CT client.Object, V any](
 	d *Dependent[T, CT], cell *Cell[V], value func(live CT) (V, error),
 ) *Dependent[T, CT] {

@@ -140,6 +140,7 @@ func (d *Dependent[T, CT]) with(s switchName, lacksFunction bool) *Dependent[T, 
 // Node is a [Dependent] with an object of any type.
 type Node[T client.Object] interface {
 	planned() *plan
+	check() error
 	validate(ctx context.Context) error
 	setUp(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error
 	description() reconcilers.Description
@@ -147,16 +148,11 @@ type Node[T client.Object] interface {
 	remove(ctx context.Context, resource T) outcome
 }
 
-func (d *Dependent[T, CT]) planned() *plan {
-	if d == nil {
-		return nil
-	}
-	return &d.plan
-}
+func (d *Dependent[T, CT]) planned() *plan { return &d.plan }
 
-// validate checks the switches and the child.
-func (d *Dependent[T, CT]) validate(ctx context.Context) error {
-	if err := d.check(); err != nil {
+// check checks what the author said.
+func (d *Dependent[T, CT]) check() error {
+	if err := d.plan.check(); err != nil {
 		return err
 	}
 	switch {
@@ -166,7 +162,13 @@ func (d *Dependent[T, CT]) validate(ctx context.Context) error {
 		return d.errorf("must have a function that returns what is desired")
 	case isNil(d.object):
 		return d.errorf("must have a Type since none can be made of %s", reflect.TypeFor[CT]())
-	case d.has(readOnly):
+	}
+	return nil
+}
+
+// validate checks the child.
+func (d *Dependent[T, CT]) validate(ctx context.Context) error {
+	if d.has(readOnly) {
 		return nil
 	}
 	d.init()

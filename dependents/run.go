@@ -170,7 +170,12 @@ func (d *Dependent[T, CT]) found(ctx context.Context, live CT) outcome {
 	}
 	if live.GetDeletionTimestamp() == nil {
 		for _, fill := range d.fill {
-			if err := fill(ctx, live); err != nil {
+			err := fill(ctx, live)
+			if notReady := (*espalier.NotReadyError)(nil); errors.As(err, &notReady) {
+				o.result.RequeueAfter = notReady.Delay
+				continue
+			}
+			if err != nil {
 				if w != nil {
 					w.observed.Store(false) // the child did not report this error
 				}

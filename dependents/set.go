@@ -54,11 +54,10 @@ func (s *Set[T]) check() error {
 		if d == nil || reflect.ValueOf(d).IsNil() {
 			return fmt.Errorf("Set %q must have a valid Dependents[%d]: must not be nil", s.Name, i)
 		}
-		p := d.planned()
-		if err := p.check(); err != nil {
+		if err := d.check(); err != nil {
 			return fmt.Errorf("Set %q: %w", s.Name, err)
 		}
-		s.plans = append(s.plans, p)
+		s.plans = append(s.plans, d.planned())
 	}
 	var err error
 	if s.order, err = order(s.plans); err != nil {

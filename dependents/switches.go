@@ -11,20 +11,20 @@ type switchName string
 
 // The switches, in the order of the table of the package.
 const (
-	gated           switchName = "Gate"
-	readOnly      switchName = "ReadOnly"
+	gated          switchName = "Gate"
+	readOnly       switchName = "ReadOnly"
 	blockOnAbsence switchName = "BlockOnAbsence"
 	ignoreAbsent   switchName = "IgnoreAbsent"
-	absent        switchName = "Absent"
-	orphanWhen        switchName = "OrphanWhen"
-	unowned       switchName = "Unowned"
-	createOnly    switchName = "CreateOnly"
-	auxiliary     switchName = "Auxiliary"
-	unchecked     switchName = "Unchecked"
-	guarded         switchName = "Guard"
-	needsData       switchName = "Needs"
-	isAfter         switchName = "After"
-	yieldsData          switchName = "Yield"
+	absent         switchName = "Absent"
+	orphanWhen     switchName = "OrphanWhen"
+	unowned        switchName = "Unowned"
+	createOnly     switchName = "CreateOnly"
+	auxiliary      switchName = "Auxiliary"
+	unchecked      switchName = "Unchecked"
+	guarded        switchName = "Guard"
+	needsData      switchName = "Needs"
+	isAfter        switchName = "After"
+	yieldsData     switchName = "Yield"
 )
 
 // contradictions are pairs of switches that cannot be together.

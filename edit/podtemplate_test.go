@@ -155,7 +155,9 @@ func TestAs(t *testing.T) {
 	t.Parallel()
 	u := asUnstructured(t, "v1 Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
 	u.Object["spec"] = map[string]any{"future": int64(1)}
-	addPort := func(s *corev1.Service) error { return edit.EnsureServicePort(s, corev1.ServicePort{Name: "a", Port: 80}) }
+	addPort := func(s *corev1.Service) error {
+		return edit.EnsureServicePort(s, corev1.ServicePort{Name: "a", Port: 80})
+	}
 	typed := &corev1.Service{}
 	if err := errors.Join(edit.As(u, addPort), edit.As(typed, addPort)); err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func waitForAddress(s *subject, found finding) finding {
 			}
 		}
 	}
-	return finding{level: waiting, reason: "NoAddress", message: "waiting for an address of a load balancer"}
+	return finding{level: waiting, reason: "NoAddress", message: "waiting for an address"}
 }
 
 func judgePersistentVolumeClaim(s *subject, found finding) finding {

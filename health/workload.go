@@ -36,15 +36,17 @@ type replicas struct {
 	desired, total, ready int64
 	// observed is whether the numbers are about the present generation.
 	observed bool
-	// rolling is whether pods of an old revision are still replaced by new ones.
-	rolling bool
+	// rolling is whether pods of an old revision are still replaced by new ones. rolledOut is whether all pods of this
+	// revision are known to have been ready once.
+	rolling, rolledOut bool
 	// keepsOld is whether pods of an old revision may stay.
 	keepsOld bool
 }
 
 // onlyScaled reports whether the roll-out is complete, so that only the number of ready pods is not the desired one.
 func (r replicas) onlyScaled(s *subject) bool {
-	return r.observed && !r.rolling && !(s.first() && r.total < r.desired)
+	starts := s.first() && (r.total < r.desired || r.ready == 0)
+	return r.observed && (r.rolledOut || !r.rolling && !starts)
 }
 
 // replicas returns how far a workload is.
@@ -64,7 +66,8 @@ func (s *subject) replicas() replicas {
 		r.keepsOld = content.Is(s.object, "spec", "paused")
 		r.rolling = updated < r.desired || r.total > updated
 		if c, ok := s.condition("Progressing"); ok {
-			r.rolling = c.Reason != "NewReplicaSetAvailable" || r.total > updated
+			r.rolledOut = c.Reason == "NewReplicaSetAvailable" && r.total <= updated
+			r.rolling = !r.rolledOut
 		}
 	case kinds.StatefulSet:
 		partition := content.Number(s.object, 0, "spec", "updateStrategy", "rollingUpdate", "partition")

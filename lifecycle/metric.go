@@ -4,7 +4,6 @@ import (
 	"errors"
 	"sync"
 
-
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,4 +59,3 @@ func (s *series) Close() error {
 	}
 	return nil
 }
-

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/errortext"
@@ -23,6 +25,8 @@ type resourceState struct {
 	// condition is what the last request reported, and lost is how many requests in a row found it without the record.
 	condition metav1.Condition
 	lost      int
+	// failed is true if the last request returned an error.
+	failed bool
 }
 
 // maxLost is how many requests in a row find no record until it is known that records are not kept.
@@ -60,6 +64,10 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 		err = errors.Join(err, lost)
 	}
 	d := decide(record, request)
+	if err != nil {
+		d.message = state.steady(ctx, resource, f.condition(), d)
+	}
+	state.failed = err != nil
 	f.report(ctx, resource, status, state, d)
 	return reconcilers.AggregateResults(result, reconcilers.Result{RequeueAfter: d.requeueAfter}), err
 }
@@ -69,6 +77,19 @@ func (s *resourceState) survives(resource client.Object, conditionType string) b
 	kept := reconcilers.GetCondition(resource, conditionType)
 	return kept != nil && s.condition.Type != "" && kept.Status == s.condition.Status &&
 		kept.Reason == s.condition.Reason && kept.Message == s.condition.Message
+}
+
+// steady returns the message of a decision after an error. The text of an error that repeats may differ each time, and
+// would wake the controller for ever.
+func (s *resourceState) steady(
+	ctx context.Context, resource client.Object, conditionType string, d decision,
+) string {
+	var previous *metav1.Condition
+	if s.failed {
+		previous = reconcilers.GetCondition(resource, conditionType)
+	}
+	condition := metav1.Condition{Status: d.status, Reason: string(d.reason), Message: d.message}
+	return s.text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
 }
 
 func errNotKept(resource client.Object) error {
@@ -86,7 +107,7 @@ func (f *Feature[T]) run(
 	if outer != reconcilers.Withdraw {
 		on, err := f.isOn(ctx, resource)
 		if err != nil {
-			request.gate = objectstatus.StableMessage(err.Error())
+			request.gate = errorText(err)
 			return result, true, reconcilers.Failed(ctx, nil, err)
 		}
 		if !on {
@@ -131,7 +152,7 @@ func (f *Feature[T]) unmet(ctx context.Context, resource T) (string, error) {
 	for _, prerequisite := range f.Prerequisites {
 		unmet, err := prerequisite.Check(ctx, resource)
 		if err != nil {
-			return objectstatus.StableMessage(err.Error()), err
+			return errorText(err), err
 		}
 		if unmet != "" {
 			return unmet, nil
@@ -186,7 +207,39 @@ func (f *Feature[T]) summarize(
 
 // fail notes an error that is none of an object.
 func (s *summary) fail(err error) {
-	s.state, s.message = apis.StateError, objectstatus.StableMessage(err.Error())
+	s.state, s.message = apis.StateError, errorText(err)
+}
+
+// errorText returns the text of an error for a condition. The errors with a special meaning say nothing to users.
+func errorText(err error) string {
+	texts := slices.Compact(textsOf(err))
+	if len(texts) == 0 {
+		return "a node stopped"
+	}
+	return objectstatus.StableMessage(strings.Join(texts, "; "))
+}
+
+func textsOf(err error) []string {
+	special := []error{reconcilers.ErrQuiet, reconcilers.ErrHaltSubReconcilers, reconcilers.ErrSkipStatusUpdate}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		for _, sentinel := range special {
+			if err == sentinel {
+				return nil
+			}
+		}
+		return []string{err.Error()}
+	}
+	var texts, lines []string
+	for _, member := range joined.Unwrap() {
+		lines = append(lines, member.Error())
+		texts = append(texts, textsOf(member)...)
+	}
+	if strings.Join(lines, "\n") != err.Error() {
+		// It says more than what it wraps.
+		return []string{err.Error()}
+	}
+	return texts
 }
 
 // halt notes that a node halted, so that nodes after it did not report.
@@ -202,11 +255,6 @@ func (f *Feature[T]) report(
 ) {
 	condition := metav1.Condition{
 		Type: f.condition(), Status: d.status, Reason: string(d.reason), Message: d.message,
-	}
-	if d.reason == apis.StateError || d.event == gateFails || d.event == prerequisiteMissing {
-		previous := reconcilers.GetCondition(resource, condition.Type)
-		now := rtime.RetrieveNow(ctx)
-		condition.Message = state.text.Next(previous, condition, resource.GetGeneration(), now)
 	}
 	if d.event == withdrawn || d.event == prerequisiteMissing {
 		f.removeNested(resource)

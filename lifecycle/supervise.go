@@ -9,7 +9,6 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/message"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/suspension"
 
@@ -82,7 +81,7 @@ func (r rules) assess(report reconcilers.ObservedObject, supervision reconcilers
 
 func (r rules) healthOf(report reconcilers.ObservedObject, supervision reconcilers.Supervision) apis.Health {
 	if report.Err != nil {
-		return apis.Health{State: apis.StateError, Message: objectstatus.StableMessage(report.Err.Error())}
+		return apis.Health{State: apis.StateError, Message: errorText(report.Err)}
 	}
 	switch supervision {
 	case reconcilers.Withdraw:

@@ -26,11 +26,11 @@ const (
 	suspended           event = "suspended, and nothing runs"
 	fails               event = "an error is returned or reported"
 	becomesHealthy      event = "all required objects are healthy"
-	notReported         event = "a node halted, so that not all objects are known"
-	notHealthy          event = "a required object is not healthy"
-	notGraded           event = "the grace period is over, and no object that is not healthy means harm, such as a Job that runs"
-	gradedDegraded      event = "the grace period is over, and the worst object means Degraded"
 	gradedDown          event = "the grace period is over, and the worst object means Down"
+	gradedDegraded      event = "the grace period is over, and the worst object means Degraded"
+	notReported         event = "a node halted, so that not all objects are known"
+	notGraded           event = "the grace period is over, and no object that is not healthy means harm, such as a Job that runs"
+	notHealthy          event = "a required object is not healthy"
 )
 
 // transition is a row of the state machine of a feature.
@@ -67,7 +67,7 @@ const (
 	isUnknown = metav1.ConditionUnknown
 )
 
-// machine is the state machine of a feature. Each event has one row.
+// machine is the state machine of a feature. Each event has one row. The first event that happened counts.
 var machine = []transition{
 	{gateFails, nil, isFalse, apis.StateFeatureGateError, "", nil, false},
 	{withdrawalFails, nil, isFalse, apis.StateError, apis.FeatureDisabled, rearms, false},
@@ -81,11 +81,11 @@ var machine = []transition{
 	{suspended, nil, isTrue, apis.StateSuspended, apis.FeatureSuspended, passes, false},
 	{fails, nil, isFalse, apis.StateError, apis.FeatureProgressing, passes, false},
 	{becomesHealthy, nil, isTrue, apis.StateHealthy, apis.FeatureHealthy, passes, false},
-	{notReported, nil, isUnknown, apis.StateUnknown, apis.FeatureProgressing, passes, false},
-	{notHealthy, nil, isFalse, "", apis.FeatureProgressing, passes, true},
-	{notGraded, inGrace, isFalse, "", apis.FeatureProgressing, passes, false},
-	{gradedDegraded, inGrace, isFalse, apis.StateDegraded, apis.FeatureProgressing, passes, false},
 	{gradedDown, inGrace, isFalse, apis.StateDown, apis.FeatureProgressing, passes, false},
+	{gradedDegraded, inGrace, isFalse, apis.StateDegraded, apis.FeatureProgressing, passes, false},
+	{notReported, nil, isUnknown, apis.StateUnknown, apis.FeatureProgressing, passes, false},
+	{notGraded, inGrace, isFalse, "", apis.FeatureProgressing, passes, false},
+	{notHealthy, nil, isFalse, "", apis.FeatureProgressing, passes, true},
 }
 
 // Table returns the state machine of a feature as a table in Markdown. What happens in a request and the phase that the

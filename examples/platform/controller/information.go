@@ -18,6 +18,8 @@ func InformationName(name string) string { return name + "-information" }
 func Information() reconcilers.SubReconciler[*v1alpha1.Platform] {
 	return &reconcilers.ChildReconciler[*v1alpha1.Platform, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		Name: "Information",
+		// The search has ConfigMaps, too.
+		LabelChildren: true,
 		DesiredChild: func(_ context.Context, platform *v1alpha1.Platform) (*corev1.ConfigMap, error) {
 			return &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: InformationName(platform.Name)},

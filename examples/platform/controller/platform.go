@@ -26,7 +26,8 @@ func New(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1alpha1.Pl
 		SyncStatusDuringFinalization: true,
 		// A delay counts although the status was written.
 		KeepResultAfterStatusUpdate: true,
-		// While the deletion of the installation is blocked, the platform is used, and nothing else of it goes.
+		// The search needs the installation, and goes first. While the deletion of the installation is blocked, the
+		// platform is used, and nothing else of it goes.
 		Reconciler: reconcilers.ReverseOnDeletion[*v1alpha1.Platform]{
 			Release(),
 			Information(),

@@ -122,14 +122,15 @@ func TestReadyFollows(t *testing.T) {
 	}
 }
 
-// TestDeletionBegins: as long as the installation is not gone, the information about it stays.
+// TestDeletionBegins: the search goes first, and as long as the installation is not gone, the information about it stays.
 func TestDeletionBegins(t *testing.T) {
 	for name, test := range map[string]struct {
 		finalizer string
 		deletes   []string
 	}{
-		"the installation is there": {controller.Prefix + "/component", []string{"Installation"}},
-		"the installation is gone":  {"example.com/other", []string{"Installation", "Information", "Release"}},
+		"the installation is there": {controller.Prefix + "/component", []string{"Search", "Installation"}},
+		"the installation is gone": {"example.com/other",
+			[]string{"Search", "Installation", "Information", "Release"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := controller.New(reconcilers.Config{})
