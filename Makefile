@@ -146,7 +146,7 @@ controlplane: ## Build etcd, kube-apiserver and kube-controller-manager, once pe
 	@$(GO) -C hack/controlplane run .
 
 .PHONY: cluster
-cluster: ## Build kube-scheduler and kwok for make e2e, once per machine (about 3 minutes).
+cluster: ## Build kube-scheduler and kwok for make e2e, once per machine (about 2 minutes).
 	@$(GO) -C hack/controlplane run . cluster
 
 .PHONY: clean

@@ -46,7 +46,7 @@ var controlPlane = set{name: "controlplane", binaries: []binary{
 // cluster has what a simulated cluster needs besides. The scheduler is no tool in go.mod, which would give the control
 // plane another key: its requirements are among those of the others.
 var cluster = set{name: "cluster", binaries: []binary{
-	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", firstTime: 2 * time.Minute},
+	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler", firstTime: time.Minute},
 	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok", module: "../kwok", firstTime: 2 * time.Minute},
 }}
 

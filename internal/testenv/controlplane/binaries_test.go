@@ -84,6 +84,35 @@ func TestStartOutsideACheckout(t *testing.T) {
 
 func TestStartInACheckoutWithoutBinaries(t *testing.T) {
 	t.Setenv("KUBEBUILDER_ASSETS", "")
+	enterEmptyCheckout(t)
+	_, err := controlplane.Start(t.Context(), controlplane.Options{})
+	if err == nil || !strings.Contains(err.Error(), filepath.Join("bin", "controlplane", "etcd")) ||
+		!strings.HasSuffix(err.Error(), "run: make controlplane") {
+		t.Errorf("Start returned %v", err)
+	}
+}
+
+func TestStartWithoutTheBinariesOfACluster(t *testing.T) {
+	for binary, options := range map[string]controlplane.Options{
+		"kube-scheduler": {Scheduler: true},
+		"kwok":           {Nodes: 1},
+	} {
+		t.Run(binary, func(t *testing.T) {
+			fakeBinaries(t)
+			enterEmptyCheckout(t)
+			_, err := controlplane.Start(t.Context(), options)
+			var binaryErr *controlplane.BinaryError
+			if !errors.As(err, &binaryErr) || !strings.HasSuffix(binaryErr.Path, filepath.Join("bin", "cluster", binary)) ||
+				binaryErr.Remedy != "run: make cluster" {
+				t.Errorf("Start returned %v", err)
+			}
+		})
+	}
+}
+
+// enterEmptyCheckout changes to a folder in a checkout without binaries.
+func enterEmptyCheckout(t *testing.T) {
+	t.Helper()
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "hack", "controlplane"), 0o755); err != nil {
 		t.Fatal(err)
@@ -96,11 +125,6 @@ func TestStartInACheckoutWithoutBinaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(deep)
-	_, err := controlplane.Start(t.Context(), controlplane.Options{})
-	if err == nil || !strings.Contains(err.Error(), filepath.Join("bin", "controlplane", "etcd")) ||
-		!strings.HasSuffix(err.Error(), "run: make controlplane") {
-		t.Errorf("Start returned %v", err)
-	}
 }
 
 func TestAnExistingClusterIsUsedOnlyWhereAllowed(t *testing.T) {
