@@ -13,7 +13,7 @@ import (
 
 // The application needs a password that somebody else stores in a secret. It is deployed as soon as the secret is
 // there. The settings do not wait for that.
-func Example() {
+func ExampleSet() {
 	password := dependents.NewCell[string]("password")
 
 	secret := dependents.Of("secret", func(_ context.Context, w *resources.Widget) (*corev1.Secret, error) {
