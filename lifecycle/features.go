@@ -25,8 +25,8 @@ import (
 //     below it, and their conditions. The objects of such a feature stay: switch it off by its gate before you remove
 //     it.
 //   - Stops: never on its own. If features halted, it halts after the last one.
-//   - On error: returns the errors of all features, joined. Beside an error that is to be retried, quiet errors are left
-//     out, because they would make it quiet.
+//   - On error: returns the errors of all features, joined. Beside an error that is to be retried, quiet errors are
+//     left out, because they would make it quiet.
 //   - On deletion: runs each feature in order.
 type Features[Type client.Object] struct {
 	// Condition is the type of a condition that sums up the features: True if all of them are, or else like the one

@@ -70,7 +70,8 @@ func (r rules) assess(report reconcilers.ObservedObject, supervision reconcilers
 		d.Name = report.Node
 	}
 	d.State, d.Auxiliary = h.State, report.Auxiliary
-	d.waits = h.State == apis.StateBlocked || report.Object == nil && report.Health == nil && h.State == apis.StateCreating
+	isAbsent := report.Object == nil && report.Health == nil && report.Err == nil
+	d.waits = h.State == apis.StateBlocked || isAbsent
 	d.Reason, d.Attributes = h.Reason, h.Attributes
 	d.Message = message.Truncate(h.Message, maxText)
 	if supervision == reconcilers.Withdraw {
