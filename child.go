@@ -74,7 +74,8 @@ func (c *Child[Type, ChildType]) Labeled() *Child[Type, ChildType] {
 
 // Auxiliary has a feature do without the child: its [reconcilers.Supervisor] is told that neither an error nor the
 // health of the child counts. An error is logged and not returned, so the nodes after this one run. The node is tried
-// again after ten seconds, unless the error is durable. On deletion, and on [reconcilers.Withdraw], an error is returned.
+// again after ten seconds, unless the error is durable. On deletion, and on [reconcilers.Withdraw], an error is
+// returned.
 func (c *Child[Type, ChildType]) Auxiliary() *Child[Type, ChildType] {
 	c.role.auxiliary = true
 	return c
