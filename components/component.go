@@ -51,13 +51,13 @@ import (
 // which fields and what would allow that. No wave waits for the object. The component is ready again when the object
 // was left alone for a minute, or for as long as the last delay.
 //
-// The node obeys a [reconcilers.Supervisor], and tells it how the objects are: as one if all are as they should be, else
-// each. A component that is withdrawn is deleted, with its hooks, but the resource stays: the finalizer is removed, the
-// condition has the reason Disabled, and the component is rolled out anew when it is maintained again. A component that
-// is suspended has each object written, and some deleted, so that nothing runs: at once, whichever wave waits, whatever
-// the reconcile policy, the update policy or the ignored fields. Objects that do not exist yet are created in their
-// waves. No timeout counts meanwhile. What is resumed is written as generated, wave by wave. A Job that is gone since
-// it finished does not run again for that.
+// The node obeys a [reconcilers.Supervisor], and tells it how the objects are: as one if all are as they should be,
+// else each. A component that is withdrawn is deleted, with its hooks, but the resource stays: the finalizer is
+// removed, the condition has the reason Disabled, and the component is rolled out anew when it is maintained again. A
+// component that is suspended has each object written, and some deleted, so that nothing runs: at once, whichever wave
+// waits, whatever the reconcile policy, the update policy or the ignored fields. Objects that do not exist yet are
+// created in their waves. No timeout counts meanwhile. What is resumed is written as generated, wave by wave. A Job
+// that is gone since it finished does not run again for that.
 //
 // A Generator has to return the same objects for the same input: the parameters, References, and the resource. If it
 // keeps returning others, an output is kept for 20 seconds, and then for twice the time with each that differs, up to

@@ -61,8 +61,8 @@ type Interest struct {
 	// ReadOnly is true for an object that is not the component's, and whose status matters to it. It is watched by its
 	// name, see WatchNames, and each change of it wakes the component.
 	ReadOnly bool
-	// Rest says whether the object rests, in place of how ready it is; nil unless it is to rest. Kinds that are ready as
-	// soon as they exist always rest. It is called concurrently.
+	// Rest says whether the object rests, in place of how ready it is; nil unless it is to rest. Kinds that are ready
+	// as soon as they exist always rest. It is called concurrently.
 	Rest func(live *unstructured.Unstructured) readiness.Result
 	// Defines are the types that the object defines. As long as it is not established, the API server is not asked
 	// whether it serves them.
