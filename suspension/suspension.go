@@ -30,8 +30,8 @@ type Rule struct {
 // Rules are the rules of kinds that are not known here, or that are to rest in another way. Nil has none.
 //
 // Without a rule here, a Deployment, a StatefulSet and a ReplicaSet are scaled to zero, a Job and a CronJob are
-// suspended, and a DaemonSet, a Pod and a HorizontalPodAutoscaler are deleted. Objects of all other kinds are left alone
-// and rest at once.
+// suspended, and a DaemonSet, a Pod and a HorizontalPodAutoscaler are deleted. Objects of all other kinds are left
+// alone and rest at once.
 type Rules map[schema.GroupKind]Rule
 
 // builtIn are the rules of kinds that are known here.
