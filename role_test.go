@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
@@ -44,6 +45,10 @@ type supervisor struct {
 func (s *supervisor) Supervision() reconcilers.Supervision { return s.says }
 
 func (s *supervisor) Suspend(client.Object) (bool, error) { return false, nil }
+
+func (s *supervisor) AtRest(client.Object) apis.Health {
+	return apis.Health{State: apis.StateSuspended}
+}
 
 func (s *supervisor) Observe(object reconcilers.ObservedObject) {
 	line := fmt.Sprintf("%s: %s %q", object.Node, object.Kind.Kind, object.Name)

@@ -10,7 +10,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/objectstatus"
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/suspension"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -61,12 +60,8 @@ func (j *job[T]) suspend(task *engine.Task) error {
 			*object = rested
 		}
 	}
-	atRest := suspension.Rules(nil).Of
-	if judge, ok := j.supervisor.(reconcilers.RestJudge); ok {
-		atRest = judge.AtRest
-	}
 	task.Rest = func(live *unstructured.Unstructured) readiness.Result {
-		health := atRest(live)
+		health := j.supervisor.AtRest(live)
 		if health.State == apis.StateSuspended {
 			return readiness.Result{Status: apis.ObjectCurrent}
 		}

@@ -33,7 +33,7 @@ type supervised struct {
 	observed []string
 }
 
-var _ reconcilers.RestJudge = (*supervised)(nil)
+var _ reconcilers.Supervisor = (*supervised)(nil)
 
 func (s *supervised) Reconcile(ctx context.Context, a *resources.Assembly) (reconcilers.Result, error) {
 	s.observed = nil

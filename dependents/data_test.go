@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/dependents"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -143,6 +144,10 @@ type supervisor struct {
 func (s *supervisor) Supervision() reconcilers.Supervision { return s.says }
 
 func (s *supervisor) Suspend(client.Object) (bool, error) { return false, nil }
+
+func (s *supervisor) AtRest(client.Object) apis.Health {
+	return apis.Health{State: apis.StateSuspended}
+}
 
 func (s *supervisor) Observe(o reconcilers.ObservedObject) {
 	s.mu.Lock()

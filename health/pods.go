@@ -52,8 +52,8 @@ func PodSelector(object client.Object) (labels.Selector, bool) {
 
 // WithPods says why a workload or a Job with the health h is not healthy, if one of its pods shows that. The worst pod
 // counts, the first by name if several are equally bad. It gives the reason, the message and the attributes "pod",
-// "container" and "reason". If its trouble does not pass by itself, such as an image that cannot be pulled, the
-// workload is failing at once.
+// "container" and "reason". If its trouble does not pass by itself, such as an image that cannot be pulled, the object
+// is failing at once.
 //
 // It looks at the pods that the object selects in its namespace, and only at those of the revision of the newest pod.
 // Pods that are being deleted, or have ended, do not count. Nor do any if the generation of the object has not been
@@ -182,7 +182,8 @@ func (t trouble) attributes() map[string]string {
 func troubleOf(pod *corev1.Pod) trouble {
 	worst := trouble{}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		waits := c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+		if waits && c.Reason == corev1.PodReasonUnschedulable {
 			worst = trouble{severity: unscheduled, reason: c.Reason, message: "a pod cannot be scheduled: " + c.Message}
 		}
 	}

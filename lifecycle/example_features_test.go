@@ -13,8 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// reporting returns a node that says how a Deployment is, in place of one that deploys it.
-func reporting(state apis.State) reconcilers.SubReconciler[*Shop] {
+// saying returns a node that says how a Deployment is, in place of one that deploys it.
+func saying(state apis.State) reconcilers.SubReconciler[*Shop] {
 	return &reconcilers.SyncReconciler[*Shop]{
 		Name: "Deployment",
 		Sync: func(ctx context.Context, _ *Shop) error {
@@ -31,9 +31,9 @@ func ExampleFeatures() {
 	features := &lifecycle.Features[*Shop]{
 		Condition: "Ready",
 		Features: []*lifecycle.Feature[*Shop]{
-			{Name: "Search", Reconciler: reporting(apis.StateHealthy)},
-			{Name: "Checkout", Reconciler: reporting(apis.StateFailing)},
-			{Name: "Reports", Reconciler: reporting(apis.StateCreating)},
+			{Name: "Search", Reconciler: saying(apis.StateHealthy)},
+			{Name: "Checkout", Reconciler: saying(apis.StateFailing)},
+			{Name: "Reports", Reconciler: saying(apis.StateCreating)},
 		},
 	}
 	shop := &Shop{}

@@ -33,6 +33,8 @@ func (s *supervisor) Suspend(desired client.Object) (remove bool, err error) {
 	return s.rules.Suspend(desired)
 }
 
+func (s *supervisor) AtRest(live client.Object) apis.Health { return s.rules.Of(live) }
+
 func (s *supervisor) Observe(object reconcilers.ObservedObject) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

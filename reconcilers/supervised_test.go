@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -39,6 +40,10 @@ type supervisor struct {
 
 func (s *supervisor) Supervision() reconcilers.Supervision {
 	return reconcilers.Supervision(s.spec["supervision"])
+}
+
+func (s *supervisor) AtRest(client.Object) apis.Health {
+	return apis.Health{State: apis.StateSuspended}
 }
 
 func (s *supervisor) Suspend(desired client.Object) (bool, error) {

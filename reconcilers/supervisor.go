@@ -33,16 +33,11 @@ type Supervisor interface {
 	// Suspend changes a desired object so that it does not run. If it returns true, the object is to be deleted as long
 	// as the supervision is [Suspend]. It is called only then, with an object that the node may change.
 	Suspend(desired client.Object) (remove bool, err error)
-	// Observe takes what a node found out about one object. It may be called concurrently.
-	Observe(object ObservedObject)
-}
-
-// RestJudge is a [Supervisor] that says itself whether an object rests, for ComponentReconciler. Without it, the rules
-// of package suspension do.
-type RestJudge interface {
-	// AtRest says how a live object that is to rest is: Suspended, Suspending or PendingSuspension. It must not change
+	// AtRest says how a live object that is to rest is: Suspended, Suspending or PendingSuspension. It does not change
 	// the object, and may be called concurrently.
 	AtRest(live client.Object) apis.Health
+	// Observe takes what a node found out about one object. It may be called concurrently.
+	Observe(object ObservedObject)
 }
 
 // ObservedObject is what a node found out about one object.

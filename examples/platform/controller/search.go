@@ -44,11 +44,14 @@ func Search() *lifecycle.Feature[*v1alpha1.Platform] {
 			return platform.Spec.Search != nil && platform.Spec.Search.Suspended
 		},
 		GracePeriod: 5 * time.Minute,
-		Reconciler: &dependents.Set[*v1alpha1.Platform]{Name: "Dependents", Dependents: []dependents.Node[*v1alpha1.Platform]{
-			dependents.Yield(dependents.Of("Index", desiredIndex), endpoint, endpointOf),
-			dependents.Of("Engine", desiredEngine(endpoint)).Needs(endpoint),
-			dependents.Of("Telemetry", desiredTelemetry).Auxiliary(),
-		}},
+		Reconciler: &dependents.Set[*v1alpha1.Platform]{
+			Name: "Dependents",
+			Dependents: []dependents.Node[*v1alpha1.Platform]{
+				dependents.Yield(dependents.Of("Index", desiredIndex), endpoint, endpointOf),
+				dependents.Of("Engine", desiredEngine(endpoint)).Needs(endpoint),
+				dependents.Of("Telemetry", desiredTelemetry).Auxiliary(),
+			},
+		},
 	}
 }
 
