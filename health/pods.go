@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/content"
@@ -55,7 +56,8 @@ func PodSelector(object client.Object) (labels.Selector, bool) {
 // "container" and "reason". If its trouble does not pass by itself, such as an image that cannot be pulled, the object
 // is failing at once.
 //
-// It looks at the pods that the object selects in its namespace, and only at those of the revision of the newest pod.
+// It looks at the pods that the object selects in its namespace, and only at those of the revision of the newest pod, or
+// of the newest ones if several were created in one second.
 // Pods that are being deleted, or have ended, do not count. Nor do any if the generation of the object has not been
 // observed yet. A crash does not make a Job fail, because the Job tries again.
 func WithPods(object client.Object, h apis.Health, pods []corev1.Pod) apis.Health {
@@ -96,29 +98,39 @@ func WithPods(object client.Object, h apis.Health, pods []corev1.Pod) apis.Healt
 }
 
 // revisionLabels are the labels by which controllers tell the revisions of pods apart.
-var revisionLabels = []string{"pod-template-hash", "controller-revision-hash"}
+var revisionLabels = [2]string{"pod-template-hash", "controller-revision-hash"}
+
+// revisionOf returns what tells the revision of a pod from others.
+func revisionOf(pod *corev1.Pod) (revision [2]string) {
+	for i, label := range revisionLabels {
+		revision[i] = pod.Labels[label]
+	}
+	return revision
+}
 
 // current returns the pods that count, sorted by name.
 func current(pods []corev1.Pod, namespace string, selector labels.Selector) []*corev1.Pod {
 	var counting []*corev1.Pod
-	var newest *corev1.Pod
+	var newest time.Time
+	revisions := map[[2]string]bool{}
 	for i := range pods {
 		pod := &pods[i]
 		if pod.Namespace != namespace || !selector.Matches(labels.Set(pod.Labels)) {
 			continue
 		}
-		if newest == nil || cmp.Or(
-			pod.CreationTimestamp.Compare(newest.CreationTimestamp.Time), cmp.Compare(pod.Name, newest.Name)) > 0 {
-			newest = pod
+		if created := pod.CreationTimestamp.Time; created.After(newest) {
+			newest = created
+			clear(revisions)
+		}
+		if pod.CreationTimestamp.Time.Equal(newest) {
+			revisions[revisionOf(pod)] = true
 		}
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		if pod.DeletionTimestamp == nil && !ended {
 			counting = append(counting, pod)
 		}
 	}
-	counting = slices.DeleteFunc(counting, func(pod *corev1.Pod) bool {
-		return slices.ContainsFunc(revisionLabels, func(l string) bool { return pod.Labels[l] != newest.Labels[l] })
-	})
+	counting = slices.DeleteFunc(counting, func(pod *corev1.Pod) bool { return !revisions[revisionOf(pod)] })
 	slices.SortFunc(counting, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return counting
 }

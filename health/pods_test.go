@@ -196,6 +196,12 @@ func TestWithPods(t *testing.T) {
 		"the new revision is bad": {[]corev1.Pod{
 			podOf("a", of("old", 1)), podOf("b", waits("app", "ImagePullBackOff"), of("new", 2)),
 		}, because(failing, "b", "app", "ImagePullBackOff", noImage)},
+		"two revisions of one second, the first is bad": {[]corev1.Pod{
+			podOf("a", waits("app", "ImagePullBackOff"), of("one", 2)), podOf("b", of("two", 2)),
+		}, because(failing, "a", "app", "ImagePullBackOff", noImage)},
+		"two revisions of one second, the last is bad": {[]corev1.Pod{
+			podOf("a", of("one", 2)), podOf("b", waits("app", "ImagePullBackOff"), of("two", 2)),
+		}, because(failing, "b", "app", "ImagePullBackOff", noImage)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, pods := range [][]corev1.Pod{tc.pods, reversed(tc.pods)} {
