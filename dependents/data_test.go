@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/dependents"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -212,9 +213,7 @@ config ConfigMap  Blocked: waiting for data "color"`,
 					is(metav1.ConditionFalse, "Blocked", "settings: waiting for ConfigMap default/settings")).Object(),
 			},
 			told: `lone ConfigMap gadget-lone is there
-last ConfigMap gadget-last is there
-settings ConfigMap settings Blocked: waiting for ConfigMap default/settings
-config ConfigMap  Blocked: waiting for data "color"`,
+last ConfigMap gadget-last is there`,
 		},
 		"withdraw": {
 			says: reconcilers.Withdraw,
@@ -245,6 +244,52 @@ config ConfigMap  Blocked: waiting for data "color"`,
 		tests{name: row.row}.RunNode(t, scheme, func() node { return supervised(s, setOf(colored()...)) })
 		if row.says != reconcilers.Withdraw && last != row.told {
 			t.Errorf("%s: the supervisor was told\n%s", name, last)
+		}
+	}
+}
+
+// What is only read, and what does not exist, is not waited for by a supervisor that suspends. What exists is, although
+// nobody knows how it is to be.
+func TestWhatASuspensionWaitsFor(t *testing.T) {
+	notReady := func() *configMapDependent {
+		return dependents.Of("config", func(context.Context, *resources.Widget) (*corev1.ConfigMap, error) {
+			return nil, espalier.NotReady("Closed", "the shop is closed")
+		})
+	}
+	s := &supervisor{says: reconcilers.Suspend}
+	for name, tc := range map[string]struct {
+		dependent func() *configMapDependent
+		given     []object
+		tracks    []rtesting.TrackRequest
+		told      string
+		expect    func(*resources.Widget)
+	}{
+		"only read": {
+			dependent: readSettings, given: []object{settings}, expect: isReady,
+			tracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(settings, widget, scheme)},
+		},
+		"does not exist": {
+			dependent: notReady, expect: is(metav1.ConditionFalse, "Blocked", "config: the shop is closed"),
+		},
+		"exists": {
+			dependent: notReady, given: []object{config.With(exists)},
+			expect: is(metav1.ConditionFalse, "Blocked", "config: the shop is closed"),
+			told:   "config ConfigMap  Blocked: the shop is closed",
+		},
+	} {
+		var first *string
+		tests{name: {
+			Resource: widget.Object(), GivenObjects: tc.given, ExpectTracks: tc.tracks,
+			ExpectResource: widget.With(tc.expect).Object(),
+			CleanUp: func(*testing.T, context.Context, *rtesting.SubReconcilerTestCase[*resources.Widget]) error {
+				if first == nil {
+					first = new(strings.Join(s.told, "\n"))
+				}
+				return nil
+			},
+		}}.RunNode(t, scheme, func() node { return supervised(s, setOf(tc.dependent())) })
+		if first == nil || *first != tc.told {
+			t.Errorf("%s: the supervisor was told %v", name, s.told)
 		}
 	}
 }

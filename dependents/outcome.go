@@ -18,6 +18,8 @@ type outcome struct {
 	health apis.Health
 	// settled reports whether the dependents after this one may run.
 	settled bool
+	// runs reports whether a dependent that waits has an object that is to be suspended.
+	runs bool
 	// err is an error that is returned.
 	err    error
 	result reconcilers.Result

@@ -75,6 +75,7 @@ func (d *Dependent[T, CT]) keep(ctx context.Context, resource T, waits string) o
 	if notReady := (*espalier.NotReadyError)(nil); errors.As(err, &notReady) {
 		o := blocked(notReady.Message)
 		o.health.Reason, o.result.RequeueAfter = notReady.Reason, notReady.Delay
+		o.runs, o.err = d.existsInSuspension(ctx, resource)
 		return o
 	}
 	leave := errors.Is(err, reconcilers.OnlyReconcileChildStatus)
@@ -289,11 +290,18 @@ func (w *witness) live(object client.Object) {
 	w.object.Object, w.object.Namespace, w.object.Name = object, object.GetNamespace(), object.GetName()
 }
 
+// rests reports whether there is nothing to suspend, below a supervisor that suspends: the object is only read, or it
+// waits and does not exist.
+func (d *Dependent[T, CT]) rests(w *witness, o outcome) bool {
+	missing := o.health.State == apis.StateBlocked && !o.runs
+	return w.Supervision() == reconcilers.Suspend && o.err == nil && (d.has(readOnly) || missing)
+}
+
 // reported reports an outcome to the supervisor, unless the child did, and has an auxiliary dependent not count.
 func (d *Dependent[T, CT]) reported(w *witness, o outcome) outcome {
 	isBlocked := o.health.State == apis.StateBlocked
 	there := w.object.Object != nil
-	if w.Supervisor != nil && (isBlocked || o.err != nil || there) && !w.observed.Load() {
+	if w.Supervisor != nil && (isBlocked || o.err != nil || there) && !w.observed.Load() && !d.rests(w, o) {
 		w.object.Err = o.err
 		if isBlocked {
 			w.object.Health = &o.health
