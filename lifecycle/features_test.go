@@ -151,3 +151,20 @@ func TestFeatureBelowAFeature(t *testing.T) {
 		})
 	}
 }
+
+// A feature that waits for a prerequisite has nothing to suspend.
+func TestSuspensionOfAFeatureThatWaits(t *testing.T) {
+	inner := &feature{Name: "Drawer", Reconciler: scripted{}, Prerequisites: []lifecycle.Prerequisite[*Shop]{{
+		Check: func(context.Context, *Shop) (string, error) { return "no key", nil },
+	}}}
+	for edited, want := range map[bool]apis.State{true: apis.StateSuspended, false: apis.StatePrerequisiteNotMet} {
+		s := shop.Object()
+		s.Spec.Suspended = edited
+		if _, err := till(inner).Reconcile(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if c := s.Status.GetCondition("TillReady"); c.Reason != string(want) {
+			t.Errorf("suspended %t: %v", edited, c)
+		}
+	}
+}

@@ -277,6 +277,9 @@ func (f *Feature[T]) reportTo(ctx context.Context, outer reconcilers.Supervisor,
 	switch {
 	case d.event == withdrawn && outer.Supervision() == reconcilers.Withdraw:
 		return
+	case d.event == prerequisiteMissing && outer.Supervision() == reconcilers.Suspend:
+		// Nothing of it exists.
+		h = apis.Health{State: apis.StateSuspended}
 	case d.event == withdrawn, d.event == suspended && outer.Supervision() == reconcilers.Maintain:
 		h = apis.Health{State: apis.StateHealthy}
 	case d.reason == apis.StateDown, d.reason == apis.StateDegraded:
