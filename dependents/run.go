@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -96,11 +97,7 @@ func (d *Dependent[T, CT]) isOff(ctx context.Context, resource T) (bool, error) 
 	if d.gate == nil {
 		return false, nil
 	}
-	gate := d.gate(ctx, resource)
-	if gate == nil {
-		return false, nil
-	}
-	on, err := gate.Enabled()
+	on, err := feature.Enabled(d.gate(ctx, resource))
 	return err == nil && !on, err
 }
 

@@ -66,6 +66,11 @@ func TestGate(t *testing.T) {
 			GivenObjects:   []object{config.With(exists)},
 			ExpectResource: widget.With(isReady).Object(),
 		},
+		"it is a nil pointer, so it is on": {
+			Resource:       widget.With(with("nil")).Object(),
+			GivenObjects:   []object{config.With(exists)},
+			ExpectResource: widget.With(with("nil"), isReady).Object(),
+		},
 		// What has to go does not wait for anything.
 		"it is off": {
 			Resource:       widget.With(with("off")).Object(),
@@ -84,6 +89,8 @@ func TestGate(t *testing.T) {
 	}, func() nodes {
 		return one(configOf("blue").Gate(func(_ context.Context, w *resources.Widget) feature.Gate {
 			switch {
+			case asks(w, "nil"):
+				return (*gate)(nil)
 			case asks(w, "off"):
 				return gate{}
 			case asks(w, "unknown"):

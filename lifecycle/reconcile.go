@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/internal/errortext"
 	"github.com/espalier-dev/espalier/internal/objectstatus"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -144,11 +145,7 @@ func (f *Feature[T]) isOn(ctx context.Context, resource T) (bool, error) {
 	if f.Gate == nil {
 		return true, nil
 	}
-	gate := f.Gate(ctx, resource)
-	if isNil(gate) {
-		return true, nil
-	}
-	return gate.Enabled()
+	return feature.Enabled(f.Gate(ctx, resource))
 }
 
 // unmet returns why the first prerequisite that is not met is not met. An error has a text, too.
