@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,17 +130,48 @@ func (d *Dependent[T, CT]) reconcileChild(
 	return result, err
 }
 
-// creator is an object manager that never updates.
+// SuspendedAnnotation marks an object that is only created, and that a supervisor has suspended. It is written once more
+// when it is resumed.
+const SuspendedAnnotation = "espalier.dev/suspended"
+
+// creator is an object manager that updates only to suspend and to resume.
 type creator[CT client.Object] struct {
 	*reconcilers.ApplyingObjectManager[CT]
 }
 
 // Manage creates and deletes, see [reconcilers.ObjectManager].
 func (c *creator[CT]) Manage(ctx context.Context, resource client.Object, actual, desired CT) (CT, error) {
-	if !isNil(desired) && !isNil(actual) && !actual.GetCreationTimestamp().Time.IsZero() {
+	if isNil(desired) {
+		return c.ApplyingObjectManager.Manage(ctx, resource, actual, desired)
+	}
+	exists := !isNil(actual) && !actual.GetCreationTimestamp().Time.IsZero()
+	marked := exists && actual.GetAnnotations()[SuspendedAnnotation] != ""
+	suspends := reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend
+	switch {
+	case exists && suspends && !marked:
+		runs, err := runs(ctx, actual)
+		if err != nil || !runs {
+			return actual, err
+		}
+	case exists && !suspends && !marked:
 		return actual, nil
 	}
+	if suspends {
+		annotations := maps.Clone(desired.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[SuspendedAnnotation] = "true"
+		desired.SetAnnotations(annotations)
+	}
 	return c.ApplyingObjectManager.Manage(ctx, resource, actual, desired)
+}
+
+// runs reports whether the supervisor would change an object for it to rest.
+func runs(ctx context.Context, live client.Object) (bool, error) {
+	rested := live.DeepCopyObject().(client.Object)
+	remove, err := reconcilers.SupervisorOf(ctx).Suspend(rested)
+	return remove || !equality.Semantic.DeepEqual(rested, live), err
 }
 
 func isNil(object any) bool {

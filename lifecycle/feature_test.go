@@ -114,10 +114,10 @@ func TestFeatureWhileMaintained(t *testing.T) {
 				bad("Deployment", "b", apis.StateFailing, ""), bad("Deployment", "c", apis.StateFailing, ""),
 				bad("Deployment", "d", apis.StateFailing, ""), bad("Deployment", "e", apis.StateFailing, ""),
 				bad("Deployment", "f", apis.StateUpdating, "")))).back(grace),
-		"a state that is not known": after(began, given(reports("Deployment web Rolling")),
+		"a state that is not known": withRow(after(began, given(reports("Deployment web Rolling")),
 			ready(isUnknown, apis.StateUnknown, `Deployment default/web: the state "Rolling" is not known`),
 			was(apis.FeatureProgressing, true,
-				bad("Deployment", "web", apis.StateUnknown, `the state "Rolling" is not known`))),
+				bad("Deployment", "web", apis.StateUnknown, `the state "Rolling" is not known`)))).back(grace),
 		"an auxiliary object does no harm": after(began,
 			given(reports("Deployment web Healthy", "auxiliary Job report error no quota")),
 			healthy, was(apis.FeatureHealthy, true, func() apis.DependentStatus {

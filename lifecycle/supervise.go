@@ -68,7 +68,7 @@ func (r rules) assess(report reconcilers.ObservedObject, supervision reconcilers
 	}
 	d := dependent{grade: h.Grade, counts: !report.Auxiliary && (!report.Unchecked || report.Err != nil)}
 	d.Group, d.Kind, d.Namespace, d.Name = report.Kind.Group, report.Kind.Kind, report.Namespace, report.Name
-	if d.Kind == "" && d.Name == "" {
+	if d.Name == "" {
 		d.Name = report.Node
 	}
 	d.State, d.Auxiliary = h.State, report.Auxiliary

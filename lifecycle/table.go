@@ -83,7 +83,7 @@ var machine = []transition{
 	{becomesHealthy, nil, isTrue, apis.StateHealthy, apis.FeatureHealthy, passes, false},
 	{gradedDown, inGrace, isFalse, apis.StateDown, apis.FeatureProgressing, passes, false},
 	{gradedDegraded, inGrace, isFalse, apis.StateDegraded, apis.FeatureProgressing, passes, false},
-	{notReported, nil, isUnknown, apis.StateUnknown, apis.FeatureProgressing, passes, false},
+	{notReported, nil, isUnknown, apis.StateUnknown, apis.FeatureProgressing, passes, true},
 	{notGraded, inGrace, isFalse, "", apis.FeatureProgressing, passes, false},
 	{notHealthy, nil, isFalse, "", apis.FeatureProgressing, passes, true},
 }
