@@ -110,7 +110,7 @@ func disturb(w *simulation.World) {
 	_, _ = sum.Write([]byte(w.Name()))
 	draw := rand.New(rand.NewPCG(sum.Sum64(), 0))
 	all := disturbances()
-	for range 3 + draw.IntN(8) {
+	for range 2 + draw.IntN(6) {
 		all[draw.IntN(len(all))](w)
 		switch draw.IntN(4) {
 		case 0:
@@ -171,7 +171,7 @@ func search(w *simulation.World, healthy, suspended, disabled *stories.End) {
 	w.Rest()
 	searchIs(w, metav1.ConditionTrue, apis.StateSuspended)
 	suspended.Compare(w)
-	w.Idle(time.Hour)
+	w.Idle(20 * time.Minute)
 	ask(w, &v1alpha1.Search{})
 	w.Rest()
 	isHealthy(w)
