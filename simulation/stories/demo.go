@@ -3,6 +3,7 @@ package stories
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -11,14 +12,26 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 	"github.com/espalier-dev/espalier/simulation"
+	"github.com/espalier-dev/espalier/simulation/faults"
 )
 
+// deploymentsAreSilent keeps the cluster from writing how Deployments are, because a scenario does.
+var deploymentsAreSilent = faults.Fault{
+	Sort: faults.Refuses, Actor: "cluster", Verb: faults.Update,
+	Path: "/apis/apps/v1/namespaces/*/deployments/*/status", Times: math.MaxInt32,
+}
+
 // PlayDemo plays the scenario of a demo, with an operator that has the rights of its roles and no others. The scenario
-// starts the operator itself. The webhooks are left out, for the demo serves them on a port.
+// starts the operator itself, and says how Deployments are. The webhooks are left out, for the demo serves them on a
+// port.
 func PlayDemo(t *testing.T, open func(context.Context, demo.Options) (*demo.Scenario, error), users ...string) {
 	t.Helper()
-	// Roles count.
-	options := simulation.Options{Rules: []rbacv1.PolicyRule{}, ChangingDefinitions: true}
+	options := simulation.Options{
+		// Roles count.
+		Rules:               []rbacv1.PolicyRule{},
+		ChangingDefinitions: true,
+		Plan:                faults.Plan{Faults: []faults.Fault{deploymentsAreSilent}},
+	}
 	simulation.Run(t, options, func(w *simulation.World) {
 		var printed strings.Builder
 		options := demo.Options{Admin: w.Config("admin"), Users: map[string]*rest.Config{}, Out: &printed}

@@ -21,6 +21,12 @@ const (
 	finalizer = controller.Prefix + "/component"
 )
 
+// children are the objects of the platform that are not of the component.
+var children = []string{
+	controller.InformationName(name), controller.IndexName(name), controller.SearchName(name),
+	controller.TelemetryName(name),
+}
+
 // laws hold at each write of the operator.
 func laws() []simulation.Invariant {
 	isPlatform := func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Platform" }
@@ -39,7 +45,7 @@ func isRecorded(write simulation.Write, state simulation.State) error {
 		return nil
 	}
 	platform := newPlatform("")
-	if write.Kind.Kind == "Event" || write.Name == controller.InformationName(name) {
+	if write.Kind.Kind == "Event" || slices.Contains(children, write.Name) {
 		return nil // not of the component
 	}
 	if !state.Get(platform) {
