@@ -130,8 +130,8 @@ func (d *Dependent[T, CT]) reconcileChild(
 	return result, err
 }
 
-// SuspendedAnnotation marks an object that is only created, and that a supervisor has suspended. It is written once more
-// when it is resumed.
+// SuspendedAnnotation marks an object that is only created, and that a supervisor has suspended. It is written once
+// more when it is resumed.
 const SuspendedAnnotation = "espalier.dev/suspended"
 
 // creator is an object manager that updates only to suspend and to resume.

@@ -95,8 +95,8 @@ func (d *Dependent[T, CT]) OrphanWhen(when func(ctx context.Context, resource T)
 // found again by the label [OwnerLabel], which identifies the resource.
 func (d *Dependent[T, CT]) Unowned() *Dependent[T, CT] { return d.with(unowned, false) }
 
-// CreateOnly has the object never updated, with one exception: it is written once when it is suspended, and once when it
-// is resumed. The annotation [SuspendedAnnotation] is on it in between.
+// CreateOnly has the object never updated, with one exception: it is written once when it is suspended, and once when
+// it is resumed. The annotation [SuspendedAnnotation] is on it in between.
 func (d *Dependent[T, CT]) CreateOnly() *Dependent[T, CT] { return d.with(createOnly, false) }
 
 // Auxiliary says that neither an error nor the health counts. An error is logged, reported to the supervisor, and not

@@ -56,10 +56,10 @@ func PodSelector(object client.Object) (labels.Selector, bool) {
 // "container" and "reason". If its trouble does not pass by itself, such as an image that cannot be pulled, the object
 // is failing at once.
 //
-// It looks at the pods that the object selects in its namespace, and only at those of the revision of the newest pod, or
-// of the newest ones if several were created in one second.
-// Pods that are being deleted, or have ended, do not count. Nor do any if the generation of the object has not been
-// observed yet. A crash does not make a Job fail, because the Job tries again.
+// It looks at the pods that the object selects in its namespace, and only at those of the revision of the newest pod,
+// or of the newest ones if several were created in one second. Pods that are being deleted, or have ended, do not
+// count. Nor do any if the generation of the object has not been observed yet. A crash does not make a Job fail,
+// because the Job tries again.
 func WithPods(object client.Object, h apis.Health, pods []corev1.Pod) apis.Health {
 	selector, ok := PodSelector(object)
 	if !ok || Healthy(h.State) || h.State == apis.StateUnknown || object.GetDeletionTimestamp() != nil {

@@ -86,7 +86,7 @@ func TestGenerateWithOnePackageOfNodes(t *testing.T) {
 
 func TestGenerateFails(t *testing.T) {
 	untitled := t.TempDir()
-	for _, folder := range append(nodeFolders, annotationsFolder) {
+	for _, folder := range []string{"reconcilers", "components", annotationsFolder} {
 		if err := os.CopyFS(filepath.Join(untitled, folder), os.DirFS(filepath.Join(module, folder))); err != nil {
 			t.Fatal(err)
 		}
