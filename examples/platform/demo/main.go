@@ -1,5 +1,6 @@
 // Command demo shows the operator for platforms at work: on a control plane that it starts itself, or, with
-// USE_EXISTING_CLUSTER=true, on the cluster of the current kubeconfig, which it leaves as it was.
+// USE_EXISTING_CLUSTER=true, on the cluster of the current kubeconfig, which it leaves as it was. There, it leaves out
+// the steps of the search, because the cluster has a controller of Deployments.
 package main
 
 import (

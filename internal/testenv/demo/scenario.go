@@ -62,6 +62,9 @@ type Options struct {
 	Users map[string]*rest.Config
 	// Webhooks reports that the API server can call webhooks which this process serves on the loopback interface.
 	Webhooks bool
+	// Controllers reports that the controllers of a whole cluster run. Steps that play the part of one are left out
+	// then.
+	Controllers bool
 	// Logger is the operator's. Default: none.
 	Logger logr.Logger
 	// Out is where the scenario is printed. Default: nowhere.
@@ -75,6 +78,7 @@ type Options struct {
 // NewOptions connects to a control plane as an administrator, and as the users.
 func NewOptions(plane *controlplane.Environment, users ...string) (Options, error) {
 	options := Options{Admin: plane.Config(), Users: map[string]*rest.Config{}, Webhooks: !plane.Existing()}
+	options.Controllers = plane.Existing()
 	for _, name := range users {
 		config, err := plane.User(name)
 		if err != nil {

@@ -17,7 +17,12 @@ import (
 
 // steps is the whole scenario.
 func (s *scenario) steps() []demo.Step {
-	return slices.Concat(s.installation(), s.drift(), s.upgrades(), s.search(), s.deletion())
+	steps := slices.Concat(s.installation(), s.drift(), s.upgrades())
+	if !s.Controllers {
+		// They play the part of the controller of Deployments.
+		steps = append(steps, s.search()...)
+	}
+	return append(steps, s.deletion()...)
 }
 
 func (s *scenario) installation() []demo.Step {
