@@ -1,18 +1,11 @@
 package dependents_test
 
 import (
-	"os"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
-	"github.com/espalier-dev/espalier/internal/testenv/resources"
-	"github.com/espalier-dev/espalier/testing/apiserver"
+	"go.uber.org/goleak"
 )
 
-// TestMain lets the flags -rtesting.real and -rtesting.differential run the tables on an API server.
-func TestMain(m *testing.M) {
-	os.Exit(apiserver.Main(m, apiserver.Options{
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()},
-	}))
-}
+// TestMain checks that no goroutine is left. The tables do not run on an API server: some of them create Services and
+// Deployments, in which it allocates and defaults more than the store in memory does.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
