@@ -121,9 +121,6 @@ func logResults(ctx context.Context, results []execute.Result) {
 
 // logAuxiliary logs why auxiliary objects could not be written. No error is returned for these.
 func logAuxiliary(ctx context.Context, objects []manifest.Object, failures map[plan.Key]error) {
-	if len(failures) == 0 {
-		return
-	}
 	log := logr.FromContextOrDiscard(ctx)
 	for i := range objects {
 		key := objects[i].Desired.Key

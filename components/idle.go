@@ -72,9 +72,11 @@ func (j *job[T]) rollOut(ctx context.Context, parameters component.Unstructurabl
 		return j.assess(resting, nil)
 	}
 	task := j.task(*desired)
-	if err := j.suspend(&task); err != nil {
-		j.state.taskInput = taskInput{}
-		return err
+	if j.facts.resting {
+		if err := j.suspend(&task); err != nil {
+			j.state.taskInput = taskInput{}
+			return err
+		}
 	}
 	report, err := j.runEngine(ctx, machine, task)
 	err = j.assess(report, err)

@@ -13,7 +13,7 @@ import (
 // observe tells the supervisor how the objects are. As long as all are as they should be, they are reported as one,
 // under the name of the resource. Nothing is reported of a component that has no objects and is to have none.
 func (j *job[T]) observe(ctx context.Context, err error) {
-	if j.supervisor == nil || j.dryRun || j.facts.withdrawn || j.facts.withdrawing && !j.hasObjects() {
+	if j.dryRun || j.facts.withdrawn || j.facts.withdrawing && !j.hasObjects() {
 		return
 	}
 	node := reconcilers.RetrievePath(ctx)

@@ -129,10 +129,22 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 	return j, nil
 }
 
+// supervise notes what the supervisor asks for.
+func (j *job[T]) supervise(ctx context.Context) {
+	if j.facts.deleting {
+		return
+	}
+	j.supervisor, j.supervision = reconcilers.SupervisorOf(ctx), reconcilers.SupervisionOf(ctx, j.resource)
+	j.facts.withdrawing = j.supervision == reconcilers.Withdraw
+	j.facts.resting = j.supervision == reconcilers.Suspend
+}
+
 // run does what the cluster allows, sets the status, and decides when to come back.
 func (j *job[T]) run(ctx context.Context) (reconcilers.Result, error) {
 	err := j.deployOrRemove(ctx)
-	j.observe(ctx, err)
+	if j.supervisor != nil {
+		j.observe(ctx, err)
+	}
 	if j.finished {
 		return reconcilers.Result{}, nil
 	}
@@ -330,7 +342,9 @@ func (j *job[T]) runEngine(
 		if len(report.Results) > 0 {
 			logResults(ctx, report.Results)
 		}
-		logAuxiliary(ctx, task.Objects, report.Failures)
+		if len(report.Failures) > 0 {
+			logAuxiliary(ctx, task.Objects, report.Failures)
+		}
 	}
 	return report, err
 }

@@ -2,28 +2,16 @@ package components
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/objectstatus"
-	"github.com/espalier-dev/espalier/reconcilers"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
-
-// supervise notes what the supervisor asks for.
-func (j *job[T]) supervise(ctx context.Context) {
-	if j.facts.deleting {
-		return
-	}
-	j.supervisor, j.supervision = reconcilers.SupervisorOf(ctx), reconcilers.SupervisionOf(ctx, j.resource)
-	j.facts.withdrawing = j.supervision == reconcilers.Withdraw
-	j.facts.resting = j.supervision == reconcilers.Suspend
-}
 
 // hasObjects reports whether the component may have objects, or something else to clean up.
 func (j *job[T]) hasObjects() bool {
@@ -42,9 +30,6 @@ func (j *job[T]) forgetRollouts() {
 // suspend makes the objects of a task rest, if the supervisor asks for that. Objects that have to go for that are
 // deleted, whatever their delete policies.
 func (j *job[T]) suspend(task *engine.Task) error {
-	if !j.facts.resting {
-		return nil
-	}
 	for i := range task.Objects {
 		object := &task.Objects[i]
 		if _, leaves := task.Leaving[object.Desired.Key]; leaves || object.Desired.ReadOnly {

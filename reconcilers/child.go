@@ -209,7 +209,7 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 	if err == nil {
 		found, err = r.children.withUnlabelled(ctx, config, resource, found, desired)
 	}
-	if err == nil {
+	if err == nil && s.says == Suspend {
 		desired, err = suspend(s, desired)
 	}
 	kept := errors.Is(err, OnlyReconcileChildStatus)

@@ -228,6 +228,13 @@ func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 		describeObject(desired))
 }
 
+// observe tells the supervisor, if there is one, what became of one child.
+func (k *children[T, CT, CLT]) observe(ctx context.Context, config Config, s supervision, o outcome[CT]) {
+	if s.by != nil {
+		k.report(ctx, config, s, o)
+	}
+}
+
 // describe names child, or the type where there is none, for errors.
 func (k *children[T, CT, CLT]) describe(child CT) string {
 	if isNil(child) {

@@ -14,21 +14,6 @@ import (
 // leftoverDelay is after what time a child that is to go is looked at again, if no event tells that it is gone.
 const leftoverDelay = 5 * time.Second
 
-// supervision is what a supervisor wants of the children of a node in one request. It is zero without a supervisor, and
-// for a terminating resource.
-type supervision struct {
-	by   Supervisor
-	says Supervision
-}
-
-func supervisionIn(ctx context.Context, resource client.Object) supervision {
-	s := SupervisorOf(ctx)
-	if s == nil || resource.GetDeletionTimestamp() != nil {
-		return supervision{}
-	}
-	return supervision{by: s, says: s.Supervision()}
-}
-
 // suspend returns desired as it has to be, or nil if it has to go.
 func suspend[CT client.Object](s supervision, desired CT) (CT, error) {
 	if s.says != Suspend || isNil(desired) {
@@ -115,11 +100,8 @@ func observedObject[CT client.Object](named, object CT, err error) ObservedObjec
 	return observed
 }
 
-// observe tells the supervisor what became of one child.
-func (k *children[T, CT, CLT]) observe(ctx context.Context, config Config, s supervision, o outcome[CT]) {
-	if s.by == nil {
-		return
-	}
+// report tells the supervisor what became of one child.
+func (k *children[T, CT, CLT]) report(ctx context.Context, config Config, s supervision, o outcome[CT]) {
 	observed := o.observed(rtime.RetrieveNow(ctx))
 	for _, object := range observed {
 		object.Node = RetrievePath(ctx)
