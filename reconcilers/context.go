@@ -340,11 +340,7 @@ func SupervisorOf(ctx context.Context) Supervisor {
 
 // SupervisionOf returns what a node has to do with its objects: what the supervisor of ctx says, or else [Maintain].
 func SupervisionOf(ctx context.Context, resource client.Object) Supervision {
-	s := SupervisorOf(ctx)
-	if s == nil || resource.GetDeletionTimestamp() != nil {
-		return Maintain
-	}
-	return s.Supervision()
+	return supervisionIn(ctx, resource).says
 }
 
 // supervision is what a supervisor wants of the children of a node in one request. It is zero without a supervisor, and
