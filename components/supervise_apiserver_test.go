@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -36,7 +37,9 @@ func (m annotatedMode) Reconcile(ctx context.Context, a *resources.Assembly) (re
 func TestSupervisionOnAPIServer(t *testing.T) {
 	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
-	mgr := newManager(t, plane.Config(t), ctrl.Options{})
+	// Other tests have components of this prefix in other namespaces.
+	own := cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}
+	mgr := newManager(t, plane.Config(t), ctrl.Options{Cache: own})
 	root := components.NewComponentRoot(componentPrefix, resources.AssemblyGenerator(), assemblyOptions{
 		Config: reconcilers.NewConfig(mgr, &resources.Assembly{}, time.Hour),
 	})
