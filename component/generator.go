@@ -67,6 +67,18 @@ func IsDeterministic(v any) bool {
 	return ok && d.Deterministic()
 }
 
+// InputReporter is implemented by a [Deterministic] generator whose output depends on more than [Deterministic] lists,
+// such as on the kinds that a cluster serves, or on objects that it looks up.
+type InputReporter interface {
+	// Inputs returns an identity of what else the output depends on. The reconciler calls it in each request, and calls
+	// the generator again if the identity is another one than before. The identity stays in memory. ctx is as for
+	// Generate. An error counts as one of Generate.
+	//
+	// A request that finds everything as it was calls nothing else of the generator, so Inputs should make no request if
+	// it can do without.
+	Inputs(ctx context.Context, namespace, name string) (string, error)
+}
+
 // SchemeExtender is implemented by a [Generator] whose objects have Go types that the operator's scheme may not know.
 type SchemeExtender interface {
 	// AddToScheme registers the types. It is called once, before the generator is used: by SetupWithManager or, without
