@@ -3,16 +3,23 @@ package bundles_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/espalier-dev/espalier/components"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // othersWrite lets others write what no manifest of the odd bundle has: they scale, restart, label and authenticate.
@@ -90,4 +97,95 @@ func TestOddBundle(t *testing.T) {
 	b.heals()
 	b.rests(2 * time.Second)
 	b.goes()
+}
+
+// A policy that rewrites a field of an object is no fight: each change of the object is written once, and the component
+// rests.
+func TestPolicyThatRewrites(t *testing.T) {
+	t.Parallel()
+	c, home := live(t), plane.Namespace(t)
+	for _, object := range expanded(t, manifests(t, "rewriting", values{Namespace: home})) {
+		must(t, c.Create(t.Context(), object))
+		t.Cleanup(func() { must(t, c.Delete(context.Background(), object)) })
+	}
+	eventually(t, "the policy is not in force", func(ctx context.Context) error {
+		trial := configMap(home, "trial")
+		if err := c.Create(ctx, trial, client.DryRunAll); err != nil || trial.Data["name"] != "rewritten" {
+			return fmt.Errorf("%v, %w", trial.Data, err)
+		}
+		return nil
+	})
+	requests := startOperator(t, home, resources.AssemblyGenerator(), options{})
+	mine := configMap(home, "mine")
+	assembly := resources.NewAssembly(home, "all", mine)
+	written := func(want int) {
+		t.Helper()
+		time.Sleep(2 * time.Second)
+		n := 0
+		for request, count := range requests.Counts() {
+			if strings.Contains(request.Path, "/configmaps") && slices.Contains([]string{"create", "patch", "update"}, request.Verb) {
+				n += count
+			}
+		}
+		if n != want {
+			t.Errorf("%d writes, not %d:\n%s", n, want, requests)
+		}
+		requests.Reset()
+		found := configMap(home, "mine")
+		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(mine), found))
+		if found.Data["name"] != "rewritten" || found.Data["more"] != mine.Data["more"] {
+			t.Errorf("it has %v", found.Data)
+		}
+	}
+	must(t, c.Create(t.Context(), assembly))
+	eventually(t, "it is not ready", isReady(c, assembly))
+	written(1)
+	mine.Data["more"] = "of it"
+	eventually(t, "the component cannot be changed", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
+			return err
+		}
+		assembly.SetObjects(mine)
+		return c.Update(ctx, assembly)
+	})
+	eventually(t, "it is not ready again", isReady(c, assembly))
+	written(1)
+}
+
+// An object of the wrong form, and one of a version that is not served, are named with the cause. Beside the first, the
+// rest is installed.
+func TestFaultyObjectsAreNamed(t *testing.T) {
+	t.Parallel()
+	c, home := live(t), plane.Namespace(t)
+	startOperator(t, home, resources.AssemblyGenerator(), options{})
+	object := func(text string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		must(t, yaml.Unmarshal([]byte(text), &u.Object))
+		u.SetNamespace(home)
+		return u
+	}
+	for name, test := range map[string]struct {
+		faulty client.Object
+		rest   bool
+		want   string
+	}{
+		"form": {object("{apiVersion: v1, kind: Service, metadata: {name: faulty}, spec: {ports: [{port: many}]}}"), true,
+			"Service " + home + "/faulty: json: cannot unmarshal string into Go struct field ServicePort.spec.ports.port"},
+		"version": {object("{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: faulty}}"), false,
+			"(Deployment " + home + `/faulty): neither the cluster nor any of the objects defines its kind: no matches for kind ` +
+				`"Deployment" in version "apps/v1beta1"`},
+		"twice": {configMap(home, "beside-twice"), false, "(ConfigMap " + home + "/beside-twice): it is the same object as objects[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			beside := configMap(home, "beside-"+name)
+			assembly := resources.NewAssembly(home, name, test.faulty, beside)
+			must(t, c.Create(t.Context(), assembly))
+			eventually(t, "it is not named", says(c, assembly, components.ReasonError, test.want))
+			err := gone(c, beside)(t.Context())
+			if test.rest != (err != nil) {
+				t.Errorf("the rest: %v", err)
+			}
+		})
+	}
 }
