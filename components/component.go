@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/gotype"
-	"github.com/espalier-dev/espalier/internal/statuspart"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/validation"
 
@@ -186,7 +186,7 @@ func (r *ComponentReconciler[T]) init() {
 		if r.Status == nil {
 			r.Status, r.statusByDefault = defaultStatus[T], true
 		}
-		if !gotype.IsNil(r.Generator) {
+		if !isNil(r.Generator) {
 			r.generatorScheme, r.generatorErr = manifest.SchemeOf(r.Generator)
 		}
 	})
@@ -258,7 +258,7 @@ func (r *ComponentReconciler[T]) check() error {
 		return fmt.Errorf("ComponentReconciler %q must define a Prefix other than %q, which all share",
 			r.Name, r.Prefix)
 	}
-	if gotype.IsNil(r.Generator) {
+	if isNil(r.Generator) {
 		return fmt.Errorf("ComponentReconciler %q must define Generator", r.Name)
 	}
 	if r.generatorErr != nil {
@@ -269,6 +269,12 @@ func (r *ComponentReconciler[T]) check() error {
 		return fmt.Errorf("ComponentReconciler %q must have a valid Inventory: %w", r.Name, err)
 	}
 	return nil
+}
+
+// isNil reports whether an interface has no value, or a nil pointer.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	return value == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Describe shows the prefix, and what the node does with the resource and with the types of Dependents.
@@ -302,7 +308,7 @@ func defaultParameters[T client.Object](_ context.Context, resource T) (componen
 		spec, _ := content.UnstructuredContent()["spec"].(map[string]any)
 		return component.UnstructurableMap(runtime.DeepCopyJSON(spec)), nil
 	}
-	spec, ok := statuspart.Field(resource, "Spec")
+	spec, ok := statusfield.StructOf(resource, "Spec")
 	if !ok {
 		return nil, fmt.Errorf("%s has no field Spec, so Parameters must be defined: %w", typeOf(resource), errNoSpec)
 	}
@@ -327,7 +333,7 @@ func defaultStatus[T client.Object](resource T) *apis.ComponentStatus {
 	if stated, ok := any(resource).(statusGetter); ok {
 		return stated.GetStatus()
 	}
-	return statuspart.In[apis.ComponentStatus](resource)
+	return statusfield.PartOf[apis.ComponentStatus](resource)
 }
 
 // typeOf names the type of the resource: by its kind if it has one, else by its Go type.

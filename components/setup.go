@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/gotype"
-	"github.com/espalier-dev/espalier/internal/statuspart"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -14,14 +13,14 @@ import (
 
 // checkStatus returns an error if a resource of the type of sample has no status of a component.
 func (r *ComponentReconciler[T]) checkStatus(sample T) error {
-	if !r.statusByDefault || gotype.IsNil(sample) {
+	if !r.statusByDefault || isNil(sample) {
 		// Only the author knows what Status returns for a resource with content.
 		return nil
 	}
 	if _, ok := any(sample).(statusGetter); ok {
 		return nil
 	}
-	if statuspart.In[apis.ComponentStatus](statuspart.WithStatus(sample)) == nil {
+	if statusfield.PartOf[apis.ComponentStatus](statusfield.WithStatus(sample)) == nil {
 		return fmt.Errorf("ComponentReconciler %q finds no apis.ComponentStatus in the status of %s: "+
 			"embed apis.ComponentStatus in the type of its field Status, or define Status", r.Name, typeOf(sample))
 	}
@@ -31,7 +30,7 @@ func (r *ComponentReconciler[T]) checkStatus(sample T) error {
 // prefixClaim and statusClaim are what a component has alone of all components of a resource.
 type (
 	prefixClaim string
-	statusClaim statuspart.Place
+	statusClaim statusfield.Place
 )
 
 // claim returns an error if another component of the tree has the prefix or the status of this one.
@@ -40,8 +39,8 @@ func (r *ComponentReconciler[T]) claim(ctx context.Context, sample T) error {
 		return fmt.Errorf("ComponentReconciler %q must define another Prefix than %q, which %s has",
 			r.Name, r.Prefix, claimant)
 	}
-	status := statuspart.PlaceOf(r.Status, sample)
-	if status == (statuspart.Place{}) {
+	status := statusfield.PlaceOf(r.Status, sample)
+	if status == (statusfield.Place{}) {
 		return nil
 	}
 	if claimant, taken := reconcilers.Claim(ctx, statusClaim(status)); taken {

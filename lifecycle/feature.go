@@ -15,7 +15,6 @@ import (
 	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/statusfield"
-	"github.com/espalier-dev/espalier/internal/statuspart"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/suspension"
 	"github.com/espalier-dev/espalier/validation"
@@ -132,13 +131,13 @@ func (f *Feature[T]) watch(ctx context.Context, bldr *reconcilers.Builder) error
 // recordClaim and conditionClaim are what a feature has alone of all features of a tree.
 type (
 	recordClaim struct {
-		place statuspart.Place
+		place statusfield.Place
 		name  string
 	}
 	conditionClaim string
 )
 
-func (f *Feature[T]) claim(ctx context.Context, at statuspart.Place) error {
+func (f *Feature[T]) claim(ctx context.Context, at statusfield.Place) error {
 	if claimant, taken := reconcilers.Claim(ctx, recordClaim{at, f.Name}); taken {
 		return fmt.Errorf("Feature %q must have another Name than %s", f.Name, claimant)
 	}

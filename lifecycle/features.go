@@ -13,7 +13,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/statusfield"
-	"github.com/espalier-dev/espalier/internal/statuspart"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/validation"
 
@@ -86,13 +85,13 @@ type withinKey struct{}
 
 // The claims on a place: by whoever keeps records there, and by a feature that is not below a Features.
 type (
-	placeClaim statuspart.Place
-	aloneClaim statuspart.Place
+	placeClaim statusfield.Place
+	aloneClaim statusfield.Place
 )
 
 // claimWhole claims all records at a place for a Features.
-func claimWhole(ctx context.Context, at statuspart.Place) error {
-	if at == (statuspart.Place{}) {
+func claimWhole(ctx context.Context, at statusfield.Place) error {
+	if at == (statusfield.Place{}) {
 		return nil
 	}
 	if claimant, taken := reconcilers.Claim(ctx, placeClaim(at)); taken {
@@ -103,8 +102,8 @@ func claimWhole(ctx context.Context, at statuspart.Place) error {
 }
 
 // claimAlone returns an error if a Features, which this feature is not below, has all records at the place.
-func claimAlone(ctx context.Context, name string, at statuspart.Place) error {
-	if within, ok := ctx.Value(withinKey{}).(statuspart.Place); at == (statuspart.Place{}) || ok && within == at {
+func claimAlone(ctx context.Context, name string, at statusfield.Place) error {
+	if within, ok := ctx.Value(withinKey{}).(statusfield.Place); at == (statusfield.Place{}) || ok && within == at {
 		return nil
 	}
 	_, taken := reconcilers.Claim(ctx, placeClaim(at))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/gotype"
-	"github.com/espalier-dev/espalier/internal/statuspart"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +46,7 @@ func statusFor[T client.Object](get func(T) *apis.LifecycleStatus, resource T) *
 	if get != nil {
 		return get(resource)
 	}
-	return statuspart.In[apis.LifecycleStatus](resource)
+	return statusfield.PartOf[apis.LifecycleStatus](resource)
 }
 
 // checkStatusOf returns an error if resources of the type of sample have no place for records by default.
@@ -55,7 +55,7 @@ func checkStatusOf[T client.Object](kind, name string, get func(T) *apis.Lifecyc
 		// Only the author knows what Status returns for a resource with content.
 		return nil
 	}
-	if statuspart.In[apis.LifecycleStatus](statuspart.WithStatus(sample)) == nil {
+	if statusfield.PartOf[apis.LifecycleStatus](statusfield.WithStatus(sample)) == nil {
 		return errNoStatus(kind, name, sample)
 	}
 	return nil
@@ -67,6 +67,6 @@ func errNoStatus(kind, name string, resource client.Object) error {
 }
 
 // placeOf finds out where in resources the records are kept.
-func placeOf[T client.Object](get func(T) *apis.LifecycleStatus, sample T) statuspart.Place {
-	return statuspart.PlaceOf(func(resource T) *apis.LifecycleStatus { return statusFor(get, resource) }, sample)
+func placeOf[T client.Object](get func(T) *apis.LifecycleStatus, sample T) statusfield.Place {
+	return statusfield.PlaceOf(func(resource T) *apis.LifecycleStatus { return statusFor(get, resource) }, sample)
 }

@@ -1,9 +1,9 @@
-package statuspart_test
+package statusfield_test
 
 import (
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/statuspart"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,15 +13,6 @@ import (
 
 // Part is what is looked for.
 type Part struct{ Text string }
-
-// resource has a status of any type.
-type resource[S any] struct {
-	metav1.TypeMeta
-	metav1.ObjectMeta
-	Status S
-}
-
-func (r *resource[S]) DeepCopyObject() runtime.Object { copied := *r; return &copied }
 
 type (
 	embeds  struct{ Part }
@@ -44,7 +35,7 @@ type (
 func (o *outer) DeepCopyObject() runtime.Object  { copied := *o; return &copied }
 func (h *hidden) DeepCopyObject() runtime.Object { copied := *h; return &copied }
 
-func TestIn(t *testing.T) {
+func TestPartOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		object client.Object
 		found  bool
@@ -67,28 +58,28 @@ func TestIn(t *testing.T) {
 		"no resource":                     {nil, false},
 		"a nil pointer instead of one":    {(*resource[Part])(nil), false},
 	} {
-		found := statuspart.In[Part](test.object)
+		found := statusfield.PartOf[Part](test.object)
 		if test.found != (found != nil) {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
 	object := &resource[*embeds]{Status: &embeds{}}
-	if statuspart.In[Part](object).Text = "here"; object.Status.Text != "here" {
+	if statusfield.PartOf[Part](object).Text = "here"; object.Status.Text != "here" {
 		t.Error("it is a copy")
 	}
 }
 
 func TestWithStatus(t *testing.T) {
 	without := &resource[*embeds]{}
-	if with := statuspart.WithStatus(without); with.Status == nil || without.Status != nil {
+	if with := statusfield.WithStatus(without); with.Status == nil || without.Status != nil {
 		t.Errorf("the copy has %v, the original %v", with.Status, without.Status)
 	}
 	status := &embeds{}
-	if with := statuspart.WithStatus(&resource[*embeds]{Status: status}); with.Status != status {
+	if with := statusfield.WithStatus(&resource[*embeds]{Status: status}); with.Status != status {
 		t.Error("a status was replaced")
 	}
-	statuspart.WithStatus(&resource[string]{})
-	statuspart.WithStatus(&outer{})
+	statusfield.WithStatus(&resource[string]{})
+	statusfield.WithStatus(&outer{})
 }
 
 func TestPlaceOf(t *testing.T) {
@@ -97,10 +88,10 @@ func TestPlaceOf(t *testing.T) {
 	first := func(o object) *Part { return &o.Status.First }
 	second := func(o object) *Part { return &o.Status.Second }
 	sample := &resource[pair]{}
-	if statuspart.PlaceOf(first, sample) != statuspart.PlaceOf(first, &resource[pair]{}) {
+	if statusfield.PlaceOf(first, sample) != statusfield.PlaceOf(first, &resource[pair]{}) {
 		t.Error("the place of a part depends on the object")
 	}
-	if statuspart.PlaceOf(first, sample) == statuspart.PlaceOf(second, sample) {
+	if statusfield.PlaceOf(first, sample) == statusfield.PlaceOf(second, sample) {
 		t.Error("two parts have one place")
 	}
 	for name, get := range map[string]func(object) *Part{
@@ -108,15 +99,15 @@ func TestPlaceOf(t *testing.T) {
 		"nowhere":   func(object) *Part { return nil },
 		"a panic":   func(object) *Part { panic("there is no content") },
 	} {
-		if place := statuspart.PlaceOf(get, sample); place != (statuspart.Place{}) {
+		if place := statusfield.PlaceOf(get, sample); place != (statusfield.Place{}) {
 			t.Errorf("%s: %v", name, place)
 		}
 	}
-	if place := statuspart.PlaceOf(first, nil); place != (statuspart.Place{}) {
+	if place := statusfield.PlaceOf(first, nil); place != (statusfield.Place{}) {
 		t.Errorf("no sample: %v", place)
 	}
 	pointed := func(o *resource[*embeds]) *Part { return &o.Status.Part }
-	if place := statuspart.PlaceOf(pointed, &resource[*embeds]{}); place != (statuspart.Place{}) {
+	if place := statusfield.PlaceOf(pointed, &resource[*embeds]{}); place != (statusfield.Place{}) {
 		t.Errorf("outside of the resource: %v", place)
 	}
 }
