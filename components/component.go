@@ -13,6 +13,8 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/validation"
 
@@ -224,11 +226,7 @@ func sampleOf[T client.Object](ctx context.Context) T {
 	if sample, ok := reconcilers.RetrieveResourceType(ctx).(T); ok {
 		return sample
 	}
-	var sample T
-	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
-		sample, _ = reflect.New(t.Elem()).Interface().(T)
-	}
-	return sample
+	return gotype.Empty[T]()
 }
 
 // maxPrefix leaves room for the keys that follow it, and for a field manager made of it.
@@ -310,7 +308,7 @@ func defaultParameters[T client.Object](_ context.Context, resource T) (componen
 		spec, _ := content.UnstructuredContent()["spec"].(map[string]any)
 		return component.UnstructurableMap(runtime.DeepCopyJSON(spec)), nil
 	}
-	spec, ok := fieldOf(resource, "Spec")
+	spec, ok := statusfield.StructOf(resource, "Spec")
 	if !ok {
 		return nil, fmt.Errorf("%s has no field Spec, so Parameters must be defined: %w", typeOf(resource), errNoSpec)
 	}
@@ -335,38 +333,7 @@ func defaultStatus[T client.Object](resource T) *apis.ComponentStatus {
 	if stated, ok := any(resource).(statusGetter); ok {
 		return stated.GetStatus()
 	}
-	status, ok := fieldOf(resource, "Status")
-	if !ok {
-		return nil
-	}
-	if found, ok := status.Addr().Interface().(*apis.ComponentStatus); ok {
-		return found
-	}
-	embedded := status.FieldByName(reflect.TypeFor[apis.ComponentStatus]().Name())
-	if !embedded.IsValid() || !embedded.CanAddr() {
-		return nil
-	}
-	found, _ := embedded.Addr().Interface().(*apis.ComponentStatus)
-	return found
-}
-
-// fieldOf returns a field that is a struct, or a pointer to one that is not nil, of what resource points to.
-func fieldOf(resource any, name string) (reflect.Value, bool) {
-	value := reflect.ValueOf(resource)
-	if value.Kind() != reflect.Pointer || value.IsNil() || value.Elem().Kind() != reflect.Struct {
-		return reflect.Value{}, false
-	}
-	field := value.Elem().FieldByName(name)
-	if field.IsValid() && field.Kind() == reflect.Pointer {
-		if field.IsNil() {
-			return reflect.Value{}, false
-		}
-		field = field.Elem()
-	}
-	if !field.IsValid() || field.Kind() != reflect.Struct || !field.CanInterface() {
-		return reflect.Value{}, false
-	}
-	return field, true
+	return statusfield.PartOf[apis.ComponentStatus](resource)
 }
 
 // typeOf names the type of the resource: by its kind if it has one, else by its Go type.
@@ -374,9 +341,5 @@ func typeOf(resource client.Object) string {
 	if kind := resource.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
 	}
-	t := reflect.TypeOf(resource)
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.Name()
+	return gotype.Name(reflect.TypeOf(resource))
 }
