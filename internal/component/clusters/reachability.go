@@ -59,11 +59,11 @@ type Reachability struct {
 // Check returns an [UnreachableError] if the cluster does not answer. It makes no request as long as the cluster
 // answers, or is not to be asked yet.
 func (r *Reachability) Check(ctx context.Context) error {
-	if r == nil || r.unreachable() == nil {
+	if r.Failure() == nil {
 		return nil
 	}
 	err := r.probe.Get().AbsPath("/version").Do(ctx).Error()
-	if failure := r.unreachable(); failure != nil {
+	if failure := r.Failure(); failure != nil {
 		return failure
 	}
 	// Any other answer will do.
@@ -76,6 +76,9 @@ func (r *Reachability) Check(ctx context.Context) error {
 // Listen has f called each time the cluster stops answering, or answers again. It is
 // not called any more after stop, but for a call that is under way.
 func (r *Reachability) Listen(f func()) (stop func()) {
+	if r == nil {
+		return func() {}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.listeners == nil {
@@ -89,8 +92,11 @@ func (r *Reachability) Listen(f func()) (stop func()) {
 	}
 }
 
-// unreachable returns why the cluster does not answer; nil if it does.
-func (r *Reachability) unreachable() error {
+// Failure returns an [UnreachableError] if the cluster did not answer when it was asked last. It makes no request.
+func (r *Reachability) Failure() error {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failure == nil {
