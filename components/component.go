@@ -138,6 +138,25 @@ type ComponentReconciler[Type client.Object] struct {
 	// Parallel is how many requests are made at the same time for one component. Default: 16.
 	Parallel int
 
+	// DefaultServiceAccount is the service account, in the namespace of the resource, that a component is deployed with
+	// whose resource names no user. A component with a kubeconfig is deployed with the user of the kubeconfig all the
+	// same. A resource without a namespace must name a user; it is an error otherwise. Default: the user that the
+	// operator is configured with.
+	DefaultServiceAccount string
+
+	// ClusterID identifies the cluster of the resources. It is part of the owner of objects in clusters that are
+	// reached with a kubeconfig. Two operators in different clusters that deploy to the same cluster thus never take
+	// over each other's objects, even if the resources have the same kind, namespace and name. Do not change it later:
+	// objects with the old one count as objects of another owner. When the resources move to another cluster, such as
+	// one restored from a backup, set it to what it was in the first. It has at most 63 letters, digits, dashes, dots
+	// and underscores. Default: the UID of the Namespace kube-system, which the operator must be allowed to get. It is
+	// read once, and only if there is a component with a kubeconfig.
+	ClusterID string
+
+	// RequestTimeout is how long a request to a cluster with a kubeconfig may take. Watches have no limit. Default: 30
+	// seconds.
+	RequestTimeout time.Duration
+
 	// FenceMargin is how long the deletion of a CustomResourceDefinition waits at least, once the API server has proven
 	// that it refuses new instances, and before it looks for instances of others for the last time. It covers two
 	// things. Where there are several API servers, those that the proof did not meet may see the definition later; the
@@ -264,6 +283,9 @@ func (r *ComponentReconciler[T]) check() error {
 	if r.generatorErr != nil {
 		return fmt.Errorf("ComponentReconciler %q must have a Generator that can register its types: %w",
 			r.Name, r.generatorErr)
+	}
+	if err := r.checkIdentity(); err != nil {
+		return err
 	}
 	if err := r.Inventory.validate(); err != nil {
 		return fmt.Errorf("ComponentReconciler %q must have a valid Inventory: %w", r.Name, err)
