@@ -3,24 +3,8 @@ package helm_test
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/espalier-dev/espalier/generators/helm"
 )
-
-type noKindMatch struct{ kind schema.GroupVersionKind }
-
-func (e *noKindMatch) Error() string { return "no match for " + e.kind.String() }
-
-// As makes it an error of a REST mapper.
-func (e *noKindMatch) As(target any) bool {
-	match, ok := target.(**meta.NoKindMatchError)
-	if ok {
-		*match = &meta.NoKindMatchError{GroupKind: e.kind.GroupKind(), SearchedVersions: []string{e.kind.Version}}
-	}
-	return ok
-}
 
 func TestInputsWithoutRequests(t *testing.T) {
 	t.Parallel()
@@ -39,7 +23,7 @@ func TestInputsOfWhatTheClusterServes(t *testing.T) {
 	t.Parallel()
 	for name, chart := range map[string]files{
 		"Capabilities": {"templates/a.yaml": configMap("a", "  b: {{ .Capabilities.KubeVersion.Version }}")},
-		"tpl":          {"templates/a.yaml": configMap("a", "  b: {{ tpl .Values.x . }}"), "values.yaml": "x: y\n"},
+		"tpl":          {"templates/a.yaml": configMap("a", "  b: {{ tpl .Values.x . }}"), "values.yaml": "x: why\n"},
 		"in a sub-chart": simple.and(files{
 			"Chart.yaml":       sub("one")["Chart.yaml"],
 			"templates/_a.tpl": "{{ define \"a\" }}{{ .Capabilities.APIVersions }}{{ end }}",

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +47,7 @@ func TestErrorsOfRenderingHaveNoValues(t *testing.T) {
 	}{
 		"YAML": {
 			files{"templates/main.yaml": "---\na:\n  b: c\n d: {{ .Values.s }}"}, "s: s3cret",
-			"chart demo: demo/templates/main.yaml: document 1: line 3: it is not valid YAML",
+			"chart demo: demo/templates/main.yaml: document 1: line 2: it is not valid YAML",
 		},
 		"no map": {
 			files{"templates/main.yaml": "{{ .Values.s }}"}, "s: s3cret",
@@ -236,7 +237,7 @@ func TestLookupOfUnknownKind(t *testing.T) {
 	noMatch := intercepted(interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 			kind := o.GetObjectKind().GroupVersionKind()
-			return &noKindMatch{kind}
+			return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 		},
 	})
 	generator := load(t, main("v1", "Nothing"), helm.Options{})
