@@ -109,7 +109,7 @@ func checkDropHooks(options *Options) error {
 	known := slices.Concat(installKinds, upgradeKinds, deleteKinds, rollbackKinds, testKinds)
 	for i, kind := range options.DropHooks {
 		if !slices.Contains(known, v1.HookEvent(kind)) {
-			return fmt.Errorf("DropHooks[%d]: %s is not a kind of hook; kinds are %s", i, quote(kind), words(known))
+			return fmt.Errorf("option DropHooks[%d]: %s is not a kind of hook; kinds are %s", i, quote(kind), words(known))
 		}
 	}
 	return nil

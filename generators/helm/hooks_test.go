@@ -265,7 +265,7 @@ func TestTranslateJoinsErrors(t *testing.T) {
 
 func TestDropHooksAreChecked(t *testing.T) {
 	t.Parallel()
-	const want = `DropHooks[1]: "pre-remove" is not a kind of hook; kinds are pre-install, post-install, ` +
+	const want = `option DropHooks[1]: "pre-remove" is not a kind of hook; kinds are pre-install, post-install, ` +
 		`pre-upgrade, post-upgrade, pre-delete, post-delete, pre-rollback, post-rollback, test, test-success`
 	if err := checkDropHooks(&Options{DropHooks: []string{"pre-delete", "pre-remove"}}); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
