@@ -14,6 +14,7 @@ replace github.com/espalier-dev/espalier/generators/gotemplate => ../gotemplate
 require (
 	github.com/bmatcuk/doublestar/v4 v4.10.4
 	github.com/espalier-dev/espalier/generators/gotemplate v0.0.0
+	github.com/google/go-cmp v0.7.0
 	go.yaml.in/yaml/v3 v3.0.5
 	k8s.io/apimachinery v0.37.2
 	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3
