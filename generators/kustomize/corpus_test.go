@@ -132,3 +132,10 @@ func TestCorpus(t *testing.T) {
 		})
 	}
 }
+
+func krustyError(dir string) error {
+	reference.Lock()
+	defer reference.Unlock()
+	_, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	return err
+}
