@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/builtins"
 	"sigs.k8s.io/kustomize/api/konfig"
@@ -24,6 +24,8 @@ import (
 )
 
 // ObjectTransformer changes objects as a kustomization with these fields would. The zero value changes nothing.
+//
+// +kubebuilder:object:generate=true
 type ObjectTransformer struct {
 	// Patches are strategic merge patches or JSON patches. A patch without a target applies to the object that it names.
 	Patches []Patch `json:"patches,omitempty"`
@@ -40,6 +42,8 @@ type ObjectTransformer struct {
 var _ component.ObjectTransformer = (*ObjectTransformer)(nil)
 
 // Patch is a patch of a kustomization.
+//
+// +kubebuilder:object:generate=true
 type Patch struct {
 	// Patch is the patch, as YAML or JSON.
 	Patch string `json:"patch"`
@@ -48,6 +52,8 @@ type Patch struct {
 }
 
 // Target selects objects. An empty field selects all. Name and Namespace are regular expressions.
+//
+// +kubebuilder:object:generate=true
 type Target struct {
 	Group              string `json:"group,omitempty"`
 	Version            string `json:"version,omitempty"`
@@ -59,6 +65,8 @@ type Target struct {
 }
 
 // Image replaces parts of the images that have a name.
+//
+// +kubebuilder:object:generate=true
 type Image struct {
 	Name    string `json:"name"`
 	NewName string `json:"newName,omitempty"`
@@ -86,7 +94,11 @@ func (t *ObjectTransformer) TransformObjects(_, _ string, objects []client.Objec
 			return err
 		}
 		for i := range t.Patches {
-			if err := t.Patches[i].apply(all); err != nil {
+			err := recovered(func() (err error) {
+				all, err = t.Patches[i].apply(all)
+				return err
+			})
+			if err != nil {
 				return fmt.Errorf("patches[%d]: %w", i, err)
 			}
 		}
@@ -137,8 +149,8 @@ func isNil(object client.Object) bool {
 	if object == nil {
 		return true
 	}
-	content, isUnstructured := object.(runtime.Unstructured)
-	return isUnstructured && (content == (*unstructured.Unstructured)(nil))
+	value := reflect.ValueOf(object)
+	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 func describe(object client.Object) string {
@@ -178,36 +190,49 @@ var (
 	errNoMatch = errors.New("no object matches")
 )
 
-func (p *Patch) apply(all resmap.ResMap) error {
+// apply changes the objects, and returns those that the patch does not delete.
+func (p *Patch) apply(all resmap.ResMap) (resmap.ResMap, error) {
 	if strings.TrimSpace(p.Patch) == "" {
-		return errNoPatch
+		return nil, errNoPatch
 	}
 	if err := checkDocuments([]byte(p.Patch)); err != nil {
-		return fmt.Errorf("patch: %w", err)
+		return nil, fmt.Errorf("patch: %w", err)
 	}
-	plugin := &builtins.PatchTransformerPlugin{}
 	fields := map[string]any{"patch": p.Patch}
 	if p.Target != nil {
 		selector := p.Target.selector()
 		matching, err := all.Select(selector)
-		if err != nil {
-			return fmt.Errorf("target: %w", err)
+		if err == nil && len(matching) == 0 {
+			err = errNoMatch
 		}
-		if len(matching) == 0 {
-			return fmt.Errorf("target: %w", errNoMatch)
+		if err != nil {
+			return nil, fmt.Errorf("target: %w", err)
 		}
 		fields["target"] = selector
 	}
 	config, err := yaml.Marshal(fields)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	helpers := resmap.NewPluginHelpers(
-		nil, nil, resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory()), types.DisabledPluginConfig())
-	if err := recovered(func() error { return plugin.Config(helpers, config) }); err != nil {
-		return fmt.Errorf("patch: %w", err)
+	plugin := &builtins.PatchTransformerPlugin{}
+	factory := resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory())
+	helpers := resmap.NewPluginHelpers(nil, nil, factory, types.DisabledPluginConfig())
+	if err := plugin.Config(helpers, config); err != nil {
+		return nil, fmt.Errorf("patch: %w", err)
 	}
-	return recovered(func() error { return plugin.Transform(all) })
+	if err := plugin.Transform(all); err != nil {
+		return nil, err
+	}
+	left := resmap.New()
+	for _, resource := range all.Resources() {
+		if resource.IsNilOrEmpty() {
+			continue
+		}
+		if err := left.Append(resource); err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
 }
 
 func (t *Target) selector() types.Selector {
