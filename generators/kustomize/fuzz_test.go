@@ -95,7 +95,7 @@ func FuzzObjects(f *testing.F) {
 		}
 		want := make()
 		want[0].SetLabels(map[string]string{"a": "b", "c": "d"})
-		if diff := cmp.Diff(contents(want), contents(got)); diff != "" {
+		if diff := cmp.Diff(contentsOf(want), contentsOf(got)); diff != "" {
 			t.Errorf("it differs (-want +got):\n%s", diff)
 		}
 	})

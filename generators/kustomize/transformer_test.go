@@ -128,7 +128,7 @@ func TestTransformObjects(t *testing.T) {
 
 func list(objects []client.Object) []any {
 	var all []any
-	for _, object := range contents(objects) {
+	for _, object := range contentsOf(objects) {
 		all = append(all, object)
 	}
 	return all
