@@ -120,7 +120,9 @@ const (
 )
 
 // render adds the files of the folder to those of a build.
-func (f *folder) render(ctx context.Context, parameters map[string]any, functions template.FuncMap, into files) error {
+func (f *folder) render(
+	ctx context.Context, parameters map[string]any, functions template.FuncMap, into files,
+) error {
 	maps.Copy(into, f.plain)
 	if len(f.outputs) == 0 {
 		return nil
@@ -170,8 +172,8 @@ func (f *folder) functions() template.FuncMap {
 	}
 }
 
-// list returns the paths of the visible files that match a pattern. A file outside the folder matches only a pattern that
-// starts with .. too.
+// list returns the paths of the visible files that match a pattern. A file outside the folder matches only a pattern
+// that starts with .. too.
 func (f *folder) list(pattern string) ([]string, error) {
 	if !doublestar.ValidatePattern(pattern) {
 		return nil, errors.New("listFiles: the pattern is malformed")

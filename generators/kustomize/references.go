@@ -220,7 +220,8 @@ func (t tree) checkPlugins(dir, value string, depth int) error {
 }
 
 // remotePrefix matches what kustomize gives to git or to an HTTP client, and anything else with a scheme.
-var remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|(https?|ssh|file|git):|github\.com[/:]|[a-z][a-z0-9-]*@)`)
+var remotePrefix = regexp.MustCompile(
+	`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|(https?|ssh|file|git):|github\.com[/:]|[a-z][a-z0-9-]*@)`)
 
 func isRemote(value string) bool {
 	if remotePrefix.MatchString(value) || strings.Contains(value, "?ref=") || strings.Contains(value, "?version=") {

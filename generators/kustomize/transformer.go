@@ -27,7 +27,8 @@ import (
 //
 // +kubebuilder:object:generate=true
 type ObjectTransformer struct {
-	// Patches are strategic merge patches or JSON patches. A patch without a target applies to the object that it names.
+	// Patches are strategic merge patches or JSON patches. A patch without a target applies to the object that it
+	// names. A patch sees what the patches before it did.
 	Patches []Patch `json:"patches,omitempty"`
 	// Images replaces names, tags and digests of images.
 	Images []Image `json:"images,omitempty"`
@@ -74,8 +75,8 @@ type Image struct {
 	Digest  string `json:"digest,omitempty"`
 }
 
-// TransformObjects implements [component.ObjectTransformer]. It returns new objects, in the given order, unless there is
-// nothing to change. A nil transformer changes nothing. An object must have apiVersion, kind and name; a typed object
+// TransformObjects implements [component.ObjectTransformer]. It returns new objects, in the given order, unless there
+// is nothing to change. A nil transformer changes nothing. An object must have apiVersion, kind and name; a typed object
 // without them is an error, because there is no scheme.
 //
 // An error names the field, with the index of a patch. A patch that matches no object is an error.
