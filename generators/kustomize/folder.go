@@ -58,8 +58,8 @@ func newFolder(dir string, content files, options Options) (*folder, config, err
 		}
 	}
 	if len(f.outputs) > 0 {
-		templates[driver] = left + "range " + functionOutputs + right + left + functionEmit + " . (include . (" +
-			functionValues + "))" + right + left + "end" + right
+		templates[driver] = left + "range " + functionOutputs + right +
+			left + functionEmit + " . (include . (" + functionValues + "))" + right + left + "end" + right
 		delimiters := gotemplate.Options{
 			LeftDelimiter: options.LeftDelimiter, RightDelimiter: options.RightDelimiter, Limits: options.Limits,
 		}
@@ -110,8 +110,8 @@ func (f *folder) include(field string, references []string, all files) error {
 	return nil
 }
 
-// The driver is a template that executes all others. So the limits are for all of them together, and the set is prepared
-// once.
+// The driver is a template that executes all others. So the limits are for all of them together, and the set is
+// prepared once.
 const (
 	driver          = "(folder)"
 	functionOutputs = "folderOutputs"

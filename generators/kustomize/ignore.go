@@ -8,7 +8,8 @@ import (
 )
 
 // ignoreRules are the lines of [ignoreFile], which has the syntax of .gitignore. The small libraries for that syntax
-// take a ? literally, or do not anchor a pattern with a slash, so only the matching of one pattern is left to a library.
+// take a ? literally, or do not anchor a pattern with a slash. So only the matching of one pattern is left to a
+// library.
 type ignoreRules []ignoreRule
 
 type ignoreRule struct {

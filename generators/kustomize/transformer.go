@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	//lint:ignore SA1019 nothing else applies one patch after the other
 	"sigs.k8s.io/kustomize/api/builtins"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -32,11 +33,12 @@ type ObjectTransformer struct {
 	Patches []Patch `json:"patches,omitempty"`
 	// Images replaces names, tags and digests of images.
 	Images []Image `json:"images,omitempty"`
-	// Labels are set on all objects, not on their selectors.
+	// Labels are set on all objects, not on their selectors, nor on templates of pods.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are set on all objects.
+	// Annotations are set on all objects, not on templates of pods.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Namespace is set on all objects with a namespace, and on the subjects of role bindings. Default: unchanged.
+	// Namespace is set on all objects with a namespace, and on the subject default of role bindings. A Namespace gets
+	// it as its name. An object of a type that is not built in counts as one with a namespace. Default: unchanged.
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -76,8 +78,8 @@ type Image struct {
 }
 
 // TransformObjects implements [component.ObjectTransformer]. It returns new objects, in the given order, unless there
-// is nothing to change. A nil transformer changes nothing. An object must have apiVersion, kind and name; a typed object
-// without them is an error, because there is no scheme.
+// is nothing to change. A nil transformer changes nothing. An object must have apiVersion, kind and name; a typed
+// object without them is an error, because there is no scheme.
 //
 // An error names the field, with the index of a patch. A patch that matches no object is an error.
 func (t *ObjectTransformer) TransformObjects(_, _ string, objects []client.Object) ([]client.Object, error) {
