@@ -74,7 +74,12 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 // localClient returns a client for the cluster of the resource with the identity of the component, and one that reads
 // past the cache.
 func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
-	if j.configuration.User == "" && len(j.configuration.Groups) == 0 {
+	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
+	if identity.User == "" && len(identity.Groups) == 0 {
+		// A kubeconfig says who the component is elsewhere, and not here.
+		identity.User = j.defaultUser()
+	}
+	if identity.User == "" && len(identity.Groups) == 0 {
 		if j.config.APIReader == nil {
 			return j.config.Client, j.config.Client, nil
 		}
@@ -83,7 +88,6 @@ func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader,
 	if j.config.Cluster() == nil {
 		return nil, nil, permanent(errNoCluster)
 	}
-	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
 	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
 	if err != nil {
 		return nil, nil, fmt.Errorf("unable to reach the cluster of the resource: %w", err)
