@@ -17,9 +17,9 @@ import (
 )
 
 // Reference is a part of a spec that refers to something outside of the resource. The reconciler finds references
-// anywhere in the spec, and loads them before it calls hooks and the generator, with the identity of the component.
-// [ConfigMapReference], [ConfigMapKeyReference], [SecretReference], [SecretKeyReference] and [ValuesReference] need no
-// implementation of this interface.
+// anywhere in the field Spec of the resource, and loads them before it calls hooks and the generator, with the identity
+// of the component. [ConfigMapReference], [ConfigMapKeyReference], [SecretReference], [SecretKeyReference] and
+// [ValuesReference] need no implementation of this interface.
 //
 // References are found in exported fields, in structs, pointers, slices, arrays and values of maps, but not in
 // interfaces. A field with the tag `reference:"-"` is left out with all that it contains.
@@ -66,8 +66,8 @@ func (r *ConfigMapReference) Data() (map[string]string, error) {
 // Equal reports whether both references refer to the same. What was loaded does not count.
 func (r ConfigMapReference) Equal(other ConfigMapReference) bool { return r.Name == other.Name }
 
-// ConfigMapKeyReference refers to a value in a ConfigMap in the namespace of the resource. A reference without a name is
-// not loaded.
+// ConfigMapKeyReference refers to a value in a ConfigMap in the namespace of the resource. A reference without a name
+// is not loaded.
 //
 // +kubebuilder:object:generate=true
 type ConfigMapKeyReference struct {

@@ -125,3 +125,14 @@ func (g *referringGenerator) Generate(
 	}
 	return []client.Object{result}, nil
 }
+
+// reportingReferrer counts how often it is asked for its inputs.
+type reportingReferrer struct {
+	*referringGenerator
+	asked atomic.Int64
+}
+
+func (g *reportingReferrer) Inputs(context.Context, string, string) (string, error) {
+	g.asked.Add(1)
+	return "the same", nil
+}
