@@ -107,7 +107,8 @@ func (j *job[T]) identifyOwner(ctx context.Context, remote bool) error {
 	id := j.ClusterID
 	if id == "" {
 		var err error
-		if id, err = j.deployments.clusterID(j.config.Cluster(), func() (string, error) { return j.readClusterID(ctx) }); err != nil {
+		read := func() (string, error) { return j.readClusterID(ctx) }
+		if id, err = j.deployments.clusterID(j.config.Cluster(), read); err != nil {
 			return err
 		}
 	}
@@ -148,8 +149,9 @@ func (j *job[T]) readClusterID(ctx context.Context) (string, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := reader.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace); err != nil {
-		return "", fmt.Errorf("unable to read the Namespace %s, which tells this cluster apart from others that deploy "+
-			"to %s: the operator needs the permission to get namespaces, or ComponentReconciler %q must define ClusterID: %w",
+		return "", fmt.Errorf("unable to read the Namespace %s, which tells this cluster apart from others that "+
+			"deploy to %s: the operator needs the permission to get namespaces, "+
+			"or ComponentReconciler %q must define ClusterID: %w",
 			metav1.NamespaceSystem, j.clusterName(), j.Name, err)
 	}
 	return string(namespace.UID), nil
@@ -158,8 +160,8 @@ func (j *job[T]) readClusterID(ctx context.Context) (string, error) {
 // checkIdentity checks the fields about identities.
 func (r *ComponentReconciler[T]) checkIdentity() error {
 	if account := r.DefaultServiceAccount; account != "" && len(k8svalidation.IsDNS1123Subdomain(account)) > 0 {
-		return fmt.Errorf("ComponentReconciler %q must define a DefaultServiceAccount that is a name of a service account, "+
-			"not %q", r.Name, account)
+		return fmt.Errorf("ComponentReconciler %q must define a DefaultServiceAccount that is a name of a service "+
+			"account, not %q", r.Name, account)
 	}
 	if len(k8svalidation.IsValidLabelValue(r.ClusterID)) > 0 {
 		return fmt.Errorf("ComponentReconciler %q must define a ClusterID of at most 63 letters, digits, dashes, dots "+
