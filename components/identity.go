@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -155,6 +156,21 @@ func (j *job[T]) readClusterID(ctx context.Context) (string, error) {
 			metav1.NamespaceSystem, j.clusterName(), j.Name, err)
 	}
 	return string(namespace.UID), nil
+}
+
+// identityUses is what the node reads of the operator's cluster if users name kubeconfigs.
+func (r *ComponentReconciler[T]) identityUses() []reconcilers.Access {
+	sample := sampleOf[T](context.Background())
+	_, bySecret := component.Lookup[component.KubeConfigReference](sample)
+	_, byContent := component.Lookup[component.ClientConfiguration](sample)
+	var uses []reconcilers.Access
+	if bySecret {
+		uses = append(uses, reconcilers.Access{Object: &corev1.Secret{}, Verbs: []string{"get", "list", "watch"}})
+	}
+	if (bySecret || byContent) && r.ClusterID == "" {
+		uses = append(uses, reconcilers.Access{Object: &corev1.Namespace{}, Verbs: []string{"get"}})
+	}
+	return uses
 }
 
 // checkIdentity checks the fields about identities.
