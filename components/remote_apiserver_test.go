@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -574,6 +575,27 @@ func TestIdentitiesThatAreRefused(t *testing.T) {
 	} {
 		if err := node.Validate(t.Context()); err == nil {
 			t.Error("there is no error")
+		}
+	}
+}
+
+// The derived roles allow to read kubeconfigs, and the identity of the cluster where it is needed.
+func TestPermissionsForKubeconfigs(t *testing.T) {
+	for id, want := range map[string]string{"": "Namespace get, Secret get list watch", "east": "Secret get list watch"} {
+		node := assembling()
+		node.ClusterID = id
+		var uses []string
+		for _, use := range node.Describe().Uses {
+			switch use.Object.(type) {
+			case *corev1.Secret:
+				uses = append(uses, "Secret "+strings.Join(use.Verbs, " "))
+			case *corev1.Namespace:
+				uses = append(uses, "Namespace "+strings.Join(use.Verbs, " "))
+			}
+		}
+		slices.Sort(uses)
+		if got := strings.Join(uses, ", "); got != want {
+			t.Errorf("with ClusterID %q: got %q, want %q", id, got, want)
 		}
 	}
 }
