@@ -199,9 +199,11 @@ func checkImpersonation(user string, groups []string) error {
 	case slices.Contains(groups, ""):
 		return errors.New("impersonation: a group has no name")
 	case slices.Contains(groups, "system:masters"):
-		return errors.New("impersonation: the group system:masters is refused: it may do anything, whatever the roles are")
+		return errors.New("impersonation: the group system:masters is refused: " +
+			"it may do anything, whatever the roles are")
 	case strings.HasPrefix(user, "system:") && !strings.HasPrefix(user, "system:serviceaccount:"):
-		return fmt.Errorf("impersonation: the user %s of Kubernetes itself is refused, unless Configure sets it", quote(user))
+		return fmt.Errorf("impersonation: the user %s of Kubernetes itself is refused, unless Configure sets it",
+			quote(user))
 	}
 	return nil
 }

@@ -58,8 +58,8 @@ func (j *job[T]) outOfReach(err error) bool {
 	return missing || unusable || unreachable || denied || errors.Is(err, errElsewhere)
 }
 
-// abandonAfter gives up the objects of a resource that is being deleted, if it asks for that, and err is why they cannot
-// be deleted. Otherwise it returns err, and says what would give them up.
+// abandonAfter gives up the objects of a resource that is being deleted, if it asks for that, and err is why they
+// cannot be deleted. Otherwise it returns err, and says what would give them up.
 //
 // The condition says so first. The resource goes with the next request.
 func (j *job[T]) abandonAfter(ctx context.Context, err error) error {

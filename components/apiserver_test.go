@@ -28,11 +28,14 @@ import (
 const componentPrefix = "assembly.espalier.test"
 
 // startComponents starts a manager that deploys the Assemblies of a namespace, and that can be stopped before the test ends.
-func startComponents(t testing.TB, config *rest.Config, namespace string, options assemblyOptions) *operator {
+func startComponents(t testing.TB, config *rest.Config, namespace string, options assemblyOptions, change ...func(*reconcilers.Config)) *operator {
 	t.Helper()
 	config, requests := controlplane.CountRequests(config)
 	mgr := newManager(t, config, ctrl.Options{Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}})
 	options.Config = reconcilers.NewConfig(mgr, &resources.Assembly{}, time.Hour)
+	for _, f := range change {
+		f(&options.Config)
+	}
 	root := components.NewComponentRoot(componentPrefix, resources.AssemblyGenerator(), options)
 	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatalf("set-up failed: %v", err)

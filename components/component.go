@@ -312,12 +312,14 @@ func isNil(value any) bool {
 	return value == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// Describe shows the prefix, and what the node does with the resource and with the types of Dependents.
+// Describe shows the prefix, and what the node does with the resource, with the types of Dependents, and with what it
+// needs to deploy to other clusters.
 func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 	r.init()
 	uses := []reconcilers.Access{{Verbs: []string{"patch"}}}
 	uses = append(uses, r.Inventory.uses()...)
 	uses = append(uses, usesOfReferences(*new(T))...)
+	uses = append(uses, r.identityUses()...)
 	for _, dependent := range r.Dependents {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -113,7 +114,8 @@ func (j *job[T]) identifyOwner(ctx context.Context, remote bool) error {
 	id := j.ClusterID
 	if id == "" {
 		var err error
-		if id, err = j.deployments.clusterID(j.config.Cluster(), func() (string, error) { return j.readClusterID(ctx) }); err != nil {
+		read := func() (string, error) { return j.readClusterID(ctx) }
+		if id, err = j.deployments.clusterID(j.config.Cluster(), read); err != nil {
 			return err
 		}
 	}
@@ -154,18 +156,34 @@ func (j *job[T]) readClusterID(ctx context.Context) (string, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := reader.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace); err != nil {
-		return "", fmt.Errorf("unable to read the Namespace %s, which tells this cluster apart from others that deploy "+
-			"to %s: the operator needs the permission to get namespaces, or ComponentReconciler %q must define ClusterID: %w",
+		return "", fmt.Errorf("unable to read the Namespace %s, which tells this cluster apart from others that "+
+			"deploy to %s: the operator needs the permission to get namespaces, "+
+			"or ComponentReconciler %q must define ClusterID: %w",
 			metav1.NamespaceSystem, j.clusterName(), j.Name, err)
 	}
 	return string(namespace.UID), nil
 }
 
+// identityUses is what the node reads of the operator's cluster if users name kubeconfigs.
+func (r *ComponentReconciler[T]) identityUses() []reconcilers.Access {
+	sample := sampleOf[T](context.Background())
+	_, bySecret := component.Lookup[component.KubeConfigReference](sample)
+	_, byContent := component.Lookup[component.ClientConfiguration](sample)
+	var uses []reconcilers.Access
+	if bySecret {
+		uses = append(uses, reconcilers.Access{Object: &corev1.Secret{}, Verbs: []string{"get", "list", "watch"}})
+	}
+	if (bySecret || byContent) && r.ClusterID == "" {
+		uses = append(uses, reconcilers.Access{Object: &corev1.Namespace{}, Verbs: []string{"get"}})
+	}
+	return uses
+}
+
 // checkIdentity checks the fields about identities.
 func (r *ComponentReconciler[T]) checkIdentity() error {
 	if account := r.DefaultServiceAccount; account != "" && len(k8svalidation.IsDNS1123Subdomain(account)) > 0 {
-		return fmt.Errorf("ComponentReconciler %q must define a DefaultServiceAccount that is a name of a service account, "+
-			"not %q", r.Name, account)
+		return fmt.Errorf("ComponentReconciler %q must define a DefaultServiceAccount that is a name of a service "+
+			"account, not %q", r.Name, account)
 	}
 	if len(k8svalidation.IsValidLabelValue(r.ClusterID)) > 0 {
 		return fmt.Errorf("ComponentReconciler %q must define a ClusterID of at most 63 letters, digits, dashes, dots "+

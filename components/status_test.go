@@ -83,6 +83,21 @@ func TestConditionOf(t *testing.T) {
 			want:      condition{apis.ComponentError, "Error", "No such chart"},
 			status:    metav1.ConditionFalse,
 		},
+		"its cluster does not answer": {
+			situation: facts{err: failure, retriable: true, unreachable: true, overdue: true},
+			want:      condition{apis.ComponentPending, "ClusterUnreachable", "No such chart"},
+			status:    metav1.ConditionUnknown,
+		},
+		"its cluster does not answer while deleting": {
+			situation: facts{err: failure, retriable: true, unreachable: true, deleting: true},
+			want:      condition{apis.ComponentDeletionPending, "ClusterUnreachable", "No such chart"},
+			status:    metav1.ConditionUnknown,
+		},
+		"abandoned": {
+			situation: facts{abandoning: "Gave up 1 object", deleting: true},
+			want:      condition{apis.ComponentDeletionPending, "Abandoned", "Gave up 1 object"},
+			status:    metav1.ConditionUnknown,
+		},
 		"deletion blocked": {
 			situation: facts{deleting: true, blocked: true, progress: "CustomResourceDefinition foos: in use by Foo a/b"},
 			want:      condition{apis.ComponentDeleting, "DeletionBlocked", "Deletion blocked: CustomResourceDefinition foos: in use by Foo a/b"},

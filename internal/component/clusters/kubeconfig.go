@@ -76,8 +76,8 @@ func parse(kubeconfig []byte) (*rest.Config, error) {
 			KeyData:    user.ClientKeyData,
 		}
 	}
-	// With a proxy function, client-go makes a transport for this config alone. Others are kept in a cache of the process
-	// and shared by all configs that have the same certificates, so that their connections could not be closed.
+	// With a proxy function, client-go makes a transport for this config alone. Others are kept in a cache of the
+	// process and shared by all configs that have the same certificates, so that their connections could not be closed.
 	config.Proxy = http.ProxyFromEnvironment
 	if cluster.ProxyURL != "" {
 		proxy, err := address("cluster.proxy-url", cluster.ProxyURL, "http", "https", "socks5")

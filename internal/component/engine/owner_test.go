@@ -20,7 +20,12 @@ func TestOwner(t *testing.T) {
 	if len(id) != 52 || len(validation.IsValidLabelValue(id)) > 0 {
 		t.Errorf("%q is no label value of 52 characters", id)
 	}
+	if got, want := engine.OwnerText(kind, types.NamespacedName{Namespace: "team", Name: "main"}, "east", "1-2"), "Platform.platform.example.com/team/main/east/1-2"; got != want {
+		t.Errorf("in another cluster the owner is %q, not %q", got, want)
+	}
 	others := []string{
+		engine.OwnerText(kind, types.NamespacedName{Namespace: "team", Name: "main"}, "east", "1-2"),
+		engine.OwnerText(kind, types.NamespacedName{Namespace: "team", Name: "main"}, "west", "1-2"),
 		engine.OwnerText(kind, types.NamespacedName{Namespace: "team", Name: "main"}, "", "1-3"),
 		engine.OwnerText(schema.GroupKind{Group: kind.Group, Kind: "Stage"}, types.NamespacedName{Namespace: "team", Name: "main"}, "", "1-2"),
 	}

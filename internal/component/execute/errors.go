@@ -181,6 +181,11 @@ func withhold(err error) error {
 	return errWithheld
 }
 
+// missingPermission is the answer of the authorizer, which knows a user and names, and no content.
+var missingPermission = regexp.MustCompile(`^[\w.]+ (?:"[\w.-]*" )?is forbidden: User "[\w.:@/-]{1,300}" ` +
+	`cannot \w+ resource "[\w./-]{1,200}" in API group "[\w.-]{0,253}" ` +
+	`(?:in the namespace "[\w-]{1,63}"|at the cluster scope)`)
+
 var unknownField = regexp.MustCompile(`unknown field "[\w.\[\]]{1,100}"`)
 
 // withheldStatus is status without its message and the messages of its causes.
@@ -188,6 +193,7 @@ func withheldStatus(status metav1.Status) error {
 	message := string(status.Reason)
 	// The name of a field is not secret.
 	unknown := unknownField.FindAllString(status.Message, -1)
+	permission := missingPermission.FindString(status.Message)
 	if message == "" {
 		message = fmt.Sprintf("status %d", status.Code)
 	}
@@ -211,6 +217,9 @@ func withheldStatus(status metav1.Status) error {
 	status.Message = message + "; " + errWithheld.Error()
 	if status.Reason == metav1.StatusReasonBadRequest && len(unknown) > 0 {
 		status.Message = strings.Join(unknown, ", ")
+	}
+	if status.Reason == metav1.StatusReasonForbidden && permission != "" {
+		status.Message = permission
 	}
 	return &apierrs.StatusError{ErrStatus: status}
 }

@@ -63,9 +63,9 @@ func (m *Marks) Equal(other *Marks) bool {
 // owner in clear text. The claim says it in words that follow "it", such as "belongs to Shop north/corner". It is empty
 // if the object is ours, and if nothing is known.
 //
-// Our label alone makes an object ours. So does an owner annotation that is ours but for our cluster, see [Marks.Former].
-// An owner annotation that is ours but for the UID makes it a predecessor's. Without our label, an owner annotation that
-// names another component counts too.
+// Our label alone makes an object ours. So does an owner annotation that is ours but for our cluster, see
+// [Marks.Former]. An owner annotation that is ours but for the UID makes it a predecessor's. Without our label, an
+// owner annotation that names another component counts too.
 func (m Marks) Ownership(id, owner string) (who Ownership, claim string) {
 	var others ownership.Marks
 	if m.Others != nil {

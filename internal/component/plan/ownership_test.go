@@ -62,6 +62,45 @@ func TestOwnershipByLabelAndAnnotation(t *testing.T) {
 	}
 }
 
+// Owners in two clusters are different ones, whatever their names. What was written before owners had a cluster is ours
+// only with our UID.
+func TestOwnershipOfOwnersWithClusters(t *testing.T) {
+	const owner = "Shop.example.com/default/shop/cluster-1/uid-1"
+	for name, test := range map[string]struct {
+		label, annotation string
+		want              plan.Ownership
+		former            bool
+		claim             string
+	}{
+		"ours":                        {ourID, owner, plan.Ours, false, ""},
+		"ours, without a cluster":     {"other", "Shop.example.com/default/shop/uid-1", plan.Ours, true, ""},
+		"without a label":             {"", "Shop.example.com/default/shop/uid-1", plan.Foreign, false, "belongs to Shop.example.com default/shop"},
+		"another UID, no cluster":     {"other", "Shop.example.com/default/shop/uid-0", plan.Foreign, false, "belongs to Shop.example.com default/shop"},
+		"another name, no cluster":    {"other", "Shop.example.com/default/shop2/uid-1", plan.Foreign, false, "belongs to Shop.example.com default/shop2"},
+		"a longer UID, no cluster":    {"other", "Shop.example.com/default/shop/uid-10", plan.Foreign, false, "belongs to Shop.example.com default/shop"},
+		"a former one":                {"other", "Shop.example.com/default/shop/cluster-1/uid-0", plan.Predecessor, false, "belongs to a former Shop.example.com default/shop of the cluster cluster-1"},
+		"another cluster":             {"other", "Shop.example.com/default/shop/cluster-2/uid-9", plan.Foreign, false, "belongs to Shop.example.com default/shop of the cluster cluster-2"},
+		"our UID in another cluster":  {"other", "Shop.example.com/default/shop/cluster-2/uid-1", plan.Foreign, false, "belongs to Shop.example.com default/shop of the cluster cluster-2"},
+		"another cluster, no label":   {"", "Shop.example.com/default/shop/cluster-2/uid-9", plan.Foreign, false, "belongs to Shop.example.com default/shop of the cluster cluster-2"},
+		"another cluster, no UID":     {"other", "Shop.example.com/default/shop/cluster-2/", plan.Foreign, false, "belongs to Shop.example.com default/shop of the cluster cluster-2"},
+		"no name in another cluster":  {"other", "Shop.example.com/default//cluster-2/uid", plan.Foreign, false, "belongs to Shop.example.com/default//cluster-2/uid"},
+		"in a form that is not known": {"other", "a/b/c/d/e/f", plan.Foreign, false, "belongs to a/b/c/d/e/f"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			marks := plan.Marks{Label: test.label, Owner: test.annotation}
+			got, claim := marks.Ownership(ourID, owner)
+			if got != test.want || claim != test.claim || marks.Former(owner) != test.former {
+				t.Errorf("got %v, %q, former %t", got, claim, marks.Former(owner))
+			}
+		})
+	}
+	// For an owner without a cluster, one with a cluster is another one.
+	marks := plan.Marks{Label: "other", Owner: owner}
+	if got, _ := marks.Ownership(ourID, ourOwner); got != plan.Foreign || marks.Former(ourOwner) {
+		t.Errorf("without a cluster of our own, got %v", got)
+	}
+}
+
 // Each manager is known by what it writes on its objects. Its mark keeps the object from being adopted as unowned, with
 // and without the label of a predecessor.
 func TestMarksOfOthers(t *testing.T) {
