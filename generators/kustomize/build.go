@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
@@ -70,7 +71,7 @@ func build(ctx context.Context, t tree, dir string) ([]*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	objects, err := run(ctx, memory, "/"+dir)
+	objects, err := run(ctx, memory, "/"+dir, t.options(dir))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -80,10 +81,12 @@ func build(ctx context.Context, t tree, dir string) ([]*unstructured.Unstructure
 	return objects, nil
 }
 
-func run(ctx context.Context, memory filesys.FileSystem, dir string) ([]*unstructured.Unstructured, error) {
+func run(
+	ctx context.Context, memory filesys.FileSystem, dir string, options *krusty.Options,
+) ([]*unstructured.Unstructured, error) {
 	var built resmap.ResMap
 	err := exclusively(ctx, func() (err error) {
-		built, err = krusty.MakeKustomizer(krustyOptions()).Run(memory, dir)
+		built, err = krusty.MakeKustomizer(options).Run(memory, dir)
 		return err
 	})
 	if err != nil {
@@ -97,6 +100,19 @@ func krustyOptions() *krusty.Options {
 	options := krusty.MakeDefaultOptions()
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	options.PluginConfig = types.DisabledPluginConfig()
+	return options
+}
+
+// options returns those for the kustomization in a folder. One that sorts by itself must not have an order in the
+// options, because kustomize would print a warning.
+func (t tree) options(dir string) *krusty.Options {
+	options := krustyOptions()
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		var k types.Kustomization
+		if k.Unmarshal(t.files[path.Join(dir, name)]) == nil && k.SortOptions != nil {
+			options.Reorder = krusty.ReorderOptionUnspecified
+		}
+	}
 	return options
 }
 
@@ -141,13 +157,11 @@ func (t tree) list(dir string) bool {
 	if len(found) == 0 {
 		return false
 	}
-	t.files[path.Join(dir, konfigName)], _ = yaml.Marshal(map[string]any{ // strings only
+	t.files[path.Join(dir, konfig.DefaultKustomizationFileName())], _ = yaml.Marshal(map[string]any{ // strings only
 		"resources": slices.Sorted(maps.Keys(found)),
 	})
 	return true
 }
-
-const konfigName = "kustomization.yaml"
 
 // topKustomization returns the uppermost folder on the way to a file that has a kustomization, or nothing.
 func (t tree) topKustomization(dir, inner string) string {

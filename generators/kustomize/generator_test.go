@@ -196,3 +196,19 @@ func openAPIExample(examples []example) int {
 	}
 	return 0
 }
+
+// TestPanicOfKustomize: a panic is an error, and the next build is as if it had not happened.
+func TestPanicOfKustomize(t *testing.T) {
+	broken := `{"definitions": {"a": {"x-kubernetes-group-version-kind": [{"group": 1}]}}}`
+	for name, schema := range map[string]string{"type": broken, "text": "{"} {
+		err := tryBuild(map[string]string{
+			"app/kustomization.yaml": "openapi: {path: schema.json}\nresources: [d.yaml]\npatches: [{path: d.yaml}]", "app/schema.json": schema, "app/d.yaml": deployment,
+		})
+		if err == nil || !strings.Contains(err.Error(), "folder app: kustomize panicked: ") {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	if err := tryBuild(map[string]string{"app/kustomization.yaml": "resources: [d.yaml]\npatches: [{path: d.yaml}]", "app/d.yaml": deployment}); err != nil {
+		t.Errorf("afterwards, the error is %v", err)
+	}
+}

@@ -267,10 +267,11 @@ func (t *ObjectTransformer) customize(all resmap.ResMap) (resmap.ResMap, error) 
 		return nil, err
 	}
 	memory := filesys.MakeFsInMemory()
-	for name, content := range map[string]string{"/objects.yaml": text.String(), "/" + konfigName: string(k)} {
-		if err := memory.WriteFile(name, []byte(content)); err != nil {
-			return nil, err
-		}
+	if err := memory.WriteFile("/objects.yaml", []byte(text.String())); err != nil {
+		return nil, err
+	}
+	if err := memory.WriteFile("/"+konfig.DefaultKustomizationFileName(), k); err != nil {
+		return nil, err
 	}
 	return krusty.MakeKustomizer(krustyOptions()).Run(memory, "/")
 }
