@@ -36,7 +36,8 @@ spec: {restartPolicy: Never, containers: []}
 status:
   phase: Failed
   containerStatuses: [{name: app, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]`,
-			blames(is(failing, down, "OOMKilled", "failed"), map[string]string{"container": "app", "reason": "OOMKilled"})},
+			blames(is(failing, down, "OOMKilled", "failed"),
+				map[string]string{"container": "app", "reason": "OOMKilled"})},
 		"unschedulable": {`
 status:
   phase: Pending
@@ -55,7 +56,8 @@ status:
 		"no image": {`
 status:
   phase: Pending
-  containerStatuses: [{name: app, image: "web:2", state: {waiting: {reason: ImagePullBackOff, message: back-off 5m0s}}}]`,
+  containerStatuses: [{name: app, image: "web:2", state: {waiting: {reason: ImagePullBackOff,
+    message: back-off 5m0s}}}]`,
 			blames(is(failing, down, "ImagePullBackOff", `container app cannot pull its image "web:2"`),
 				map[string]string{"container": "app", "reason": "ImagePullBackOff"})},
 		"an invalid image": {`
@@ -179,7 +181,8 @@ func TestWithPods(t *testing.T) {
 			because(creating, "a", "app", "Error", "container app has ended with an error (exit code 1)")},
 		"unschedulable, which may pass": {[]corev1.Pod{podOf("a", unschedulable)},
 			because(creating, "a", "", "Unschedulable", "a pod cannot be scheduled: 0/1 nodes are available")},
-		"the worst pod": {[]corev1.Pod{podOf("a", unschedulable), podOf("b", crashed), podOf("c", waits("app", "ErrImagePull"))},
+		"the worst pod": {[]corev1.Pod{podOf("a", unschedulable), podOf("b", crashed),
+			podOf("c", waits("app", "ErrImagePull"))},
 			because(failing, "c", "app", "ImagePullBackOff", noImage)},
 		"the first of the equally bad": {[]corev1.Pod{
 			podOf("b", waits("app", "CrashLoopBackOff")), podOf("a", waits("app", "ImagePullBackOff"))},
@@ -291,16 +294,17 @@ func TestPodSelector(t *testing.T) {
 		object client.Object
 		want   string
 	}{
-		"typed":         {web, "app=web"},
-		"unstructured":  {manifest("Deployment\napiVersion: apps/v1", "selector: {matchLabels: {app: web}}"), "app=web"},
-		"a Job":         {manifest("Job\napiVersion: batch/v1", "selector: {matchLabels: {uid: x}}"), "uid=x"},
-		"none":          {manifest("Job\napiVersion: batch/v1", ""), ""},
-		"everything":    {manifest("Deployment\napiVersion: apps/v1", "selector: {}"), ""},
-		"malformed":     {manifest("Deployment\napiVersion: apps/v1", "selector: {matchLabels: [1]}"), ""},
-		"not supported": {manifest("Deployment\napiVersion: apps/v1", "selector: {matchExpressions: [{key: a, operator: Is}]}"), ""},
-		"a Service":     {manifest("Service\napiVersion: v1", "selector: {app: web}"), ""},
-		"without kind":  {unnamed, ""},
-		"nil":           {nil, ""},
+		"typed":        {web, "app=web"},
+		"unstructured": {manifest("Deployment\napiVersion: apps/v1", "selector: {matchLabels: {app: web}}"), "app=web"},
+		"a Job":        {manifest("Job\napiVersion: batch/v1", "selector: {matchLabels: {uid: x}}"), "uid=x"},
+		"none":         {manifest("Job\napiVersion: batch/v1", ""), ""},
+		"everything":   {manifest("Deployment\napiVersion: apps/v1", "selector: {}"), ""},
+		"malformed":    {manifest("Deployment\napiVersion: apps/v1", "selector: {matchLabels: [1]}"), ""},
+		"not supported": {manifest("Deployment\napiVersion: apps/v1",
+			"selector: {matchExpressions: [{key: a, operator: Is}]}"), ""},
+		"a Service":    {manifest("Service\napiVersion: v1", "selector: {app: web}"), ""},
+		"without kind": {unnamed, ""},
+		"nil":          {nil, ""},
 	} {
 		got, ok := health.PodSelector(tc.object)
 		if ok != (tc.want != "") || ok && got.String() != tc.want {

@@ -145,31 +145,39 @@ func TestOfWorkloads(t *testing.T) {
 		kindTests{
 			"just created, not as told": {"metadata: {generation: 1}\nspec: {replicas: 2}",
 				toBeTold, "was not told to rest yet"},
-			"one replica by default": {"metadata: {generation: 1}\nspec: {minReadySeconds: 1}\nstatus: {observedGeneration: 1, replicas: 0}",
+			"one replica by default": {
+				"metadata: {generation: 1}\nspec: {minReadySeconds: 1}\nstatus: {observedGeneration: 1, replicas: 0}",
 				toBeTold, "was not told to rest yet"},
-			"has none, but was not told": {"metadata: {generation: 1}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 0}",
+			"has none, but was not told": {
+				"metadata: {generation: 1}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 0}",
 				toBeTold, "was not told to rest yet"},
-			"told, and not seen yet": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 1, replicas: 0}",
+			"told, and not seen yet": {
+				"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 1, replicas: 0}",
 				underWay, "has not been observed yet"},
 			"created at rest, and not seen yet": {"metadata: {generation: 1}\nspec: {replicas: 0}",
 				underWay, "has not been observed yet"},
-			"two replicas left": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 2}",
+			"two replicas left": {
+				"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 2}",
 				underWay, "waiting for 2 replicas to go"},
-			"one replica left": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 1}",
+			"one replica left": {
+				"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 1}",
 				underWay, "waiting for 1 replica to go"},
-			"rests": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 0}", suspended, ""},
+			"rests": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 0}",
+				suspended, ""},
 		}.run(t, nil, "apps/v1", kind)
 	}
 	kindTests{
-		"a pod is terminating": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 0, terminatingReplicas: 1}",
+		"a pod is terminating": {"metadata: {generation: 2}\nspec: {replicas: 0}\n" +
+			"status: {observedGeneration: 2, replicas: 0, terminatingReplicas: 1}",
 			underWay, "waiting for 1 replica to go"},
 	}.run(t, nil, "apps/v1", "Deployment")
 }
 
 func TestOfJobs(t *testing.T) {
 	kindTests{
-		"not told":         {"spec: {suspend: false}", toBeTold, "was not told to rest yet"},
-		"two pods left":    {"spec: {suspend: true}\nstatus: {active: 2, ready: 1}", underWay, "waiting for 2 pods to end"},
+		"not told": {"spec: {suspend: false}", toBeTold, "was not told to rest yet"},
+		"two pods left": {"spec: {suspend: true}\nstatus: {active: 2, ready: 1}", underWay,
+			"waiting for 2 pods to end"},
 		"a pod terminates": {"spec: {suspend: true}\nstatus: {terminating: 1}", underWay, "waiting for 1 pod to end"},
 		"rests":            {"spec: {suspend: true}\nstatus: {active: 0}", suspended, ""},
 		"complete":         {"status: {conditions: [{type: Complete, status: 'True'}]}", suspended, ""},
@@ -245,7 +253,8 @@ func TestRulesReplaceThoseOfKnownKinds(t *testing.T) {
 	kindTests{"any": {"spec: {replicas: 3}", suspended, ""}}.run(t, rules, "apps/v1", "Deployment")
 	kindTests{"complete": {"status: {conditions: [{type: Complete, status: 'True'}]}", toBeTold, "is to be deleted"}}.
 		run(t, rules, "batch/v1", "Job")
-	kindTests{"any": {"spec: {replicas: 3}", toBeTold, "was not told to rest yet"}}.run(t, rules, "apps/v1", "StatefulSet")
+	kindTests{"any": {"spec: {replicas: 3}", toBeTold, "was not told to rest yet"}}.run(t, rules, "apps/v1",
+		"StatefulSet")
 }
 
 func TestErrors(t *testing.T) {
@@ -284,7 +293,8 @@ func TestNothing(t *testing.T) {
 		if remove, err := (suspension.Rules{}).Suspend(object); remove || err != nil {
 			t.Errorf("Suspend(%T): %v, %v", object, remove, err)
 		}
-		if got := (suspension.Rules{}).Of(object); got.State != apis.StateUnknown || got.Message != "there is no object to look at" {
+		if got := (suspension.Rules{}).Of(object); got.State != apis.StateUnknown ||
+			got.Message != "there is no object to look at" {
 			t.Errorf("Of(%T): %v", object, got)
 		}
 	}
