@@ -164,7 +164,7 @@ func TestOrphanWhen(t *testing.T) {
 			ExpectPatches: []rtesting.PatchRef{{
 				Kind: "ConfigMap", Namespace: "default", Name: "gadget-config",
 				PatchType: "application/merge-patch+json",
-				Patch: []byte(`{"metadata":{"labels":null,"ownerReferences":null,"resourceVersion":"5"}}`),
+				Patch:     []byte(`{"metadata":{"labels":null,"ownerReferences":null,"resourceVersion":"5"}}`),
 			}},
 			ExpectEvents:   event("Orphaned", `Orphaned ConfigMap "gadget-config"`),
 			ExpectResource: widget.With(with("orphan"), isReady).Object(),
