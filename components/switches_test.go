@@ -178,3 +178,44 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("it has the labels %v", live.Labels)
 	}
 }
+
+// TestSuspendReadOnly: an object that is only read is not the component's to suspend, so nothing waits for it, neither
+// for one that is missing nor for one that runs.
+func TestSuspendReadOnly(t *testing.T) {
+	theirs := annotated(deployment("theirs", "0", 1), component.AnnotationPresence, "read-only")
+	mine, last := deployment("mine", "0", 1), partOf("default", "last", "1")
+	house := resources.NewAssembly("default", "house", theirs, mine, last)
+	house.UID = "house-uid"
+	o, s := newSupervised(t, house, assembling())
+	o.untilIdle(t)
+	s.mode = reconcilers.Suspend
+	suspended := func() {
+		t.Helper()
+		o.untilIdle(t)
+		o.reasonIs(t, metav1.ConditionUnknown, "Suspended")
+		s.saw(t, "Assembly house Suspended")
+		o.idles(t)
+	}
+	o.runs(t, "mine", 0)
+	suspended()
+	live := deployment("theirs", "0", 1)
+	if err := o.client.Create(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	suspended()
+	if n := o.replicas(t, "theirs"); n != 1 {
+		t.Errorf("it has %d replicas", n)
+	}
+
+	s.mode = reconcilers.Maintain
+	o.untilIdle(t)
+	o.runs(t, "mine", 1)
+	o.untilIdle(t)
+	c := meta.FindStatusCondition(o.house(t).Status.Conditions, "Ready")
+	if c.Reason != "Processing" || !strings.Contains(c.Message, "waiting for Deployment default/theirs: 0 of 1 replica") {
+		t.Errorf("the condition is %+v", c)
+	}
+	o.runs(t, "theirs", 1)
+	o.untilIdle(t)
+	o.reasonIs(t, metav1.ConditionTrue, "Ready")
+}

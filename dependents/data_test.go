@@ -76,8 +76,9 @@ func TestWhatIsNotDownstreamProceeds(t *testing.T) {
 			ExpectResource: widget.With(isReady).Object(),
 		},
 		"nothing to do": {
-			Resource:       widget.Object(),
-			GivenObjects:   []object{settings, named("lone").With(exists), named("last").With(exists), config.With(exists)},
+			Resource: widget.Object(),
+			GivenObjects: []object{settings, named("lone").With(exists), named("last").With(exists),
+				config.With(exists)},
 			ExpectTracks:   tracks,
 			ExpectResource: widget.With(isReady).Object(),
 		},

@@ -123,8 +123,8 @@ func (d *Dependent[T, CT]) Needs(cells ...AnyCell) *Dependent[T, CT] {
 	return d.with(needsData, false)
 }
 
-// After has the dependent wait until the dependents of those names are healthy, or not desired. It may be used several
-// times.
+// After has the dependent wait until the dependents of those names are done: their objects are ready, unchecked, or not
+// desired. It may be used several times.
 func (d *Dependent[T, CT]) After(names ...string) *Dependent[T, CT] {
 	d.after = append(d.after, names...)
 	return d.with(isAfter, false)

@@ -38,13 +38,15 @@ func TestReadyMadeDependents(t *testing.T) {
 		},
 		"role": {
 			make: func() nodes {
-				return nodes{dependents.Role("role", nameOf, func(*resources.Widget) []rbacv1.PolicyRule { return rules })}
+				return nodes{dependents.Role("role", nameOf,
+					func(*resources.Widget) []rbacv1.PolicyRule { return rules })}
 			},
 			want: []object{&rbacv1.Role{ObjectMeta: childOfWidget("role"), Rules: rules}},
 		},
 		"role binding": {
 			make: func() nodes {
-				return nodes{dependents.RoleBinding("binding", nameOf, func(*resources.Widget) string { return "reader" },
+				return nodes{dependents.RoleBinding("binding", nameOf,
+					func(*resources.Widget) string { return "reader" },
 					func(*resources.Widget) []string { return []string{"a", "b"} })}
 			},
 			want: []object{&rbacv1.RoleBinding{

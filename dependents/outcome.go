@@ -16,8 +16,8 @@ import (
 type outcome struct {
 	// health is how the object is. Its state is empty if the object does not count.
 	health apis.Health
-	// settled reports whether the dependents after this one may run.
-	settled bool
+	// done reports whether the dependents after this one may run: the object is ready, is unchecked, or is not desired.
+	done bool
 	// runs reports whether a dependent that waits has an object that is to be suspended.
 	runs bool
 	// err is an error that is returned.
@@ -39,16 +39,16 @@ func isReady(health apis.Health) bool {
 	return false
 }
 
-// waitsFor says what a dependent waits for: cells without a value, and dependents that are not settled. It returns an
+// waitsFor says what a dependent waits for: cells without a value, and dependents that are not done. It returns an
 // empty text if there is nothing to wait for.
-func waitsFor(p *plan, known values, settled map[string]bool) string {
+func waitsFor(p *plan, known values, done map[string]bool) string {
 	var texts []string
 	isSet := func(c AnyCell) bool { _, ok := known[c]; return ok }
 	if missing := cellNames(slices.DeleteFunc(slices.Clone(p.needs), isSet)); len(missing) > 0 {
 		texts = append(texts, "waiting for data "+quoted(missing))
 	}
-	isSettled := func(name string) bool { return settled[name] }
-	if names := slices.DeleteFunc(slices.Clone(p.after), isSettled); len(names) > 0 {
+	isDone := func(name string) bool { return done[name] }
+	if names := slices.DeleteFunc(slices.Clone(p.after), isDone); len(names) > 0 {
 		texts = append(texts, "waiting for "+quoted(names))
 	}
 	return strings.Join(texts, ", ")

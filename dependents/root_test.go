@@ -30,12 +30,13 @@ func colorRoot(config reconcilers.Config) *reconcilers.ResourceReconciler[*resou
 			return nil
 		},
 		Condition: "Done",
-		Dependents: nodes{dependents.Of("config", func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
-			return &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-config"},
-				Data:       map[string]string{"color": w.Spec.Fields["color"]},
-			}, nil
-		})},
+		Dependents: nodes{dependents.Of("config",
+			func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+				return &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-config"},
+					Data:       map[string]string{"color": w.Spec.Fields["color"]},
+				}, nil
+			})},
 	})
 }
 
@@ -45,7 +46,8 @@ func TestNewRoot(t *testing.T) {
 		return func(w *resources.Widget) {
 			w.Status.ObservedGeneration = 3
 			w.Status.Conditions = []metav1.Condition{
-				{Type: "ChildReady", Status: "Unknown", Reason: "Initializing", ObservedGeneration: 3}, // by the status itself
+				{Type: "ChildReady", Status: "Unknown", Reason: "Initializing",
+					ObservedGeneration: 3}, // by the status itself
 				{Type: "Done", Status: status, Reason: reason, Message: message, ObservedGeneration: 3},
 				{Type: "Ready", Status: status, Reason: reason, Message: sum, ObservedGeneration: 3},
 			}
@@ -92,7 +94,8 @@ func TestNewRoot(t *testing.T) {
 				}
 			})},
 		},
-	}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, config reconcilers.Config) reconcile.Reconciler {
+	}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase,
+		config reconcilers.Config) reconcile.Reconciler {
 		return colorRoot(config)
 	})
 	const want = `ResourceReconciler "Widget" Widget

@@ -38,11 +38,11 @@ func (d *Dependent[T, CT]) run(ctx context.Context, resource T, waits string) ou
 func (d *Dependent[T, CT]) remove(ctx context.Context, resource T) outcome {
 	terminating := resource.GetDeletionTimestamp() != nil
 	if d.has(readOnly) || terminating && d.has(unowned) {
-		return outcome{settled: true}
+		return outcome{done: true}
 	}
 	w := d.witnessed(ctx)
 	if released, err := d.release(w.ctx, resource); released || err != nil {
-		return d.reported(w, outcome{settled: true, err: err})
+		return d.reported(w, outcome{done: true, err: err})
 	}
 	return d.reported(w, d.converge(w.ctx, resource, &pass[CT]{}))
 }
@@ -51,7 +51,7 @@ func (d *Dependent[T, CT]) remove(ctx context.Context, resource T) outcome {
 func (d *Dependent[T, CT]) keep(ctx context.Context, resource T, waits string) outcome {
 	released, err := d.release(ctx, resource)
 	if released || err != nil {
-		return outcome{settled: true, err: err}
+		return outcome{done: true, err: err}
 	}
 	off, err := d.isOff(ctx, resource)
 	switch {
@@ -125,7 +125,7 @@ func (d *Dependent[T, CT]) converge(ctx context.Context, resource T, p *pass[CT]
 		}
 		return outcome{err: err, result: result}
 	case unwanted || gotype.IsNil(p.live):
-		o := outcome{settled: true, result: result}
+		o := outcome{done: true, result: result}
 		if !gotype.IsNil(p.live) && w != nil {
 			w.live(p.live)
 		}
@@ -139,7 +139,7 @@ func (d *Dependent[T, CT]) converge(ctx context.Context, resource T, p *pass[CT]
 // read reads the object of the name of desired.
 func (d *Dependent[T, CT]) read(ctx context.Context, desired CT) outcome {
 	if gotype.IsNil(desired) {
-		return outcome{settled: true}
+		return outcome{done: true}
 	}
 	config, err := reconcilers.RetrieveConfig(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *Dependent[T, CT]) read(ctx context.Context, desired CT) outcome {
 	err = config.TrackAndGet(ctx, client.ObjectKeyFromObject(desired), live)
 	switch {
 	case apierrs.IsNotFound(err) && d.has(ignoreAbsent):
-		return outcome{settled: true}
+		return outcome{done: true}
 	case apierrs.IsNotFound(err):
 		if w, ok := reconcilers.SupervisorOf(ctx).(*witness); ok {
 			w.object.Namespace, w.object.Name = desired.GetNamespace(), desired.GetName()
@@ -185,7 +185,7 @@ func (d *Dependent[T, CT]) found(ctx context.Context, live CT) outcome {
 		}
 	}
 	if d.has(unchecked) {
-		o.settled = true
+		o.done = true
 		return o
 	}
 	object := client.Object(live)
@@ -195,7 +195,7 @@ func (d *Dependent[T, CT]) found(ctx context.Context, live CT) outcome {
 		object.GetObjectKind().SetGroupVersionKind(kind)
 	}
 	o.health = health.Of(object)
-	o.settled = isReady(o.health)
+	o.done = isReady(o.health)
 	return o
 }
 
@@ -315,5 +315,5 @@ func (d *Dependent[T, CT]) reported(w *witness, o outcome) outcome {
 			"error", o.err.Error())
 		o.result.RequeueAfter = auxiliaryDelay
 	}
-	return outcome{settled: o.settled, result: o.result}
+	return outcome{done: o.done, result: o.result}
 }

@@ -103,7 +103,7 @@ func (s *Set[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result,
 	terminating := resource.GetDeletionTimestamp() != nil
 	removes := terminating || reconcilers.SupervisionOf(ctx, resource) == reconcilers.Withdraw
 	outcomes := make([]named, 0, len(s.order))
-	settled := map[string]bool{}
+	done := map[string]bool{}
 	each := slices.All(s.order)
 	if removes {
 		each = slices.Backward(s.order)
@@ -114,9 +114,9 @@ func (s *Set[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result,
 		if removes {
 			o.outcome = d.remove(ctx, resource)
 		} else {
-			o.outcome = d.run(ctx, resource, waitsFor(p, valuesOf(ctx), settled))
+			o.outcome = d.run(ctx, resource, waitsFor(p, valuesOf(ctx), done))
 		}
-		settled[p.name] = o.settled
+		done[p.name] = o.done
 		result = reconcilers.AggregateResults(result, o.result)
 		outcomes = append(outcomes, o)
 	}

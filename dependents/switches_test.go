@@ -148,7 +148,8 @@ func TestAbsent(t *testing.T) {
 			Resource: widget.Object(),
 			GivenObjects: []object{
 				config.With(exists, func(c *corev1.ConfigMap) { c.OwnerReferences = nil }),
-				config.With(func(c *corev1.ConfigMap) { c.Name = "x" }, exists, func(c *corev1.ConfigMap) { c.Labels = nil }),
+				config.With(func(c *corev1.ConfigMap) { c.Name = "x" }, exists,
+					func(c *corev1.ConfigMap) { c.Labels = nil }),
 			},
 			ExpectResource: widget.With(isReady).Object(),
 		},
@@ -161,8 +162,9 @@ func TestOrphanWhen(t *testing.T) {
 			Resource:     widget.With(with("orphan")).Object(),
 			GivenObjects: []object{config.With(exists)},
 			ExpectPatches: []rtesting.PatchRef{{
-				Kind: "ConfigMap", Namespace: "default", Name: "gadget-config", PatchType: "application/merge-patch+json",
-				Patch: []byte(`{"metadata":{"labels":null,"ownerReferences":null,"resourceVersion":"5"}}`),
+				Kind: "ConfigMap", Namespace: "default", Name: "gadget-config",
+				PatchType: "application/merge-patch+json",
+				Patch:     []byte(`{"metadata":{"labels":null,"ownerReferences":null,"resourceVersion":"5"}}`),
 			}},
 			ExpectEvents:   event("Orphaned", `Orphaned ConfigMap "gadget-config"`),
 			ExpectResource: widget.With(with("orphan"), isReady).Object(),

@@ -97,24 +97,38 @@ func TestSetsThatCannotRun(t *testing.T) {
 	var noCell *dependents.Cell[string]
 
 	for want, given := range map[string][]node{
-		`Set "Set" must have a valid Dependents[0]: must not be nil`:                   nodes(nil),
-		`Set "Set" must have a valid Dependents[1]: must not be nil`:                   nodes(dependent("a"), noDependent),
-		`Set "Set": must have dependents of different names, not "a" twice`:            nodes(dependent("a"), dependent("a")),
-		`Set "Set": dependent "a" needs "a", which no dependent of the set yields`:     nodes(dependent("a").Needs(a)),
-		`Set "Set": dependent "a" must be after a dependent of the set, not after "b"`: nodes(dependent("a").After("b")),
-		`Set "Set": must have no cycle: "a" waits for "a"`:                             nodes(dependent("a").After("a")),
-		`Set "Set": dependent "a" must have no nil cell`:                               nodes(dependent("a").Needs(nil)),
-		`Set "Set": dependent "b" must have no nil cell`:                               nodes(yield(dependent("b"), noCell)),
-		`Set "Set": dependent "a" must be ReadOnly to be IgnoreAbsent`:                 nodes(dependent("a").IgnoreAbsent()),
-		`Set "Set": dependent "a" must be ReadOnly to be BlockOnAbsence`:               nodes(dependent("a").BlockOnAbsence()),
-		`Set "Set": dependent "a" must not use Gate twice`:                             nodes(dependent("a").Gate(gateOn).Gate(gateOn)),
-		`Set "Set": dependent "a" must have a function for Gate`:                       nodes(dependent("a").Gate(nil)),
-		`Set "Set": dependent "a" must have a function for Guard`:                      nodes(dependent("a").Guard(nil)),
-		`Set "Set": dependent "a" must have a function for OrphanWhen`:                 nodes(dependent("a").OrphanWhen(nil)),
-		`Set "Set": dependent "a" must have a function for Yield`:                      nodes(dependents.Yield(dependent("a"), a, nil)),
-		`Set "Set": dependent "a" must have a function that returns what is desired`:   nodes(dependents.Of[*resources.Widget, *corev1.ConfigMap]("a", nil)),
-		`Set "Set": dependent "" must have a name`:                                     nodes(dependent("")),
-		`Set "Set": must have cells of different names, not "a" twice`:                 nodes(yield(dependent("x"), a), yield(dependent("y"), dependents.NewCell[string]("a"))),
+		`Set "Set" must have a valid Dependents[0]: must not be nil`: nodes(nil),
+		`Set "Set" must have a valid Dependents[1]: must not be nil`: nodes(
+			dependent("a"), noDependent),
+		`Set "Set": must have dependents of different names, not "a" twice`: nodes(
+			dependent("a"), dependent("a")),
+		`Set "Set": dependent "a" needs "a", which no dependent of the set yields`: nodes(dependent("a").Needs(a)),
+		`Set "Set": dependent "a" must be after a dependent of the set, not after "b"`: nodes(
+			dependent("a").After("b")),
+		`Set "Set": must have no cycle: "a" waits for "a"`: nodes(
+			dependent("a").After("a")),
+		`Set "Set": dependent "a" must have no nil cell`: nodes(
+			dependent("a").Needs(nil)),
+		`Set "Set": dependent "b" must have no nil cell`: nodes(
+			yield(dependent("b"), noCell)),
+		`Set "Set": dependent "a" must be ReadOnly to be IgnoreAbsent`: nodes(
+			dependent("a").IgnoreAbsent()),
+		`Set "Set": dependent "a" must be ReadOnly to be BlockOnAbsence`: nodes(
+			dependent("a").BlockOnAbsence()),
+		`Set "Set": dependent "a" must not use Gate twice`: nodes(
+			dependent("a").Gate(gateOn).Gate(gateOn)),
+		`Set "Set": dependent "a" must have a function for Gate`: nodes(dependent("a").Gate(nil)),
+		`Set "Set": dependent "a" must have a function for Guard`: nodes(
+			dependent("a").Guard(nil)),
+		`Set "Set": dependent "a" must have a function for OrphanWhen`: nodes(
+			dependent("a").OrphanWhen(nil)),
+		`Set "Set": dependent "a" must have a function for Yield`: nodes(
+			dependents.Yield(dependent("a"), a, nil)),
+		`Set "Set": dependent "a" must have a function that returns what is desired`: nodes(
+			dependents.Of[*resources.Widget, *corev1.ConfigMap]("a", nil)),
+		`Set "Set": dependent "" must have a name`: nodes(dependent("")),
+		`Set "Set": must have cells of different names, not "a" twice`: nodes(
+			yield(dependent("x"), a), yield(dependent("y"), dependents.NewCell[string]("a"))),
 		`Set "Set": must have no cycle: "x" waits for "y" waits for "z" waits for "x"`: nodes(
 			yield(dependent("x"), a).Needs(b), yield(dependent("y").After("z"), b), dependent("z").Needs(a)),
 		`Set "Set": dependent "a" must have a Type since none can be made of cacheapi.Object`: nodes(

@@ -24,15 +24,16 @@ var errOops = errors.New("oops")
 // workloads are all kinds with pods, by their apiVersion and kind.
 func workloads() map[string]client.Object {
 	return map[string]client.Object{
-		"apps/v1 Deployment":       &appsv1.Deployment{},
-		"apps/v1 StatefulSet":      &appsv1.StatefulSet{},
-		"apps/v1 DaemonSet":        &appsv1.DaemonSet{},
-		"apps/v1 ReplicaSet":       &appsv1.ReplicaSet{},
-		"batch/v1 Job":             &batchv1.Job{},
-		"batch/v1 CronJob":         &batchv1.CronJob{},
-		"v1 Pod":                   &corev1.Pod{},
-		"v1 PodTemplate":           &corev1.PodTemplate{},
-		"v1 ReplicationController": &corev1.ReplicationController{Spec: corev1.ReplicationControllerSpec{Template: &corev1.PodTemplateSpec{}}},
+		"apps/v1 Deployment":  &appsv1.Deployment{},
+		"apps/v1 StatefulSet": &appsv1.StatefulSet{},
+		"apps/v1 DaemonSet":   &appsv1.DaemonSet{},
+		"apps/v1 ReplicaSet":  &appsv1.ReplicaSet{},
+		"batch/v1 Job":        &batchv1.Job{},
+		"batch/v1 CronJob":    &batchv1.CronJob{},
+		"v1 Pod":              &corev1.Pod{},
+		"v1 PodTemplate":      &corev1.PodTemplate{},
+		"v1 ReplicationController": &corev1.ReplicationController{
+			Spec: corev1.ReplicationControllerSpec{Template: &corev1.PodTemplateSpec{}}},
 	}
 }
 
@@ -144,7 +145,8 @@ func TestPodTemplateKeepsWhatIsUnknown(t *testing.T) {
 	}
 	text, _ := yaml.Marshal(u.Object)
 	wanted := strings.Replace(newer, "      - image: helper:1\n        name: helper\n", "", 1)
-	wanted = strings.Replace(wanted, "      - futureOf", "      - env:\n        - name: A\n          value: b\n        futureOf", 1)
+	wanted = strings.Replace(wanted, "      - futureOf",
+		"      - env:\n        - name: A\n          value: b\n        futureOf", 1)
 	wanted = strings.Replace(wanted, "{a: 1}", "\n          a: 1", 1)
 	wanted = strings.ReplaceAll(wanted, ": \n", ":\n")
 	if diff := cmp.Diff(wanted, string(text)); diff != "" {
@@ -215,9 +217,10 @@ func TestAs(t *testing.T) {
 		t.Errorf("the ports are %v and %v, future is %d", ports, typed.Spec.Ports, future)
 	}
 	for want, err := range map[string]error{
-		"edit Service web: it is no Secret":      edit.As(u, func(*corev1.Secret) error { return nil }),
-		"edit Service: it is no Secret":          edit.As(typed, func(*corev1.Secret) error { return nil }),
-		"the object is nil":                      edit.As((*corev1.Secret)(nil), func(*corev1.Secret) error { return nil }),
+		"edit Service web: it is no Secret": edit.As(u, func(*corev1.Secret) error { return nil }),
+		"edit Service: it is no Secret":     edit.As(typed, func(*corev1.Secret) error { return nil }),
+		"the object is nil": edit.As((*corev1.Secret)(nil),
+			func(*corev1.Secret) error { return nil }),
 		"edit Service web: " + errNoFunctionText: edit.As[*corev1.Service](u, nil),
 		"edit Service web: oops":                 edit.As(u, func(*corev1.Service) error { return errOops }),
 		"edit Service: oops": edit.As(typed, func(s *corev1.Service) error {

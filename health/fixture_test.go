@@ -5,13 +5,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
-
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+	"github.com/espalier-dev/espalier/internal/testenv/manifesttest"
 )
 
 type kindTests map[string]struct {
@@ -25,50 +19,9 @@ func (tests kindTests) run(t *testing.T, apiVersion, kind string) {
 	t.Helper()
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			object := parse(t, "apiVersion: "+apiVersion+"\nkind: "+kind+"\n"+tc.manifest)
-			before := object.DeepCopy()
-			if diff := cmp.Diff(tc.want, health.Of(object)); diff != "" {
-				t.Errorf("Of (-want, +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(before, object); diff != "" {
-				t.Errorf("Of changed the object:\n%s", diff)
-			}
-			if typed := typedOf(t, object); typed != nil {
-				if diff := cmp.Diff(tc.want, health.Of(typed)); diff != "" {
-					t.Errorf("Of the typed object (-want, +got):\n%s", diff)
-				}
-			}
+			manifesttest.ExpectHealth(t, apiVersion, kind, tc.manifest, health.Of, tc.want)
 		})
 	}
-}
-
-func parse(t *testing.T, manifest string) *unstructured.Unstructured {
-	t.Helper()
-	encoded, err := yaml.YAMLToJSON([]byte(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(encoded); err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
-// typedOf returns an object of the Go type of a kind, without its kind, or nil if there is no such type.
-func typedOf(t *testing.T, object *unstructured.Unstructured) client.Object {
-	t.Helper()
-	typed, err := scheme.Scheme.New(object.GroupVersionKind())
-	if err != nil {
-		return nil
-	}
-	fields := object.DeepCopy().Object
-	delete(fields, "apiVersion")
-	delete(fields, "kind")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, typed); err != nil {
-		t.Fatal(err)
-	}
-	return typed.(client.Object)
 }
 
 func is(state, grade apis.State, reason, message string) apis.Health {

@@ -34,16 +34,19 @@ func FuzzL7MalformedObject(f *testing.F) {
 		`{"metadata":{"deletionTimestamp":"soon"}}`,
 		`{"status":{"conditions":[null,1,{"type":1},{"type":"Ready","status":true}]}}`,
 		`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"A","message":"\u0000\n"}]}}`,
-		`{"status":{"conditions":[{"type":"ReplicaFailure","status":"True"},{"type":"FailureTarget","status":"True"}]}}`,
+		`{"status":{"conditions":[{"type":"ReplicaFailure","status":"True"},` +
+			`{"type":"FailureTarget","status":"True"}]}}`,
 		`{"status":{"conditions":[{"type":"AbleToScale","status":"False"},{"type":"Progressing"}]}}`,
 		`{"status":{"loadBalancer":{"ingress":[1,{"ip":2},{"hostname":""}]},"phase":7,"active":-1}}`,
 		`{"spec":{"type":"LoadBalancer","clusterIP":"x"},"status":{"loadBalancer":[]}}`,
 		`{"status":{"phase":"Running","containerStatuses":[1,{"name":2},{"state":{"waiting":7}}]}}`,
-		`{"status":{"phase":"Pending","containerStatuses":[{"name":"a","state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`,
+		`{"status":{"phase":"Pending",` +
+			`"containerStatuses":[{"name":"a","state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`,
 		`{"status":{"phase":"Failed","initContainerStatuses":[{"name":"a","state":{"terminated":{"exitCode":1}}}]}}`,
 		`{"spec":{"replicas":-3,"paused":true},"status":{"observedGeneration":9223372036854775807,"replicas":-1}}`,
 		`{"spec":{"updateStrategy":{"type":"OnDelete"},"replicas":1e30},"status":{"observedGeneration":0}}`,
-		`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":9223372036854775807}},"replicas":-9223372036854775808}}`,
+		`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":9223372036854775807}},` +
+			`"replicas":-9223372036854775808}}`,
 		`{"spec":{"selector":{"matchLabels":{"a":1},"matchExpressions":[{"key":"\u0000"}]}}}`,
 		`{"spec":{"selector":{"matchLabels":{"app":"web"}}}}`,
 	} {
@@ -82,7 +85,8 @@ func checkForm(t *testing.T, got apis.Health) {
 	if got.Grade != "" && got.Grade != apis.StateDegraded && got.Grade != apis.StateDown {
 		t.Errorf("the grade is %q", got.Grade)
 	}
-	if !utf8.ValidString(got.Message) || len(got.Message) > 200 || strings.ContainsFunc(got.Message, unicode.IsControl) {
+	if !utf8.ValidString(got.Message) || len(got.Message) > 200 ||
+		strings.ContainsFunc(got.Message, unicode.IsControl) {
 		t.Errorf("the message is %q", got.Message)
 	}
 }

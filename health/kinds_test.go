@@ -39,8 +39,9 @@ status: {active: 1}`,
 
 func TestCronJob(t *testing.T) {
 	kindTests{
-		"any":           {"spec: {schedule: '@daily', suspend: true}", operational},
-		"being deleted": {`metadata: {deletionTimestamp: "2025-01-02T03:04:05Z"}`, is(pending, degraded, "Terminating", "is being deleted")},
+		"any": {"spec: {schedule: '@daily', suspend: true}", operational},
+		"being deleted": {`metadata: {deletionTimestamp: "2025-01-02T03:04:05Z"}`,
+			is(pending, degraded, "Terminating", "is being deleted")},
 	}.run(t, "batch/v1", "CronJob")
 }
 
@@ -90,7 +91,8 @@ func TestHorizontalPodAutoscaler(t *testing.T) {
 		"active": {`
 status: {conditions: [{type: AbleToScale, status: "True"}, {type: ScalingActive, status: "True"}]}`, operational},
 		"without metrics": {`
-status: {conditions: [{type: ScalingActive, status: "False", reason: FailedGetResourceMetric, message: pod web-6d4b75cb6d-x7k2p}]}`,
+status: {conditions: [{type: ScalingActive, status: "False", reason: FailedGetResourceMetric,
+    message: pod web-6d4b75cb6d-x7k2p}]}`,
 			is(broken, down, "FailedGetResourceMetric", "does not scale: FailedGetResourceMetric")},
 		"its target has no replicas": {`
 status: {conditions: [{type: ScalingActive, status: "False", reason: ScalingDisabled}]}`,
@@ -139,7 +141,8 @@ func TestOtherKinds(t *testing.T) {
 		"without a status": {"spec: {}", healthy},
 		"not observed": {"metadata: {generation: 2}\nstatus: {observedGeneration: 1}",
 			is(updating, degraded, "", "has not been observed yet (generation 2, observed 1)")},
-		"not ready": {`status: {conditions: [{type: Ready, status: "False", reason: Waiting, message: for the database}]}`,
+		"not ready": {
+			`status: {conditions: [{type: Ready, status: "False", reason: Waiting, message: for the database}]}`,
 			is(creating, degraded, "Waiting", "Ready is False: Waiting: for the database")},
 		"stalled": {`status: {conditions: [{type: Stalled, status: "True", reason: Broken}]}`,
 			is(failing, down, "Broken", "Stalled: Broken")},
@@ -147,8 +150,9 @@ func TestOtherKinds(t *testing.T) {
 			is(apis.StateUnknown, degraded, "", "its status cannot be read: cannot restore slice from string")},
 	}.run(t, "example.com/v1", "Thing")
 	kindTests{
-		"static":        {"spec: {}", healthy},
-		"being deleted": {`metadata: {deletionTimestamp: "2025-01-02T03:04:05Z"}`, is(updating, degraded, "Terminating", "is being deleted")},
+		"static": {"spec: {}", healthy},
+		"being deleted": {`metadata: {deletionTimestamp: "2025-01-02T03:04:05Z"}`,
+			is(updating, degraded, "Terminating", "is being deleted")},
 	}.run(t, "v1", "ConfigMap")
 }
 
@@ -172,8 +176,9 @@ func TestOfNothing(t *testing.T) {
 func TestHealthyAndFailing(t *testing.T) {
 	for state, want := range map[apis.State][2]bool{
 		apis.StateHealthy: {true, false}, apis.StateOperational: {true, false}, apis.StateCompleted: {true, false},
-		apis.StateFailing: {false, true}, apis.StateOperationFailing: {false, true}, apis.StateTaskFailing: {false, true},
-		apis.StateCreating: {}, apis.StateUnknown: {}, apis.StateSuspended: {}, "": {},
+		apis.StateFailing: {false, true}, apis.StateOperationFailing: {false, true},
+		apis.StateTaskFailing: {false, true},
+		apis.StateCreating:    {}, apis.StateUnknown: {}, apis.StateSuspended: {}, "": {},
 	} {
 		if got := [2]bool{health.Healthy(state), health.Failing(state)}; got != want {
 			t.Errorf("%s: %v, want %v", state, got, want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
+	"github.com/espalier-dev/espalier/internal/testenv/manifesttest"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,7 +37,8 @@ spec: {restartPolicy: Never, containers: []}
 status:
   phase: Failed
   containerStatuses: [{name: app, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]`,
-			blames(is(failing, down, "OOMKilled", "failed"), map[string]string{"container": "app", "reason": "OOMKilled"})},
+			blames(is(failing, down, "OOMKilled", "failed"),
+				map[string]string{"container": "app", "reason": "OOMKilled"})},
 		"unschedulable": {`
 status:
   phase: Pending
@@ -55,7 +57,8 @@ status:
 		"no image": {`
 status:
   phase: Pending
-  containerStatuses: [{name: app, image: "web:2", state: {waiting: {reason: ImagePullBackOff, message: back-off 5m0s}}}]`,
+  containerStatuses: [{name: app, image: "web:2", state: {waiting: {reason: ImagePullBackOff,
+    message: back-off 5m0s}}}]`,
 			blames(is(failing, down, "ImagePullBackOff", `container app cannot pull its image "web:2"`),
 				map[string]string{"container": "app", "reason": "ImagePullBackOff"})},
 		"an invalid image": {`
@@ -179,7 +182,8 @@ func TestWithPods(t *testing.T) {
 			because(creating, "a", "app", "Error", "container app has ended with an error (exit code 1)")},
 		"unschedulable, which may pass": {[]corev1.Pod{podOf("a", unschedulable)},
 			because(creating, "a", "", "Unschedulable", "a pod cannot be scheduled: 0/1 nodes are available")},
-		"the worst pod": {[]corev1.Pod{podOf("a", unschedulable), podOf("b", crashed), podOf("c", waits("app", "ErrImagePull"))},
+		"the worst pod": {[]corev1.Pod{podOf("a", unschedulable), podOf("b", crashed),
+			podOf("c", waits("app", "ErrImagePull"))},
 			because(failing, "c", "app", "ImagePullBackOff", noImage)},
 		"the first of the equally bad": {[]corev1.Pod{
 			podOf("b", waits("app", "CrashLoopBackOff")), podOf("a", waits("app", "ImagePullBackOff"))},
@@ -284,23 +288,26 @@ func TestPodSelector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest := func(kind, spec string) client.Object { return parse(t, "kind: "+kind+"\nspec: {"+spec+"}") }
-	unnamed := parse(t, "kind: x")
+	manifest := func(kind, spec string) client.Object {
+		return manifesttest.Parse(t, "kind: "+kind+"\nspec: {"+spec+"}")
+	}
+	unnamed := manifesttest.Parse(t, "kind: x")
 	unnamed.Object = content
 	for name, tc := range map[string]struct {
 		object client.Object
 		want   string
 	}{
-		"typed":         {web, "app=web"},
-		"unstructured":  {manifest("Deployment\napiVersion: apps/v1", "selector: {matchLabels: {app: web}}"), "app=web"},
-		"a Job":         {manifest("Job\napiVersion: batch/v1", "selector: {matchLabels: {uid: x}}"), "uid=x"},
-		"none":          {manifest("Job\napiVersion: batch/v1", ""), ""},
-		"everything":    {manifest("Deployment\napiVersion: apps/v1", "selector: {}"), ""},
-		"malformed":     {manifest("Deployment\napiVersion: apps/v1", "selector: {matchLabels: [1]}"), ""},
-		"not supported": {manifest("Deployment\napiVersion: apps/v1", "selector: {matchExpressions: [{key: a, operator: Is}]}"), ""},
-		"a Service":     {manifest("Service\napiVersion: v1", "selector: {app: web}"), ""},
-		"without kind":  {unnamed, ""},
-		"nil":           {nil, ""},
+		"typed":        {web, "app=web"},
+		"unstructured": {manifest("Deployment\napiVersion: apps/v1", "selector: {matchLabels: {app: web}}"), "app=web"},
+		"a Job":        {manifest("Job\napiVersion: batch/v1", "selector: {matchLabels: {uid: x}}"), "uid=x"},
+		"none":         {manifest("Job\napiVersion: batch/v1", ""), ""},
+		"everything":   {manifest("Deployment\napiVersion: apps/v1", "selector: {}"), ""},
+		"malformed":    {manifest("Deployment\napiVersion: apps/v1", "selector: {matchLabels: [1]}"), ""},
+		"not supported": {manifest("Deployment\napiVersion: apps/v1",
+			"selector: {matchExpressions: [{key: a, operator: Is}]}"), ""},
+		"a Service":    {manifest("Service\napiVersion: v1", "selector: {app: web}"), ""},
+		"without kind": {unnamed, ""},
+		"nil":          {nil, ""},
 	} {
 		got, ok := health.PodSelector(tc.object)
 		if ok != (tc.want != "") || ok && got.String() != tc.want {

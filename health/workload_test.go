@@ -4,8 +4,10 @@ import "testing"
 
 func TestDeployment(t *testing.T) {
 	kindTests{
-		"new":      {"metadata: {generation: 1}\nspec: {replicas: 3}", is(creating, down, "", "0 of 3 replicas available")},
-		"no pods":  {"metadata: {generation: 1}\nspec: {replicas: 0}", is(creating, degraded, "", "the roll-out is not finished")},
+		"new": {"metadata: {generation: 1}\nspec: {replicas: 3}",
+			is(creating, down, "", "0 of 3 replicas available")},
+		"no pods": {"metadata: {generation: 1}\nspec: {replicas: 0}",
+			is(creating, degraded, "", "the roll-out is not finished")},
 		"no field": {"spec: {}", is(creating, down, "", "0 of 1 replica available")},
 		"starting": {`
 metadata: {generation: 1}
@@ -40,7 +42,8 @@ metadata: {generation: 2}
 spec: {replicas: 1, progressDeadlineSeconds: 600}
 status:
   {observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1,
-  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True",
+    reason: NewReplicaSetAvailable}]}`,
 			healthy},
 		"a pod was lost after the roll-out": {`
 metadata: {generation: 1}
@@ -55,7 +58,8 @@ metadata: {generation: 3}
 spec: {replicas: 5, progressDeadlineSeconds: 600}
 status:
   {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2,
-  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True",
+    reason: NewReplicaSetAvailable}]}`,
 			is(scaling, degraded, "", "2 of 5 replicas available")},
 		"scaled down": {`
 metadata: {generation: 3}
@@ -70,14 +74,16 @@ spec: {replicas: 3, progressDeadlineSeconds: 600}
 status:
   {observedGeneration: 1, replicas: 3, updatedReplicas: 3,
   conditions: [{type: Available, status: "False", reason: MinimumReplicasUnavailable},
-    {type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: ReplicaSet "web-6d4b75cb6d" timed out}]}`,
+    {type: Progressing, status: "False", reason: ProgressDeadlineExceeded,
+    message: ReplicaSet "web-6d4b75cb6d" timed out}]}`,
 			is(failing, down, "ProgressDeadlineExceeded", "progress deadline exceeded: 0 of 3 replicas available")},
 		"refused by a quota": {`
 metadata: {generation: 2}
 spec: {replicas: 3, progressDeadlineSeconds: 600}
 status:
   {observedGeneration: 2, replicas: 2, updatedReplicas: 0, readyReplicas: 2, availableReplicas: 2,
-  conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: pods "web-6d4b75cb6d-x7k2p" is forbidden}]}`,
+  conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate,
+    message: pods "web-6d4b75cb6d-x7k2p" is forbidden}]}`,
 			is(failing, degraded, "FailedCreate", "0 of 3 replicas updated (FailedCreate)")},
 		"paused with old pods": {`
 metadata: {generation: 2}
@@ -219,7 +225,8 @@ status: {observedGeneration: 2, replicas: 3, fullyLabeledReplicas: 3, readyRepli
 		"refused": {`
 metadata: {generation: 1}
 spec: {replicas: 2}
-status: {observedGeneration: 1, replicas: 0, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate}]}`,
+status: {observedGeneration: 1, replicas: 0, conditions: [{type: ReplicaFailure, status: "True",
+    reason: FailedCreate}]}`,
 			is(failing, down, "FailedCreate", "0 of 2 replicas available (FailedCreate)")},
 		"there": {`
 metadata: {generation: 1}

@@ -92,7 +92,8 @@ func TestFeatureWhileMaintained(t *testing.T) {
 			given(reports("Deployment web Failing Degraded 0 of 3 ready"), was(apis.FeatureProgressing, true, failing)),
 			ready(isFalse, apis.StateDegraded, "not healthy after 10m0s: Deployment default/web: 0 of 3 ready")),
 		"a job that runs is not down": after(expired,
-			given(reports("Job load TaskRunning - still loading", "Deployment web Blocked"), was(apis.FeatureProgressing, true)),
+			given(reports("Job load TaskRunning - still loading", "Deployment web Blocked"),
+				was(apis.FeatureProgressing, true)),
 			ready(isFalse, apis.StateBlocked, "Deployment default/web"),
 			was(apis.FeatureProgressing, true, bad("Deployment", "web", apis.StateBlocked, ""),
 				bad("Job", "load", apis.StateTaskRunning, "still loading"))),
@@ -106,7 +107,8 @@ func TestFeatureWhileMaintained(t *testing.T) {
 			ready(isFalse, apis.StateDown, "not healthy after 10m0s: Deployment default/web: no password"),
 			was(apis.FeatureProgressing, true, bad("Deployment", "web", apis.StateBlocked, "no password"))),
 		"the worst of many is named, with three culprits": withRow(after(began,
-			given(reports("Deployment e Failing", "Deployment d Failing", "Deployment c Failing", "Deployment b Failing",
+			given(reports("Deployment e Failing", "Deployment d Failing", "Deployment c Failing",
+				"Deployment b Failing",
 				"Deployment a Failing", "Deployment f Updating")),
 			ready(isFalse, apis.StateFailing,
 				"Deployment default/a; Deployment default/b; Deployment default/c; and 2 more"),
@@ -150,10 +152,12 @@ func TestFeatureAndErrors(t *testing.T) {
 		"a durable error": withRow(after(later, given(returns("durable"), was(apis.FeatureHealthy, true)),
 			ready(isFalse, apis.StateError, "boom"),
 			since(apis.FeatureProgressing, later, true))).fails(errors.Join(errBoom, reconcilers.ErrDurable).Error()),
-		"a conflict is no state": withRow(after(later, given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
-			reports("Deployment web Failing")))).fails(`Operation cannot be fulfilled on configmaps "x": boom`),
-		"a conflict beside an error": withRow(after(later, given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
-			reports("Deployment web error no quota")),
+		"a conflict is no state": withRow(after(later,
+			given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
+				reports("Deployment web Failing")))).fails(`Operation cannot be fulfilled on configmaps "x": boom`),
+		"a conflict beside an error": withRow(after(later,
+			given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
+				reports("Deployment web error no quota")),
 			ready(isFalse, apis.StateError, "Deployment default/web: no quota"),
 			since(apis.FeatureProgressing, later, true, quota))).
 			fails(`Operation cannot be fulfilled on configmaps "x": boom`),
@@ -177,10 +181,12 @@ func TestFeatureGates(t *testing.T) {
 	gateError := func(text string) edit { return spec(func(s *ShopSpec) { s.GateError = text }) }
 	run(t, tests{
 		"the gate cannot be evaluated": withRow(after(later,
-			given(gateError("no version"), healthy, was(apis.FeatureHealthy, true, bad("Job", "x", apis.StateTaskFailing, ""))),
+			given(gateError("no version"), healthy,
+				was(apis.FeatureHealthy, true, bad("Job", "x", apis.StateTaskFailing, ""))),
 			ready(isFalse, apis.StateFeatureGateError, "no version"))).fails("no version"),
 		"a new feature": withRow(after(began, given(gateError("no version")),
-			ready(isFalse, apis.StateFeatureGateError, "no version"), was(apis.FeatureWaiting, false))).fails("no version"),
+			ready(isFalse, apis.StateFeatureGateError, "no version"),
+			was(apis.FeatureWaiting, false))).fails("no version"),
 		"the gate is switched off": after(later,
 			given(off, reports("Deployment web Healthy", "auxiliary Job report error no right"), healthy,
 				was(apis.FeatureHealthy, true)),
@@ -191,7 +197,8 @@ func TestFeatureGates(t *testing.T) {
 				return d
 			}(), bad("Deployment", "web", apis.StateDisabling, ""))),
 		"all is gone, and so are conditions of nodes": after(later,
-			given(off, reports("Deployment web absent"), is("CashReady", isTrue, "Ready", ""), was(apis.FeatureDisabled, false)),
+			given(off, reports("Deployment web absent"), is("CashReady", isTrue, "Ready", ""),
+				was(apis.FeatureDisabled, false)),
 			func(s *Shop) { s.Status.Conditions = nil }, ready(isTrue, apis.StateDisabled, "")),
 		"a disabled gate beats suspension and prerequisites": after(began,
 			given(off, paused, spec(func(s *ShopSpec) { s.Unmet = "no electricity" })),
@@ -267,7 +274,8 @@ func TestFeatureSuspension(t *testing.T) {
 		"resumed": withRow(after(later.Add(time.Hour),
 			given(reports("Deployment web Scaling"), was(apis.FeatureSuspended, true)),
 			ready(isFalse, apis.StateScaling, "Deployment default/web"),
-			since(apis.FeatureProgressing, later.Add(time.Hour), true, bad("Deployment", "web", apis.StateScaling, "")))).
+			since(apis.FeatureProgressing, later.Add(time.Hour), true,
+				bad("Deployment", "web", apis.StateScaling, "")))).
 			back(grace),
 	})
 }

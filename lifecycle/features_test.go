@@ -138,7 +138,8 @@ func TestFeatureBelowAFeature(t *testing.T) {
 		"off":          {given(off, reports("Deployment web absent")), apis.StateDisabled, ""},
 		"not gone yet": {given(off, reports("Deployment web Healthy")), apis.StateDisabling, apis.StateDisabling},
 		"suspended":    {given(paused), apis.StateSuspended, apis.StateSuspended},
-		"suspending":   {given(paused, reports("Deployment web Suspending")), apis.StateSuspending, apis.StateSuspending},
+		"suspending": {given(paused, reports("Deployment web Suspending")),
+			apis.StateSuspending, apis.StateSuspending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := run(tc.given...)

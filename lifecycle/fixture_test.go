@@ -126,7 +126,8 @@ func since(phase apis.FeaturePhase, at time.Time, passed bool, dependents ...api
 	return recorded("Till", phase, at, passed, dependents...)
 }
 
-func recorded(name string, phase apis.FeaturePhase, at time.Time, passed bool, dependents ...apis.DependentStatus) edit {
+func recorded(name string, phase apis.FeaturePhase, at time.Time, passed bool,
+	dependents ...apis.DependentStatus) edit {
 	return func(s *Shop) {
 		record := apis.FeatureStatus{
 			Name: name, Condition: name + "Ready", Phase: phase, Since: metav1.NewTime(at), Generation: s.Generation,

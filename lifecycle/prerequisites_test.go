@@ -37,9 +37,10 @@ func TestDependsOn(t *testing.T) {
 			waiting("waiting for the condition Paid, which is False: no money")...),
 		"Unknown, without a message": after(began, given(is("Paid", isUnknown, "Counting", "")),
 			waiting("waiting for the condition Paid, which is Unknown: Counting")...),
-		"True":                   after(began, given(is("Paid", isTrue, "Because", "")), met...),
-		"of this generation":     after(began, given(about(3)), met...),
-		"of an older generation": after(began, given(about(2)), waiting("waiting for the condition Paid, which is about generation 2")...),
+		"True":               after(began, given(is("Paid", isTrue, "Because", "")), met...),
+		"of this generation": after(began, given(about(3)), met...),
+		"of an older generation": after(began, given(about(2)),
+			waiting("waiting for the condition Paid, which is about generation 2")...),
 	}.RunNode(t, scheme, dependsOn(lifecycle.DependsOn[*Shop]("Paid")))
 }
 
@@ -47,7 +48,9 @@ func TestDependsOnObject(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cellar"}}
 	with := func(status corev1.ConditionStatus) client.Object {
 		c := claim.DeepCopy()
-		c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: "Dry", Status: status, Message: "it rains"}}
+		c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{
+			{Type: "Dry", Status: status, Message: "it rains"},
+		}
 		return c
 	}
 	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(claim, shop, scheme)}
@@ -66,7 +69,8 @@ func TestDependsOnObject(t *testing.T) {
 		}
 		return types.NamespacedName{Namespace: s.Namespace, Name: "cellar"}
 	}
-	unreadable := row(nil, waiting("unable to read PersistentVolumeClaim default/cellar: inducing failure for get PersistentVolumeClaim")...)
+	unreadable := row(nil, waiting(
+		"unable to read PersistentVolumeClaim default/cellar: inducing failure for get PersistentVolumeClaim")...)
 	unreadable.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("get", "PersistentVolumeClaim")}
 	unreadable.ShouldErr = true
 	const cellar = "PersistentVolumeClaim default/cellar"
@@ -74,12 +78,14 @@ func TestDependsOnObject(t *testing.T) {
 		"absent":       row(nil, waiting("waiting for "+cellar+", which does not exist")...),
 		"unreadable":   unreadable,
 		"no condition": row(claim, waiting(cellar+": waiting for the condition Dry")...),
-		"False":        row(with("False"), waiting(cellar+": waiting for the condition Dry, which is False: it rains")...),
-		"True":         row(with("True"), met...),
-		"no object":    after(began, given(spec(func(s *ShopSpec) { s.Unmet = "nothing" })), met...),
+		"False": row(with("False"),
+			waiting(cellar+": waiting for the condition Dry, which is False: it rains")...),
+		"True":      row(with("True"), met...),
+		"no object": after(began, given(spec(func(s *ShopSpec) { s.Unmet = "nothing" })), met...),
 	}.RunNode(t, scheme, dependsOn(lifecycle.DependsOnObject(&corev1.PersistentVolumeClaim{}, key, "Dry")))
 	tests{
-		"absent":  row(nil, waiting("waiting for "+cellar+", which does not exist")...),
-		"healthy": row(&corev1.PersistentVolumeClaim{ObjectMeta: claim.ObjectMeta, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}, met...),
+		"absent": row(nil, waiting("waiting for "+cellar+", which does not exist")...),
+		"healthy": row(&corev1.PersistentVolumeClaim{ObjectMeta: claim.ObjectMeta,
+			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}, met...),
 	}.RunNode(t, scheme, dependsOn(lifecycle.DependsOnObject(&corev1.PersistentVolumeClaim{}, key, "")))
 }

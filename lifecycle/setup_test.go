@@ -22,13 +22,16 @@ func TestValidate(t *testing.T) {
 	for text, node := range map[string]interface {
 		Validate(context.Context) error
 	}{
-		"Feature must not be nil":                              (*feature)(nil),
-		`Feature "" must define Name`:                          &feature{Reconciler: scripted{}},
-		`Feature "Till" must define Reconciler`:                &feature{Name: "Till"},
-		`Feature "Till" must define a GracePeriod`:             &feature{Name: "Till", Reconciler: scripted{}, GracePeriod: -1},
-		`Feature "Till" must define a Condition`:               &feature{Name: "Till", Condition: "not ready", Reconciler: scripted{}},
-		`Feature "Till" must define Check of Prerequisites[0]`: &feature{Name: "Till", Reconciler: scripted{}, Prerequisites: []lifecycle.Prerequisite[*Shop]{{}}},
-		"Features must define Features[0]":                     &features{Features: []*feature{nil}},
+		"Feature must not be nil":               (*feature)(nil),
+		`Feature "" must define Name`:           &feature{Reconciler: scripted{}},
+		`Feature "Till" must define Reconciler`: &feature{Name: "Till"},
+		`Feature "Till" must define a GracePeriod`: &feature{Name: "Till", Reconciler: scripted{},
+			GracePeriod: -1},
+		`Feature "Till" must define a Condition`: &feature{Name: "Till", Condition: "not ready",
+			Reconciler: scripted{}},
+		`Feature "Till" must define Check of Prerequisites[0]`: &feature{Name: "Till", Reconciler: scripted{},
+			Prerequisites: []lifecycle.Prerequisite[*Shop]{{}}},
+		"Features must define Features[0]": &features{Features: []*feature{nil}},
 		`Features must have one Feature with the Name "Till"`: &features{Features: []*feature{
 			{Name: "Till"}, {Name: "Till", Condition: "Other"}}},
 		`Features must have one node that reports the Condition "TillReady"`: &features{Features: []*feature{

@@ -162,12 +162,14 @@ func TestTimeOfPhases(t *testing.T) {
 		requeueAfter time.Duration
 	}{
 		"an hour of waiting uses up no grace": {
-			record: apis.FeatureStatus{Phase: apis.FeatureWaiting, Since: metav1.NewTime(began), Generation: generation},
+			record: apis.FeatureStatus{Phase: apis.FeatureWaiting, Since: metav1.NewTime(began),
+				Generation: generation},
 			change: func(f *facts) { f.now = at(3600) },
 			reason: apis.StateUpdating, since: at(3600), requeueAfter: grace,
 		},
 		"an hour of suspension uses up no grace": {
-			record: apis.FeatureStatus{Phase: apis.FeatureSuspended, Since: metav1.NewTime(began), Generation: generation},
+			record: apis.FeatureStatus{Phase: apis.FeatureSuspended, Since: metav1.NewTime(began),
+				Generation: generation},
 			change: func(f *facts) { f.now = at(3600) },
 			reason: apis.StateUpdating, since: at(3600), requeueAfter: grace,
 		},
@@ -186,8 +188,10 @@ func TestTimeOfPhases(t *testing.T) {
 			change: func(f *facts) { f.now = at(599.75) },
 			reason: apis.StateUpdating, since: began, requeueAfter: 250 * time.Millisecond,
 		},
-		"at the end":    {record: progressing, change: func(f *facts) { f.now = at(600) }, reason: apis.StateDown, since: began},
-		"long after it": {record: progressing, change: func(f *facts) { f.now = at(6000) }, reason: apis.StateDown, since: began},
+		"at the end": {record: progressing, change: func(f *facts) { f.now = at(600) }, reason: apis.StateDown,
+			since: began},
+		"long after it": {record: progressing, change: func(f *facts) { f.now = at(6000) }, reason: apis.StateDown,
+			since: began},
 		"the end is whole": {
 			record: progressing,
 			change: func(f *facts) { f.now, f.grace = at(2), 1500*time.Millisecond },

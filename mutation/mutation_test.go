@@ -51,8 +51,9 @@ func TestApply(t *testing.T) {
 		enabled   []string
 		err       string
 	}{
-		"none":           {want: "-", enabled: []string{}},
-		"in order, once": {mutations: mutations{mark("b", nil), mark("a", on)}, want: "-ba", enabled: []string{"b", "a"}},
+		"none": {want: "-", enabled: []string{}},
+		"in order, once": {mutations: mutations{mark("b", nil), mark("a", on)}, want: "-ba",
+			enabled: []string{"b", "a"}},
 		"gated": {
 			mutations: mutations{mark("a", off), mark("b", nil), mark("c", feature.Version("1.2.0", "< 1"))},
 			want:      "-b", enabled: []string{"b"},
@@ -104,7 +105,8 @@ func TestApply(t *testing.T) {
 func TestNothingRunsBeforeAllIsKnown(t *testing.T) {
 	t.Parallel()
 	ran := 0
-	counts := mutation.Mutation[*corev1.ConfigMap]{Name: "a", Mutate: func(*corev1.ConfigMap) error { ran++; return nil }}
+	counts := mutation.Mutation[*corev1.ConfigMap]{Name: "a",
+		Mutate: func(*corev1.ConfigMap) error { ran++; return nil }}
 	brokenOnes := mutations{mark("a", nil), mark("", nil), {Name: "b"}, mark("b", feature.Func(nil))}
 	for _, broken := range brokenOnes {
 		if _, err := mutation.Apply(baseline(), counts, broken); err == nil || ran > 0 {
@@ -181,7 +183,8 @@ func TestForPods(t *testing.T) {
 		}
 	}
 	_, err := mutation.Apply(baseline(), mutation.ForPods[*corev1.ConfigMap]("tracing", nil, label))
-	if err == nil || !strings.Contains(err.Error(), `mutation "tracing": edit ConfigMap shop/web: the kind has no pod`) {
+	if err == nil ||
+		!strings.Contains(err.Error(), `mutation "tracing": edit ConfigMap shop/web: the kind has no pod`) {
 		t.Errorf("the error is %v", err)
 	}
 	_, err = mutation.Apply(baseline(), mutation.ForPods[*corev1.ConfigMap]("tracing", nil, nil))

@@ -5,46 +5,15 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/testenv/manifesttest"
 	"github.com/espalier-dev/espalier/suspension"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 )
-
-func parse(t *testing.T, manifest string) *unstructured.Unstructured {
-	t.Helper()
-	encoded, err := yaml.YAMLToJSON([]byte(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(encoded); err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
-// typedOf returns an object of the Go type of a kind, without its kind, or nil if there is no such type.
-func typedOf(t *testing.T, object *unstructured.Unstructured) client.Object {
-	t.Helper()
-	typed, err := scheme.Scheme.New(object.GroupVersionKind())
-	if err != nil {
-		return nil
-	}
-	fields := object.DeepCopy().Object
-	delete(fields, "apiVersion")
-	delete(fields, "kind")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, typed); err != nil {
-		t.Fatal(err)
-	}
-	return typed.(client.Object)
-}
 
 func TestSuspend(t *testing.T) {
 	for _, tc := range []struct {
@@ -67,7 +36,7 @@ func TestSuspend(t *testing.T) {
 	} {
 		t.Run(tc.kind, func(t *testing.T) {
 			object, want := withSpec(t, tc.kind, tc.spec), withSpec(t, tc.kind, tc.want)
-			typed, wantTyped := typedOf(t, object), typedOf(t, want)
+			typed, wantTyped := manifesttest.Typed(t, object), manifesttest.Typed(t, want)
 			if remove, err := (suspension.Rules)(nil).Suspend(object); err != nil || remove != tc.remove {
 				t.Errorf("Suspend: %v, %v", remove, err)
 			}
@@ -94,7 +63,7 @@ func withSpec(t *testing.T, kind, spec string) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parse(t, "apiVersion: "+gv.String()+"\nkind: "+lastWord(kind)+"\nmetadata: {name: x}\nspec: "+spec)
+	return manifesttest.Parse(t, "apiVersion: "+gv.String()+"\nkind: "+lastWord(kind)+"\nmetadata: {name: x}\nspec: "+spec)
 }
 
 func lastWord(text string) string {
@@ -123,19 +92,8 @@ func (tests kindTests) run(t *testing.T, rules suspension.Rules, apiVersion, kin
 	t.Helper()
 	for name, tc := range tests {
 		t.Run(kind+" "+name, func(t *testing.T) {
-			object := parse(t, "apiVersion: "+apiVersion+"\nkind: "+kind+"\n"+tc.manifest)
-			before, want := object.DeepCopy(), apis.Health{State: tc.state, Message: tc.message}
-			if diff := cmp.Diff(want, rules.Of(object)); diff != "" {
-				t.Errorf("Of (-want, +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(before, object); diff != "" {
-				t.Errorf("Of changed the object:\n%s", diff)
-			}
-			if typed := typedOf(t, object); typed != nil {
-				if diff := cmp.Diff(want, rules.Of(typed)); diff != "" {
-					t.Errorf("Of the typed object (-want, +got):\n%s", diff)
-				}
-			}
+			want := apis.Health{State: tc.state, Message: tc.message}
+			manifesttest.ExpectHealth(t, apiVersion, kind, tc.manifest, rules.Of, want)
 		})
 	}
 }
@@ -145,31 +103,39 @@ func TestOfWorkloads(t *testing.T) {
 		kindTests{
 			"just created, not as told": {"metadata: {generation: 1}\nspec: {replicas: 2}",
 				toBeTold, "was not told to rest yet"},
-			"one replica by default": {"metadata: {generation: 1}\nspec: {minReadySeconds: 1}\nstatus: {observedGeneration: 1, replicas: 0}",
+			"one replica by default": {
+				"metadata: {generation: 1}\nspec: {minReadySeconds: 1}\nstatus: {observedGeneration: 1, replicas: 0}",
 				toBeTold, "was not told to rest yet"},
-			"has none, but was not told": {"metadata: {generation: 1}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 0}",
+			"has none, but was not told": {
+				"metadata: {generation: 1}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 0}",
 				toBeTold, "was not told to rest yet"},
-			"told, and not seen yet": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 1, replicas: 0}",
+			"told, and not seen yet": {
+				"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 1, replicas: 0}",
 				underWay, "has not been observed yet"},
 			"created at rest, and not seen yet": {"metadata: {generation: 1}\nspec: {replicas: 0}",
 				underWay, "has not been observed yet"},
-			"two replicas left": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 2}",
+			"two replicas left": {
+				"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 2}",
 				underWay, "waiting for 2 replicas to go"},
-			"one replica left": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 1}",
+			"one replica left": {
+				"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 1}",
 				underWay, "waiting for 1 replica to go"},
-			"rests": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 0}", suspended, ""},
+			"rests": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 0}",
+				suspended, ""},
 		}.run(t, nil, "apps/v1", kind)
 	}
 	kindTests{
-		"a pod is terminating": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 0, terminatingReplicas: 1}",
+		"a pod is terminating": {"metadata: {generation: 2}\nspec: {replicas: 0}\n" +
+			"status: {observedGeneration: 2, replicas: 0, terminatingReplicas: 1}",
 			underWay, "waiting for 1 replica to go"},
 	}.run(t, nil, "apps/v1", "Deployment")
 }
 
 func TestOfJobs(t *testing.T) {
 	kindTests{
-		"not told":         {"spec: {suspend: false}", toBeTold, "was not told to rest yet"},
-		"two pods left":    {"spec: {suspend: true}\nstatus: {active: 2, ready: 1}", underWay, "waiting for 2 pods to end"},
+		"not told": {"spec: {suspend: false}", toBeTold, "was not told to rest yet"},
+		"two pods left": {"spec: {suspend: true}\nstatus: {active: 2, ready: 1}", underWay,
+			"waiting for 2 pods to end"},
 		"a pod terminates": {"spec: {suspend: true}\nstatus: {terminating: 1}", underWay, "waiting for 1 pod to end"},
 		"rests":            {"spec: {suspend: true}\nstatus: {active: 0}", suspended, ""},
 		"complete":         {"status: {conditions: [{type: Complete, status: 'True'}]}", suspended, ""},
@@ -245,7 +211,8 @@ func TestRulesReplaceThoseOfKnownKinds(t *testing.T) {
 	kindTests{"any": {"spec: {replicas: 3}", suspended, ""}}.run(t, rules, "apps/v1", "Deployment")
 	kindTests{"complete": {"status: {conditions: [{type: Complete, status: 'True'}]}", toBeTold, "is to be deleted"}}.
 		run(t, rules, "batch/v1", "Job")
-	kindTests{"any": {"spec: {replicas: 3}", toBeTold, "was not told to rest yet"}}.run(t, rules, "apps/v1", "StatefulSet")
+	kindTests{"any": {"spec: {replicas: 3}", toBeTold, "was not told to rest yet"}}.run(t, rules, "apps/v1",
+		"StatefulSet")
 }
 
 func TestErrors(t *testing.T) {
@@ -262,7 +229,7 @@ func TestErrors(t *testing.T) {
 		"Event":     `Event "x" cannot be suspended: there is no field to set`,
 	} {
 		object := withSpec(t, "v1 "+kind, "{}")
-		for _, desired := range []client.Object{object, typedOf(t, object)} {
+		for _, desired := range []client.Object{object, manifesttest.Typed(t, object)} {
 			if _, err := rules.Suspend(desired); err == nil || err.Error() != want {
 				t.Errorf("Suspend: %v, want %s", err, want)
 			} else if kind == "Secret" && !errors.Is(err, boom) {
@@ -270,7 +237,7 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	}
-	if _, err := rules.Suspend(typedOf(t, withSpec(t, "v1 Endpoints", "{}"))); err == nil {
+	if _, err := rules.Suspend(manifesttest.Typed(t, withSpec(t, "v1 Endpoints", "{}"))); err == nil {
 		t.Error("a typed object got a field of another type")
 	}
 	if got := rules.Of(withSpec(t, "v1 Secret", "{}")); got.State != apis.StateUnknown || got.Message != "boom" {
@@ -284,7 +251,8 @@ func TestNothing(t *testing.T) {
 		if remove, err := (suspension.Rules{}).Suspend(object); remove || err != nil {
 			t.Errorf("Suspend(%T): %v, %v", object, remove, err)
 		}
-		if got := (suspension.Rules{}).Of(object); got.State != apis.StateUnknown || got.Message != "there is no object to look at" {
+		if got := (suspension.Rules{}).Of(object); got.State != apis.StateUnknown ||
+			got.Message != "there is no object to look at" {
 			t.Errorf("Of(%T): %v", object, got)
 		}
 	}

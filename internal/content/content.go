@@ -70,8 +70,11 @@ func Missing(object client.Object) bool {
 }
 
 // Field returns the value at a path, nil if there is none.
-func Field(object *unstructured.Unstructured, path ...string) any {
-	var value any = object.Object
+func Field(object *unstructured.Unstructured, path ...string) any { return At(object.Object, path...) }
+
+// At returns the value at a path of fields, nil if there is none.
+func At(fields map[string]any, path ...string) any {
+	var value any = fields
 	for _, name := range path {
 		fields, _ := value.(map[string]any)
 		value = fields[name]

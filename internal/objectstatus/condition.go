@@ -1,5 +1,7 @@
 package objectstatus
 
+import "github.com/espalier-dev/espalier/internal/content"
+
 // Condition is one of status.conditions. A field that is missing, or is no text, is empty.
 type Condition struct {
 	Type, Status, Reason, Message string
@@ -24,7 +26,7 @@ func withReasons(text string, reasons ...string) string {
 
 // ConditionsOf returns the conditions of an object, in their order.
 func ConditionsOf(object map[string]any) []Condition {
-	items, _ := field(object, "status", "conditions").([]any)
+	items, _ := content.At(object, "status", "conditions").([]any)
 	conditions := make([]Condition, 0, len(items))
 	for _, item := range items {
 		fields, _ := item.(map[string]any)
@@ -71,26 +73,9 @@ func (s *subject) has(name, status string) bool {
 
 // number returns the integer at a path, or fallback if there is none.
 func (s *subject) number(fallback int64, path ...string) int64 {
-	if n, ok := field(s.object.Object, path...).(int64); ok {
-		return n
-	}
-	return fallback
+	return content.Number(s.object, fallback, path...)
 }
 
 func (s *subject) text(path ...string) string {
-	text, _ := field(s.object.Object, path...).(string)
-	return text
-}
-
-// field returns the value at a path, nil if there is none.
-func field(object map[string]any, path ...string) any {
-	var value any = object
-	for _, name := range path {
-		fields, ok := value.(map[string]any)
-		if !ok {
-			return nil
-		}
-		value = fields[name]
-	}
-	return value
+	return content.Text(s.object, path...)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -101,7 +102,7 @@ func (s *subject) job(computed *status.Result) Result {
 		c, _ := s.condition("Failed")
 		return failed(withReasons("failed", c.Reason, c.Message))
 	}
-	if suspended, _ := field(s.object.Object, "spec", "suspend").(bool); suspended {
+	if suspended, _ := content.Field(s.object, "spec", "suspend").(bool); suspended {
 		return current
 	}
 	if wanted := s.number(-1, "spec", "completions"); wanted >= 0 {
@@ -175,10 +176,10 @@ func (s *subject) pod() Result {
 func (s *subject) crashLooping() []string {
 	var names []string
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
-		containers, _ := field(s.object.Object, "status", list).([]any)
+		containers, _ := content.Field(s.object, "status", list).([]any)
 		for _, item := range containers {
 			container, _ := item.(map[string]any)
-			if field(container, "state", "waiting", "reason") == "CrashLoopBackOff" {
+			if content.At(container, "state", "waiting", "reason") == "CrashLoopBackOff" {
 				name, _ := container["name"].(string)
 				names = append(names, name)
 			}
@@ -263,7 +264,7 @@ func (s *subject) daemonSet() string {
 	ready := min(s.number(0, "status", "numberReady"), s.number(0, "status", "numberAvailable"))
 
 	switch {
-	case wanted < 0 || field(s.object.Object, "status", "observedGeneration") == nil:
+	case wanted < 0 || content.Field(s.object, "status", "observedGeneration") == nil:
 		return "has not been observed yet"
 	case updated < wanted && updated < ready:
 		return Progress(updated, wanted, "node", "updated")

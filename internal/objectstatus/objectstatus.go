@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/message"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -63,8 +64,8 @@ func (s *subject) generalRules() (result Result, decided bool) {
 	if s.text("metadata", "deletionTimestamp") != "" {
 		return Result{Status: apis.ObjectTerminating, Message: "is being deleted"}, true
 	}
-	generation, known := field(s.object.Object, "metadata", "generation").(int64)
-	observed, reported := field(s.object.Object, "status", "observedGeneration").(int64)
+	generation, known := content.Field(s.object, "metadata", "generation").(int64)
+	observed, reported := content.Field(s.object, "status", "observedGeneration").(int64)
 	if known && reported && observed != generation {
 		text := fmt.Sprintf("generation %d, observed %d", generation, observed)
 		if observed == NeverObserved {

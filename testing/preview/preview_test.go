@@ -172,7 +172,8 @@ func TestText(t *testing.T) {
 		"data": map[string]any{"password": "aHVudGVyMg=="}, "stringData": "hunter4",
 	}}
 	widget := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Widget", "spec": map[string]any{"count": pods, "zero": nil, "list": []any{untyped.Object}},
+		"apiVersion": "example.com/v1", "kind": "Widget", "spec": map[string]any{"count": pods, "zero": nil,
+			"list": []any{untyped.Object}},
 		"status": map[string]any{"ready": true},
 	}}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
@@ -253,11 +254,13 @@ func TestMutations(t *testing.T) {
 		cases map[string]string
 		want  []string
 	}{
-		"all run":      {map[string]string{"a": "1.0.0", "b": "2.0.0"}, nil},
-		"one does not": {map[string]string{"a": "2.0.0", "b": "2.1.0"}, []string{`the mutation "old" is run in no case`}},
+		"all run": {map[string]string{"a": "1.0.0", "b": "2.0.0"}, nil},
+		"one does not": {map[string]string{"a": "2.0.0", "b": "2.1.0"},
+			[]string{`the mutation "old" is run in no case`}},
 		"not known": {
 			map[string]string{"a": "1.0.0", "b": "latest"},
-			[]string{`case b: gate of mutation "old": version "latest" is invalid`, `the mutation "new" is run in no case`},
+			[]string{`case b: gate of mutation "old": version "latest" is invalid`,
+				`the mutation "new" is run in no case`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -192,7 +192,7 @@ func (b *builder) assess(it *item) {
 	r := it.record
 	switch {
 	case it.desired.ReadOnly:
-		it.assessReadOnly()
+		b.assessReadOnly(it)
 		return
 	case r.Phase == apis.PhaseCompleted:
 		return
@@ -218,24 +218,6 @@ func (b *builder) assess(it *item) {
 	it.dropFailed()
 	if len(b.in.Corrections) > 0 {
 		b.contest(it)
-	}
-}
-
-// assessReadOnly decides about an object that is only read. Its record is not kept.
-func (it *item) assessReadOnly() {
-	o := &it.observed
-	switch {
-	case o.Presence == PresenceUnknown:
-		it.waitForObservation(messageUnobserved)
-	case o.Presence == Absent && !it.desired.IgnoreAbsence:
-		it.setState(stateWaiting, apis.ObjectNotFound, messageAbsent)
-	case o.Presence == Absent:
-		it.record.Phase = apis.PhaseReady
-		it.state = stateDone
-	case o.Terminating:
-		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
-	default:
-		it.assessReadiness()
 	}
 }
 
