@@ -38,8 +38,8 @@ type Options struct {
 	// stays for these. Default: none.
 	DropHooks []string
 
-	// DropHookFailed ignores the delete policy hook-failed, which is an error otherwise: a hook that failed stays. If it
-	// is one of an upgrade, the next revision recreates it.
+	// DropHookFailed ignores the delete policy hook-failed, which is an error otherwise: a hook that failed stays. If
+	// it is one of an upgrade, the next revision recreates it.
 	DropHookFailed bool
 
 	// TakeOver takes over the objects of a Helm release of the same name that is there already, without recreating

@@ -107,7 +107,8 @@ func translateItems(
 		stays := true
 		if content, ok := item.(map[string]any); ok {
 			var err error
-			if stays, err = translateObject(&unstructured.Unstructured{Object: content}, inherited, r, options); err != nil {
+			object := &unstructured.Unstructured{Object: content}
+			if stays, err = translateObject(object, inherited, r, options); err != nil {
 				errs = append(errs, fmt.Errorf("items[%d]: %w", i, err))
 			}
 		}
@@ -149,7 +150,8 @@ func checkDropHooks(options *Options) error {
 	known := slices.Concat(installKinds, upgradeKinds, deleteKinds, rollbackKinds, testKinds)
 	for i, kind := range options.DropHooks {
 		if !slices.Contains(known, v1.HookEvent(kind)) {
-			return fmt.Errorf("option DropHooks[%d]: %s is not a kind of hook; kinds are %s", i, quote(kind), words(known))
+			return fmt.Errorf("option DropHooks[%d]: %s is not a kind of hook; kinds are %s",
+				i, quote(kind), words(known))
 		}
 	}
 	return nil
