@@ -192,7 +192,8 @@ func compare(t *testing.T, left, right, text string) {
 		t.Errorf("%q: want error %v, got %v", text, wantErr, gotErr)
 	case wantErr != nil:
 		want, got := lineOf.FindString(wantErr.Error()), lineOf.FindString(gotErr.Error())
-		if want != got {
+		// An instrumented template may call functions that do not exist, as those of a Set may.
+		if want != got && !strings.Contains(wantErr.Error(), "not defined") {
 			t.Errorf("%q: want line %q, got %q: %v, %v", text, want, got, wantErr, gotErr)
 		}
 	case address.ReplaceAllString(want, "") != address.ReplaceAllString(got, ""):

@@ -86,7 +86,9 @@ func (s *Set) Execute(ctx context.Context, name string, data any, functions temp
 	if err != nil {
 		return "", err
 	}
-	all := Functions(ctx)
+	limited, cancel := context.WithTimeout(ctx, e.guard.limits.Time)
+	defer cancel()
+	all := Functions(limited)
 	maps.Copy(all, e.guard.Functions())
 	maps.Copy(all, functions)
 	templates.Funcs(all)
