@@ -35,11 +35,11 @@ func definitionsOf(
 	return objects
 }
 
-// installDefinitions makes the component do with the objects what Helm does. What is there already is only read, so that
-// the component waits until it is ready, and nothing of it is ever changed or deleted. The rest is created and stays.
+// installDefinitions makes the component do with the objects what Helm does. What is there already is only read: the
+// component waits until it is ready, and nothing of it is ever changed or deleted. The rest is created and stays.
 //
-// What is not there is recorded in lookups. Once it is there, the chart is rendered again, and it is only read from then
-// on, also if the component has created it.
+// What is not there is recorded in lookups. Once it is there, the chart is rendered again, and it is only read from
+// then on, also if the component has created it.
 func installDefinitions(
 	ctx context.Context, objects []*unstructured.Unstructured, lookups *gotemplate.Lookups,
 ) error {

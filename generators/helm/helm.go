@@ -60,6 +60,7 @@ const (
 	// nobody else uses the type.
 	DefinitionsManaged DefinitionsPolicy = "Managed"
 	// DefinitionsInstalled does as Helm does: they are created if they do not exist, never changed, and never deleted.
+	// One that exists is only read, and the component waits until it is ready.
 	DefinitionsInstalled DefinitionsPolicy = "Installed"
 	// DefinitionsSkipped leaves them out.
 	DefinitionsSkipped DefinitionsPolicy = "Skipped"
@@ -113,6 +114,9 @@ func NewGenerator(folder fs.FS, path string, options Options) (*Generator, error
 // The parameters win over the values of the chart, as with Helm: maps are merged, other values are replaced, and null
 // removes a value. .Release.Service is Helm, and Capabilities are those of the cluster that the component is deployed
 // to. Templates can call the functions of Helm, and further ones of package gotemplate that look up objects.
+//
+// A function that returns another value each time, such as genCA or now, does so in each rendering, as with Helm. So
+// look up what is there already.
 //
 // The error names the chart, and the template or the value that is wrong. It has no values.
 func (g *Generator) Generate(
@@ -203,10 +207,7 @@ func (g *Generator) Inputs(ctx context.Context, namespace, name string) (string,
 		served = answer.Identity()
 	}
 	if g.looksUp {
-		var err error
-		if found, err = g.memory.identity(ctx, keyOf(ctx, namespace, name)); err != nil {
-			return "", fmt.Errorf("chart %s: %w", g.chart.Name(), err)
-		}
+		found = g.memory.identity(ctx, keyOf(ctx, namespace, name))
 	}
 	return served + found, nil
 }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/lru"
 
 	"github.com/espalier-dev/espalier/component"
@@ -47,15 +46,15 @@ func (m *memory) remember(key componentKey, lookups *gotemplate.Lookups) {
 }
 
 // identity repeats what was looked up. For a component that is not known, the answer differs from all before.
-func (m *memory) identity(ctx context.Context, key componentKey) (string, error) {
+func (m *memory) identity(ctx context.Context, key componentKey) string {
 	known, ok := m.made.Get(key)
 	if !ok {
-		return "unknown " + strconv.FormatInt(m.unknown.Add(1), 10), nil
+		return "unknown " + strconv.FormatInt(m.unknown.Add(1), 10)
 	}
 	identity, err := known.(*gotemplate.Lookups).Identity(ctx)
-	if meta.IsNoMatchError(err) {
-		// A template may look up a kind that does not exist. There may be another answer when it does.
-		return "no match", nil
+	if err != nil {
+		// The chart is rendered, which may do without the answer. If not, its error says which template needs it.
+		return "failed: " + err.Error()
 	}
-	return identity, err
+	return identity
 }

@@ -87,7 +87,8 @@ func checkDependencies(chart *v2.Chart) error {
 		}
 		has := func(c *v2.Chart) bool { return c.Name() == declared.Name }
 		if !slices.ContainsFunc(chart.Dependencies(), has) {
-			return fmt.Errorf("file Chart.yaml: dependencies[%d]: chart %s is not in the folder charts", i, declared.Name)
+			return fmt.Errorf("file Chart.yaml: dependencies[%d]: chart %s is not in the folder charts",
+				i, declared.Name)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -15,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// parseFiles returns the objects in the output of templates, in the order in which Helm installs them. Partial templates
-// and notes have no objects.
+// parseFiles returns the objects in the output of templates, in the order in which Helm installs them. Partial
+// templates and notes have no objects.
 func parseFiles(files map[string]string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -77,14 +78,14 @@ func parseDocument(document string) (*unstructured.Unstructured, error) {
 	var value any
 	// Numbers are integers if they can be.
 	if err := utiljson.Unmarshal(text, &value); err != nil {
-		return nil, fmt.Errorf("it is not valid YAML")
+		return nil, errYAML
 	}
 	if value == nil {
 		return nil, nil
 	}
 	content, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("it is not a map")
+		return nil, errNotMap
 	}
 	for _, field := range []string{"apiVersion", "kind"} {
 		if text, ok := content[field].(string); !ok || text == "" {
@@ -94,11 +95,16 @@ func parseDocument(document string) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
+var (
+	errYAML   = errors.New("it is not valid YAML")
+	errNotMap = errors.New("it is not a map")
+)
+
 var yamlLine = regexp.MustCompile(`\bline (\d+)`)
 
 func invalidYAML(err error) error {
 	if match := yamlLine.FindStringSubmatch(err.Error()); match != nil {
-		return fmt.Errorf("line %s: it is not valid YAML", match[1])
+		return fmt.Errorf("line %s: %w", match[1], errYAML)
 	}
-	return fmt.Errorf("it is not valid YAML")
+	return errYAML
 }

@@ -22,7 +22,8 @@ import (
 
 // render returns the output of each template. chart is a copy, which is changed.
 func (p *parsed) render(
-	ctx context.Context, chart *v2.Chart, values map[string]any, options common.ReleaseOptions, limits gotemplate.Limits,
+	ctx context.Context, chart *v2.Chart, values map[string]any, options common.ReleaseOptions,
+	limits gotemplate.Limits,
 ) (map[string]string, error) {
 	capabilities, err := p.capabilities(ctx)
 	if err != nil {
@@ -161,8 +162,6 @@ func (e *renderError) Error() string { return e.text }
 // Unwrap returns the error of a lookup, if there was one.
 func (e *renderError) Unwrap() error { return e.cause }
 
-var errNotMap = errors.New("it must be a map")
-
 var mismatch = regexp.MustCompile(`(?s)^type mismatch on ([^:]*): .*`)
 
 // invalidValues replaces an error of the SDK, which contains a value.
@@ -186,8 +185,8 @@ var (
 
 // spoken are functions whose errors have no values, or only those that the chart wants to be seen.
 var spoken = map[string]bool{
-	"include": true, "tpl": true, "fail": true, "required": true, "call": true, "index": true, "slice": true, "len": true,
-	"eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true, "lookup": true, "mustLookup": true,
+	"include": true, "tpl": true, "fail": true, "required": true, "call": true, "index": true, "slice": true,
+	"len": true, "eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true, "lookup": true, "mustLookup": true,
 	"lookupList": true, "localLookup": true, "mustLocalLookup": true, "localLookupList": true,
 }
 

@@ -18,7 +18,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// schemaFile is the name of a schema in a chart, and schemaURL its name among schemas, which errors of the SDK have too.
+// schemaFile is the name of a schema in a chart, and schemaURL its name among schemas.
 const (
 	schemaFile = "values.schema.json"
 	schemaURL  = "file:///" + schemaFile
@@ -72,8 +72,8 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, errOutside
 }
 
-// validate checks the values for a chart and its sub-charts. values are coalesced. at is where they are. The text of the
-// error has no values.
+// validate checks the values for a chart and its sub-charts. values are coalesced. at is where they are. The text of
+// the error has no values.
 func (s schemas) validate(c *v2.Chart, values map[string]any, at string) error {
 	if len(s) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (s schemas) validate(c *v2.Chart, values map[string]any, at string) error {
 		if inner, ok := values[name].(map[string]any); ok {
 			errs = append(errs, s.validate(dependency, inner, at+"."+name))
 		} else if values[name] != nil {
-			errs = append(errs, fmt.Errorf("%s.%s: it must be a map", at, name))
+			errs = append(errs, fmt.Errorf("%s.%s: %w", at, name, errNotMap))
 		}
 	}
 	return errors.Join(errs...)

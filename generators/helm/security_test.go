@@ -62,7 +62,7 @@ func TestErrorsOfRenderingHaveNoValues(t *testing.T) {
 			"chart demo: demo/templates/main.yaml: document 1: it has no kind",
 		},
 		"values of a sub-chart": {
-			simple.and(sub("one").in("charts/one")), "one: s3cret", "chart demo: values of chart one: it must be a map",
+			simple.and(sub("one").in("charts/one")), "one: s3cret", "chart demo: values of chart one: it is not a map",
 		},
 		"required":     {main(`{{ required "name is needed" .Values.name }}`), "{}", "name is needed"},
 		"fail":         {main(`{{ fail "not so" }}`), "{}", "demo/templates/main.yaml:6:"},
@@ -231,6 +231,14 @@ func TestLookupWithoutRights(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
+	}
+	// The rendering is what says which template needs the rights.
+	generator := load(t, lookingUp, helm.Options{})
+	if _, err := generator.Generate(cluster.context(t.Context()), "north", "shop", values(t, "{}")); err == nil {
+		t.Error("want an error")
+	}
+	if first := inputs(t, generator, cluster); first != inputs(t, generator, cluster) {
+		t.Error("want the same inputs while the rights are missing")
 	}
 }
 
