@@ -27,7 +27,7 @@ var (
 	// partial are functions whose result is part of an argument.
 	partial = sets.New(
 		"default", "coalesce", "ternary", "dig", "get", "set", "unset", "first", "mustFirst", "last", "mustLast", "trunc",
-		"substr", "trim", "trimAll", "trimall", "trimPrefix", "trimSuffix", "base", "dir", "ext",
+		"substr", "trim", "trimPrefix", "trimSuffix", "base", "dir", "ext",
 		"required", "index", "and", "or", "regexFind", "mustRegexFind")
 
 	// slow are functions that compute for long.
@@ -205,7 +205,11 @@ func sizeOfResult(v reflect.Value) int {
 	case reflect.String:
 		return v.Len()
 	case reflect.Slice:
-		return v.Len() * sizeOfElement
+		bytes := v.Len() * sizeOfElement
+		for i := 0; v.Type().Elem().Kind() == reflect.String && i < v.Len(); i++ {
+			bytes += v.Index(i).Len()
+		}
+		return bytes
 	case reflect.Map:
 		return v.Len() * sizeOfEntry
 	default:

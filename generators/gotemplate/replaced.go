@@ -53,6 +53,12 @@ func (g *Guard) replaced() template.FuncMap {
 		}
 		return g.string(s)
 	}
+	for _, name := range []string{"deepCopy", "mustDeepCopy"} {
+		replaced[name] = g.copied(functions[name])
+	}
+	for _, name := range []string{"trimAll", "trimall"} {
+		replaced[name] = g.trim(call[func(string, string) string](functions, name))
+	}
 	g.replaceRegex(replaced)
 	g.replaceMerge(functions, replaced)
 	return replaced
@@ -75,7 +81,8 @@ func (g *Guard) reserveIndent(n int, s string) error {
 
 func (g *Guard) random(f func(int) string) any {
 	return func(n int) (string, error) {
-		return checked(g, g.reserve(n, 4), func() string { return f(n) })
+		// Random characters take long.
+		return checked(g, g.reserve(n, 256), func() string { return f(n) })
 	}
 }
 
@@ -86,6 +93,13 @@ var widths = regexp.MustCompile(`[0-9]{3,}|\*`)
 
 func (g *Guard) printf(format string, v ...any) (string, error) {
 	err := g.measureAll(v)
+	if err == nil && strings.Contains(format, "[") {
+		// Each verb may name the same argument.
+		var bytes int
+		if bytes, err = g.measure(reflect.ValueOf(v)); err == nil {
+			err = g.reserve(strings.Count(format, "%"), bytes)
+		}
+	}
 	if strings.ContainsAny(format, "*0123456789") {
 		total := 0
 		for _, width := range widths.FindAllString(format, -1) {
@@ -101,6 +115,28 @@ func (g *Guard) printf(format string, v ...any) (string, error) {
 		}
 	}
 	return checked(g, err, func() string { return fmt.Sprintf(format, v...) })
+}
+
+// copied counts all of a value that is copied.
+func (g *Guard) copied(function any) any {
+	return g.reflected(function, func(args []reflect.Value) error {
+		bytes, err := g.measure(args[0])
+		if err != nil {
+			return err
+		}
+		return g.charge(bytes)
+	})
+}
+
+// trim bounds a function that looks for each character of a text in another one.
+func (g *Guard) trim(f func(characters, s string) string) any {
+	return func(characters, s string) (string, error) {
+		const steps = 1 << 30
+		if len(characters) > 0 && len(s) > steps/len(characters) {
+			return "", g.tooLarge()
+		}
+		return f(characters, s), g.charge(0)
+	}
 }
 
 func (g *Guard) wrapWith(f func(int, string, string) string) any {
