@@ -285,23 +285,19 @@ func (g *Guard) replaceRegex(functions template.FuncMap) {
 
 // reserveMatches reserves the text with which all matches are replaced. Each $ in it may stand for the match.
 func (g *Guard) reserveMatches(expression, s, with string) error {
-	references := int64(strings.Count(with, "$"))
-	if int64(len(s)+1)*int64(len(with)) < g.left()/2 && int64(len(s))*references < g.left()/2 {
-		return nil
-	}
-	compiled, err := regexp.Compile(expression)
-	if err != nil {
-		// The function says it better.
-		return nil
-	}
-	matches, matched := 0, 0
-	compiled.ReplaceAllStringFunc(s, func(match string) string {
-		matches++
-		matched += len(match)
-		return ""
-	})
-	if err := g.reserve(matches, len(with)); err != nil {
+	if err := g.reserveRegex(expression, s, true); err != nil {
 		return err
 	}
-	return g.reserve(matched, int(references))
+	references := strings.Count(with, "$")
+	if float64(len(s)+1)*float64(len(with)) < float64(g.left()/2) && float64(len(s))*float64(references) < float64(g.left()/2) {
+		return nil
+	}
+	count, bytes, err := g.matches(expression, s)
+	if err != nil {
+		return err
+	}
+	if err := g.reserve(count, len(with)); err != nil {
+		return err
+	}
+	return g.reserve(bytes, references)
 }
