@@ -26,8 +26,8 @@ var (
 
 	// partial are functions whose result is part of an argument.
 	partial = sets.New(
-		"default", "coalesce", "ternary", "dig", "get", "set", "unset", "first", "mustFirst", "last", "mustLast", "trunc",
-		"substr", "trim", "trimPrefix", "trimSuffix", "base", "dir", "ext",
+		"default", "coalesce", "ternary", "dig", "get", "set", "unset", "first", "mustFirst", "last", "mustLast",
+		"trunc", "substr", "trim", "trimPrefix", "trimSuffix", "base", "dir", "ext",
 		"required", "index", "and", "or")
 
 	// slow are functions that compute for long.

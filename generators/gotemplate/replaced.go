@@ -22,8 +22,9 @@ func (g *Guard) replaced() template.FuncMap {
 		},
 		"printf": g.printf,
 
-		"repeat": g.textOf(functions, "repeat", func(n int, s string) error { return g.reserve(n, len(s)) }),
-		"indent": g.textOf(functions, "indent", g.reserveIndent), "nindent": g.textOf(functions, "nindent", g.reserveIndent),
+		"repeat":   g.textOf(functions, "repeat", func(n int, s string) error { return g.reserve(n, len(s)) }),
+		"indent":   g.textOf(functions, "indent", g.reserveIndent),
+		"nindent":  g.textOf(functions, "nindent", g.reserveIndent),
 		"wrap":     g.textOf(functions, "wrap", func(_ int, s string) error { return g.reserve(2*len(s), 1) }),
 		"wrapWith": g.wrapWith(call[func(int, string, string) string](functions, "wrapWith")),
 		"replace":  g.replace(call[func(string, string, string) string](functions, "replace")),
@@ -238,7 +239,7 @@ func (g *Guard) dict(f func(...any) map[string]any) any {
 func (g *Guard) uniq(list any) ([]any, error) {
 	v := reflect.ValueOf(list)
 	if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
-		return nil, fmt.Errorf("Cannot find uniq on type %s", v.Kind())
+		return nil, fmt.Errorf("cannot find uniq on type %s", v.Kind())
 	}
 	found := []any{}
 	for i := range v.Len() {
@@ -289,7 +290,7 @@ func (g *Guard) reserveMatches(expression, s, with string) error {
 		return err
 	}
 	references := strings.Count(with, "$")
-	if float64(len(s)+1)*float64(len(with)) < float64(g.left()/2) && float64(len(s))*float64(references) < float64(g.left()/2) {
+	if most := float64(len(s)+1) * float64(len(with)+references); most < float64(g.left()) {
 		return nil
 	}
 	count, bytes, err := g.matches(expression, s)
